@@ -1,0 +1,43 @@
+"""The only module that asks the operating system for the time.
+
+Everything else is handed a `Clock`, or the two numbers it gives, so that a test can move time by hand.
+"""
+
+from __future__ import annotations
+
+from time import monotonic, time_ns
+
+
+class Clock:
+    """Real time. `now()` is for deadlines and never goes back; `now_ms()` is what records are stamped with."""
+
+    __slots__ = ()
+
+    def now(self) -> float:
+        """Monotonic seconds, comparable only with other values of the same process."""
+        return monotonic()
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC, as Kafka's timestamps."""
+        return time_ns() // 1_000_000
+
+
+class ManualClock(Clock):
+    """A clock that stands still until `advance` is called: for tests and simulation."""
+
+    __slots__ = ("_now", "_now_ms")
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        self._now = 0.0
+        self._now_ms = now_ms
+
+    def now(self) -> float:
+        return self._now
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def advance(self, seconds: float) -> None:
+        """Move both clocks forward together."""
+        self._now += seconds
+        self._now_ms += round(seconds * 1000)
