@@ -1,0 +1,41 @@
+"""A real Kafka as a plain process, from the jars that Maven fetched."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, free_port, wait_until_ready
+from compat_tests.brokers.settings import JAVA_OPTIONS, LOGGING_PROPERTIES, as_properties, kafka_properties
+from compat_tests.setup.kafka_jars import KAFKA_VERSION
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+
+
+class KafkaProcess(ProcessBroker):
+    """Kafka from `jars` with its data under `directory`; `overrides` are settings beyond the shared ones."""
+
+    name = "kafka"
+    how = f"Kafka {KAFKA_VERSION} as a process, from Maven's jars"
+
+    def __init__(self, jars: Path, directory: Path, overrides: dict[str, str] | None = None) -> None:
+        super().__init__(directory)
+        self.port = free_port()
+        self.bootstrap = f"localhost:{self.port}"
+        self.data_directory = directory / "data"
+        settings = kafka_properties(self.port, free_port(), str(self.data_directory), "localhost")
+        self.properties_path = directory / "server.properties"
+        self.properties_path.write_text(as_properties({**settings, **(overrides or {})}))
+        (directory / "log4j2.properties").write_text(LOGGING_PROPERTIES)
+        self._java = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"]
+        self._java += ["-cp", f"{jars}/*"]
+
+    def start(self) -> None:
+        if not self.data_directory.exists():
+            command = [*self._java, "kafka.tools.StorageTool", "format", "--standalone"]
+            command += ["-t", CLUSTER_ID, "-c", str(self.properties_path)]
+            formatted = subprocess.run(command, capture_output=True, text=True)
+            if formatted.returncode != 0:
+                raise BrokerFailed(f"StorageTool format failed:\n{formatted.stdout}{formatted.stderr}")
+        self._spawn([*self._java, "kafka.Kafka", str(self.properties_path)])
+        wait_until_ready(self, self.is_alive)

@@ -1,0 +1,47 @@
+"""pykafkad as a process of its own, started as a user starts it: by its command line."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from pathlib import Path
+
+from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, wait_until_ready
+from compat_tests.brokers.settings import NODE_ID, SHARED_SETTINGS, as_properties
+
+START_SECONDS = 15.0
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class PykafkadProcess(ProcessBroker):
+    """pykafkad with its data under `directory`; `overrides` are settings beyond the shared ones."""
+
+    name = "pykafkad"
+    how = "pykafkad as a process"
+
+    def __init__(self, directory: Path, overrides: dict[str, str] | None = None) -> None:
+        super().__init__(directory)
+        self.data_directory = directory / "data"
+        self.properties_path = directory / "server.properties"
+        settings = {"node.id": str(NODE_ID), **SHARED_SETTINGS, **(overrides or {})}
+        self.properties_path.write_text(as_properties(settings))
+        self.ready_path = directory / "ready"
+        # Port 0 at the first start; a restart comes back on the port that the first one got.
+        self.bootstrap = "localhost:0"
+
+    def start(self) -> None:
+        self.ready_path.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pykafkad", "serve", str(self.properties_path)]
+        command += ["--listen", self.bootstrap, "--data", str(self.data_directory), "--ready-file", str(self.ready_path)]
+        self._spawn(command, {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"})
+        deadline = time.monotonic() + START_SECONDS
+        while not self.ready_path.exists() or not self.ready_path.read_text().strip():
+            if not self.is_alive() or time.monotonic() > deadline:
+                raise BrokerFailed(f"pykafkad wrote no readiness line:\n{self.log_tail()}")
+            time.sleep(0.01)
+        found = re.search(r"localhost:(\d+)", self.ready_path.read_text())
+        if found is None:
+            raise BrokerFailed(f"the readiness line names no address: {self.ready_path.read_text()!r}")
+        self.bootstrap = found.group(0)
+        wait_until_ready(self, self.is_alive, START_SECONDS)

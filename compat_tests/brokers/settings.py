@@ -1,0 +1,60 @@
+"""Settings that every broker under test gets, so that a difference in an answer is a difference in behaviour."""
+
+from __future__ import annotations
+
+# Kafka's own names. What is not named here keeps Kafka's default.
+SHARED_SETTINGS = {
+    # The only broker cannot hold three copies of the internal topics.
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    # Tests wait for groups to form; three seconds for each would be most of the run.
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    # Retention is seen within a test.
+    "log.retention.check.interval.ms": "1000",
+    "log.initial.task.delay.ms": "1000",
+}
+
+NODE_ID = 1
+
+
+def kafka_properties(port: int, controller_port: int, log_directory: str, listen_host: str) -> dict[str, str]:
+    """`server.properties` of a real Kafka that is its own controller, reached as `localhost:port`."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(NODE_ID),
+        "listeners": f"PLAINTEXT://{listen_host}:{port},CONTROLLER://localhost:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://localhost:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"localhost:{controller_port}",
+        "log.dirs": log_directory,
+        **SHARED_SETTINGS,
+    }
+
+
+def as_properties(settings: dict[str, str]) -> str:
+    """The text of a properties file."""
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+LOGGING_PROPERTIES = """\
+rootLogger.level = warn
+rootLogger.appenderRef.c.ref = C
+appender.c.type = Console
+appender.c.name = C
+appender.c.target = SYSTEM_ERR
+appender.c.layout.type = PatternLayout
+appender.c.layout.pattern = %d %p %c{1} %m%n
+logger.k.name = org.apache.kafka
+logger.k.level = info
+logger.s.name = kafka
+logger.s.level = info
+"""
+
+# C1 only and the serial collector: the shortest start and the least processor time in a run of minutes.
+JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

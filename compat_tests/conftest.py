@@ -1,0 +1,135 @@
+"""Which brokers a run tests, and the fixtures that every compat test may ask for.
+
+`bootstrap` is parametrised for the whole session: all tests run against the real Kafka first, then all against pykafkad.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.brokers.broker import Broker
+from compat_tests.brokers.choose import WAYS, KafkaSource, KafkaUnavailable
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.setup import system_packages
+from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
+
+AGAINST = {"kafka": ("kafka",), "pykafkad": ("pykafkad",), "both": ("kafka", "pykafkad")}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the compat tests."""
+    group = parser.getgroup("compat tests")
+    group.addoption("--against", choices=sorted(AGAINST), default="both", help="which brokers the tests run against")
+    group.addoption("--kafka-by", choices=WAYS, default="auto", help="how the real Kafka runs")
+    group.addoption("--rounds", type=int, default=5, help="rounds of SIGKILL under load")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run every test that takes a broker once for each of them, the real Kafka first."""
+    if "broker" in metafunc.fixturenames:
+        names = AGAINST[metafunc.config.getoption("--against")]
+        metafunc.parametrize("broker", names, indirect=True, scope="session")
+
+
+def unavailable(reason: str) -> None:
+    """Skip the test, naming what is missing; with CI=true fail instead."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"with CI=true nothing may be skipped: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def kafka_source(pytestconfig: pytest.Config) -> Iterator[KafkaSource]:
+    """Gives real Kafkas; what it takes is installed where that is allowed."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    try:
+        source = KafkaSource(pytestconfig.getoption("--kafka-by"))
+    except KafkaUnavailable as error:
+        unavailable(str(error))
+    with capture.global_and_fixture_disabled():
+        print(f"\nreal Kafka: {source.how}", flush=True)
+    yield source
+    source.close()
+
+
+@pytest.fixture(scope="session")
+def kafka(kafka_source: KafkaSource, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One real Kafka for the session."""
+    broker = kafka_source.broker(tmp_path_factory.mktemp("kafka"))
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
+@pytest.fixture(scope="session")
+def pykafkad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PykafkadProcess]:
+    """One pykafkad for the session; at its end its log may hold no sign of a bug of ours."""
+    broker = PykafkadProcess(tmp_path_factory.mktemp("pykafkad"))
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+    assert_no_bug_logged(broker)
+
+
+def assert_no_bug_logged(broker: PykafkadProcess) -> None:
+    """Fail if pykafkad met an exception that it did not expect, even though every test got its answer."""
+    log = broker.log_text()
+    found = re.search(r"Traceback \(most recent call last\)", log)
+    assert found is None, f"pykafkad logged an unexpected exception:\n{log[max(found.start() - 500, 0) : found.start() + 3000]}"
+
+
+@pytest.fixture(scope="session")
+def broker(request: pytest.FixtureRequest) -> Broker:
+    """The broker under test: a real Kafka, then pykafkad."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def bootstrap(broker: Broker) -> str:
+    """`host:port` of the broker under test: all that a test may know of it."""
+    return broker.bootstrap
+
+
+@pytest.fixture
+def fresh_name(request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Gives names that no other test uses, for topics and groups; readable in a broker's log."""
+    test = re.sub(r"[^A-Za-z0-9]+", "-", request.node.originalname or request.node.name)[:60].strip("-")
+
+    def name(kind: str = "topic") -> str:
+        return f"{test}-{kind}-{uuid.uuid4().hex[:8]}"
+
+    return name
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> Path:
+    """Folder of Kafka's own jars, for its command-line tools."""
+    needed = (system_packages.JAVA, system_packages.MAVEN)
+    still_missing = system_packages.install(system_packages.missing(needed))
+    if still_missing:
+        unavailable("; ".join(map(system_packages.how_to_get, still_missing)))
+    try:
+        return fetch_jars()
+    except JarsUnavailable as error:
+        unavailable(str(error))
+        raise
+
+
+@pytest.fixture(scope="session")
+def kcat() -> str:
+    """Path of the program kcat."""
+    still_missing = system_packages.install(system_packages.missing((system_packages.KCAT,)))
+    if still_missing:
+        unavailable(system_packages.how_to_get(system_packages.KCAT))
+    return shutil.which("kcat") or ""

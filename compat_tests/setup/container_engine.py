@@ -1,0 +1,123 @@
+"""A container engine for testcontainers: the one that already answers, else one of our own for the time of the tests.
+
+Our own engine keeps its images in the cache folder and listens on a socket there. Several test runs may share it: each
+holds a shared lock while it works, and whoever finishes last ends the engine by the process id that it wrote itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import docker
+
+from compat_tests.setup.cache import cache_directory, exclusively
+
+START_SECONDS = 30.0
+STOP_SECONDS = 20.0
+
+
+class EngineUnavailable(Exception):
+    """No container engine answers and none could be started; the message says why."""
+
+
+class ContainerEngine:
+    """A running engine: `client` (docker's Python client) and `close()`; sets DOCKER_HOST for testcontainers."""
+
+    def __init__(self) -> None:
+        self.client = _answering(None)
+        self._users = None
+        # Ryuk, testcontainers' cleaner, is an image of its own that would have to be pulled; we stop what we start.
+        os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
+        if self.client is None:
+            self._use_own_engine()
+
+    def _use_own_engine(self) -> None:
+        dockerd = shutil.which("dockerd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        if dockerd is None or os.geteuid() != 0:
+            raise EngineUnavailable("no container engine answers, and dockerd is missing or we are not root to start it")
+        root = cache_directory() / "engine"
+        root.mkdir(exist_ok=True)
+        self._root = root
+        address = f"unix://{root}/docker.sock"
+        self._users = open(root / "users.lock", "w")
+        with exclusively("engine"):
+            fcntl.flock(self._users, fcntl.LOCK_SH)
+            self.client = _answering(address) or self._start(dockerd, root, address)
+        os.environ["DOCKER_HOST"] = address
+
+    def _start(self, dockerd: str, root: Path, address: str) -> docker.DockerClient:
+        command = [dockerd, "--host", address, "--data-root", f"{root}/data", "--exec-root", f"{root}/run"]
+        command += ["--pidfile", f"{root}/docker.pid"]
+        (root / "docker.pid").unlink(missing_ok=True)
+        # In the folder rather than in the environment's terminal: it is read only when the engine does not come up.
+        with open(root / "dockerd.log", "w") as log:
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, "PATH": _path_with_sbin()}
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            client = _answering(address)
+            if client is not None:
+                # Not waited for by Popen's destructor: another run may be the one that ends it.
+                process.returncode = 0
+                return client
+            time.sleep(0.2)
+        if process.poll() is None:
+            process.terminate()
+            process.wait(STOP_SECONDS)
+        raise EngineUnavailable(f"dockerd did not come up:\n{(root / 'dockerd.log').read_text()[-2000:]}")
+
+    def close(self) -> None:
+        """Let go of the engine; end it if it is ours and no other run uses it."""
+        self.client.close()
+        if self._users is None:
+            return
+        with exclusively("engine"):
+            fcntl.flock(self._users, fcntl.LOCK_UN)
+            try:
+                fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            finally:
+                os.environ.pop("DOCKER_HOST", None)
+            _end(self._root / "docker.pid")
+        self._users.close()
+
+
+def engine_answers() -> bool:
+    """Whether an engine answers where the environment says, so that none has to be installed or started."""
+    client = _answering(None)
+    if client is not None:
+        client.close()
+    return client is not None
+
+
+def _answering(address: str | None) -> docker.DockerClient | None:
+    """A client of the engine at `address` (None: where the environment says), or None if nothing answers."""
+    try:
+        client = docker.DockerClient(base_url=address, timeout=60) if address else docker.from_env(timeout=60)
+        client.ping()
+    except (docker.errors.DockerException, OSError):
+        return None
+    return client
+
+
+def _end(pid_file: Path) -> None:
+    try:
+        pid = int(pid_file.read_text())
+        os.kill(pid, signal.SIGTERM)
+    except (OSError, ValueError):
+        return
+    deadline = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < deadline and pid_file.exists():
+        time.sleep(0.1)
+
+
+def _path_with_sbin() -> str:
+    return os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"

@@ -1,0 +1,109 @@
+"""A container image with Apache Kafka: the public one where it can be pulled, else one built from the JDK and the jars.
+
+Both have a `java` on the PATH, a `sh`, and Kafka's jars in `/opt/kafka/libs`, so one command starts either.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import docker
+
+from compat_tests.setup.cache import exclusively
+from compat_tests.setup.kafka_jars import KAFKA_VERSION, fetch_jars
+
+PUBLIC_IMAGE = f"apache/kafka:{KAFKA_VERSION}"
+BUILT_IMAGE = f"pykafkad-compat/kafka:{KAFKA_VERSION}"
+REGISTRY_SECONDS = 10
+LIBRARIES_OF = ("bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libnet.so", "lib/libnio.so", "lib/libjli.so")
+SHELL_APPLETS = ("sh", "cat", "ls", "rm", "mkdir", "sleep", "kill", "tail")
+
+
+class ImageUnavailable(Exception):
+    """The image can neither be pulled nor built here; the message says why."""
+
+
+def kafka_image(client: docker.DockerClient) -> tuple[str, str]:
+    """`(image name, how it was got)`; pulls or builds it where the engine does not hold it yet."""
+    with exclusively("kafka-image"):
+        if _holds(client, PUBLIC_IMAGE):
+            return PUBLIC_IMAGE, "the public image"
+        if _holds(client, BUILT_IMAGE):
+            return BUILT_IMAGE, "an image built here"
+        if _can_pull():
+            client.images.pull(PUBLIC_IMAGE)
+            return PUBLIC_IMAGE, "the public image"
+        print("set-up: no registry offers the public image of Kafka; building one from the JDK and Kafka's jars", flush=True)
+        build_image(client)
+        return BUILT_IMAGE, "an image built here"
+
+
+def _holds(client: docker.DockerClient, image: str) -> bool:
+    try:
+        client.images.get(image)
+    except docker.errors.ImageNotFound:
+        return False
+    return True
+
+
+def _can_pull() -> bool:
+    """Ask the registry for the image's description only: it answers, or fails, within seconds."""
+    asking = docker.APIClient(base_url=os.environ.get("DOCKER_HOST"), timeout=REGISTRY_SECONDS)
+    try:
+        asking.inspect_distribution(PUBLIC_IMAGE)
+    except (docker.errors.DockerException, OSError):
+        return False
+    finally:
+        asking.close()
+    return True
+
+
+def build_image(client: docker.DockerClient) -> None:
+    """Build `BUILT_IMAGE` from scratch: a jlinked runtime, the libraries it loads, a busybox shell, Kafka's jars."""
+    for program in ("jlink", "ldd", "busybox"):
+        if shutil.which(program) is None:
+            raise ImageUnavailable(f"{program} is missing, needed to build the image")
+    jars = fetch_jars()
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch) / "root"
+        runtime = root / "opt" / "jre"
+        runtime.parent.mkdir(parents=True)
+        link = ["jlink", "--add-modules", "ALL-MODULE-PATH", "--strip-debug", "--no-header-files", "--no-man-pages"]
+        subprocess.run([*link, "--compress=2", "--output", str(runtime)], check=True, capture_output=True)
+        shutil.copytree(jars, root / "opt" / "kafka" / "libs")
+        for library in _shared_libraries(runtime / part for part in LIBRARIES_OF):
+            target = root / library.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, target)
+        _copy_shell(root)
+        (Path(scratch) / "Dockerfile").write_text("FROM scratch\nCOPY root /\nENV PATH=/opt/jre/bin:/bin\n")
+        try:
+            client.images.build(path=scratch, tag=BUILT_IMAGE, rm=True)
+        except docker.errors.DockerException as error:
+            raise ImageUnavailable(f"the engine could not build the image: {error}") from error
+
+
+def _shared_libraries(binaries: Iterable[Path]) -> set[str]:
+    """Absolute paths of what `ldd` names for `binaries`, the dynamic loader included, our own runtime excluded."""
+    found = set()
+    for binary in binaries:
+        listing = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=True).stdout
+        found.update(re.findall(r"(/[^\s]+)\s+\(0x", listing))
+    return {path for path in found if "/opt/jre/" not in path}
+
+
+def _copy_shell(root: Path) -> None:
+    (root / "bin").mkdir(exist_ok=True)
+    shutil.copy(shutil.which("busybox") or "", root / "bin" / "busybox")
+    for applet in SHELL_APPLETS:
+        (root / "bin" / applet).symlink_to("busybox")
+    (root / "etc").mkdir(exist_ok=True)
+    (root / "etc" / "passwd").write_text("root:x:0:0:root:/tmp:/bin/sh\n")
+    (root / "etc" / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
+    (root / "tmp").mkdir(mode=0o1777)

@@ -1,0 +1,99 @@
+"""Programs the compat tests call, the Debian and Ubuntu packages that bring them, and their installation."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+JAVA_VERSION = 17
+
+
+class Program(NamedTuple):
+    """One program that tests call: its name, the packages that bring it, what goes missing without it."""
+
+    name: str
+    packages: tuple[str, ...]
+    used_for: str
+
+
+JAVA = Program("java", (f"openjdk-{JAVA_VERSION}-jdk-headless",), "the real Kafka and Kafka's command-line tools")
+JLINK = Program("jlink", (f"openjdk-{JAVA_VERSION}-jdk-headless",), "building the container image of Kafka")
+MAVEN = Program("mvn", ("maven",), "fetching Kafka's jars")
+DOCKERD = Program("dockerd", ("docker.io",), "the real Kafka in a container")
+IPTABLES = Program("iptables", ("iptables",), "the container engine's network")
+BUSYBOX = Program("busybox", ("busybox-static",), "building the container image of Kafka")
+KCAT = Program("kcat", ("kcat",), "the tests of kcat")
+
+PROGRAMS = (JAVA, JLINK, MAVEN, KCAT, DOCKERD, IPTABLES, BUSYBOX)
+
+
+def is_present(program: Program) -> bool:
+    """Whether `program` is on the PATH, and for Java also recent enough (Kafka 4 needs 17)."""
+    path = shutil.which(program.name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if path is None:
+        return False
+    return program is not JAVA or java_version() >= JAVA_VERSION
+
+
+def java_version() -> int:
+    """Major version of the `java` on the PATH, 0 where there is none."""
+    if shutil.which("java") is None:
+        return 0
+    shown = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr
+    found = re.search(r'version "(\d+)', shown)
+    return int(found.group(1)) if found else 0
+
+
+def missing(programs: Iterable[Program] = PROGRAMS) -> list[Program]:
+    """The programs that are not there."""
+    return [program for program in programs if not is_present(program)]
+
+
+def can_install() -> bool:
+    """Whether this process may install packages: root on Debian, Ubuntu or a system derived from them."""
+    return os.geteuid() == 0 and Path("/etc/debian_version").exists() and shutil.which("apt-get") is not None
+
+
+def install(programs: Iterable[Program]) -> list[Program]:
+    """Install the packages of `programs`; returns those that are still missing afterwards."""
+    programs = list(programs)
+    if programs and can_install():
+        packages = sorted({package for program in programs for package in program.packages})
+        print(f"set-up: installing {' '.join(packages)}", flush=True)
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        # docker.io would start the system's own engine; the tests start one of their own.
+        with _no_services_started():
+            subprocess.run(["apt-get", "update", "-q"], env=environment, stdout=subprocess.DEVNULL)
+            for attempt in ([*packages], *([package] for package in packages)):
+                command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *attempt]
+                if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode == 0:
+                    if len(attempt) == len(packages):
+                        break
+    return missing(programs)
+
+
+class _no_services_started:
+    """While open, package installations do not start services (Debian's policy-rc.d convention)."""
+
+    path = Path("/usr/sbin/policy-rc.d")
+
+    def __enter__(self) -> None:
+        self.written = not self.path.exists()
+        if self.written:
+            self.path.write_text("#!/bin/sh\nexit 101\n")
+            self.path.chmod(0o755)
+
+    def __exit__(self, *_: object) -> None:
+        if self.written:
+            self.path.unlink()
+
+
+def how_to_get(program: Program) -> str:
+    """One sentence: what is missing, what for, how to get it on Debian and Ubuntu."""
+    packages = " ".join(program.packages)
+    return f"{program.name} is missing, needed for {program.used_for}: apt-get install {packages} (Debian, Ubuntu)"
