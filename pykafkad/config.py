@@ -1,0 +1,361 @@
+"""The settings table: every broker, topic, group and client-metrics setting of Apache Kafka 4.3.1, one row each.
+
+The rows are the text files in `pykafkad/settings/` (name, type, default, allowed values, when a change applies, whether this
+version acts on it, one line of help). Everything reads them: `Settings` and `TopicSettings` (typed, slotted, the names with dots
+turned into underscores), the checks of CreateTopics and AlterConfigs (`validate*`), DescribeConfigs (`settings/entries.py`),
+`pykafkad describe-config` and the README.
+
+Start reading at `Settings.from_properties` and `topic_settings`. Where values come from, strongest first: command line, `--set`,
+environment (`PYKAFKAD_NUM_PARTITIONS`), `server.properties`, default: see `settings/sources.py`. Values changed live through
+AlterConfigs are laid over these by `Settings.set_dynamic`.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import INVALID_CONFIG, INVALID_REQUEST, ConfigError, KafkaError
+from pykafkad.settings.rows import BROKER, CLIENT_METRICS, GROUP, ROWS, SCOPES, TOPIC, InvalidValue, Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["BROKER", "CLIENT_METRICS", "GROUP", "LISTENER_PREFIX", "ROWS", "SCOPES", "TOPIC", "InvalidValue", "Row", "Settings",
+           "SYNONYM_GROUPS", "TopicSettings", "topic_settings", "validate", "validate_broker_changes", "validate_overrides"]  # fmt: skip
+
+# A setting may be given for one listener only: listener.name.<listener>.<setting>.
+LISTENER_PREFIX = "listener.name."
+
+# What Kafka lets change live only for one listener, never under its own name.
+LISTENER_ONLY = frozenset((
+    "ssl.key.password", "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location", "ssl.keystore.password",
+    "ssl.keystore.type", "ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.password",
+    "ssl.truststore.type",
+))  # fmt: skip
+
+# One quantity in several units: the first that is set wins.
+SYNONYM_GROUPS = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+)
+
+# Pairs of broker settings of which the first must not exceed the second.
+ORDERED_PAIRS = (
+    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    ("group.consumer.min.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+    ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
+)
+
+
+class _BrokerValues:
+    """The broker's settings, typed: `settings.num_partitions`, `settings.log_dirs` …; None where Kafka has no value.
+
+    `static` maps names to the texts that were set at start, `dynamic_default` and `dynamic_broker` to those set live (for all
+    brokers, for this one). `warnings` are sentences for the log: unknown names, settings without effect.
+    """
+
+    __slots__ = ("static", "dynamic_default", "dynamic_broker", "warnings", "_topic_defaults")
+
+    def __init__(self, static: Mapping[str, str]) -> None:
+        self.static = dict(static)
+        self.dynamic_default: dict[str, str] = {}
+        self.dynamic_broker: dict[str, str] = {}
+        self.warnings: list[str] = []
+        self._topic_defaults = None
+        rows = ROWS[BROKER]
+        for row in rows.values():
+            setattr(self, row.attribute, row.typed_default())
+        for name, text in self.static.items():
+            row = rows.get(name)
+            if row is not None:
+                setattr(self, row.attribute, row.parse(text))
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, tuple[str, str]]) -> _BrokerValues:
+        """Settings from `{name: (text, origin)}`; `origin` is where it was said, such as `server.properties:12`.
+
+        Raises `ConfigError` naming origin, setting and what is allowed. Unknown names and settings that this version does
+        not act on become sentences in `warnings`.
+        """
+        properties = _with_node_id(properties)
+        rows = ROWS[BROKER]
+        for name, (text, origin) in properties.items():
+            row = rows.get(name)
+            try:
+                if row is not None:
+                    row.parse(text)
+            except InvalidValue as error:
+                raise ConfigError(f"{origin}: {name}: {error}") from None
+        settings = cls({name: text for name, (text, _) in properties.items()})
+        _check_together(settings, properties)
+        settings.warnings = _warnings(properties)
+        return settings
+
+    @property
+    def log_directories(self) -> tuple[str, ...]:
+        """Where logs live: `log.dirs`, else `log.dir`."""
+        return self.log_dirs or self.log_dir
+
+    def set_dynamic(self, defaults: Mapping[str, str], broker: Mapping[str, str]) -> None:
+        """Lays the live values over the static ones, in place, so that every holder of these settings sees them.
+
+        `defaults` are the cluster-wide ones, `broker` those of this broker. A text that cannot be is skipped: it was checked
+        when it was set, and a broker that has it in its log must still start.
+        """
+        rows = ROWS[BROKER]
+        touched = {*self.dynamic_default, *self.dynamic_broker, *defaults, *broker}
+        self.dynamic_default = dict(defaults)
+        self.dynamic_broker = dict(broker)
+        self._topic_defaults = None
+        for name in touched:
+            row = rows.get(name)
+            if row is None:
+                continue
+            for layer in (self.dynamic_broker, self.dynamic_default, self.static):
+                text = layer.get(name)
+                if text is not None:
+                    try:
+                        setattr(self, row.attribute, row.parse(text))
+                        break
+                    except InvalidValue:
+                        continue
+            else:
+                setattr(self, row.attribute, row.typed_default())
+
+
+def _slotted(name: str, base: type, scope: str) -> type:
+    """A class with one slot for each row of a scope."""
+    slots = tuple(row.attribute for row in ROWS[scope].values())
+    return type(name, (base,), {"__slots__": slots, "__doc__": base.__doc__, "__module__": __name__})
+
+
+Settings = _slotted("Settings", _BrokerValues, BROKER)
+
+
+class _TopicValues:
+    """One topic's settings, typed: `retention_ms`, `segment_bytes`, `cleanup_policy` (a frozenset) …
+
+    `segment_bytes` already has Kafka's internal override (`internal.segment.bytes`, for tests) in it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def compacted(self) -> bool:
+        """Whether the log keeps the last value of every key."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def deleted(self) -> bool:
+        """Whether segments past retention are deleted."""
+        return "delete" in self.cleanup_policy
+
+
+TopicSettings = _slotted("TopicSettings", _TopicValues, TOPIC)
+
+
+def topic_settings(settings: Settings, overrides: Mapping[str, str]) -> TopicSettings:
+    """A topic's settings: its own `overrides` (texts), else the broker's by Kafka's synonyms, else the defaults.
+
+    Without overrides the same object is answered until the broker's settings change. Unknown or impossible overrides are passed
+    over: they were checked when they were set (`validate_overrides`), and a topic that has them must still open.
+    """
+    if settings._topic_defaults is None:
+        settings._topic_defaults = _topic_defaults(settings)
+    defaults = settings._topic_defaults
+    if not overrides:
+        return defaults
+    values = TopicSettings()
+    rows = ROWS[TOPIC]
+    for row in rows.values():
+        value = getattr(defaults, row.attribute)
+        text = overrides.get(row.name)
+        if text is not None:
+            try:
+                value = row.parse(text)
+            except InvalidValue:
+                pass
+        setattr(values, row.attribute, value)
+    if values.internal_segment_bytes is not None:
+        values.segment_bytes = values.internal_segment_bytes
+    return values
+
+
+def _topic_defaults(settings: Settings) -> TopicSettings:
+    values = TopicSettings()
+    for row in ROWS[TOPIC].values():
+        setattr(values, row.attribute, inherited(settings, row))
+    return values
+
+
+def inherited(settings: Settings, row: Row) -> object:
+    """What a topic or group that does not set `row` gets: the first broker setting that has a value, times its factor.
+
+    A negative time means "without end" and is -1 in whatever unit it was written, as in Kafka.
+    """
+    for name, factor in row.broker_settings:
+        value = getattr(settings, name.replace(".", "_"))
+        if value is not None:
+            return value if factor == 1 else -1 if value < 0 else value * factor
+    return row.typed_default()
+
+
+def _with_node_id(properties: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """`node.id` and `broker.id` are one setting under two names, as in Kafka; a contradiction is an error."""
+    properties = dict(properties)
+    node, broker = properties.get("node.id"), properties.get("broker.id")
+    if node and broker and node[0].strip() != broker[0].strip():
+        raise ConfigError(f"{node[1]}: node.id={node[0]} must equal broker.id={broker[0]} ({broker[1]}), or leave broker.id out")
+    if node or broker:
+        properties["node.id"] = properties["broker.id"] = node or broker
+    return properties
+
+
+def _check_together(settings: _BrokerValues, properties: Mapping[str, tuple[str, str]]) -> None:
+    """Values that are possible alone but not together. Raises `ConfigError` naming one of them and its origin."""
+
+    def fail(name: str, text: str) -> None:
+        origin = properties[name][1] if name in properties else "default"
+        raise ConfigError(f"{origin}: {name}: {text}")
+
+    if "broker" not in settings.process_roles:
+        fail("process.roles", f"must contain broker: pykafkad has no controller of its own, got {sorted(settings.process_roles)}")
+    if len(set(settings.log_directories)) != len(settings.log_directories):
+        fail("log.dirs", "names a directory twice")
+    for smaller, larger in ORDERED_PAIRS:
+        if getattr(settings, smaller.replace(".", "_")) > getattr(settings, larger.replace(".", "_")) and (
+            smaller in properties or larger in properties
+        ):
+            fail(smaller if smaller in properties else larger, f"{smaller} must not be above {larger}")
+
+
+def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
+    rows = ROWS[BROKER]
+    sentences = []
+    for name, (_, origin) in properties.items():
+        row = rows.get(name)
+        if row is None:
+            if name.startswith(LISTENER_PREFIX) and name.split(".", 3)[-1] in rows:
+                sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
+            else:
+                sentences.append(f"{origin}: {name} is not a setting of Kafka 4.3.1 and is ignored")
+        elif not row.effect and row.name != "broker.id":
+            sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
+    return sentences
+
+
+# The error that an impossible value gives, by scope: Kafka answers broker changes with INVALID_REQUEST, the others with INVALID_CONFIG.
+_ERRORS = {BROKER: INVALID_REQUEST, TOPIC: INVALID_CONFIG, GROUP: INVALID_CONFIG, CLIENT_METRICS: INVALID_CONFIG}
+_UNKNOWN = {
+    TOPIC: (INVALID_CONFIG, "Unknown topic config name: "),
+    GROUP: (INVALID_CONFIG, "Unknown group config name: "),
+    CLIENT_METRICS: (INVALID_REQUEST, "Unknown client metrics configuration: "),
+}
+
+
+def validate(scope: str, name: str, text: str) -> object:
+    """The typed value of one setting. Raises `KafkaError` with the code and sentence that Kafka gives.
+
+    A broker may be given names that Kafka does not know (plug-ins read them): those come back as they are.
+    """
+    row = ROWS[scope].get(name)
+    if row is None:
+        if scope == BROKER:
+            base = ROWS[BROKER].get(name.split(".", 3)[-1]) if name.startswith(LISTENER_PREFIX) else None
+            return text if base is None else validate(scope, base.name, text)
+        code, sentence = _UNKNOWN[scope]
+        raise KafkaError(code, sentence + name)
+    try:
+        return row.parse(text)
+    except InvalidValue as error:
+        raise KafkaError(_ERRORS[scope], str(error)) from None
+
+
+def validate_overrides(scope: str, overrides: Mapping[str, str], settings: Settings) -> None:
+    """Checks all settings of one topic, group or client-metrics subscription, alone and together. Raises `KafkaError`."""
+    for name, text in overrides.items():
+        validate(scope, name, text)
+    if scope == TOPIC:
+        _check_topic(topic_settings(settings, overrides), settings)
+    elif scope == GROUP:
+        _check_group(overrides, settings)
+    elif scope == CLIENT_METRICS:
+        _check_client_metrics(overrides)
+
+
+def _check_topic(values: TopicSettings, settings: Settings) -> None:
+    if values.min_compaction_lag_ms > values.max_compaction_lag_ms:
+        raise KafkaError(
+            INVALID_CONFIG,
+            f"conflict topic config setting min.compaction.lag.ms ({values.min_compaction_lag_ms}) > "
+            f"max.compaction.lag.ms ({values.max_compaction_lag_ms})",
+        )
+    if values.remote_storage_enable:
+        if not settings.remote_log_storage_system_enable:
+            sentence = "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+            raise KafkaError(INVALID_CONFIG, sentence)
+        if values.cleanup_policy - {"delete"}:
+            sentence = "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an empty list."
+            raise KafkaError(INVALID_CONFIG, sentence)
+
+
+def _check_group(overrides: Mapping[str, str], settings: Settings) -> None:
+    """A group's value lies between the broker's `group.<kind>.min.…` and `max.…`, and a session outlasts a heartbeat."""
+    rows = ROWS[GROUP]
+    values = {name: inherited(settings, row) if name not in overrides else row.parse(overrides[name]) for name, row in rows.items()}
+    for name in overrides:
+        kind, _, rest = name.partition(".")
+        for bound, words in (("min", "greater"), ("max", "less")):
+            broker_name = f"group.{kind}.{bound}.{rest.removeprefix('num.')}"
+            limit = getattr(settings, broker_name.replace(".", "_"), None)
+            if limit is not None and (values[name] < limit if bound == "min" else values[name] > limit):
+                raise KafkaError(INVALID_CONFIG, f"{name} must be {words} than or equal to {broker_name}")
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if values[session] <= values[heartbeat]:
+            raise KafkaError(INVALID_CONFIG, f"{session} must be greater than {heartbeat}")
+
+
+CLIENT_MATCHES = frozenset(("client_instance_id", "client_id", "client_software_name", "client_software_version",
+                            "client_source_address", "client_source_port"))  # fmt: skip
+
+
+def _check_client_metrics(overrides: Mapping[str, str]) -> None:
+    """KIP-714: the interval has bounds, a match is `name=pattern` with a known name."""
+    if "interval.ms" in overrides and not 100 <= int(overrides["interval.ms"]) <= 3600000:
+        sentence = f"Invalid value {int(overrides['interval.ms'])} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
+        raise KafkaError(INVALID_REQUEST, sentence)
+    for item in overrides.get("match", "").split(","):
+        parts = item.split("=")
+        if item and (len(parts) != 2 or parts[0].strip() not in CLIENT_MATCHES):
+            raise KafkaError(INVALID_CONFIG, f"Illegal client matching pattern: {item.strip()}")
+
+
+def validate_broker_changes(changes: Mapping[str, str | None], *, one_broker: bool) -> None:
+    """Checks a live change of broker settings (None deletes). Raises `KafkaError`.
+
+    `one_broker` says whether the change is for a named broker; otherwise it is the default of all brokers.
+    """
+    rows = ROWS[BROKER]
+    fixed = [name for name in changes if name in rows and rows[name].applies == "start"]
+    if fixed:
+        raise KafkaError(INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    listener_only = [name for name in changes if name in LISTENER_ONLY]
+    if listener_only:
+        sentence = "These security configs can be dynamically updated only per-listener using the listener prefix: "
+        raise KafkaError(INVALID_REQUEST, f"{sentence}[{', '.join(listener_only)}]")
+    for name, text in changes.items():
+        if text is not None:
+            validate(BROKER, name, text)
+    if not one_broker:
+        own = [name for name in changes if _for_one_broker(name)]
+        if own:
+            sentence = "Cannot update these configs at default cluster level, broker id must be specified: "
+            raise KafkaError(INVALID_REQUEST, f"{sentence}[{', '.join(own)}]")
+
+
+def _for_one_broker(name: str) -> bool:
+    row = ROWS[BROKER].get(name.split(".", 3)[-1] if name.startswith(LISTENER_PREFIX) else name)
+    return row is not None and (row.applies == "broker" or (name.startswith(LISTENER_PREFIX) and row.applies != "cluster"))

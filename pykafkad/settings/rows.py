@@ -1,0 +1,243 @@
+"""Rows of the settings table: reading the text files, parsing and checking one value, printing it as Kafka prints it."""
+
+from __future__ import annotations
+
+BROKER = "broker"
+TOPIC = "topic"
+GROUP = "group"
+CLIENT_METRICS = "client-metrics"
+SCOPES = (BROKER, TOPIC, GROUP, CLIENT_METRICS)
+
+# Ranges of Java's integers by type name.
+INTEGER_RANGES = {"int": (-(2**31), 2**31 - 1), "short": (-(2**15), 2**15 - 1), "long": (-(2**63), 2**63 - 1)}
+
+
+class InvalidValue(ValueError):
+    """A text that a setting does not allow. `reason` says what is allowed; `str()` is Kafka's sentence for clients."""
+
+    def __init__(self, name: str, text: str | None, reason: str, *, whole: bool = False) -> None:
+        super().__init__(reason if whole else f"Invalid value {text} for configuration {name}: {reason}")
+        self.name = name
+        self.text = text
+        self.reason = reason
+
+
+class Row:
+    """One setting. `default` is text or None; `applies` is `start`, `cluster`, `broker` (see broker.txt) or `live`;
+    `broker_settings` is a tuple of (broker setting, factor) from which a topic or group inherits, strongest first."""
+
+    __slots__ = ("scope", "name", "type", "default", "kafka_default", "allowed", "applies", "effect", "help", "internal",
+                 "attribute", "broker_settings")  # fmt: skip
+
+    def __init__(self, scope: str, line: str) -> None:
+        inherits = scope in (TOPIC, GROUP)
+        columns = line.split(None, 6 if scope != CLIENT_METRICS else 5)
+        name, self.type, default, self.allowed = columns[:4]
+        self.scope = scope
+        self.internal = name[-1] == "!"
+        self.name = name = name[:-1] if self.internal else name
+        self.attribute = name.replace(".", "_")
+        self.effect = columns[-2] == "yes"
+        self.help = columns[-1]
+        self.applies = columns[4] if scope == BROKER else "live"
+        self.broker_settings = _broker_settings(columns[4]) if inherits and columns[4] != "-" else ()
+        if default[-1] == ")":
+            default, _, kafka_default = default[:-1].partition("(")
+            self.kafka_default = _default(kafka_default)
+            self.default = _default(default)
+        else:
+            self.default = self.kafka_default = _default(default)
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether the value is kept from answers and logs."""
+        return self.type == "password"
+
+    def typed_default(self) -> object:
+        """The default as a typed value; None where there is none."""
+        return None if self.default is None else self.parse(self.default)
+
+    def parse(self, text: str) -> object:
+        """The typed value of `text`; raises `InvalidValue`."""
+        text = text.strip()
+        value = _PARSERS[self.type](self, text)
+        if self.allowed != "any" and value is not None:
+            _check(self, text, value)
+        if self.type == "list":
+            return frozenset(value) if "|" in self.allowed else tuple(value)
+        return value
+
+    def normalised(self, text: str) -> str:
+        """`text` as Kafka prints the parsed value: DescribeConfigs answers this, not what was typed."""
+        text = text.strip()
+        if self.type == "boolean":
+            return text.lower()
+        if self.type == "list":
+            return ",".join(part.strip() for part in text.split(",")) if text else ""
+        if self.type in INTEGER_RANGES:
+            return str(int(text))
+        return java_double(float(text)) if self.type == "double" else text
+
+
+def _default(text: str) -> str | None:
+    return None if text in ("-", "?") else "" if text == '""' else text
+
+
+def _broker_settings(column: str) -> tuple[tuple[str, int], ...]:
+    settings = []
+    for item in column.split(","):
+        name, _, factor = item.partition("*")
+        settings.append((name, int(factor or 1)))
+    return tuple(settings)
+
+
+def java_double(value: float) -> str:
+    """A double as Java prints it (0.5, 1.0E-5, 1.7976931348623157E308): clients compare these texts."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        text = repr(value)
+        return text if "e" not in text else f"{value:f}".rstrip("0")
+    digits, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        digits, _, exponent = f"{value:.17e}".partition("e")
+        digits = repr(float(digits))
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
+
+
+def _parse_boolean(row: Row, text: str) -> bool:
+    lowered = text.lower()
+    if lowered == "true":
+        return True
+    if lowered == "false":
+        return False
+    raise InvalidValue(row.name, text, "Expected value to be either true or false")
+
+
+def _parse_integer(row: Row, text: str) -> int:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if digits.isdigit() and digits.isascii():
+        value = int(text) if len(digits) <= 20 else None
+        least, most = INTEGER_RANGES[row.type]
+        if value is not None and least <= value <= most:
+            return value
+    raise InvalidValue(row.name, text, f"Not a number of type {row.type.upper()}")
+
+
+def _parse_double(row: Row, text: str) -> float:
+    try:
+        if "_" in text:
+            raise ValueError
+        return float(text)
+    except ValueError:
+        raise InvalidValue(row.name, text, "Not a number of type DOUBLE") from None
+
+
+def _parse_text(row: Row, text: str) -> str:
+    return text
+
+
+def _parse_list(row: Row, text: str) -> list[str]:
+    if not text:
+        return []
+    items = [item.strip() for item in text.split(",")]
+    if "" in items and row.allowed != "replicas":
+        raise InvalidValue(row.name, text, f"Configuration '{row.name}' values must not be empty.", whole=True)
+    return items
+
+
+_PARSERS = {
+    "boolean": _parse_boolean,
+    "int": _parse_integer,
+    "long": _parse_integer,
+    "short": _parse_integer,
+    "double": _parse_double,
+    "string": _parse_text,
+    "class": _parse_text,
+    "password": _parse_text,
+    "list": _parse_list,
+}
+
+
+def _check(row: Row, text: str, value: object) -> None:
+    """Holds a parsed value against the `allowed` column; raises `InvalidValue`."""
+    allowed = row.allowed
+    if allowed == "non-empty":
+        if not value:
+            if row.type == "list":
+                reason = f"Configuration '{row.name}' must not be empty. Valid values include: any non-empty value"
+                raise InvalidValue(row.name, text, reason, whole=True)
+            raise InvalidValue(row.name, text, "String must be non-empty")
+    elif allowed == "replicas":
+        _check_replicas(row, text, value)
+    elif allowed == "reset":
+        _check_reset(row, text)
+    elif ".." in allowed:
+        _check_range(row, text, value)
+    else:
+        _check_choice(row, allowed, [text] if row.type != "list" else value)
+
+
+def _check_choice(row: Row, allowed: str, values: list[str]) -> None:
+    any_case = allowed.startswith("i:")
+    choices = (allowed[2:] if any_case else allowed).split("|")
+    known = [choice.lower() for choice in choices] if any_case else choices
+    for value in values:
+        if (value.lower() if any_case else value) not in known:
+            case = " (case insensitive)" if any_case else ""
+            raise InvalidValue(row.name, value, f"String must be one of{case}: {', '.join(choices)}")
+
+
+def _check_range(row: Row, text: str, value: float) -> None:
+    bounds, _, exception = row.allowed.partition("|")
+    least, _, most = bounds.partition("..")
+    if exception:
+        if not (float(least) <= value <= float(most) or value == float(exception)):
+            raise InvalidValue(row.name, text, f"Value must be between {least} and {most} or equal to {exception}")
+    elif value < float(least):
+        raise InvalidValue(row.name, text, f"Value must be at least {least}")
+    elif most and value > float(most):
+        raise InvalidValue(row.name, text, f"Value must be no more than {most}")
+
+
+def _check_replicas(row: Row, text: str, value: list[str]) -> None:
+    """Throttled replicas: `*`, or partition:broker pairs (KIP-73)."""
+    for item in value:
+        partition, _, broker = item.partition(":")
+        if value != ["*"] and not (partition.isdigit() and broker.isdigit()):
+            form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+            reason = f"{row.name} must be the literal '*' or a list of replicas in the following format: {form}"
+            raise InvalidValue(row.name, f"[{', '.join(value)}]", reason)
+
+
+def _check_reset(row: Row, text: str) -> None:
+    """Where a share group starts (KIP-932): earliest, latest, or a duration back from now."""
+    if text in ("earliest", "latest"):
+        return
+    kind, _, duration = text.partition(":")
+    import re
+
+    if kind != "by_duration" or not re.fullmatch(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", duration):
+        reason = (
+            f"Invalid value `{text}` for configuration {row.name}. The value must be either 'earliest', 'latest' or of the "
+            "format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+        raise InvalidValue(row.name, text, reason)
+
+
+class _Rows(dict):
+    """Scope to {name: Row}; a scope's text file is read when first asked for."""
+
+    def __missing__(self, scope: str) -> dict[str, Row]:
+        if scope not in SCOPES:
+            raise KeyError(scope)
+        path = f"{__file__.rpartition('/')[0]}/{scope.replace('-', '_')}.txt"
+        rows = {}
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                if line[0] not in "#\n":
+                    row = Row(scope, line.rstrip())
+                    rows[row.name] = row
+        self[scope] = rows
+        return rows
+
+
+ROWS = _Rows()
