@@ -59,12 +59,15 @@ class _BrokerValues:
     __slots__ = ("static", "dynamic_default", "dynamic_broker", "warnings", "_topic_defaults")
 
     def __init__(self, static: Mapping[str, str]) -> None:
-        self.static = dict(static)
+        rows = ROWS[BROKER]
+        # A default of ours that is not Kafka's counts as set at start: DescribeConfigs then shows both, as with Kafka's own
+        # sample server.properties, which sets the same.
+        self.static = {row.name: row.default for row in rows.values() if row.default != row.kafka_default}
+        self.static.update(static)
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.warnings: list[str] = []
         self._topic_defaults = None
-        rows = ROWS[BROKER]
         for row in rows.values():
             setattr(self, row.attribute, row.typed_default())
         for name, text in self.static.items():
