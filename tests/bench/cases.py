@@ -1,0 +1,132 @@
+"""What is measured, and the floors: the one table of the bench.
+
+The names are stable; figures of different days are compared by them. A floor is a ratio pykafkad / Kafka of the
+medians of one run, or an absolute value of pykafkad.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from .client_loads import ConfluentLoad, JavaPerfLoad, SparkLoad
+from .life_loads import IdleConnectionsLoad, IdleMemoryLoad, PartitionsLoad, StartLoad
+from .request_loads import FetchLoad, ProduceLoad
+
+Case = namedtuple("Case", "name what load floors")
+Case.__doc__ = "One row: its name, a sentence, the load that measures it, and the floors that it must reach."
+
+Floor = namedtuple("Floor", "figure relation limit of")
+Floor.__doc__ = """`figure` must stand in `relation` ('>=' or '<=') to `limit`; `of` says of what: 'ratio' (pykafkad /
+Kafka) or 'value' (pykafkad's own)."""
+
+KB, MB = 1024, 1024 * 1024
+
+
+def at_least(figure, limit):
+    """pykafkad reaches at least `limit` times Kafka's figure."""
+    return Floor(figure, ">=", limit, "ratio")
+
+
+def at_most(figure, limit):
+    """pykafkad needs at most `limit` times Kafka's figure."""
+    return Floor(figure, "<=", limit, "ratio")
+
+
+def no_more_than(figure, limit):
+    """pykafkad's own figure is at most `limit`."""
+    return Floor(figure, "<=", limit, "value")
+
+
+def no_less_than(figure, limit):
+    """pykafkad's own figure is at least `limit`."""
+    return Floor(figure, ">=", limit, "value")
+
+
+CASES = (
+    Case(
+        "produce-1rec-c50",
+        "Produce, one 100-byte record, 50 connections",
+        ProduceLoad(None, connections=50),
+        (at_least("requests_per_s", 1.6), at_most("cpu_us_per_request", 0.5)),
+    ),
+    Case(
+        "produce-1rec-c6d5",
+        "Produce, one 100-byte record, 6 connections 5 deep",
+        ProduceLoad(None, connections=6, depth=5),
+        (at_least("requests_per_s", 2.2),),
+    ),
+    Case(
+        "produce-1KB-c6d5",
+        "Produce, 1 KB batches, 6 connections 5 deep",
+        ProduceLoad(KB, connections=6, depth=5),
+        (at_least("requests_per_s", 2.0),),
+    ),
+    Case(
+        "produce-1rec-c1",
+        "Produce, one 100-byte record, one connection",
+        ProduceLoad(None, connections=1),
+        (at_most("p50_us", 0.8),),
+    ),
+    Case(
+        "produce-16KB",
+        "Produce, 16 KB batches, 6 connections 5 deep",
+        ProduceLoad(16 * KB, connections=6, depth=5),
+        (at_least("mb_per_s", 1.0), at_most("cpu_ms_per_mb", 0.7)),
+    ),
+    Case("produce-64KB", "Produce, 64 KB batches, 6 connections 5 deep", ProduceLoad(64 * KB, connections=6, depth=5), ()),
+    Case("produce-1MB", "Produce, 1 MB batches, 6 connections 5 deep", ProduceLoad(MB, connections=6, depth=5), ()),
+    Case(
+        "paced-1000",
+        "Produce, one 100-byte record, 1 000 a second on one connection",
+        ProduceLoad(None, connections=1, depth=64, rate=1000.0),
+        (),
+    ),
+    Case(
+        "fetch-4KB",
+        "Fetch of 4 KB, 6 connections, cached log",
+        FetchLoad(4 * KB, batch_bytes=KB),
+        (at_least("mb_per_s", 1.5), at_most("cpu_ms_per_mb", 0.6)),
+    ),
+    Case(
+        "fetch-16KB",
+        "Fetch of 16 KB, 6 connections, cached log",
+        FetchLoad(16 * KB, batch_bytes=4 * KB),
+        (at_least("mb_per_s", 1.5), at_most("cpu_ms_per_mb", 0.6)),
+    ),
+    Case(
+        "fetch-64KB",
+        "Fetch of 64 KB, 6 connections, cached log",
+        FetchLoad(64 * KB, batch_bytes=16 * KB),
+        (at_least("mb_per_s", 1.0), at_most("cpu_ms_per_mb", 0.6)),
+    ),
+    Case(
+        "fetch-1MB",
+        "Fetch of 1 MB, 6 connections, cached log",
+        FetchLoad(MB, batch_bytes=16 * KB),
+        (at_least("mb_per_s", 1.0), at_most("cpu_ms_per_mb", 0.6)),
+    ),
+    Case("start", "Start of a formatted broker to its first answer", StartLoad(), (no_more_than("start_ms", 100),)),
+    Case("idle-memory", "Resident memory 2 s after the start", IdleMemoryLoad(), (no_more_than("rss_mb", 30),)),
+    Case(
+        "idle-10000",
+        "10 000 idle connections beside produce-1rec-c50",
+        IdleConnectionsLoad(10_000),
+        (no_more_than("idle_delta_mb", 15), no_less_than("beside_idle_ratio", 0.95)),
+    ),
+    Case(
+        "partitions-10000",
+        "Start with 10 000 partitions after a clean stop, to the first acknowledged record",
+        PartitionsLoad(topics=10, partitions_each=1000),
+        (no_more_than("first_ack_ms", 2000),),
+    ),
+    Case(
+        "spark-small-partitions",
+        "Spark batch count() of 100 small partitions, default options",
+        SparkLoad(),
+        (at_most("seconds", 0.25),),
+    ),
+    Case("confluent-produce", "confluent-kafka producer, 1 KB records", ConfluentLoad("produce", record_bytes=1000), ()),
+    Case("confluent-consume", "confluent-kafka consumer, 1 KB records", ConfluentLoad("consume", record_bytes=1000), ()),
+    Case("java-produce", "Java ProducerPerformance, 100-byte records", JavaPerfLoad("produce"), ()),
+    Case("java-consume", "Java ConsumerPerformance, 100-byte records", JavaPerfLoad("consume"), ()),
+)

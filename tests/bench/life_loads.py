@@ -1,0 +1,136 @@
+"""Loads about the broker's life: its start, its idle memory, idle connections, many partitions.
+
+All but the idle connections start brokers of their own on fresh folders.
+"""
+
+from __future__ import annotations
+
+import time
+
+from . import loadgen, process, wire_bytes
+from .histogram import median
+from .load import Load
+from .request_loads import PARTITIONS, encoded_batch, produce_templates
+from .session import Session
+
+SETTLE_SECONDS = 2.0
+STARTS_PER_ROUND = {"pykafkad": 5, "kafka": 1}
+CREATE_AT_ONCE = 1000
+
+
+class StartLoad(Load):
+    """From spawning the process to its first ApiVersions answer."""
+
+    def round(self, broker, bench):
+        """`start_ms`: the median of a few starts, the data folder being formatted already."""
+        own = bench.fresh(broker.name)
+        try:
+            seconds = []
+            for _ in range(STARTS_PER_ROUND[broker.name]):
+                seconds.append(own.start())
+                own.stop()
+        finally:
+            own.discard()
+        return {"start_ms": 1e3 * median(seconds)}
+
+
+class IdleMemoryLoad(Load):
+    """Memory of a broker that nobody uses."""
+
+    def round(self, broker, bench):
+        """`rss_mb`, some seconds after the start."""
+        own = bench.fresh(broker.name)
+        try:
+            own.start()
+            time.sleep(SETTLE_SECONDS)
+            figures = {"rss_mb": process.memory_mb(own.pid)}
+            own.stop()
+        finally:
+            own.discard()
+        return figures
+
+
+class IdleConnectionsLoad(Load):
+    """What idle connections cost in memory, and what they cost those who work."""
+
+    def __init__(self, connections):
+        self.connections = connections
+
+    def round(self, broker, bench):
+        """`idle_delta_mb`; and `beside_idle_ratio`, requests/s beside them to the mean of before and after."""
+        topic = bench.new_name("idle")
+        connections = 500 if bench.options.quick else self.connections
+        with Session(broker.port) as session:
+            topic_id = session.create_topics({topic: PARTITIONS})[topic]
+            busy = produce_templates(bench, topic, topic_id, encoded_batch(None))
+            hello = bench.scratch / "hello.templates"
+            loadgen.write_templates(hello, [wire_bytes.api_versions()])
+            before = self._busy_rate(broker, bench, busy)
+            memory_mb = process.memory_mb(broker.pid)
+            with loadgen.idle_connections(broker.port, hello, connections):
+                delta_mb = process.memory_mb(broker.pid) - memory_mb
+                beside = self._busy_rate(broker, bench, busy)
+            after = self._busy_rate(broker, bench, busy)
+            session.delete_topics([topic])
+        busy.unlink()
+        broker.wait_until_deleted(topic)
+        return {"requests_per_s": beside, "idle_delta_mb": delta_mb, "beside_idle_ratio": 2 * beside / (before + after)}
+
+    def _busy_rate(self, broker, bench, path):
+        options = bench.options
+        figures = loadgen.run(broker.port, path, connections=50, seconds=options.seconds, warmup=options.warmup)
+        return figures["requests_per_s"]
+
+
+class PartitionsLoad(Load):
+    """Start of a broker that holds many partitions with a record each, after a clean stop."""
+
+    def __init__(self, topics, partitions_each):
+        self.topics = topics
+        self.partitions_each = partitions_each
+        self.prepared = {}
+
+    def prepare(self, broker, bench):
+        """Makes the partitions, one record in each, and stops the broker."""
+        topics = 1 if bench.options.quick else self.topics
+        own = bench.fresh(broker.name)
+        self.prepared[broker.name] = (own, None)
+        own.start()
+        last = None
+        with Session(own.port) as session:
+            for number in range(topics):
+                topic = f"many-{number}"
+                topic_id = session.create_topics({topic: self.partitions_each})[topic]
+                path = produce_templates(bench, topic, topic_id, encoded_batch(None), self.partitions_each)
+                loadgen.run(own.port, path, connections=1, depth=20, requests=self.partitions_each)
+                path.unlink()
+            last = wire_bytes.produce(
+                bench.options.produce_version, topic, topic_id, self.partitions_each - 1, encoded_batch(None)
+            )
+        own.stop()
+        self.prepared[broker.name] = (own, last)
+
+    def round(self, broker, bench):
+        """`start_ms` to the first ApiVersions answer, `first_ack_ms` to the first record taken, and `rss_mb`."""
+        own, template = self.prepared[broker.name]
+        path = bench.scratch / "last.templates"
+        loadgen.write_templates(path, [template])
+        begin = time.monotonic()
+        start_seconds = own.start()
+        while True:
+            try:
+                loadgen.run(own.port, path, connections=1, requests=1)
+                break
+            except loadgen.LoadFailed:
+                if time.monotonic() - begin > 180:
+                    raise
+        first_ack_seconds = time.monotonic() - begin
+        figures = {"start_ms": 1e3 * start_seconds, "first_ack_ms": 1e3 * first_ack_seconds}
+        figures["rss_mb"] = process.memory_mb(own.pid)
+        own.stop()
+        return figures
+
+    def finish(self, broker, bench):
+        """Ends and removes the broker."""
+        if broker.name in self.prepared:
+            self.prepared.pop(broker.name)[0].discard()

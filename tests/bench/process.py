@@ -1,0 +1,42 @@
+"""What a running process costs, read from Linux: CPU time and memory."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import time
+from pathlib import Path
+
+_CPUCLOCK_SCHED = 2
+
+
+def cpu_seconds(pid):
+    """CPU time of every thread, living and gone, of process `pid`."""
+    return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
+
+
+def memory_mb(pid):
+    """Resident memory of process `pid` in MB (10^6 bytes)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)[1]) * 1024 / 1e6
+
+
+def machine():
+    """What the figures depend on: a dict of name to text."""
+    cpu = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    memory_kb = int(re.search(r"^MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)[1])
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+    cores = Path("/proc/cpuinfo").read_text().count("processor\t")
+    return {
+        "machine": f"{cores} x {cpu[1] if cpu else platform.machine()}, {memory_kb / 1e6:.0f} GB",
+        "system": f"{platform.system()} {platform.release()}",
+        "tcp": Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip(),
+        "python": platform.python_version(),
+        "java": java[0] if java else "none",
+    }
+
+
+def load_average():
+    """The one-minute load average."""
+    return float(Path("/proc/loadavg").read_text().split()[0])

@@ -1,0 +1,115 @@
+"""Loads of pre-encoded Produce and Fetch requests."""
+
+from __future__ import annotations
+
+import time
+
+from . import loadgen, process, wire_bytes
+from .load import Load
+from .session import Session
+
+PARTITIONS = 6
+# What Fetch reads: enough that it is no single page, little enough that it stays cached beside a second broker's.
+FETCH_LOG_BYTES = 16 * 1024 * 1024
+FETCHES_PER_PARTITION = 64
+
+
+def encoded_batch(batch_bytes):
+    """A batch of exactly `batch_bytes`, or of one record with a 100-byte value when that is None."""
+    now_ms = int(time.time() * 1000)
+    if batch_bytes is None:
+        return wire_bytes.batch([wire_bytes.record(0, b"x" * wire_bytes.RECORD_VALUE_BYTES)], now_ms)
+    return wire_bytes.batch_of_size(batch_bytes, now_ms)
+
+
+def produce_templates(bench, topic, topic_id, batch, partitions=PARTITIONS):
+    """The path of a template file: `batch` to each partition in turn."""
+    version = bench.options.produce_version
+    path = bench.scratch / f"produce-{topic}.templates"
+    loadgen.write_templates(path, [wire_bytes.produce(version, topic, topic_id, p, batch) for p in range(partitions)])
+    return path
+
+
+class ProduceLoad(Load):
+    """One batch, produced again and again to a topic of six partitions that is fresh in every round."""
+
+    def __init__(self, batch_bytes, *, connections, depth=1, rate=0.0):
+        self.batch_bytes = batch_bytes
+        self.shape = {"connections": connections, "depth": depth, "rate": rate}
+
+    def round(self, broker, bench):
+        """Rates, latencies, CPU and memory of one run of `bench.options.seconds`."""
+        topic = bench.new_name("produce")
+        with Session(broker.port) as session:
+            topic_id = session.create_topics({topic: PARTITIONS})[topic]
+            path = produce_templates(bench, topic, topic_id, encoded_batch(self.batch_bytes))
+            options = bench.options
+            figures = loadgen.run(
+                broker.port, path, seconds=options.seconds, warmup=options.warmup, pid=broker.pid, **self.shape
+            )
+            figures["rss_mb"] = process.memory_mb(broker.pid)
+            session.delete_topics([topic])
+        path.unlink()
+        broker.wait_until_deleted(topic)
+        return figures
+
+
+class FetchLoad(Load):
+    """Fetches of `max_bytes` at the starts of batches all over six partitions, each read by one connection."""
+
+    def __init__(self, max_bytes, *, batch_bytes):
+        self.max_bytes = max_bytes
+        self.batch_bytes = batch_bytes
+        self.prepared = {}
+
+    def prepare(self, broker, bench):
+        """Makes and fills the topic, and writes the requests."""
+        topic = bench.new_name("fetch")
+        batch = encoded_batch(self.batch_bytes)
+        batches = max(FETCH_LOG_BYTES, 4 * self.max_bytes) // self.batch_bytes
+        with Session(broker.port) as session:
+            topic_id = session.create_topics({topic: PARTITIONS})[topic]
+        fill = produce_templates(bench, topic, topic_id, batch)
+        loadgen.run(broker.port, fill, connections=PARTITIONS, depth=5, requests=batches)
+        fill.unlink()
+        last_start = batches - self.max_bytes // self.batch_bytes
+        step = max(last_start // FETCHES_PER_PARTITION, 1)
+        templates = [
+            wire_bytes.fetch(
+                bench.options.fetch_version,
+                topic,
+                topic_id,
+                partition,
+                start * wire_bytes.record_count(batch),
+                max_bytes=self.max_bytes,
+            )
+            for start in range(0, last_start + 1, step)
+            for partition in range(PARTITIONS)
+        ]
+        path = bench.scratch / f"fetch-{topic}.templates"
+        loadgen.write_templates(path, templates)
+        self.prepared[broker.name] = (topic, path)
+
+    def round(self, broker, bench):
+        """Rates, latencies, CPU and memory of one run of `bench.options.seconds`."""
+        _, path = self.prepared[broker.name]
+        figures = loadgen.run(
+            broker.port,
+            path,
+            connections=PARTITIONS,
+            seconds=bench.options.seconds,
+            warmup=bench.options.warmup,
+            pid=broker.pid,
+        )
+        figures["rss_mb"] = process.memory_mb(broker.pid)
+        return figures
+
+    def finish(self, broker, bench):
+        """Removes the topic."""
+        if broker.name not in self.prepared:
+            return
+        topic, path = self.prepared.pop(broker.name)
+        path.unlink()
+        with Session(broker.port) as session:
+            session.delete_topics([topic])
+        broker.wait_until_deleted(topic)

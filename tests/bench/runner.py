@@ -1,0 +1,87 @@
+"""Runs cases: both brokers up, loaded in turn, the order swapped from round to round."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import traceback
+from pathlib import Path
+
+from . import loadgen
+from .brokers import Kafka, Pykafkad
+from .load import CaseSkipped
+from .request_loads import PARTITIONS, encoded_batch, produce_templates
+from .results import summarise
+from .session import Session
+
+
+class Bench:
+    """What a load may use: `options`, `scratch` (a folder), `libs` (Kafka's jars or None), fresh brokers and names.
+
+    `options` has `seconds` and `warmup` of each run, `rounds`, `quick`, `produce_version`, `fetch_version`, `python`.
+    """
+
+    def __init__(self, options, libs, folder=None):
+        self.options = options
+        self.libs = libs
+        self.scratch = Path(tempfile.mkdtemp(prefix="bench-", dir=folder))
+        self.brokers = {}
+        self._names = 0
+
+    def new_name(self, stem):
+        """A topic name that was not used before in this run."""
+        self._names += 1
+        return f"{stem.lower()}-{self._names}"
+
+    def fresh(self, broker_name):
+        """A broker of that kind, on a fresh folder, not started."""
+        if broker_name == Kafka.name:
+            return Kafka(self.scratch, self.libs)
+        return Pykafkad(self.scratch, self.options.python)
+
+    def start(self, broker_names, warm_seconds):
+        """Starts one broker of each kind and warms it: a JVM compiles for a while before it shows what it can do."""
+        for name in broker_names:
+            self.brokers[name] = self.fresh(name)
+            self.brokers[name].start()
+        for broker in self.brokers.values():
+            topic = self.new_name("warm")
+            with Session(broker.port) as session:
+                topic_id = session.create_topics({topic: PARTITIONS})[topic]
+                for size in (None, 16 * 1024):
+                    path = produce_templates(self, topic, topic_id, encoded_batch(size))
+                    loadgen.run(broker.port, path, connections=50, seconds=warm_seconds / 2)
+                session.delete_topics([topic])
+            broker.wait_until_deleted(topic)
+
+    def close(self):
+        """Stops the brokers and removes everything."""
+        for broker in self.brokers.values():
+            broker.discard()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def run(self, case, progress):
+        """The summary (`results.summarise`) of one case; `progress(text)` is told each step."""
+        rounds = {name: [] for name in self.brokers}
+        trouble = skipped = None
+        try:
+            for broker in self.brokers.values():
+                progress(f"{case.name}: preparing {broker.name}")
+                case.load.prepare(broker, self)
+            for number in range(self.options.rounds):
+                order = list(self.brokers.values())
+                for broker in order if number % 2 == 0 else reversed(order):
+                    progress(f"{case.name}: round {number + 1} of {self.options.rounds}, {broker.name}")
+                    rounds[broker.name].append(case.load.round(broker, self))
+        except CaseSkipped as reason:
+            skipped = str(reason)
+        except Exception as error:  # One case that fails must not take the others' figures with it.
+            trouble = f"{type(error).__name__}: {error}"
+            if self.options.verbose:
+                traceback.print_exc()
+        for broker in self.brokers.values():
+            try:
+                case.load.finish(broker, self)
+            except Exception as error:
+                trouble = trouble or f"{type(error).__name__}: {error}"
+        return summarise(case, rounds, trouble, skipped)

@@ -1,0 +1,103 @@
+"""Medians, ratios, verdicts and tables."""
+
+from collections import namedtuple
+
+import pytest
+
+from tests.bench import report, results
+from tests.bench.cases import CASES, Floor, at_least, at_most, no_more_than
+
+Case = namedtuple("Case", "name what floors")
+MACHINE = {"machine": "2 x C", "python": "3.11", "tcp": "cubic"}
+CASE = Case("produce-x", "Produce, x", (at_least("requests_per_s", 2.0), at_most("cpu_us_per_request", 0.5)))
+
+
+def two_brokers(ours, kafka, cpu_ours=1.0, cpu_kafka=10.0):
+    """Three rounds of each broker with the given requests/s."""
+    return {
+        "kafka": [{"requests_per_s": rate, "cpu_us_per_request": cpu_kafka} for rate in kafka],
+        "pykafkad": [{"requests_per_s": rate, "cpu_us_per_request": cpu_ours} for rate in ours],
+    }
+
+
+def test_the_ratio_is_that_of_the_medians():
+    """One outlier round moves nothing."""
+    summary = results.summarise(CASE, two_brokers(ours=[100, 9999, 90], kafka=[50, 40, 1]))
+    assert summary["ratios"]["requests_per_s"] == 100 / 40
+    assert [floor["met"] for floor in summary["floors"]] == [True, True]
+    assert report.verdict(summary) == "met" and not results.failed(summary)
+
+
+def test_a_missed_floor_fails_the_run():
+    """Twice is asked, one and a half is reached."""
+    summary = results.summarise(CASE, two_brokers(ours=[60], kafka=[40]))
+    assert [floor["met"] for floor in summary["floors"]] == [False, True]
+    assert report.verdict(summary) == "MISSED" and results.failed(summary)
+
+
+def test_a_floor_that_one_broker_alone_cannot_decide_stays_open():
+    """Without Kafka's figure there is no ratio; an absolute floor still counts."""
+    case = Case("start", "Start", (at_most("start_ms", 0.5), no_more_than("start_ms", 100)))
+    summary = results.summarise(case, {"pykafkad": [{"start_ms": 70.0}]})
+    assert [floor["met"] for floor in summary["floors"]] == [None, True]
+
+
+def test_a_broken_case_is_failed_and_says_why():
+    """Figures of the rounds before stay, the verdict does not."""
+    summary = results.summarise(CASE, two_brokers(ours=[100], kafka=[10]), trouble="LoadFailed: error code 3")
+    assert report.verdict(summary) == "FAILED" and results.failed(summary)
+    assert "LoadFailed: error code 3" in report.closing_line([summary]).plain or results.failed(summary)
+
+
+def test_every_case_is_named_once_and_every_floor_has_a_printable_figure():
+    """The table of cases agrees with the table of figures."""
+    assert len({case.name for case in CASES}) == len(CASES)
+    for case in CASES:
+        for floor in case.floors:
+            assert floor.figure in report.FIGURES and floor.relation in (">=", "<=") and floor.of in ("ratio", "value")
+
+
+def test_the_floors_are_those_that_were_promised():
+    """Floors change only on purpose: this is the list to change with them."""
+    promised = {
+        "produce-1rec-c50": [("requests_per_s", 1.6), ("cpu_us_per_request", 0.5)],
+        "produce-1rec-c6d5": [("requests_per_s", 2.2)],
+        "produce-1KB-c6d5": [("requests_per_s", 2.0)],
+        "produce-1rec-c1": [("p50_us", 0.8)],
+        "produce-16KB": [("mb_per_s", 1.0), ("cpu_ms_per_mb", 0.7)],
+        "fetch-4KB": [("mb_per_s", 1.5), ("cpu_ms_per_mb", 0.6)],
+        "fetch-16KB": [("mb_per_s", 1.5), ("cpu_ms_per_mb", 0.6)],
+        "fetch-64KB": [("mb_per_s", 1.0), ("cpu_ms_per_mb", 0.6)],
+        "fetch-1MB": [("mb_per_s", 1.0), ("cpu_ms_per_mb", 0.6)],
+        "start": [("start_ms", 100)],
+        "idle-memory": [("rss_mb", 30)],
+        "idle-10000": [("idle_delta_mb", 15), ("beside_idle_ratio", 0.95)],
+        "partitions-10000": [("first_ack_ms", 2000)],
+        "spark-small-partitions": [("seconds", 0.25)],
+    }
+    assert {case.name: [(f.figure, f.limit) for f in case.floors] for case in CASES if case.floors} == promised
+
+
+def test_numbers_are_grouped_by_thin_spaces():
+    """Read at a glance, aligned in columns."""
+    assert report.number(1234567.4) == "1 234 567"
+    assert report.number(None) == "-"
+    assert report.floor_text(Floor("start_ms", "<=", 100, "value")._asdict()) == "first answer <= 100 ms"
+
+
+def test_the_readmes_table_has_one_row_for_each_case():
+    """Kafka's figure, ours and the ratio stand in one cell."""
+    summary = results.summarise(CASE, two_brokers(ours=[100_000], kafka=[50_000]))
+    skipped = results.summarise(Case("s", "Spark", ()), {}, skipped="no pyspark")
+    rows = [line for line in report.markdown_table([summary, skipped], MACHINE).splitlines() if line.startswith("| ")]
+    assert len(rows) == 3
+    assert "50 000 → 100 000 /s (2.00x)" in rows[1] and "requests >= 2x ✓" in rows[1]
+    assert "skipped: no pyspark" in rows[2]
+
+
+def test_only_what_stands_between_the_markers_is_rewritten():
+    """The README around the table is nobody's business here."""
+    text = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
+    assert report.rewrite(text, "new") == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
+    with pytest.raises(ValueError, match="bench: begin"):
+        report.rewrite("no markers", "new")
