@@ -1,0 +1,302 @@
+"""Every message of the protocol and of the internal logs as a class, made from the schema files on first use.
+
+`messages.FetchRequest` is a slotted class for all versions: a field that a version does not carry keeps its default. Nested structs are
+attributes of their message under Kafka's own names: `messages.FetchResponse.PartitionData(partition_index=0)`. Construction is by keyword.
+Names, types and defaults: `messages.pyi`, or the schema file itself.
+
+    decode = messages.decoder(messages.FetchRequest, 12)      # decode(buffer, position) -> (message, end_position)
+    encode = messages.encoder(messages.FetchResponse, 12)     # encode(message, chunks), chunks[-1] a bytearray
+
+Both raise `ProtocolError`. Values: uuid is 16 bytes; arrays are lists; bytes are bytes; `records` decode to a memoryview (or None) of the
+buffer and encode from bytes-like, None, or a file slice (anything with `chunk_size`), which becomes a chunk of its own. Text that is not
+UTF-8 decodes with U+FFFD in place of each bad byte. After an encoding error the content of `chunks` is unspecified.
+
+A struct field that is not nullable defaults to one shared instance per struct, and that instance refuses assignment: give the field a new
+struct instead of changing the default in place.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pykafkad.errors import ProtocolError
+from pykafkad.wire import compiler, notation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DIRECTORY = os.path.join(os.path.dirname(__file__), "schemas")
+# Files that are not an API's, in the order in which a name is looked for. Their texts are small, and no name is in two of them.
+COLLECTIONS = (
+    "stored_metadata.txt",
+    "stored_groups.txt",
+    "stored_transactions.txt",
+    "stored_share.txt",
+    "client_protocols.txt",
+    "control_records.txt",
+    "headers.txt",
+    "stored_remote_log.txt",
+)
+
+
+class Struct:
+    """What every message and nested struct can do: compare by value, and print the fields that differ from their defaults."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+    _root: type
+    _frozen: type
+    _defaults: dict[str, object]
+
+    def __eq__(self, other: object) -> bool:
+        # The frozen default instance is of a subclass without slots of its own.
+        if not isinstance(other, Struct) or self._root is not other._root:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self._root.__slots__)
+
+    def __repr__(self) -> str:
+        shown = []
+        for name in self._root.__slots__:
+            value = getattr(self, name, ...)
+            if value != self._defaults[name]:
+                shown.append(f"{name}={value!r}")
+        return f"{self._root.__qualname__}({', '.join(shown)})"
+
+
+def _refuse(self: Struct, name: str, value: object) -> None:
+    raise AttributeError(f"this {self._root.__qualname__} is the shared default: assign a new one instead of setting {name!r}")
+
+
+class _Registry:
+    """The one place that remembers: file names, texts read, classes and functions made. Filled on demand, never emptied."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[int, str]] = {}
+        self.texts: dict[str, str] = {}
+        self.schemas: dict[type, notation.Message] = {}
+        self.parts: dict[type, tuple[dict[str, type], dict[str, object]]] = {}
+        self.functions: dict[tuple[type, int, str], Callable] = {}
+
+    def apis(self) -> dict[str, tuple[int, str]]:
+        """Snake-case API name to (key, file), read off the file names."""
+        if not self.files:
+            for name in sorted(os.listdir(DIRECTORY)):
+                if name[:3].isdigit():
+                    self.files[name[4:-4]] = (int(name[:3]), name)
+        return self.files
+
+    def text(self, file: str) -> str:
+        """The text of a schema file."""
+        if file not in self.texts:
+            with open(os.path.join(DIRECTORY, file), encoding="utf-8") as stream:
+                self.texts[file] = stream.read()
+        return self.texts[file]
+
+    def parse(self, name: str) -> notation.Message | None:
+        """The schema of a message by its class name, or None."""
+        for suffix in ("Request", "Response"):
+            entry = self.apis().get(_snake(name.removesuffix(suffix)))
+            if name.endswith(suffix) and entry:
+                found = notation.parse(self.text(entry[1]), entry[1], only=name)
+                return found.get(name)
+        for file in COLLECTIONS:
+            if name in notation.headers(self.text(file)):
+                return notation.parse(self.text(file), file, only=name)[name]
+        return None
+
+
+_registry = _Registry()
+
+
+def _snake(name: str) -> str:
+    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+def __getattr__(name: str) -> type:
+    if name[:1].isupper():
+        message = _registry.parse(name)
+        if message is not None:
+            cls = _make_classes(message)
+            globals()[name] = cls
+            return cls
+    raise AttributeError(f"module 'pykafkad.wire.messages' has no message {name!r}")
+
+
+def _constructor(struct: notation.Struct, defaults: dict[str, object]) -> str:
+    """The text of a struct's class with its `__init__`."""
+    names = [field.name for field in struct.fields]
+    parameters, body = [], []
+    for field in struct.fields:
+        if field.default is ...:
+            parameters.append(f"{field.name}=default_{field.struct.name}")
+        elif field.default == [] and field.is_array:
+            parameters.append(f"{field.name}=...")
+            body.append(f"        self.{field.name} = [] if {field.name} is ... else {field.name}")
+            continue
+        else:
+            parameters.append(f"{field.name}={field.default!r}")
+        body.append(f"        self.{field.name} = {field.name}")
+    return (
+        f"class {struct.name}(Struct):\n"
+        f"    __slots__ = {tuple(names)!r}\n"
+        f"    def __init__(self{', *, ' + ', '.join(parameters) if parameters else ''}):\n" + "\n".join(body or ["        pass"]) + "\n"
+    )
+
+
+def _make_classes(message: notation.Message) -> type:
+    """The class of a message, its nested classes as attributes."""
+    namespace: dict[str, object] = {"Struct": Struct, "__name__": __name__}
+    classes: dict[str, type] = {}
+    defaults: dict[str, object] = {}
+    # Inner structs first: an outer constructor names the default instance of the inner.
+    pending = [message.root, *message.structs.values()]
+    while pending:
+        ready = [s for s in pending if all(f.struct is None or f.struct.name in classes for f in s.fields)]
+        exec("".join(_constructor(struct, defaults) for struct in ready), namespace)  # noqa: S102 (the text is ours alone)
+        for struct in ready:
+            cls = classes[struct.name] = namespace[struct.name]
+            _complete(cls, struct, defaults)
+            namespace[f"default_{struct.name}"] = defaults[struct.name]
+        pending = [struct for struct in pending if struct.name not in classes]
+    root = classes[message.name]
+    for name, cls in classes.items():
+        if cls is not root:
+            cls.__qualname__ = f"{message.name}.{name}"
+            setattr(root, name, cls)
+    _registry.schemas[root] = message
+    _registry.parts[root] = (classes, defaults)
+    return root
+
+
+def _complete(cls: type, struct: notation.Struct, defaults: dict[str, object]) -> None:
+    cls._root = cls
+    frozen = type(struct.name, (cls,), {"__slots__": (), "__setattr__": _refuse})
+    default = cls()
+    default.__class__ = frozen
+    defaults[struct.name] = default
+    cls._defaults = {name: getattr(default, name) for name in cls.__slots__}
+
+
+def schema(cls: type) -> notation.Message:
+    """The schema of a message class. Raises `TypeError` for anything else, nested structs included."""
+    try:
+        return _registry.schemas[cls]
+    except KeyError:
+        raise TypeError(f"{cls!r} is no message class") from None
+
+
+def valid_versions(cls: type) -> range:
+    """The versions of a message, as a range."""
+    message = schema(cls)
+    return range(message.first, message.last + 1)
+
+
+def flexible_from(cls: type) -> int | None:
+    """The first version with compact lengths and tags (KIP-482); None where there is none."""
+    return schema(cls).flexible_from
+
+
+def decoder(cls: type, version: int) -> Callable:
+    """`decode(buffer, position) -> (message, end_position)`; compiled on first use. Raises `ProtocolError` for a version that is not."""
+    try:
+        return _registry.functions[cls, version, "decode"]
+    except KeyError:
+        return _compile(cls, version, "decode")
+
+
+def encoder(cls: type, version: int) -> Callable:
+    """`encode(message, chunks)`; compiled on first use. Raises `ProtocolError` for a version that is not."""
+    try:
+        return _registry.functions[cls, version, "encode"]
+    except KeyError:
+        return _compile(cls, version, "encode")
+
+
+def _compile(cls: type, version: int, direction: str) -> Callable:
+    message = schema(cls)
+    if not message.first <= version <= message.last:
+        raise ProtocolError(f"{message.name} has versions {message.first}-{message.last}, not {version}")
+    build = compiler.compile_decoder if direction == "decode" else compiler.compile_encoder
+    function = build(message, version, *_registry.parts[cls])[0]
+    _registry.functions[cls, version, direction] = function
+    return function
+
+
+def encode(message: Struct, version: int) -> bytearray:
+    """One message as bytes, for those who do not send file slices: records of internal logs, tests, tools."""
+    chunks = [bytearray()]
+    encoder(type(message), version)(message, chunks)
+    return chunks[0]
+
+
+def decode(cls: type, version: int, buffer: bytes | bytearray | memoryview) -> Struct:
+    """One message that fills the buffer exactly; `ProtocolError` when bytes are left over."""
+    message, end = decoder(cls, version)(buffer, 0)
+    if end != len(buffer):
+        raise ProtocolError(f"{len(buffer) - end} bytes are left over after {cls.__name__} v{version}")
+    return message
+
+
+def _api_class(api_key: int, kind: str) -> type:
+    for key, file in _registry.apis().values():
+        if key == api_key:
+            for name in notation.headers(_registry.text(file)):
+                if name.endswith(kind):
+                    return globals().get(name) or __getattr__(name)
+    raise ProtocolError(f"no API has key {api_key}")
+
+
+def request_class(api_key: int) -> type:
+    """The request class of an API key. Raises `ProtocolError` for an unknown key."""
+    return _api_class(api_key, "Request")
+
+
+def response_class(api_key: int) -> type:
+    """The response class of an API key. Raises `ProtocolError` for an unknown key."""
+    return _api_class(api_key, "Response")
+
+
+def stored_class(name: str) -> type:
+    """The class of a record, header or embedded protocol by its name. Raises `ProtocolError` for an unknown one."""
+    try:
+        return globals().get(name) or __getattr__(name)
+    except AttributeError:
+        raise ProtocolError(f"no message is named {name!r}") from None
+
+
+def stored_types(file: str) -> dict[int, dict[str, type]]:
+    """Record type to `{"Key": class, "Value": class}` (or `{"Record": class}`) for one internal log, e.g. `stored_groups.txt`."""
+    found: dict[int, dict[str, type]] = {}
+    for name in notation.headers(_registry.text(file)):
+        cls = stored_class(name)
+        message = schema(cls)
+        if message.kind == "record":
+            suffix = next(end for end in ("Key", "Value", "Record") if name.endswith(end))
+            found.setdefault(message.key, {})[suffix] = cls
+    return found
+
+
+def record_type(cls: type) -> int:
+    """The number under which a record class is stored (or an API's key)."""
+    key = schema(cls).key
+    if key is None:
+        raise TypeError(f"{cls.__name__} has no type number")
+    return key
+
+
+def all_apis() -> list[tuple[int, str, range, int | None]]:
+    """Every API that has a schema: (key, name, request versions, first flexible version), by key."""
+    rows = []
+    for key, file in sorted(_registry.apis().values()):
+        words = next(line for line in _registry.text(file).split("\n") if line.startswith("api ")).split()
+        first, _, last = words[4].partition("-")
+        flexible = None if words[6] == "none" else int(words[6].rstrip("+"))
+        rows.append((key, words[2], range(int(first), int(last or first) + 1), flexible))
+    return rows
+
+
+def all_names() -> list[str]:
+    """The name of every message: APIs by key, then the internal logs and the rest."""
+    files = [file for _, file in sorted(_registry.apis().values())] + list(COLLECTIONS)
+    return [name for file in files for name in notation.headers(_registry.text(file))]

@@ -1,0 +1,244 @@
+"""The column notation of the schema files: text in, `Message` values out.
+
+    api 12 Heartbeat request 0-4  flexible 4+
+      group_id           string
+      group_instance_id  string?  3+  = null
+
+A header line opens a message: `api KEY NAME request|response VERSIONS flexible FROM`, `record TYPE NAME VERSIONS flexible FROM`
+(a record of an internal log) or `data NAME VERSIONS flexible FROM`. FROM is `4+` or `none`. Below it stands one row per field,
+indented by two spaces per level of nesting, in the order of the wire:
+
+    name  type  [life]  [tag N]  [null N+]  [drop]  [rigid]  [= default]
+
+* type: a scalar (`bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records`), `{Struct}`, or `[X]`, an array of either.
+  A struct's rows follow, one level deeper, at its first use in the message; later uses name it only. `?` makes it nullable.
+* life: the versions that carry the field (`3+`, `0-7`, `5`); left out means always.
+* `tag N`: a tagged field (KIP-482). `null N+`: nullable only from that version. `drop`: a value that the version cannot carry is
+  left out in silence; without it such a value is an error. `rigid`: keeps its two-byte length in flexible versions.
+* `= default`: what an absent field holds. Without it: zero, false, an empty string, bytes or list, a struct of defaults; nullable records and nullable structs start null.
+
+`#` begins a comment. Every error is a `NotationError` that names file, line and what is allowed.
+"""
+
+from __future__ import annotations
+
+SCALARS = frozenset(
+    ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid", "string", "bytes", "records")
+)
+LATEST = 32767
+MAX_DEPTH = 8
+_ZERO = {"bool": False, "float64": 0.0, "uuid": bytes(16), "string": "", "bytes": b"", "records": b""}
+
+
+class NotationError(Exception):
+    """A schema text that cannot be read: file, line, the offending words, what is allowed."""
+
+
+class Field:
+    """One row: `type` is a scalar's name, or None where `struct` (a `Struct`) says what it holds; versions are inclusive pairs."""
+
+    __slots__ = (
+        "name", "type", "struct", "is_array", "null_from", "first", "last", "tag", "drop", "rigid", "default", "line",
+    )  # fmt: skip
+
+    def alive(self, version: int) -> bool:
+        """Whether this version carries the field."""
+        return self.first <= version <= self.last
+
+    def nullable(self, version: int) -> bool:
+        """Whether this version may carry a null here."""
+        return self.null_from is not None and version >= self.null_from
+
+
+class Struct:
+    """A named list of fields; the same struct serves every version of its message."""
+
+    __slots__ = ("name", "fields")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.fields: list[Field] = []
+
+
+class Message:
+    """One message: `kind` is request, response, record or data; `key` the API key or record type (None for data)."""
+
+    __slots__ = ("kind", "key", "name", "first", "last", "flexible_from", "root", "structs", "source")
+
+    def flexible(self, version: int) -> bool:
+        """Whether this version uses compact lengths and tagged fields."""
+        return self.flexible_from is not None and version >= self.flexible_from
+
+
+def _range(text: str, where: str) -> tuple[int, int]:
+    first, dash, last = text.partition("-")
+    if text.endswith("+") and text[:-1].isdigit():
+        return int(text[:-1]), LATEST
+    if first.isdigit() and (not dash or last.isdigit()):
+        pair = (int(first), int(last) if dash else int(first))
+        if pair[0] <= pair[1]:
+            return pair
+    raise NotationError(f"{where}: {text!r} is no version range: write 3, 0-7 or 3+")
+
+
+def _header(words: list[str], where: str, source: str) -> Message:
+    form = "api KEY NAME request|response VERSIONS flexible N+|none, record TYPE NAME VERSIONS …, or data NAME VERSIONS …"
+    message = Message()
+    message.source = source
+    message.key = None
+    body = words[1:]
+    if words[0] in ("api", "record") and body and body[0].lstrip("-").isdigit():
+        message.key = int(body.pop(0))
+    elif words[0] != "data":
+        raise NotationError(f"{where}: a header is {form}; found {' '.join(words)!r}")
+    if words[0] == "api" and len(body) > 1 and body[1] in ("request", "response"):
+        message.kind = body.pop(1)
+    else:
+        message.kind = words[0]
+    if len(body) != 4 or body[2] != "flexible" or message.kind == "api":
+        raise NotationError(f"{where}: a header is {form}; found {' '.join(words)!r}")
+    message.name = body[0] + {"request": "Request", "response": "Response"}.get(message.kind, "")
+    message.first, message.last = _range(body[1], where)
+    message.flexible_from = None if body[3] == "none" else _range(body[3], where)[0]
+    message.root = Struct(message.name)
+    message.structs = {}
+    return message
+
+
+def _default(text: str, field: Field, where: str) -> object:
+    if text == "null":
+        if field.null_from is None:
+            raise NotationError(f"{where}: {field.name} is not nullable, so its default cannot be null")
+        return None
+    if field.type == "bool" and text in ("true", "false"):
+        return text == "true"
+    if not field.is_array and field.type is not None and "int" in field.type and text.lstrip("-").isdigit():
+        return int(text)
+    raise NotationError(f"{where}: {text!r} cannot be the default of {field.name}: write null, true, false or an integer")
+
+
+def _type(text: str, field: Field, message: Message, where: str) -> str | None:
+    """Sets type, array and nullability; returns the struct's name, if it is one."""
+    field.null_from = 0 if text.endswith("?") else None
+    text = text.rstrip("?")
+    field.is_array = text[0] == "[" and text[-1] == "]"
+    inner = text[1:-1] if field.is_array or (text[0] == "{" and text[-1] == "}") else text
+    if inner in SCALARS and text[0] != "{" and not (field.is_array and inner == "records"):
+        field.type = inner
+        return None
+    if inner is text or not inner.isidentifier() or not inner[0].isupper():
+        raise NotationError(f"{where}: unknown type {text!r}: a scalar ({', '.join(sorted(SCALARS))}), {{Struct}} or [X]")
+    field.type = None
+    return inner
+
+
+def _field(words: list[str], message: Message, where: str, line: int) -> tuple[Field, str | None]:
+    field = Field()
+    field.line = line
+    if len(words) < 2 or not words[0].isidentifier():
+        raise NotationError(f"{where}: a row is name, type, [life], [tag N], [null N+], [drop], [rigid], [= default]")
+    field.name = words[0]
+    struct_name = _type(words[1], field, message, where)
+    field.first, field.last, field.tag, field.drop, field.rigid = 0, LATEST, None, False, False
+    field.default = [] if field.is_array else None if field.type is None else _ZERO.get(field.type, 0)
+    if field.type == "records" and field.null_from is not None:
+        field.default = None
+    rest = words[:1:-1]
+    if rest and rest[-1][0].isdigit():
+        field.first, field.last = _range(rest.pop(), where)
+    while rest:
+        word = rest.pop()
+        if word == "drop":
+            field.drop = True
+        elif word == "rigid":
+            field.rigid = True
+        elif word == "tag" and rest and rest[-1].isdigit():
+            field.tag = int(rest.pop())
+        elif word == "null" and rest and field.null_from is not None:
+            field.null_from = _range(rest.pop(), where)[0]
+        elif word == "=" and len(rest) == 1:
+            field.default = _default(rest.pop(), field, where)
+        else:
+            raise NotationError(f"{where}: {word!r} is not understood: tag N, null N+ (of a nullable type), drop, rigid or = default")
+    if field.type is None and not field.is_array and field.null_from is None:
+        field.default = ...
+    return field, struct_name
+
+
+def headers(text: str) -> dict[str, int]:
+    """The messages of a schema text, name to the line (from 0) of its header, without reading their rows."""
+    found = {}
+    for number, line in enumerate(text.split("\n")):
+        if line and line[0] not in " #":
+            words = line.split()
+            kind = words[3].capitalize() if words[0] == "api" and len(words) > 3 else ""
+            found[words[1 if words[0] == "data" else 2] + kind if len(words) > 2 else line] = number
+    return found
+
+
+def parse(text: str, source: str, only: str | None = None) -> dict[str, Message]:
+    """Reads a schema text (`source` names it in errors); `only` picks one message. Raises `NotationError`."""
+    lines = text.split("\n")
+    start = 0 if only is None else headers(text)[only]
+    messages: dict[str, Message] = {}
+    message = None
+    stack: list[Struct | None] = []
+    for number, raw in enumerate(lines[start:], start + 1):
+        line = raw.partition("#")[0].rstrip()
+        if not line:
+            continue
+        where = f"{source}:{number}"
+        words = line.split()
+        if line[0] != " ":
+            if only is not None and messages:
+                break
+            message = _header(words, where, source)
+            if message.name in messages:
+                raise NotationError(f"{where}: {message.name} is defined twice")
+            messages[message.name] = message
+            stack = [message.root]
+            continue
+        indent = len(line) - len(line.lstrip(" "))
+        depth = indent // 2
+        if message is None or indent % 2 or depth > len(stack) or stack[depth - 1] is None:
+            raise NotationError(f"{where}: a row is indented by two spaces per level, below a message, a {{Struct}} or a [Struct]")
+        if depth > MAX_DEPTH:
+            raise NotationError(f"{where}: nested deeper than {MAX_DEPTH}")
+        field, struct_name = _field(words, message, where, number)
+        _add(message, stack, depth, field, struct_name, where)
+    for each in messages.values():
+        _check(each)
+    return messages
+
+
+def _add(
+    message: Message, stack: list[Struct | None], depth: int, field: Field, struct_name: str | None, where: str
+) -> None:
+    owner = stack[depth - 1]
+    assert owner is not None
+    if any(other.name == field.name for other in owner.fields):
+        raise NotationError(f"{where}: {owner.name} has two fields named {field.name}")
+    owner.fields.append(field)
+    del stack[depth:]
+    field.struct = None
+    if struct_name is not None:
+        known = message.structs.get(struct_name)
+        if known is None:
+            known = message.structs[struct_name] = Struct(struct_name)
+        field.struct = known
+        # Rows may follow only where the struct is used first; a second definition could contradict the first.
+        stack.append(None if known.fields else known)
+
+
+def _check(message: Message) -> None:
+    """What only the whole message shows: structs without rows, tags that are not 0, 1, 2 … or stand in versions without tags."""
+    for struct in (message.root, *message.structs.values()):
+        if struct is not message.root and not struct.fields:
+            raise NotationError(f"{message.source}: {message.name} uses {struct.name}, which has no rows")
+        tags = [field for field in struct.fields if field.tag is not None]
+        if len({field.tag for field in tags}) != len(tags):
+            raise NotationError(f"{message.source}: {struct.name} uses a tag twice")
+        for field in tags:
+            if message.flexible_from is None:
+                raise NotationError(f"{message.source}:{field.line}: {field.name} has a tag, but {message.name} is never flexible")
+            field.first = max(field.first, message.flexible_from)

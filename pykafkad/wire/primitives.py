@@ -1,0 +1,65 @@
+"""What the compiled functions call at run time: variable-length integers, limits and the errors of malformed bytes.
+
+Positions are indexes into a memoryview of unsigned bytes. An index beyond the end raises `IndexError` or `struct.error`, which each
+compiled function turns into `ProtocolError`.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import ProtocolError
+
+# Elements of all arrays of one message together. The largest honest message (a fetch of every partition of a big cluster) stays
+# far below; a hostile one of a few megabytes could otherwise ask for gigabytes of objects.
+MAX_ELEMENTS = 1_000_000
+
+
+def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits and five bytes; returns it and the position behind it."""
+    value = shift = 0
+    for position in range(position, position + 5):
+        byte = view[position]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                raise ProtocolError(f"varint at byte {position - shift // 7} does not fit into 32 bits")
+            return value, position + 1
+        shift += 7
+    raise ProtocolError(f"varint at byte {position - 4} is longer than five bytes")
+
+
+def append_uvarint(out: bytearray, value: int) -> None:
+    """Appends an unsigned varint (0 <= value < 2**32)."""
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def unexpected_null(field: str) -> ProtocolError:
+    """The error of a null where the version allows none."""
+    return ProtocolError(f"{field} is null, which this version does not allow")
+
+
+def overlong(field: str, size: int, position: int, limit: int) -> ProtocolError:
+    """The error of a length that points beyond the message."""
+    return ProtocolError(f"{field} claims {size} at byte {position}, but only {limit - position} bytes are left")
+
+
+def too_many(field: str) -> ProtocolError:
+    """The error of a message with more elements than `MAX_ELEMENTS`."""
+    return ProtocolError(f"{field}: more than {MAX_ELEMENTS} elements in one message")
+
+
+def odd_tag(field: str, position: int, end: int) -> ProtocolError:
+    """The error of a known tagged field whose declared size is not the size of its value."""
+    return ProtocolError(f"tagged field {field} ends at byte {position}, but declares its end at {end}")
+
+
+def not_carried(field: str) -> ProtocolError:
+    """The error of encoding a value that the version has no room for."""
+    return ProtocolError(f"{field} is set, but this version does not carry it")
+
+
+def too_long(field: str, size: int, limit: int) -> ProtocolError:
+    """The error of a value longer than Kafka's length field can say, or of an id that is not 16 bytes."""
+    return ProtocolError(f"{field} has {size} bytes; {limit} are allowed")
