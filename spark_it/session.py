@@ -1,0 +1,38 @@
+"""One small Spark on this machine, with the Kafka connector, for the pipeline, the tests and the measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_it.jars import connector_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stopTimeout": "60s",
+}
+
+
+def spark_session(name: str, **settings: str) -> SparkSession:
+    """The process's Spark session, started on first use; `settings` are Spark's names with dots written as `__`."""
+    from pyspark.sql import SparkSession
+
+    logging = Path(__file__).with_name("log4j2.properties")
+    builder = SparkSession.builder.appName(name)
+    for setting, value in SETTINGS.items():
+        builder = builder.config(setting, value)
+    builder = builder.config("spark.jars", ",".join(str(jar) for jar in connector_jars()))
+    builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
+    for setting, value in settings.items():
+        builder = builder.config(setting.replace("__", "."), value)
+    return builder.getOrCreate()

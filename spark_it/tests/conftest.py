@@ -1,0 +1,138 @@
+"""The broker under test, one Spark for the whole run, and fresh names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.brokers.broker import Broker
+from compat_tests.brokers.choose import WAYS, KafkaSource, KafkaUnavailable
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from spark_it.jars import JarsUnavailable, connector_jars
+from spark_it.tests.topics import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AGAINST = {"kafka": ("kafka",), "pykafkad": ("pykafkad",), "both": ("kafka", "pykafkad")}
+
+# Where no offset is found for a time Spark asks three times; by default it sleeps a second before each.
+READER_OPTIONS = {"fetchOffset.retryIntervalMs": "100"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the Spark tests, with the names and meaning that those of the compat tests have."""
+    group = parser.getgroup("Spark tests")
+    group.addoption("--against", choices=sorted(AGAINST), default="pykafkad", help="which brokers the tests run against")
+    group.addoption("--kafka-by", choices=WAYS, default="process", help="how the real Kafka runs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """PySpark leaves the socket of every `collect` to the garbage collector."""
+    config.addinivalue_line("filterwarnings", r"ignore:unclosed <socket\.socket:ResourceWarning")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run every test that takes a broker once for each of them, the real Kafka first."""
+    if "new_broker" in metafunc.fixturenames:
+        metafunc.parametrize("new_broker", AGAINST[metafunc.config.getoption("--against")], indirect=True, scope="session")
+
+
+def unavailable(reason: str) -> None:
+    """Skip the test, naming what is missing; with CI=true fail instead."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"with CI=true nothing may be skipped: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def connector() -> None:
+    """Spark needs Java, and its connector's jars, which are resolved before the first test starts its clock."""
+    if shutil.which("java") is None:
+        unavailable("Spark needs a Java runtime: apt-get install openjdk-17-jre-headless (Debian, Ubuntu)")
+    try:
+        connector_jars()
+    except JarsUnavailable as error:
+        unavailable(str(error))
+
+
+@pytest.fixture(scope="session")
+def new_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Broker]]:
+    """Makes brokers of the kind under test, not yet started; all are stopped at the end of the run."""
+    source: KafkaSource | None = None
+    brokers: list[Broker] = []
+    if request.param == "kafka":
+        try:
+            source = KafkaSource(request.config.getoption("--kafka-by"))
+        except KafkaUnavailable as error:
+            unavailable(str(error))
+
+    def make() -> Broker:
+        directory = tmp_path_factory.mktemp(request.param)
+        brokers.append(source.broker(directory) if source else PykafkadProcess(directory))
+        return brokers[-1]
+
+    yield make
+    for broker in brokers:
+        broker.close()
+    if source:
+        source.close()
+    if source is None:
+        for broker in brokers:
+            assert "Traceback (most recent call last)" not in broker.log_text(), broker.log_text()[-4000:]
+
+
+@pytest.fixture(scope="session")
+def bootstrap(new_broker: Callable[[], Broker]) -> str:
+    """`host:port` of one broker for the whole run: all that a test may know of it."""
+    broker = new_broker()
+    broker.start()
+    return broker.bootstrap
+
+
+@pytest.fixture
+def own_broker(new_broker: Callable[[], Broker]) -> Iterator[Broker]:
+    """A broker of the test's own, to be killed and started again."""
+    broker = new_broker()
+    broker.start()
+    yield broker
+    broker.close()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One small Spark for the whole run."""
+    from spark_it.session import spark_session
+
+    session = spark_session("tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def topics(bootstrap: str, request: pytest.FixtureRequest) -> Iterator[Topics]:
+    """Topics of the test's own at the broker under test, and what Spark did not write or read there."""
+    with Topics(bootstrap, request.node.name) as made:
+        yield made
+
+
+@pytest.fixture
+def read(spark: SparkSession, bootstrap: str) -> Callable[..., DataFrame]:
+    """Reads a batch from the broker under test with Spark's options, as in `read(subscribe=topic)`."""
+
+    def load(**options: object) -> DataFrame:
+        reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+        return reader.options(**{**READER_OPTIONS, **options}).load()
+
+    return load
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Callable[[str], str]:
+    """Names folders for checkpoints and files."""
+    return lambda name: str(tmp_path / name)
