@@ -1,0 +1,66 @@
+"""ApiVersions, versions 0 to 4.
+
+Answers every offered API with its range, and the features. The answer always carries response header 0. A version above
+ours is answered in version 0 with UNSUPPORTED_VERSION and our own range (`unsupported`). From version 3 (KIP-511) a client
+names its software; names outside Kafka's pattern are INVALID_REQUEST. From version 4 supported features with minimum 0 are
+listed too (KIP-1022).
+
+Gaps: only features that change nothing a client would then rely on are finalized: see `metadata/features.py`.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers import table
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_INNER = _LETTERS | frozenset("-.")
+
+
+def handle(ctx: Context, request: object) -> object:
+    """The offered APIs, or INVALID_REQUEST for a client software name or version that Kafka would not take."""
+    if ctx.version >= 3 and not (_well_formed(request.client_software_name) and _well_formed(request.client_software_version)):
+        return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST, api_keys=_keys())
+    image = ctx.metadata
+    supported = image.supported_features()
+    if ctx.version < 4:
+        supported = {name: levels for name, levels in supported.items() if levels[0] > 0}
+    return messages.ApiVersionsResponse(
+        api_keys=_keys(),
+        supported_features=[
+            messages.SupportedFeatureKey(name=name, min_version=low, max_version=high) for name, (low, high) in supported.items()
+        ],
+        finalized_features_epoch=image.features_epoch(),
+        finalized_features=[
+            messages.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in image.features.items()
+            if level > 0
+        ],
+    )
+
+
+def unsupported() -> object:
+    """The answer to a version that is not known here: version 0, and our range of this API alone."""
+    row = table.by_key(18)
+    return messages.ApiVersionsResponse(
+        error_code=errors.UNSUPPORTED_VERSION,
+        api_keys=[messages.ApiVersion(api_key=row.key, min_version=row.min_version, max_version=row.max_version)],
+    )
+
+
+def _keys() -> list[object]:
+    return [
+        messages.ApiVersion(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
+        for row in table.ROWS
+        if row.offered
+    ]
+
+
+def _well_formed(text: str) -> bool:
+    """Letters, digits, dots and dashes, beginning and ending with a letter or digit."""
+    return bool(text) and text[0] in _LETTERS and text[-1] in _LETTERS and all(each in _INNER for each in text)

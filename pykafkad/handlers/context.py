@@ -1,0 +1,120 @@
+"""What a handler may touch, and nothing else."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+    from pykafkad.metadata.image import Image
+
+ReplyToken = namedtuple("ReplyToken", ("connection_id", "sequence"))
+ReplyToken.__doc__ = """Stands for one request whose answer comes later. Machines hold tokens, never connections."""
+
+
+class _Parked:
+    """The one value that says: a machine holds `ctx.token` and will answer."""
+
+    def __repr__(self) -> str:
+        return "PARKED"
+
+
+PARKED = _Parked()
+
+
+class Context:
+    """One request's surroundings. Everything is read through properties, so that making one costs next to nothing."""
+
+    __slots__ = ("_node", "client_id", "connection", "correlation_id", "route", "unwritten", "version")
+
+    def __init__(self, node: object, connection: object, route: object, version: int, correlation_id: int, client_id: str) -> None:
+        self._node = node
+        self.connection = connection
+        self.route = route
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.unwritten: list[object] | None = None
+        """The logs whose next write the answer depends on (Produce)."""
+
+    @property
+    def token(self) -> ReplyToken:
+        """The value by which a machine or a wait answers this request later."""
+        return ReplyToken(self.connection.id, self.connection.sequence)
+
+    @property
+    def now(self) -> float:
+        """Monotonic seconds at the start of this turn."""
+        return self._node.now
+
+    @property
+    def now_ms(self) -> int:
+        """Wall-clock milliseconds at the start of this turn."""
+        return self._node.now_ms
+
+    @property
+    def client_host(self) -> str:
+        """The peer's address as Kafka's group APIs show it: a slash and the address, without the port."""
+        return "/" + self.connection.peer.rsplit(":", 1)[0].strip("[]")
+
+    @property
+    def principal(self) -> str:
+        """Who asks. Every listener is PLAINTEXT yet, so everybody is anonymous."""
+        return "User:ANONYMOUS"
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener that the request came in on."""
+        return self.connection.listener.name
+
+    @property
+    def node_id(self) -> int:
+        """This broker's id."""
+        return self._node.node_id
+
+    @property
+    def cluster_id(self) -> str:
+        return self._node.cluster_id
+
+    @property
+    def settings(self) -> Settings:
+        """The broker's settings, dynamic changes included."""
+        return self._node.settings
+
+    @property
+    def metadata(self) -> Image:
+        """The current picture of the cluster: read only."""
+        return self._node.image
+
+    @property
+    def partitions(self) -> object:
+        """The logs that this broker holds: `.get(topic, partition)`, `.get_by_id(topic_id, partition)`."""
+        return self._node.partitions
+
+    @property
+    def groups(self) -> object:
+        """The group coordinator's shards: `.submit(group_id, event)`, `.shard_for(group_id)`."""
+        return self._node.groups
+
+    @property
+    def controller(self) -> object:
+        """The controller: `.submit(event)` gives PARKED, the answer comes when its records are committed."""
+        return self._node.controller
+
+    @property
+    def fetch_sessions(self) -> object:
+        """The broker's cache of incremental fetch sessions (KIP-227)."""
+        return self._node.fetch_sessions
+
+    def allowed(self, operation: str, resource_type: str, resource_name: str) -> bool:
+        """Whether the principal may do `operation` on the resource. No authorizer can be configured yet: always true."""
+        return True
+
+    def written_without_answer(self, log: object) -> None:
+        """`log` got records that no answer depends on (acks=0): they are written at the end of the turn all the same."""
+        self._node.writes.mark(log)
+
+    def advertised(self, broker_id: int) -> tuple[str, int]:
+        """Host and port at which this caller reaches the broker: `advertised.listeners`, or the way it came by."""
+        return self.connection.listener.advertised(self.connection.local_address)

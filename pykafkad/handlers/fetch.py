@@ -1,0 +1,261 @@
+"""Fetch, versions 4 to 18.
+
+Records leave as slices of the log's files. An answer holds whole batches: the first may start before the asked offset, and
+one batch is given even above the size limits. With less than `min_bytes` to give the answer waits up to `max_wait_ms` for
+an append, unless a partition has an error. Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks
+(KIP-320), 11 rack, 12 flexible and diverging epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state.
+
+One departure, on purpose: the wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it on its
+connection. Kafka makes that request wait.
+
+Gaps: no follower fetch (replicas are told NOT_LEADER_OR_FOLLOWER); no transactions, so the last stable offset is the high
+watermark and the list of aborted transactions is empty; no preferred read replica.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, FetchPartition, FetchSession
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+_ZERO_ID = bytes(16)
+_READ_COMMITTED = 1
+
+
+def handle(ctx: Context, request: object) -> object:
+    """An answer at once, or a `WaitForBytes`."""
+    session, partitions, full = _asked(ctx, request)
+    if partitions is None:
+        return messages.FetchResponse(error_code=session, session_id=request.session_id)
+    fetch = _Fetch(ctx, request, session, partitions, full)
+    rows, enough = fetch.read()
+    if enough:
+        return fetch.answer(rows)
+    return WaitForBytes(fetch, ctx.now)
+
+
+class WaitForBytes:
+    """A Fetch that found less than `min_bytes`: watches its logs, answers at the deadline with what there is."""
+
+    __slots__ = ("_fetch", "deadline", "keys")
+
+    ends_early = True
+
+    def __init__(self, fetch: _Fetch, now: float) -> None:
+        self._fetch = fetch
+        self.keys = fetch.logs()
+        self.deadline = now + fetch.max_wait_ms / 1000
+
+    def __repr__(self) -> str:
+        return f"WaitForBytes({len(self.keys)} partitions, at least {self._fetch.min_bytes} bytes)"
+
+    def attempt(self, now: float) -> object | None:
+        rows, enough = self._fetch.read()
+        return self._fetch.answer(rows) if enough else None
+
+    def expire(self, now: float) -> object:
+        return self._fetch.answer(self._fetch.read()[0])
+
+
+def _asked(ctx: Context, request: object) -> tuple[object, list[FetchPartition] | None, bool]:
+    """(session or None, partitions to read, whether the answer names all of them), or (error code, None, False)."""
+    sessions = ctx.fetch_sessions
+    by_id = ctx.version >= 13
+    if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_id != INVALID_SESSION_ID:
+            sessions.remove(request.session_id)
+        partitions = _partitions(ctx, request, by_id)
+        session = None
+        if request.session_epoch == INITIAL_EPOCH and ctx.version >= 7 and partitions:
+            session = sessions.create(partitions, by_id, ctx.now)
+        return session, list(partitions.values()), True
+    session = sessions.get(request.session_id)
+    if session is None:
+        return errors.FETCH_SESSION_ID_NOT_FOUND, None, False
+    if session.epoch != request.session_epoch:
+        return errors.INVALID_FETCH_SESSION_EPOCH, None, False
+    if session.uses_topic_ids != by_id:
+        return errors.FETCH_SESSION_TOPIC_ID_ERROR, None, False
+    _update(ctx, session, request, by_id)
+    if not session.partitions:
+        sessions.remove(session.id)
+        return None, list(_partitions(ctx, request, by_id).values()), True
+    sessions.touch(session, ctx.now)
+    session.next_epoch()
+    return session, list(session.partitions.values()), False
+
+
+def _topic_name(ctx: Context, topic_id: bytes) -> str | None:
+    topic = ctx.metadata.topic_by_id(topic_id)
+    return None if topic is None else topic.name
+
+
+def _partitions(ctx: Context, request: object, by_id: bool) -> dict[object, FetchPartition]:
+    result = {}
+    for topic in request.topics:
+        name = _topic_name(ctx, topic.topic_id) if by_id else topic.topic
+        for asked in topic.partitions:
+            result[(topic.topic_id if by_id else name, asked.partition)] = FetchPartition(name, topic.topic_id, asked)
+    return result
+
+
+def _update(ctx: Context, session: FetchSession, request: object, by_id: bool) -> None:
+    for key, asked in _partitions(ctx, request, by_id).items():
+        known = session.partitions.get(key)
+        if known is None:
+            session.partitions[key] = asked
+        else:
+            asked.high_watermark = known.high_watermark
+            asked.log_start_offset = known.log_start_offset
+            session.partitions[key] = asked
+    for topic in request.forgotten_topics_data:
+        for index in topic.partitions:
+            session.partitions.pop((topic.topic_id if by_id else topic.topic, index), None)
+    if by_id:
+        for partition in session.partitions.values():
+            if partition.topic is None:
+                # An id that was unknown when it was first asked for may have reached this broker since.
+                partition.topic = _topic_name(ctx, partition.topic_id)
+
+
+class _Fetch:
+    """One request while it is served: it may be read several times before it is answered."""
+
+    __slots__ = ("_ctx", "_follower", "_full", "_partitions", "_read_committed", "_session", "_session_epoch", "max_bytes", "max_wait_ms", "min_bytes")
+
+    def __init__(self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool) -> None:
+        self._ctx = ctx
+        self._session = session
+        self._session_epoch = session.epoch if session is not None else 0
+        self._partitions = partitions
+        self._full = full
+        self._read_committed = request.isolation_level == _READ_COMMITTED
+        replica_id = request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
+        self._follower = replica_id >= 0
+        self.max_bytes = max(0, min(request.max_bytes, ctx.settings.fetch_max_bytes))
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
+        self.max_wait_ms = request.max_wait_ms
+
+    def logs(self) -> list[object]:
+        """The logs that the request waits for."""
+        found = dict.fromkeys(self._log(partition) for partition in self._partitions)
+        found.pop(None, None)
+        return list(found)
+
+    def read(self) -> tuple[list[tuple[FetchPartition, object]], bool]:
+        """(partition, answer row) of each, and whether that is enough to answer now."""
+        rows = []
+        unknown = []
+        left = self.max_bytes
+        total = 0
+        enough = self.max_wait_ms <= 0
+        interesting = False
+        for partition in self._partitions:
+            row = messages.PartitionData(partition_index=partition.partition, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b"")
+            log = self._log(partition)
+            if log is None:
+                row.error_code = errors.UNKNOWN_TOPIC_ID if partition.topic is None else errors.UNKNOWN_TOPIC_OR_PARTITION
+                unknown.append((partition, row))
+                continue
+            interesting = True
+            try:
+                size = self._read_one(partition, row, log, left, total == 0)
+            except errors.KafkaError as error:
+                row.error_code = error.code
+                enough = True
+            except errors.StorageFailure:
+                row.error_code = errors.KAFKA_STORAGE_ERROR if self._ctx.version > 5 else errors.NOT_LEADER_OR_FOLLOWER
+                enough = True
+            else:
+                if row.diverging_epoch.epoch >= 0:
+                    enough = True
+                total += size
+                left = max(0, left - size)
+            rows.append((partition, row))
+        return rows + unknown, enough or not interesting or total >= self.min_bytes
+
+    def answer(self, rows: list[tuple[FetchPartition, object]]) -> object:
+        """The message; an incremental one leaves out the partitions with nothing new."""
+        session = self._session
+        session_id = INVALID_SESSION_ID if session is None else session.id
+        if session is not None:
+            if session.epoch != self._session_epoch:
+                return messages.FetchResponse(error_code=errors.INVALID_FETCH_SESSION_EPOCH, session_id=session_id)
+            told = []
+            for partition, row in rows:
+                if partition.has_news(row) or self._full:
+                    told.append((partition, row))
+                    if not self._full and row.records:
+                        key = (partition.topic_id if session.uses_topic_ids else partition.topic, partition.partition)
+                        if session.partitions.get(key) is partition:
+                            # Served partitions queue up at the end, so that all get their turn under max_bytes.
+                            del session.partitions[key]
+                            session.partitions[key] = partition
+            rows = told
+        topics: list[object] = []
+        last = None
+        for partition, row in rows:
+            key = partition.topic_id if self._ctx.version >= 13 else partition.topic
+            if key != last or not topics:
+                topics.append(messages.FetchableTopicResponse(topic=partition.topic or "", topic_id=partition.topic_id, partitions=[]))
+                last = key
+            topics[-1].partitions.append(row)
+        return messages.FetchResponse(session_id=session_id, responses=topics)
+
+    def _log(self, partition: FetchPartition) -> object | None:
+        return None if partition.topic is None else self._ctx.partitions.get(partition.topic, partition.partition)
+
+    def _read_one(self, partition: FetchPartition, row: object, log: object, left: int, minimum_one_batch: bool) -> int:
+        """Fill `row` from `log`; the size of the records in bytes. Raises KafkaError or StorageFailure."""
+        if partition.topic_id != _ZERO_ID and partition.topic_id != log.topic_id:
+            raise errors.KafkaError(errors.INCONSISTENT_TOPIC_ID)
+        if log.offline is not None:
+            raise log.offline
+        epoch = partition.current_leader_epoch
+        if epoch >= 0 and epoch != log.leader_epoch:
+            raise errors.KafkaError(errors.FENCED_LEADER_EPOCH if epoch < log.leader_epoch else errors.UNKNOWN_LEADER_EPOCH)
+        if self._follower:
+            raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+        diverging = self._diverging(partition, log)
+        row.high_watermark = log.high_watermark
+        row.last_stable_offset = log.last_stable_offset
+        row.log_start_offset = log.log_start_offset
+        if self._read_committed:
+            row.aborted_transactions = []
+        else:
+            row.aborted_transactions = None
+        if diverging is not None:
+            row.diverging_epoch = messages.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+            return 0
+        try:
+            records = log.read(
+                partition.fetch_offset,
+                min(partition.max_bytes, left),
+                end_offset=log.last_stable_offset if self._read_committed else log.high_watermark,
+                minimum_one_batch=minimum_one_batch,
+            )
+        except errors.KafkaError:
+            row.high_watermark = row.last_stable_offset = row.log_start_offset = -1
+            row.aborted_transactions = None
+            raise
+        if records is None:
+            return 0
+        row.records = records
+        return records.chunk_size
+
+    @staticmethod
+    def _diverging(partition: FetchPartition, log: object) -> tuple[int, int] | None:
+        """(epoch, end offset) at which the asker's log left ours (KIP-595), or None."""
+        asked = partition.last_fetched_epoch
+        if asked < 0:
+            return None
+        epoch, end_offset = log.end_offset_for_epoch(asked)
+        if epoch < 0 or end_offset < 0:
+            raise errors.KafkaError(errors.OFFSET_OUT_OF_RANGE)
+        if epoch < asked or end_offset < partition.fetch_offset:
+            return epoch, end_offset
+        return None

@@ -1,0 +1,92 @@
+"""Produce, versions 3 to 13. (Versions 0 to 2 are advertised for the sake of old librdkafka, KAFKA-18659, and refused.)
+
+Every partition has its own error: one bad batch never fails its neighbours. Version 8 adds record errors and messages,
+9 is flexible, 10 has leader hints (KIP-951; a cluster of one never has one to give), 12 adds partitions to a transaction by
+itself, 13 names topics by id (KIP-516). With acks=0 there is no answer, and an error closes the connection so that the
+client looks up metadata again. An answer promises that the records are written: see `server/writes.py`.
+
+Gaps: batches of a transaction are refused with INVALID_TXN_STATE, as transactions are not offered. Records inside a batch
+are opened only when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits).
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+_INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
+_ADMIN_CLIENT_ID = "__admin_client"
+
+
+def handle(ctx: Context, request: object) -> object | None:
+    """Append every partition's batch; None for acks=0."""
+    unwritten: list[tuple[object, object]] = []
+    by_id = ctx.version >= 13
+    responses = []
+    failed = False
+    for topic in request.topic_data:
+        rows = []
+        for data in topic.partition_data:
+            row = messages.PartitionProduceResponse(index=data.index, error_code=errors.NONE, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
+            rows.append(row)
+            try:
+                log = _log(ctx, request, topic, data.index, by_id)
+                result = log.append(data.records, ctx.now_ms, produce_version=ctx.version)
+            except errors.KafkaError as error:
+                failed = True
+                _fail(row, error)
+            except errors.StorageFailure as failure:
+                failed = True
+                _fail(row, errors.KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)))
+            else:
+                row.base_offset, _, row.log_append_time_ms, row.log_start_offset = result
+                unwritten.append((log, row))
+        responses.append(messages.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=rows))
+    if request.acks == 0:
+        for log, _ in unwritten:
+            ctx.written_without_answer(log)
+        if failed:
+            ctx.connection.close("a produce request with acks=0 failed; closing tells the client to look up metadata")
+        return None
+    ctx.unwritten = unwritten
+    return messages.ProduceResponse(responses=responses)
+
+
+def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) -> object:
+    """The log to append to; raises KafkaError with the code that Kafka gives for what stands in the way."""
+    if request.acks not in (-1, 0, 1):
+        raise errors.KafkaError(errors.INVALID_REQUIRED_ACKS)
+    if by_id:
+        known = ctx.metadata.topic_by_id(topic.topic_id)
+        if known is None:
+            raise errors.KafkaError(errors.UNKNOWN_TOPIC_ID)
+        topic.name = known.name
+    if topic.name in _INTERNAL_TOPICS and ctx.client_id != _ADMIN_CLIENT_ID:
+        raise errors.KafkaError(errors.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
+    if not ctx.allowed("Write", "Topic", topic.name):
+        raise errors.KafkaError(errors.TOPIC_AUTHORIZATION_FAILED)
+    log = ctx.partitions.get(topic.name, index)
+    if log is None:
+        raise errors.KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+    if log.offline is not None:
+        raise errors.KafkaError(errors.KAFKA_STORAGE_ERROR, f"Partition {topic.name}-{index} is offline: {log.offline}")
+    if request.acks == -1 and log.settings.min_insync_replicas > 1:
+        raise errors.KafkaError(
+            errors.NOT_ENOUGH_REPLICAS,
+            f"The size of the current ISR of {topic.name}-{index} is 1, below min.insync.replicas {log.settings.min_insync_replicas}",
+        )
+    if request.transactional_id is not None:
+        raise errors.KafkaError(errors.INVALID_TXN_STATE, "Transactions are not offered by this broker")
+    return log
+
+
+def _fail(row: object, error: errors.KafkaError) -> None:
+    row.error_code = error.code
+    row.error_message = error.text
+    row.record_errors = [
+        messages.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text) for index, text in error.record_errors
+    ]

@@ -1,0 +1,132 @@
+"""The only registry of APIs: one row per API key of Kafka 4.3.1.
+
+ApiVersions, the dispatcher's gates, `pykafkad describe-apis`, the README and the tests read these rows. A row that is
+`offered` has a module `handlers/<module>.py` with one public `handle(ctx, request)`. A row that is not says why in `gaps`.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+Api = namedtuple("Api", ("key", "name", "min_version", "max_version", "kafka_versions", "offered", "authorization", "gaps", "advertised_min"))
+Api.__doc__ = """One API: its key and Kafka's name, the versions served here, the versions Kafka 4.3.1 answers (text),
+whether it is offered, what a caller needs (operation and resource, as Kafka's authorizer names them), and its gaps."""
+
+_NO_TRANSACTIONS = "transactions are not offered yet"
+_NO_CONSUMER_GROUPS = "the consumer group protocol of KIP-848 is not offered yet; classic groups are"
+_NO_SHARE_GROUPS = "share groups are not offered yet"
+_NO_STREAMS_GROUPS = "streams groups are not offered yet"
+_NO_SECURITY = "security is not offered yet"
+_ONE_BROKER = "for clusters of more than one broker; not offered yet"
+_LATER = "not offered yet"
+
+
+def _row(key: int, name: str, versions: str, authorization: str, gaps: str = "", *, offered: bool = True, advertised_min: int | None = None) -> Api:
+    low, _, high = versions.partition("-")
+    return Api(key, name, int(low), int(high or low), versions, offered, authorization, gaps, int(low) if advertised_min is None else advertised_min)
+
+
+def _gap(key: int, name: str, versions: str, authorization: str, gaps: str) -> Api:
+    return _row(key, name, versions, authorization, gaps, offered=False)
+
+
+ROWS: tuple[Api, ...] = (
+    # Older librdkafka looks for Produce 0 before it compresses (KAFKA-18659); requests below 3 still close the connection.
+    _row(0, "Produce", "3-13", "Write on the topic", f"{_NO_TRANSACTIONS}: batches of a transaction are refused; record bodies are opened only when a rule needs it", advertised_min=0),
+    _row(1, "Fetch", "4-18", "Read on the topic", "no follower fetch: replicas are told NOT_LEADER_OR_FOLLOWER"),
+    _row(2, "ListOffsets", "1-11", "Describe on the topic", "no tiered storage: the local log is the whole log"),
+    _row(3, "Metadata", "0-13", "Describe on the topic"),
+    _row(8, "OffsetCommit", "2-10", "Read on the group and the topics"),
+    _row(9, "OffsetFetch", "1-10", "Describe on the group and the topics"),
+    _row(10, "FindCoordinator", "0-6", "Describe on the group", f"{_NO_TRANSACTIONS}; {_NO_SHARE_GROUPS}"),
+    _row(11, "JoinGroup", "0-9", "Read on the group"),
+    _row(12, "Heartbeat", "0-4", "Read on the group"),
+    _row(13, "LeaveGroup", "0-5", "Read on the group"),
+    _row(14, "SyncGroup", "0-5", "Read on the group"),
+    _row(15, "DescribeGroups", "0-6", "Describe on the group"),
+    _row(16, "ListGroups", "0-5", "Describe on the cluster or the groups"),
+    _gap(17, "SaslHandshake", "0-1", "none", _NO_SECURITY),
+    _row(18, "ApiVersions", "0-4", "none"),
+    _row(19, "CreateTopics", "2-7", "Create on the cluster or the topic"),
+    _row(20, "DeleteTopics", "1-6", "Delete on the topic"),
+    _row(21, "DeleteRecords", "0-2", "Delete on the topic"),
+    _row(22, "InitProducerId", "0-5", "IdempotentWrite on the cluster", f"{_NO_TRANSACTIONS}: a transactional id is refused"),
+    _row(23, "OffsetForLeaderEpoch", "2-4", "Describe on the topic"),
+    _gap(24, "AddPartitionsToTxn", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
+    _gap(25, "AddOffsetsToTxn", "0-4", "Write on the transactional id", _NO_TRANSACTIONS),
+    _gap(26, "EndTxn", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
+    _gap(27, "WriteTxnMarkers", "1-2", "ClusterAction on the cluster", _NO_TRANSACTIONS),
+    _gap(28, "TxnOffsetCommit", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
+    _gap(29, "DescribeAcls", "1-3", "Describe on the cluster", _NO_SECURITY),
+    _gap(30, "CreateAcls", "1-3", "Alter on the cluster", _NO_SECURITY),
+    _gap(31, "DeleteAcls", "1-3", "Alter on the cluster", _NO_SECURITY),
+    _row(32, "DescribeConfigs", "1-4", "DescribeConfigs on the resource"),
+    _row(33, "AlterConfigs", "0-2", "AlterConfigs on the resource"),
+    _gap(34, "AlterReplicaLogDirs", "1-2", "Alter on the cluster", _LATER),
+    _row(35, "DescribeLogDirs", "1-5", "Describe on the cluster"),
+    _gap(36, "SaslAuthenticate", "0-2", "none", _NO_SECURITY),
+    _row(37, "CreatePartitions", "0-3", "Alter on the topic"),
+    _gap(38, "CreateDelegationToken", "1-3", "CreateTokens on the user", _NO_SECURITY),
+    _gap(39, "RenewDelegationToken", "1-2", "none", _NO_SECURITY),
+    _gap(40, "ExpireDelegationToken", "1-2", "none", _NO_SECURITY),
+    _gap(41, "DescribeDelegationToken", "1-3", "DescribeTokens on the user", _NO_SECURITY),
+    _row(42, "DeleteGroups", "0-2", "Delete on the group"),
+    _gap(43, "ElectLeaders", "0-2", "Alter on the cluster", _LATER),
+    _row(44, "IncrementalAlterConfigs", "0-1", "AlterConfigs on the resource"),
+    _gap(45, "AlterPartitionReassignments", "0-1", "Alter on the cluster", _LATER),
+    _gap(46, "ListPartitionReassignments", "0", "Describe on the cluster", _LATER),
+    _row(47, "OffsetDelete", "0", "Delete on the group, Read on the topics"),
+    _gap(48, "DescribeClientQuotas", "0-1", "DescribeConfigs on the cluster", _LATER),
+    _gap(49, "AlterClientQuotas", "0-1", "AlterConfigs on the cluster", _LATER),
+    _gap(50, "DescribeUserScramCredentials", "0", "Describe on the cluster", _NO_SECURITY),
+    _gap(51, "AlterUserScramCredentials", "0", "Alter on the cluster", _NO_SECURITY),
+    _gap(55, "DescribeQuorum", "0-2", "Describe on the cluster", _LATER),
+    _gap(57, "UpdateFeatures", "0-2", "Alter on the cluster", _LATER),
+    _row(60, "DescribeCluster", "0-2", "Describe on the cluster"),
+    _gap(61, "DescribeProducers", "0", "Read on the topic", _LATER),
+    _gap(64, "UnregisterBroker", "0", "Alter on the cluster", _ONE_BROKER),
+    _gap(65, "DescribeTransactions", "0", "Describe on the transactional id", _NO_TRANSACTIONS),
+    _gap(66, "ListTransactions", "0-2", "Describe on the transactional id", _NO_TRANSACTIONS),
+    _gap(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS),
+    _gap(69, "ConsumerGroupDescribe", "0-1", "Describe on the group", _NO_CONSUMER_GROUPS),
+    _gap(71, "GetTelemetrySubscriptions", "0", "none", "Kafka hides it too unless a telemetry plugin is configured"),
+    _gap(72, "PushTelemetry", "0", "none", "Kafka hides it too unless a telemetry plugin is configured"),
+    _gap(74, "ListConfigResources", "0-1", "DescribeConfigs on the cluster", _LATER),
+    _row(75, "DescribeTopicPartitions", "0", "Describe on the topic"),
+    _gap(76, "ShareGroupHeartbeat", "1", "Read on the group", _NO_SHARE_GROUPS),
+    _gap(77, "ShareGroupDescribe", "1", "Describe on the group", _NO_SHARE_GROUPS),
+    _gap(78, "ShareFetch", "1-2", "Read on the group", _NO_SHARE_GROUPS),
+    _gap(79, "ShareAcknowledge", "1-2", "Read on the group", _NO_SHARE_GROUPS),
+    _gap(80, "AddRaftVoter", "0-1", "Alter on the cluster", _ONE_BROKER),
+    _gap(81, "RemoveRaftVoter", "0-1", "Alter on the cluster", _ONE_BROKER),
+    _gap(83, "InitializeShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _gap(84, "ReadShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _gap(85, "WriteShareGroupState", "0-1", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _gap(86, "DeleteShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _gap(87, "ReadShareGroupStateSummary", "0-1", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _gap(88, "StreamsGroupHeartbeat", "0", "Read on the group", _NO_STREAMS_GROUPS),
+    _gap(89, "StreamsGroupDescribe", "0", "Describe on the group", _NO_STREAMS_GROUPS),
+    _gap(90, "DescribeShareGroupOffsets", "0-1", "Describe on the group", _NO_SHARE_GROUPS),
+    _gap(91, "AlterShareGroupOffsets", "0", "Read on the group", _NO_SHARE_GROUPS),
+    _gap(92, "DeleteShareGroupOffsets", "0", "Delete on the group", _NO_SHARE_GROUPS),
+)
+
+
+def module_name(row: Api) -> str:
+    """The handler module's name: Kafka's API name in snake case (`OffsetForLeaderEpoch`: `offset_for_leader_epoch`)."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in row.name).lstrip("_")
+
+
+def handler(row: Api) -> object:
+    """The `handle` function of an offered API, imported now."""
+    from importlib import import_module
+
+    return import_module(f"pykafkad.handlers.{module_name(row)}").handle
+
+
+def by_key(key: int) -> Api | None:
+    """The row of an API key, offered or not."""
+    for row in ROWS:
+        if row.key == key:
+            return row
+    return None

@@ -1,0 +1,12 @@
+"""The shell: sockets, the loop, dispatch, and the performing of effects.
+
+What it knows: how bytes arrive and leave, which API row serves a frame, what is parked and until when, in which order
+things become durable and leave. What it must not know: what any API means; that is in `handlers/` and the cores below it.
+
+Start reading at `reactor.py` (one turn of the loop), then `connection.py`, `dispatch.py`, `node.py`.
+
+Two departures from the sketch that this package began with. Produce answers are encoded when the append is made and sit in
+the outbox until the turn's gathered write is done, so that frames that are already read are served within the same turn;
+if that write fails, the answers it covered are rewritten before anything is sent (`writes.py`). And waits on a log are
+retried after that write, because only written bytes count as committed.
+"""

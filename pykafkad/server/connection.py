@@ -1,0 +1,192 @@
+"""One peer's bytes, without a socket: frames in, an outbox out, and whether a request is in service.
+
+Kafka serves one request per connection at a time and answers in order. A connection with a request in service is
+*halted*: it goes on reading, up to a bound, but serves nothing until the answer is in the outbox. It is also halted while
+its outbox waits for a peer that does not read. Nothing is allocated for an idle connection.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SIZE = Struct(">i")
+
+SCRATCH_BYTES = 128 * 1024
+"""The size of the buffer that all connections are read into; also the most that a halted connection keeps unserved."""
+
+OUTBOX_LIMIT_BYTES = 1024 * 1024
+"""A connection whose outbox holds more than this serves no further frame before it has been flushed."""
+
+_FIRST_GROWTH_BYTES = 1024 * 1024
+
+_KNOWN_GREETINGS = (
+    (b"\x16\x03", "a TLS handshake on a PLAINTEXT listener"),
+    (b"GET ", "an HTTP request"),
+    (b"POST", "an HTTP request"),
+    (b"HEAD", "an HTTP request"),
+    (b"PUT ", "an HTTP request"),
+    (b"PRI ", "an HTTP/2 preface"),
+    (b"SSH-", "an SSH greeting"),
+)
+
+
+class Connection:
+    """The state of one peer. `serve(connection, view, start, end)` is called with each whole frame's payload."""
+
+    __slots__ = (
+        "blocked",
+        "close_reason",
+        "fileno",
+        "halted",
+        "id",
+        "in_service",
+        "interest",
+        "large",
+        "large_filled",
+        "last_active",
+        "listener",
+        "local_address",
+        "max_frame_bytes",
+        "outbox",
+        "outbox_bytes",
+        "parked",
+        "peer",
+        "pending",
+        "queued",
+        "sequence",
+        "serve",
+        "session",
+        "socket",
+    )
+
+    def __init__(
+        self,
+        connection_id: int,
+        peer: str,
+        serve: Callable[[Connection, memoryview, int, int], None],
+        max_frame_bytes: int,
+    ) -> None:
+        self.id = connection_id
+        self.peer = peer
+        self.serve = serve
+        self.max_frame_bytes = max_frame_bytes
+        self.outbox: list[object] = []
+        self.outbox_bytes = 0
+        self.pending: bytes | bytearray = b""
+        self.large: bytearray | None = None
+        self.large_filled = 0
+        self.in_service: object = None
+        self.parked: object = None
+        self.sequence = 0
+        self.halted = False
+        self.blocked = False
+        self.queued = False
+        self.close_reason: str | None = None
+        self.last_active = 0.0
+        self.listener: object = None
+        self.local_address: tuple[str, int] = ("", 0)
+        self.session: object = None
+        self.socket: object = None
+        self.fileno = -1
+        self.interest = 0
+
+    def __repr__(self) -> str:
+        return f"Connection({self.id}, {self.peer})"
+
+    # --- bytes in -----------------------------------------------------------------------------------------------
+
+    def receive(self, view: memoryview, length: int) -> None:
+        """Serve the whole frames in `view[:length]` and keep the rest. Not to be called while halted."""
+        position = 0
+        serve = self.serve
+        while length - position >= 4:
+            size = _SIZE.unpack_from(view, position)[0]
+            if size < 0 or size > self.max_frame_bytes:
+                self._refuse(bytes(view[position : position + 4]), size)
+                return
+            end = position + 4 + size
+            if end > length:
+                break
+            serve(self, view, position + 4, end)
+            position = end
+            if self.halted or self.outbox_bytes > OUTBOX_LIMIT_BYTES:
+                break
+        if position == length:
+            if self.pending:
+                self.pending = b""
+        else:
+            self._keep(view, position, length)
+
+    def receive_halted(self, view: memoryview, length: int) -> None:
+        """Keep bytes that arrived while a request is in service."""
+        pending = self.pending
+        self.pending = bytes(pending) + bytes(view[:length]) if pending else bytes(view[:length])
+
+    def large_target(self) -> memoryview:
+        """Where the next bytes of a frame that is larger than the scratch go."""
+        large = self.large
+        if self.large_filled == len(large) - 4:
+            # The buffer grows as bytes arrive: a size field alone must not make us allocate.
+            size = _SIZE.unpack_from(large, 0)[0]
+            large.extend(bytes(min(size - self.large_filled, max(self.large_filled, _FIRST_GROWTH_BYTES))))
+        return memoryview(large)[4 + self.large_filled :]
+
+    def receive_large(self, length: int) -> None:
+        """`length` bytes were written to `large_target()`: serve the frame when it is whole."""
+        self.large_filled += length
+        large = self.large
+        size = _SIZE.unpack_from(large, 0)[0]
+        if self.large_filled < size:
+            return
+        self.large = None
+        view = memoryview(large)
+        self.serve(self, view, 4, 4 + size)
+        view.release()
+        # Emptying raises BufferError while anybody still holds a view of a frame that has been served.
+        large.clear()
+
+    def has_whole_frame(self) -> bool:
+        """Whether a request waits behind the one in service."""
+        pending = self.pending
+        return len(pending) >= 4 and len(pending) - 4 >= _SIZE.unpack_from(pending, 0)[0]
+
+    def _keep(self, view: memoryview, position: int, length: int) -> None:
+        left = length - position
+        if left >= 4 and not self.halted:
+            size = _SIZE.unpack_from(view, position)[0]
+            if size + 4 > SCRATCH_BYTES and size <= self.max_frame_bytes:
+                self.large = bytearray(4 + min(size, max(left, _FIRST_GROWTH_BYTES)))
+                self.large[:left] = view[position:length]
+                self.large_filled = left - 4
+                self.pending = b""
+                return
+        self.pending = bytes(view[position:length])
+
+    def _refuse(self, first: bytes, size: int) -> None:
+        for greeting, what in _KNOWN_GREETINGS:
+            if first.startswith(greeting):
+                self.close(f"not Kafka's protocol: {what}")
+                return
+        if size < 0:
+            self.close(f"a frame of negative size {size}")
+        else:
+            self.close(f"a frame of {size} bytes, above socket.request.max.bytes {self.max_frame_bytes}")
+
+    # --- state --------------------------------------------------------------------------------------------------
+
+    def close(self, reason: str) -> None:
+        """End the connection after what is in the outbox has been offered to the peer once."""
+        if self.close_reason is None:
+            self.close_reason = reason
+        self.pending = b""
+        self.large = None
+        self.halted = True
+
+    def update_halted(self) -> bool:
+        """Recompute and return `halted` after one of its causes changed."""
+        self.halted = self.in_service is not None or self.blocked or self.close_reason is not None
+        return self.halted

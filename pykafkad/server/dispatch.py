@@ -1,0 +1,225 @@
+"""From a frame to an answer: header, API row, version gate, decode, handler, encode.
+
+Rules (kafka-protocol 2.3): an unknown key or version closes the connection, except ApiVersions, which is answered in
+version 0 with error 35 and our range; every answer leaves in the order of its request; an answer to a request that is no
+longer in service is dropped here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error as StructError
+
+from pykafkad import errors
+from pykafkad.handlers import table
+from pykafkad.handlers.context import PARKED, Context, ReplyToken
+from pykafkad.handlers.produce_flat import FlatProduce
+from pykafkad.server.logs import logger
+from pykafkad.wire import frames, messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.server.connection import Connection
+    from pykafkad.server.node import Node
+
+log = logger("server")
+
+_SIZE_AND_CORRELATION = Struct(">ii")
+_KEY_AND_VERSION = Struct(">hh")
+_PRODUCE = 0
+_API_VERSIONS = 18
+
+
+class Route:
+    """One API as the dispatcher needs it: its row and, filled on first use, its codec per version."""
+
+    __slots__ = ("decoders", "encoders", "flexible_from", "handler", "max_version", "min_version", "request", "response", "row")
+
+    def __init__(self, row: table.Api) -> None:
+        self.row = row
+        self.min_version = row.min_version
+        self.max_version = row.max_version
+        self.handler = None
+        self.request = None
+        self.response = None
+        self.flexible_from = 0
+        self.decoders: list[object] = [None] * (row.max_version + 1)
+        self.encoders: list[object] = [None] * (row.max_version + 1)
+
+    def load(self) -> None:
+        """Import the handler and its message classes: on the first request, so that start-up does not pay for it."""
+        self.handler = table.handler(self.row)
+        self.request = messages.request_class(self.row.key)
+        self.response = messages.response_class(self.row.key)
+        # ApiVersions answers carry response header 0 at every version, so that any client can read them.
+        self.flexible_from = 32767 if self.row.key == _API_VERSIONS else messages.flexible_from(self.request)
+
+    def decoder(self, version: int) -> object:
+        decode = self.decoders[version] = messages.decoder(self.request, version)
+        return decode
+
+    def encoder(self, version: int) -> object:
+        encode = self.encoders[version] = messages.encoder(self.response, version)
+        return encode
+
+
+class Dispatcher:
+    """Serves frames of every connection of one node."""
+
+    __slots__ = ("_flat", "_flat_versions", "_node", "_routes")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._routes = {row.key: Route(row) for row in table.ROWS if row.offered}
+        flat = self._flat = FlatProduce(node)
+        produce = self._routes[_PRODUCE]
+        self._flat_versions = frozenset(v for v in flat.versions if produce.min_version <= v <= produce.max_version)
+
+    def forget_topics(self) -> None:
+        """The metadata changed: what was looked up by name must be looked up again."""
+        self._flat.forget()
+
+    # --- in -------------------------------------------------------------------------------------------------------
+
+    def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
+        """Serve the frame `view[start:end]` (without its size field)."""
+        node = self._node
+        node.metrics.requests += 1
+        try:
+            key, version = _KEY_AND_VERSION.unpack_from(view, start)
+            if key == _PRODUCE and version in self._flat_versions:
+                try:
+                    if self._flat.serve(connection, view, start, end, version):
+                        return
+                except (StructError, IndexError):
+                    # Not of the common shape, or broken: the general path tells which.
+                    pass
+            frame = view[start:end]
+            if not self._routable(connection, frame, key, version):
+                return
+            route = self._routes[key]
+            if route.handler is None:
+                route.load()
+            _, _, correlation_id, client_id, position = frames.decode_request_header(frame, 2 if version >= messages.flexible_from(route.request) else 1)
+            request, position = (route.decoders[version] or route.decoder(version))(frame, position)
+        except (errors.ProtocolError, StructError) as error:
+            connection.close(f"{self._name(view, start, end)}: {error}")
+            return
+        connection.sequence += 1
+        context = Context(node, connection, route, version, correlation_id, client_id)
+        connection.in_service = context
+        try:
+            result = route.handler(context, request)
+        except Exception as error:  # noqa: BLE001 - whatever a handler lets through is our bug, and only this request's
+            result = self._failed(context, error)
+            if result is PARKED:
+                return
+        if result is PARKED:
+            connection.halted = connection.in_service is not None or connection.halted
+        elif result is None:
+            connection.in_service = None
+        elif hasattr(result, "attempt"):
+            connection.parked = node.waits.park(context.token, result)
+            connection.halted = True
+        else:
+            connection.in_service = None
+            self.answer(connection, context, result)
+
+    def _routable(self, connection: Connection, frame: memoryview, key: int, version: int) -> bool:
+        route = self._routes.get(key)
+        if route is not None and route.min_version <= version <= route.max_version:
+            return True
+        if key == _API_VERSIONS:
+            # The body of a version we don't know can't be read: answer in version 0, which every client can.
+            correlation_id = frames.decode_request_header(frame, 1)[2]
+            context = Context(self._node, connection, route, 0, correlation_id, "")
+            if route.handler is None:
+                route.load()
+            from pykafkad.handlers import api_versions
+
+            self.answer(connection, context, api_versions.unsupported())
+        else:
+            connection.close(f"API key {key} version {version} is not offered here")
+        return False
+
+    def _failed(self, context: Context, error: Exception) -> object:
+        """A handler raised: log it once with everything needed to repeat it, and answer if the answer has a place for it."""
+        node = self._node
+        node.metrics.unexpected_errors += 1
+        connection = context.connection
+        log.error(
+            "unexpected-error",
+            api=context.route.row.name,
+            version=context.version,
+            peer=connection.peer,
+            error=error,
+            traceback=node.traceback(error),
+        )
+        response = context.route.response
+        if "error_code" in response.__slots__:
+            connection.in_service = None
+            self.answer(connection, context, response(error_code=errors.UNKNOWN_SERVER_ERROR))
+        else:
+            connection.in_service = None
+            connection.close(f"unexpected error while serving {context.route.row.name}")
+        return PARKED
+
+    def _name(self, view: memoryview, start: int, end: int) -> str:
+        if end - start < 4:
+            return f"a request of {end - start} bytes"
+        key, version = _KEY_AND_VERSION.unpack_from(view, start)
+        route = self._routes.get(key)
+        return f"{route.row.name if route else f'API key {key}'} version {version}"
+
+    # --- out ------------------------------------------------------------------------------------------------------
+
+    def reply(self, token: object, message: object) -> None:
+        """Answer a parked request. A token whose connection is gone, or was answered, is dropped.
+
+        A token that is not a connection's (one part of several, a start) takes its message itself; None wants no answer.
+        """
+        if type(token) is not ReplyToken:
+            if token is not None:
+                token.deliver(message)
+            return
+        connection = self._node.reactor.connection(token.connection_id)
+        if connection is None or connection.sequence != token.sequence or connection.in_service is None:
+            return
+        context = connection.in_service
+        connection.in_service = None
+        connection.parked = None
+        self.answer(connection, context, message)
+        if connection.halted and not connection.update_halted():
+            self._node.reactor.resumable.append(connection)
+
+    def answer(self, connection: Connection, context: Context, message: object) -> None:
+        """Encode `message` into the outbox."""
+        index = len(connection.outbox)
+        chunks = self.encode(context, message)
+        if chunks is None:
+            connection.close(f"the answer to {context.route.row.name} could not be encoded")
+            self._node.reactor.send_soon(connection)
+            return
+        connection.outbox.extend(chunks)
+        # A file slice holds no memory: only buffers count against the outbox's limit.
+        connection.outbox_bytes += sum(len(chunk) for chunk in chunks if not hasattr(chunk, "chunk_size"))
+        if not connection.queued:
+            connection.queued = True
+            self._node.reactor.ready.append(connection)
+        if context.unwritten:
+            self._node.writes.cover(context.unwritten, connection, index, context, message)
+
+    def encode(self, context: Context, message: object) -> list[object] | None:
+        """The chunks of a whole answer, size and header included; None, logged, if it can't be encoded."""
+        route = context.route
+        version = context.version
+        first = bytearray(8 if version < route.flexible_from else 9)
+        chunks: list[object] = [first]
+        try:
+            (route.encoders[version] or route.encoder(version))(message, chunks)
+        except Exception as error:  # noqa: BLE001 - an answer that can't be encoded is our bug, and only this request's
+            self._node.metrics.unexpected_errors += 1
+            log.error("unexpected-error", api=route.row.name, version=version, error=error, traceback=self._node.traceback(error))
+            return None
+        size = sum(chunk.chunk_size if hasattr(chunk, "chunk_size") else len(chunk) for chunk in chunks)
+        _SIZE_AND_CORRELATION.pack_into(first, 0, size - 4, context.correlation_id)
+        return chunks

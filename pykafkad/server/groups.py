@@ -1,0 +1,139 @@
+"""The group coordinator's place in the shell: one shard for each partition of `__consumer_offsets` that this broker leads."""
+
+from __future__ import annotations
+
+from pykafkad import effects, errors
+from pykafkad.coordinator import events, stored
+from pykafkad.coordinator.partitioning import partition_for
+from pykafkad.coordinator.shard import GroupShard
+from pykafkad.errors import StorageFailure
+from pykafkad.handlers.context import PARKED
+from pykafkad.server.logs import logger
+from pykafkad.server.machines import Gather, Host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.log.partition_log import PartitionLog
+
+log_lines = logger("groups")
+
+TOPIC = "__consumer_offsets"
+
+
+class ShardHost(Host):
+    """A shard with its log. Every append is written before the machine's `apply` sees it and before any reply leaves."""
+
+    __slots__ = ("_log", "_groups")
+
+    def __init__(self, node: object, groups: Groups, shard: GroupShard, log: PartitionLog) -> None:
+        super().__init__(node, shard)
+        self._groups = groups
+        self._log = log
+
+    def load(self) -> None:
+        """Replay the whole partition, then let the shard serve."""
+        shard = self.machine
+        for header, records in self._log.iterate(self._log.log_start_offset):
+            if header.is_control:
+                continue
+            for record in records:
+                typed = stored.decode(record.key, record.value)
+                if typed is not None:
+                    shard.apply(typed)
+        self.step(events.Loaded())
+
+    def append(self, effect: effects.Append) -> None:
+        log = self._log
+        log.append_records([stored.encode(record) for record in effect.records], self.node.now_ms)
+        log.write_pending()
+        self.node.log_written(log)
+        for record in effect.records:
+            self.machine.apply(record)
+
+    def failed(self, failure: StorageFailure) -> None:
+        log_lines.error("shard-offline", partition=self._log.partition, reason=failure)
+        self._groups.drop(self._log.partition)
+
+
+class Groups:
+    """Routes events to shards. A group lives in the shard that the Java hash of its id names."""
+
+    __slots__ = ("_hosts", "_node", "_offline")
+
+    def __init__(self, node: object) -> None:
+        self._node = node
+        self._hosts: dict[int, ShardHost] = {}
+        self._offline: set[int] = set()
+
+    # --- what handlers use ----------------------------------------------------------------------------------------
+
+    def shard_for(self, group_id: str) -> tuple[GroupShard | None, int]:
+        """The shard of a group and NONE, or None and the error that its clients are told."""
+        host, error = self._host(group_id)
+        return (None if host is None else host.machine), error
+
+    def submit(self, group_id: str, event: object) -> object:
+        """Hand an event to the group's shard; the caller has made sure by `shard_for` that there is one."""
+        return self._host(group_id)[0].step(event)
+
+    def submit_many(self, entries: list[tuple[str, object]], combine: Callable[[list[object]], object], token: object) -> object:
+        """Several events of one request: each gets a token of its own, `combine(messages)` makes the answer."""
+        if not entries:
+            self._node.reply(token, combine([]))
+            return PARKED
+        gather = Gather(len(entries), combine, token, self._node.reply)
+        for index, (group_id, event) in enumerate(entries):
+            event.token = gather.part(index)
+            self._host(group_id)[0].step(event)
+        return PARKED
+
+    def shards(self) -> list[GroupShard]:
+        """All shards that serve, in the order of their partitions."""
+        return [self._hosts[partition].machine for partition in sorted(self._hosts)]
+
+    # --- what the node uses ---------------------------------------------------------------------------------------
+
+    def take_over(self) -> None:
+        """Load the shards of partitions of `__consumer_offsets` that are here and not yet served."""
+        node = self._node
+        topic = node.image.topics.get(TOPIC)
+        if topic is None:
+            return
+        for partition in range(len(topic.partitions)):
+            if partition in self._hosts or partition in self._offline:
+                continue
+            log = node.partitions.get(TOPIC, partition)
+            if log is None:
+                continue
+            shard = GroupShard(partition, node.settings, node.random)
+            host = ShardHost(node, self, shard, log)
+            self._hosts[partition] = host
+            try:
+                host.load()
+            except StorageFailure as failure:
+                host.failed(failure)
+
+    def drop(self, partition: int) -> None:
+        """The partition can't be written or read: send everybody who waits away, and refuse from now on."""
+        host = self._hosts.pop(partition, None)
+        if host is not None:
+            self._offline.add(partition)
+            host.perform(host.machine.step(events.Resigned(), self._node.now, self._node.now_ms))
+
+    def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
+        """Committed offsets of deleted topics go."""
+        if any(name == TOPIC for name, _ in topics):
+            for partition in list(self._hosts):
+                self.drop(partition)
+            self._offline.clear()
+        for host in list(self._hosts.values()):
+            host.step(events.TopicsDeleted(topics))
+
+    def _host(self, group_id: str) -> tuple[ShardHost | None, int]:
+        topic = self._node.image.topics.get(TOPIC)
+        if topic is None:
+            return None, errors.COORDINATOR_NOT_AVAILABLE
+        host = self._hosts.get(partition_for(group_id, len(topic.partitions)))
+        return (host, errors.NONE) if host is not None else (None, errors.NOT_COORDINATOR)

@@ -1,0 +1,95 @@
+"""What a broker does by the clock: retention, deletion of what was renamed away, checkpoints, scheduled flushes."""
+
+from __future__ import annotations
+
+from pykafkad.errors import StorageFailure
+from pykafkad.server.logs import logger
+
+log_lines = logger("storage")
+
+_DELETION_SECONDS = 5.0
+_HIGH_WATERMARK = "high watermark checkpoint"
+_DELETIONS = "deletions"
+_RETENTION = "retention"
+_FLUSH = "flush"
+
+_FIRST_RETENTION_SECONDS = 30.0
+"""Kafka looks for the first time half a minute after its start (`log.initial.task.delay.ms`)."""
+
+
+class Housekeeping:
+    """Owner of the timers of these jobs. A job that fails is logged and tried again at its next time."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: object) -> None:
+        self._node = node
+
+    def fired(self, job: str) -> None:
+        """Do one job and set its timer anew."""
+        node = self._node
+        try:
+            _JOBS[job](self)
+        except StorageFailure as failure:
+            log_lines.error("housekeeping-failed", job=job, reason=failure)
+        node.timers.set((self, job), node.clock.now() + self.interval(job))
+
+    def interval(self, job: str) -> float:
+        """Seconds between two runs, read anew each time: some of the settings can change live."""
+        settings = self._node.settings
+        if job == _RETENTION:
+            return settings.log_retention_check_interval_ms / 1000
+        if job == _HIGH_WATERMARK:
+            return settings.replica_high_watermark_checkpoint_interval_ms / 1000
+        if job == _FLUSH:
+            return max(0.1, min(settings.log_flush_offset_checkpoint_interval_ms, 60_000) / 1000)
+        return _DELETION_SECONDS
+
+    def _retention(self) -> None:
+        now_ms = self._node.now_ms
+        for log in list(self._node.partitions):
+            if log.is_loaded and log.offline is None:
+                self._each(log, "retention", lambda log=log: log.run_retention(now_ms))
+
+    def _checkpoint(self) -> None:
+        self._node.directory.checkpoint()
+
+    def _flush(self) -> None:
+        now_ms = self._node.now_ms
+        for log in list(self._node.partitions):
+            if log.is_loaded and log.offline is None and log.settings.flush_ms < 2**62:
+                if now_ms - log.flushed_ms >= log.settings.flush_ms:
+                    self._each(log, "flush", log.flush)
+
+    def _deletions(self) -> None:
+        node = self._node
+        for job in node.directory.due_deletions(node.now_ms):
+            node.offload.submit(job, self._deleted)
+
+    @staticmethod
+    def _deleted(result: object) -> None:
+        if isinstance(result, Exception):
+            log_lines.warning("delete-failed", reason=result)
+
+    def _each(self, log: object, job: str, work: object) -> None:
+        """One log's failure must not keep the others from their turn."""
+        try:
+            work()
+        except StorageFailure as failure:
+            log_lines.error("housekeeping-failed", job=job, topic=log.topic, partition=log.partition, reason=failure)
+
+
+_JOBS = {
+    _RETENTION: Housekeeping._retention,
+    _HIGH_WATERMARK: Housekeeping._checkpoint,
+    _FLUSH: Housekeeping._flush,
+    _DELETIONS: Housekeeping._deletions,
+}
+
+
+def start(node: object) -> None:
+    """Set the timers of a node that begins to serve."""
+    jobs = Housekeeping(node)
+    for job in _JOBS:
+        first = min(jobs.interval(job), _FIRST_RETENTION_SECONDS)
+        node.timers.set((jobs, job), node.now + first)

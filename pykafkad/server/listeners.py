@@ -1,0 +1,96 @@
+"""Listeners as values: parsing `listeners` and `advertised.listeners`, and what to tell a caller.
+
+With nothing advertised, an answer carries the host and port by which the caller reached this broker, so that a container,
+a tunnel or port 0 work with no setting.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import ConfigError
+
+_WILDCARDS = ("", "0.0.0.0", "::")
+
+
+class Listener:
+    """One listener: its name, the address it binds, and the address it advertises (None: as reached)."""
+
+    __slots__ = ("_advertised", "host", "name", "port")
+
+    def __init__(self, name: str, host: str, port: int, advertised: tuple[str, int] | None = None) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self._advertised = advertised
+
+    def __repr__(self) -> str:
+        return f"Listener({self.name}, {self.host}:{self.port})"
+
+    def advertised(self, reached: tuple[str, int]) -> tuple[str, int]:
+        """What to tell a caller whose connection ends at our `reached` (host, port).
+
+        A listener on a name answers with that name, as clients compare the text; one on a wildcard with the address reached.
+        """
+        if self._advertised is not None:
+            return self._advertised[0], self._advertised[1] or reached[1]
+        if self.host not in _WILDCARDS:
+            return self.host, reached[1]
+        host = reached[0].removeprefix("::ffff:")
+        return ("localhost" if host in ("127.0.0.1", "::1") else host), reached[1]
+
+    def address(self) -> str:
+        """Host and port for people, a newcomer's client can use it as it is."""
+        host = "localhost" if self.host in _WILDCARDS else self.host
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+
+def parse_address(text: str, setting: str) -> tuple[str, int]:
+    """`HOST:PORT`, `[V6]:PORT`, `:PORT` to (host, port); raises ConfigError naming the setting."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"{setting}: {text!r} is not HOST:PORT with a port from 0 to 65535")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ConfigError(f"{setting}: write an IPv6 address in brackets, [{host}]:{port}, not {text!r}")
+    return ("" if host == "*" else host), int(port)
+
+
+def parse(listeners: list[str], advertised: list[str], security: list[str], controller_names: list[str]) -> list[Listener]:
+    """The broker's listeners out of Kafka's settings (`NAME://HOST:PORT` entries).
+
+    Controller listeners are left out: the quorum of one needs no socket. Raises ConfigError for what is not PLAINTEXT,
+    for duplicates and for malformed entries.
+    """
+    protocols = {}
+    for entry in security:
+        name, _, protocol = entry.partition(":")
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    announced = dict(_split(entry, "advertised.listeners") for entry in advertised)
+    controllers = {name.upper() for name in controller_names}
+    result: list[Listener] = []
+    for entry in listeners:
+        name, (host, port) = _split(entry, "listeners")
+        if name in controllers:
+            continue
+        if any(each.name == name for each in result):
+            raise ConfigError(f"listeners: the name {name} stands twice; every listener needs a name of its own")
+        protocol = protocols.get(name, name)
+        if protocol != "PLAINTEXT":
+            raise ConfigError(f"listeners: {name} asks for {protocol}; only PLAINTEXT is offered yet")
+        result.append(Listener(name, host, port, announced.get(name)))
+    unknown = set(announced) - {each.name for each in result} - controllers
+    if unknown:
+        raise ConfigError(f"advertised.listeners: {', '.join(sorted(unknown))} is not among listeners")
+    for name, (host, _) in announced.items():
+        if host in _WILDCARDS:
+            raise ConfigError(f"advertised.listeners: {name} advertises {host or 'an empty host'}, which no client can connect to")
+    if not result:
+        raise ConfigError("listeners: no broker listener is left; give at least one, such as PLAINTEXT://localhost:9092")
+    return result
+
+
+def _split(entry: str, setting: str) -> tuple[str, tuple[str, int]]:
+    name, separator, address = entry.strip().partition("://")
+    if not separator or not name:
+        raise ConfigError(f"{setting}: {entry!r} is not NAME://HOST:PORT")
+    return name.upper(), parse_address(address, setting)

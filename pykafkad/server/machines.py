@@ -1,0 +1,119 @@
+"""Performing the effects of pure machines, in order.
+
+A `Host` holds one machine with what its effects act on: the log it appends to, the files it persists, its timers. What
+follows an `Append` or `Persist` in a list of effects happens only when that write was made; if it fails, the rest of the
+list is dropped, the machine's host decides what becomes of it, and requests that were to be answered lose their connection.
+"""
+
+from __future__ import annotations
+
+from pykafkad import effects
+from pykafkad.errors import StorageFailure
+from pykafkad.handlers.context import PARKED, ReplyToken
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Gather:
+    """Collects the answers to several events of one request; `combine` makes the response when all are there."""
+
+    __slots__ = ("_answers", "_combine", "_left", "_reply", "_token")
+
+    def __init__(self, count: int, combine: Callable[[list[object]], object], token: ReplyToken, reply: Callable[[object, object], None]) -> None:
+        self._answers: list[object] = [None] * count
+        self._left = count
+        self._combine = combine
+        self._token = token
+        self._reply = reply
+
+    def part(self, index: int) -> GatherPart:
+        """The token for the event at `index`."""
+        return GatherPart(self, index)
+
+    def deliver(self, index: int, message: object) -> None:
+        self._answers[index] = message
+        self._left -= 1
+        if self._left == 0:
+            self._reply(self._token, self._combine(self._answers))
+
+
+class GatherPart:
+    """A reply token that stands for one part of a `Gather`."""
+
+    __slots__ = ("_gather", "_index")
+
+    def __init__(self, gather: Gather, index: int) -> None:
+        self._gather = gather
+        self._index = index
+
+    @property
+    def request_token(self) -> ReplyToken:
+        """The token of the request as a whole."""
+        return self._gather._token
+
+    def deliver(self, message: object) -> None:
+        self._gather.deliver(self._index, message)
+
+
+class Host:
+    """One machine and its surroundings. Subclasses say how to append and what a failed write means."""
+
+    __slots__ = ("machine", "node")
+
+    def __init__(self, node: object, machine: object) -> None:
+        self.node = node
+        self.machine = machine
+
+    def step(self, event: object) -> object:
+        """Feed the machine and perform what it wants; PARKED, as its answers leave by tokens."""
+        self.perform(self.machine.step(event, self.node.now, self.node.now_ms))
+        return PARKED
+
+    def perform(self, wanted: list[object]) -> None:
+        """Perform effects in order; stop at a write that fails."""
+        for position, effect in enumerate(wanted):
+            try:
+                _PERFORM[type(effect)](self, effect)
+            except StorageFailure as failure:
+                for dropped in wanted[position + 1 :]:
+                    if type(dropped) is effects.Reply:
+                        self.node.abandon(dropped.token, f"its write failed: {failure}")
+                self.failed(failure)
+                return
+
+    def append(self, effect: effects.Append) -> None:
+        raise NotImplementedError(f"{type(self).__name__} has no log")
+
+    def persist(self, effect: effects.Persist) -> None:
+        raise NotImplementedError(f"{type(self).__name__} has no files")
+
+    def failed(self, failure: StorageFailure) -> None:
+        raise failure
+
+    def fired(self, key: object) -> None:
+        """A timer of the machine is due."""
+        self.step(effects.TimerFired(key))
+
+    def _reply(self, effect: effects.Reply) -> None:
+        self.node.reply(effect.token, effect.message)
+
+    def _set_timer(self, effect: effects.SetTimer) -> None:
+        self.node.timers.set((self, effect.key), effect.at)
+
+    def _cancel_timer(self, effect: effects.CancelTimer) -> None:
+        self.node.timers.cancel((self, effect.key))
+
+    def _offload(self, effect: effects.Offload) -> None:
+        self.node.offload.submit(effect.job, lambda result: self.step(effect.then(result)))
+
+
+_PERFORM = {
+    effects.Append: lambda host, effect: host.append(effect),
+    effects.Persist: lambda host, effect: host.persist(effect),
+    effects.Reply: Host._reply,
+    effects.SetTimer: Host._set_timer,
+    effects.CancelTimer: Host._cancel_timer,
+    effects.Offload: Host._offload,
+}

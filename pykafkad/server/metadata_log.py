@@ -1,0 +1,124 @@
+"""The metadata quorum's place in the shell: `__cluster_metadata-0`, its quorum machine, the controller and the image.
+
+Records are appended, written and synced; what the quorum then counts as committed is applied to the image; the node acts on
+what changed; only then do the replies leave that stood behind the append.
+"""
+
+from __future__ import annotations
+
+from pykafkad import effects
+from pykafkad.errors import StorageFailure
+from pykafkad.metadata import quorum as quorum_machine, stored
+from pykafkad.metadata.controller import Controller
+from pykafkad.metadata.image import Image
+from pykafkad.server.logs import logger
+from pykafkad.server.machines import Host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.partition_log import PartitionLog
+
+log_lines = logger("metadata")
+
+
+class _LogHost(Host):
+    """What quorum and controller share: appending to the one metadata log."""
+
+    __slots__ = ("_metadata",)
+
+    def __init__(self, node: object, machine: object, metadata: MetadataLog) -> None:
+        super().__init__(node, machine)
+        self._metadata = metadata
+
+    def append(self, effect: effects.Append) -> None:
+        self._metadata.append(effect.records)
+
+    def persist(self, effect: effects.Persist) -> None:
+        self._metadata.persist(effect.name, effect.value)
+
+    def failed(self, failure: StorageFailure) -> None:
+        # Without its metadata log a broker can promise nothing: it stops, and says why.
+        self.node.stop_on_failure(f"the metadata log failed: {failure}")
+
+
+class MetadataLog:
+    """Owns the image. `submit` feeds the controller."""
+
+    __slots__ = ("_controller_host", "_log", "_node", "_pending", "_quorum_host", "controller", "image", "quorum")
+
+    def __init__(self, node: object, log: PartitionLog) -> None:
+        self._node = node
+        self._log = log
+        self._pending: list[tuple[int, object]] = []
+        self.image = Image()
+        self.quorum: quorum_machine.Quorum | None = None
+        self.controller: Controller | None = None
+        self._quorum_host: _LogHost | None = None
+        self._controller_host: _LogHost | None = None
+
+    def load(self) -> None:
+        """Read the log into the image. With one voter everything that is whole in the log is committed."""
+        image = self.image
+        for header, records in self._log.iterate(self._log.log_start_offset):
+            offset = header.base_offset
+            for index, record in enumerate(records):
+                image.apply(stored.decode(record.key if header.is_control else None, record.value), offset + index, header.leader_epoch)
+
+    def start(self, quorum: quorum_machine.Quorum, controller: Controller) -> None:
+        """Elect a leader and let the controller do what a new epoch begins with."""
+        self.quorum = quorum
+        self.controller = controller
+        self._quorum_host = _LogHost(self._node, quorum, self)
+        self._controller_host = _LogHost(self._node, controller, self)
+        self._quorum_host.step(quorum_machine.Start(self._log.end_offset, self.image.epoch))
+
+    def submit(self, event: object) -> object:
+        """Hand an event to the controller; its reply comes when what it changed is committed and applied here."""
+        return self._controller_host.step(event)
+
+    def append(self, records: list[object]) -> None:
+        """Write, sync, count, apply. Raises StorageFailure."""
+        log = self._log
+        epoch = self.quorum.epoch
+        now_ms = self._node.now_ms
+        if stored.is_control(records[0]):
+            for record in records:
+                result = log.append_records([stored.encode(record)], now_ms, control_type=record.key.type, leader_epoch=epoch)
+                self._pending.append((result.base_offset, record))
+        else:
+            result = log.append_records([stored.encode(record) for record in records], now_ms, leader_epoch=epoch)
+            self._pending += [(result.base_offset + index, record) for index, record in enumerate(records)]
+        log.flush()
+        self._quorum_host.step(quorum_machine.Durable(self.quorum.node_id, log.end_offset))
+        self._apply_committed()
+
+    def persist(self, name: str, value: bytes) -> None:
+        """Replace a small file, synced. Raises StorageFailure."""
+        self._node.directory.write_file(name, value)
+
+    def resign(self) -> None:
+        """The node stops."""
+        if self._quorum_host is not None:
+            self._quorum_host.step(quorum_machine.Resign())
+
+    def next_deadline(self) -> float | None:
+        return None if self.quorum is None else self.quorum.next_deadline()
+
+    def tick(self) -> None:
+        """Let the quorum look at its timeouts."""
+        self._quorum_host.step(quorum_machine.Tick())
+
+    def _apply_committed(self) -> None:
+        committed = self.quorum.high_watermark
+        pending = self._pending
+        index = 0
+        while index < len(pending) and pending[index][0] < committed:
+            offset, record = pending[index]
+            self.image.apply(record, offset, self.quorum.epoch)
+            index += 1
+        if index:
+            del pending[:index]
+            self._log.advance_high_watermark(committed)
+            changes = self.image.take_changes()
+            if changes:
+                self._node.metadata_changed(changes)

@@ -1,0 +1,28 @@
+"""Counters of the shell: plain integers, counted where things happen and read by whoever asks."""
+
+from __future__ import annotations
+
+
+class Metrics:
+    """One object per node. Every attribute is a count since the start."""
+
+    __slots__ = (
+        "bytes_received",
+        "bytes_sent",
+        "connections_accepted",
+        "connections_closed",
+        "connections_refused",
+        "frames_refused",
+        "requests",
+        "turns",
+        "unexpected_errors",
+        "writes_failed",
+    )
+
+    def __init__(self) -> None:
+        for name in self.__slots__:
+            setattr(self, name, 0)
+
+    def as_dict(self) -> dict[str, int]:
+        """Name to value, for logs and tests."""
+        return {name: getattr(self, name) for name in self.__slots__}

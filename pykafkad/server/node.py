@@ -1,0 +1,355 @@
+"""One broker: wires the parts, runs the loop, and is what effects act on.
+
+It holds no logic of any API. Order of a start: lock and open the directory, load the metadata log, elect, register, open
+the partitions, load the groups, and only then bind the listeners and print the readiness line. A second node in the same
+process is a second `Node`: nothing here is global.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+from pykafkad.clock import Clock
+from pykafkad.disk import Disk
+from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.handlers.fetch_sessions import FetchSessions
+from pykafkad.log.directory import LogDirectory
+from pykafkad.metadata import events, quorum, voters
+from pykafkad.metadata.brokers import Endpoint
+from pykafkad.metadata.controller import Controller
+from pykafkad.server import housekeeping
+from pykafkad.server.dispatch import Dispatcher
+from pykafkad.server.groups import Groups
+from pykafkad.server.logs import logger
+from pykafkad.server.metadata_log import MetadataLog
+from pykafkad.server.metrics import Metrics
+from pykafkad.server.offload import Offload
+from pykafkad.server.partitions import Partitions
+from pykafkad.server.reactor import Reactor
+from pykafkad.server.timers import Timers
+from pykafkad.server.waits import Waits
+from pykafkad.server.writes import Writes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+    from pykafkad.metadata.image import Changes, Image
+    from pykafkad.server.connection import Connection
+    from pykafkad.server.listeners import Listener
+
+log_lines = logger("server")
+
+_METADATA_TOPIC_ID = b"\0" * 15 + b"\1"
+_BROKER_CONFIG = 4
+_RETRIES_PER_TURN = 16
+_STOP_SECONDS = 5.0
+
+
+class Node:
+    """A broker that is also the controller of its quorum of one. `start`, then `run` until `stop`, then `close`."""
+
+    def __init__(self, settings: Settings, listeners: list[Listener], data_directory: str, *, clock: Clock | None = None, disk: Disk | None = None, random: Random | None = None) -> None:
+        self.settings = settings
+        self.listeners = listeners
+        self.clock = clock or Clock()
+        self.random = random or Random()
+        self.now = self.clock.now()
+        self.now_ms = self.clock.now_ms()
+        self.metrics = Metrics()
+        self.timers = Timers()
+        self.node_id = settings.node_id
+        self.data_directory = data_directory
+        self._disk = disk or Disk()
+        self.stopping: str | None = None
+        self.failure: str | None = None
+        self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, self.random)
+        self.reactor = Reactor(
+            self,
+            max_frame_bytes=settings.socket_request_max_bytes,
+            idle_seconds=settings.connections_max_idle_ms / 1000 if settings.connections_max_idle_ms >= 0 else float("inf"),
+            max_connections=settings.max_connections,
+        )
+        self.offload = Offload(self.reactor.wake)
+        self.dispatcher = Dispatcher(self)
+        self.serve = self.dispatcher.serve
+        self.reply = self.dispatcher.reply
+        self.waits = Waits(self.dispatcher.reply)
+        self.writes = Writes(self.log_written, self.log_failed, self.dispatcher.encode)
+        self.groups = Groups(self)
+        self.directory: LogDirectory | None = None
+        self.partitions: Partitions | None = None
+        self.controller: MetadataLog | None = None
+
+    # --- start and stop -------------------------------------------------------------------------------------------
+
+    @property
+    def cluster_id(self) -> str:
+        return self.directory.cluster_id
+
+    @property
+    def image(self) -> Image:
+        """The current picture of the cluster."""
+        return self.controller.image
+
+    def start(self) -> None:
+        """Everything up to serving. Raises ConfigError, StorageFailure or OSError with what stands in the way."""
+        self.directory = LogDirectory(self.data_directory, self.node_id, disk=self._disk, clock=self.clock, random=self.random)
+        self.partitions = Partitions(self.directory, self.node_id, self.settings)
+        self._start_metadata()
+        self._bind()
+        self._register()
+        self.metadata_changed(self.image.take_changes(), loading=True)
+        self.groups.take_over()
+        housekeeping.start(self)
+
+    def _start_metadata(self) -> None:
+        directory = self.directory
+        log = directory.open_metadata_log(_METADATA_TOPIC_ID)
+        metadata = self.controller = MetadataLog(self, log)
+        metadata.load()
+        voter_set = metadata.image.voters or [voters.Voter(self.node_id, directory.directory_id, [])]
+        machine = quorum.Quorum(
+            self.node_id,
+            directory.directory_id,
+            voter_set,
+            self.random,
+            voters_in_log=bool(metadata.image.voters),
+            state_file=directory.read_file(quorum.STATE_FILE),
+        )
+        metadata.start(machine, Controller(self.node_id, directory.cluster_id, self.settings, metadata.image, self.random))
+        if self.failure:
+            raise StorageFailure("write", log.directory, self.failure)
+
+    def _bind(self) -> None:
+        settings = self.settings
+        for listener in self.listeners:
+            listener.port = self.reactor.listen(
+                listener.host,
+                listener.port,
+                listener,
+                send_buffer_bytes=settings.socket_send_buffer_bytes,
+                backlog=settings.socket_listen_backlog_size,
+            )
+
+    def _register(self) -> None:
+        """Activate the controller, register this broker with it, and take it out of the fence."""
+        metadata = self.controller
+        incarnation_id = self.random.randbytes(16)
+        endpoints = [Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in self.listeners]
+        metadata.submit(events.Activate(metadata.quorum.epoch, incarnation_id, []))
+        metadata.submit(
+            events.RegisterBroker(
+                self.node_id,
+                incarnation_id,
+                endpoints,
+                [self.directory.directory_id],
+                rack=self.settings.broker_rack,
+                previous_broker_epoch=self.directory.previous_broker_epoch,
+            )
+        )
+        broker = self.image.brokers[self.node_id]
+        metadata.submit(events.UnfenceBroker(self.node_id, broker.epoch))
+
+    def run(self) -> None:
+        """Turn until told to stop."""
+        turn = self.reactor.turn
+        while self.stopping is None:
+            turn(self._timeout())
+
+    def stop(self, reason: str) -> None:
+        """End the loop after the current turn; safe from a signal handler."""
+        self.stopping = reason
+        self.reactor.wake()
+
+    def stop_on_failure(self, reason: str) -> None:
+        """The broker can promise nothing any more."""
+        log_lines.error("stopping", reason=reason)
+        self.failure = reason
+        self.stop(reason)
+
+    def close(self) -> None:
+        """Stop accepting, answer what can be answered, write and sync everything, mark the directory clean."""
+        self.reactor.stop_listening()
+        self.waits.expire(float("inf"))
+        self.end_turn()
+        deadline = self.clock.now() + _STOP_SECONDS
+        while self.reactor.ready and self.clock.now() < deadline:
+            self.reactor.turn(0)
+        self.reactor.close()
+        self.offload.close()
+        if self.directory is not None:
+            if self.controller is not None and self.failure is None:
+                self.controller.resign()
+            broker = self.image.brokers.get(self.node_id) if self.controller else None
+            self.directory.close(clean=self.failure is None, broker_epoch=broker.epoch if broker else -1)
+
+    # --- one turn -------------------------------------------------------------------------------------------------
+
+    def begin_turn(self) -> float:
+        """Read the clocks once for the whole turn."""
+        self.now = self.clock.now()
+        self.now_ms = self.clock.now_ms()
+        return self.now
+
+    def end_turn(self) -> None:
+        """Offloaded results, timers, waits, writes, and the waits that the writes touched."""
+        now = self.now
+        self.offload.finished()
+        for key in self.timers.due(now):
+            self._fire(key)
+        waits = self.waits
+        if waits.count:
+            waits.expire(now)
+            waits.retry(now)
+        self.writes.finish()
+        if waits.count:
+            for _ in range(_RETRIES_PER_TURN):
+                waits.retry(now)
+                self.writes.finish()
+
+    def _timeout(self) -> float | None:
+        """How long the next wait for sockets may be."""
+        if self.reactor.ready or self.reactor.resumable:
+            return 0
+        at = self.reactor.next_wake()
+        for other in (self.timers.next_at(), self.waits.next_deadline(), self.controller.next_deadline()):
+            if other is not None and other < at:
+                at = other
+        # Rounded up to the millisecond that epoll counts in, so that a deadline is past when it wakes.
+        return max(0.0, at - self.clock.now() + 0.0005) if at != float("inf") else None
+
+    def _fire(self, key: object) -> None:
+        owner, inner = key
+        owner.fired(inner)
+
+    # --- what effects and handlers act on ---------------------------------------------------------------------------
+
+    def log_written(self, log: object) -> None:
+        """With one replica, what is written is committed: readers may have it, and who waits for it is woken."""
+        log.advance_high_watermark(log.written_end_offset)
+        if self.waits.count:
+            self.waits.touch(log)
+
+    def log_failed(self, log: object, failure: StorageFailure) -> None:
+        """A log went offline: said once, and whoever waits for it is told."""
+        self.metrics.writes_failed += 1
+        log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)
+        self.dispatcher.forget_topics()
+        self.waits.touch(log)
+
+    def abandon(self, token: object, reason: str) -> None:
+        """A request that can't be answered truthfully: its connection is closed, and the client asks again."""
+        token = getattr(token, "request_token", token)
+        connection = self.reactor.connection(token.connection_id) if hasattr(token, "connection_id") else None
+        if connection is not None and connection.sequence == token.sequence:
+            connection.close(reason)
+            self.reactor.send_soon(connection)
+
+    def end_early(self, connection: Connection) -> None:
+        """Another request waits behind a parked one that says it is a maximum."""
+        self.waits.end_early(connection.parked, self.now)
+
+    def connection_lost(self, connection: Connection) -> None:
+        """Nobody waits for the parked answer any more."""
+        if connection.parked is not None:
+            self.waits.discard(connection.parked)
+            connection.parked = None
+
+    def writable_by_clients(self, log: object) -> bool:
+        """Whether a client's batch for `log` needs no check besides those of the log itself."""
+        return log.offline is None and log.settings.min_insync_replicas <= 1 and not log.topic.startswith("__")
+
+    def metadata_changed(self, changes: Changes, *, loading: bool = False) -> None:
+        """Bring logs, settings and groups in step with the image."""
+        image = self.image
+        if any(kind == _BROKER_CONFIG for kind, _ in changes.configs):
+            self.settings.set_dynamic(image.configs(_BROKER_CONFIG, ""), image.configs(_BROKER_CONFIG, str(self.node_id)))
+            self.partitions.reconfigure_all(image)
+        for log in self.partitions.apply(changes, image, self.now_ms):
+            self.waits.touch(log)
+        self.dispatcher.forget_topics()
+        if loading:
+            return
+        if changes.topics_deleted:
+            self.groups.topics_deleted([(topic.name, topic.id) for topic in changes.topics_deleted])
+        if changes.topics_created:
+            self.groups.take_over()
+
+    @staticmethod
+    def traceback(error: BaseException) -> str:
+        """The traceback as text, for the log line of an unexpected error."""
+        import traceback
+
+        return "".join(traceback.format_exception(error))
+
+
+def run(settings: Settings, listeners: list[Listener], data_directory: str, *, topics: list[tuple[str, int]] | None = None, ready_file: str | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code. A second signal stops at once.
+
+    Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
+    """
+    import gc
+    import signal
+
+    try:
+        node = Node(settings, listeners, data_directory)
+    except OSError as error:
+        raise ConfigError(str(error)) from None
+
+    def on_signal(number: int, _frame: object) -> None:
+        if node.stopping is not None:
+            os._exit(128 + number)
+        node.stop(f"signal {number}")
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    try:
+        node.start()
+        if topics:
+            _create(node, topics)
+    except OSError as error:
+        node.reactor.close()
+        raise ConfigError(str(error)) from None
+    # What lives since the start lives for ever: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    _tell_ready(node, ready_file)
+    node.run()
+    log_lines.info("stopping", reason=node.stopping)
+    node.close()
+    return 1 if node.failure else 0
+
+
+def _create(node: Node, topics: list[tuple[str, int]]) -> None:
+    """Create the topics of `--topic` that are not there yet."""
+    from pykafkad.wire import messages
+
+    wanted = [
+        messages.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        for name, partitions in topics
+        if name not in node.image.topics
+    ]
+    if not wanted:
+        return
+    token = _StartToken()
+    node.controller.submit(events.CreateTopics(token, wanted))
+    for row in token.message.topics:
+        if row.error_code:
+            raise ConfigError(f"--topic {row.name}: {row.error_message}")
+
+
+class _StartToken:
+    """Takes the controller's answer while nothing is served yet."""
+
+    __slots__ = ("message",)
+
+    def deliver(self, message: object) -> None:
+        self.message = message
+
+
+def _tell_ready(node: Node, ready_file: str | None) -> None:
+    addresses = " ".join(listener.address() for listener in node.listeners)
+    print(f"pykafkad ready on {addresses}", flush=True)
+    if ready_file is not None:
+        node.directory.disk.replace(ready_file, f"{addresses}\n".encode())

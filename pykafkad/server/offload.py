@@ -1,0 +1,66 @@
+"""Work that may block (deleting files, syncing) on one thread of its own; results come back as values.
+
+The only module that imports `threading`, and that only when the first job arrives: a broker that never needs it never
+pays for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Offload:
+    """Jobs run in order on one thread. `wake()` is called from that thread when a result waits; `finished()` takes them."""
+
+    __slots__ = ("_jobs", "_results", "_semaphore", "_thread", "_wake")
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._jobs: deque[tuple[Callable[[], object], Callable[[object], None]] | None] = deque()
+        self._results: deque[tuple[Callable[[object], None], object]] = deque()
+        self._semaphore = None
+        self._thread = None
+
+    def submit(self, job: Callable[[], object], then: Callable[[object], None]) -> None:
+        """Run `job()` off the loop; `then(result)` runs on the loop, with the exception as the result if it raised."""
+        if self._thread is None:
+            import threading
+
+            self._semaphore = threading.Semaphore(0)
+            self._thread = threading.Thread(target=self._work, name="offload", daemon=True)
+            self._thread.start()
+        self._jobs.append((job, then))
+        self._semaphore.release()
+
+    def finished(self) -> None:
+        """Call `then` of every finished job, on the caller's thread."""
+        while self._results:
+            then, result = self._results.popleft()
+            then(result)
+
+    def close(self) -> None:
+        """Finish the queued jobs and end the thread."""
+        if self._thread is not None:
+            self._jobs.append(None)
+            self._semaphore.release()
+            self._thread.join()
+            self._thread = None
+            self.finished()
+
+    def _work(self) -> None:
+        while True:
+            self._semaphore.acquire()
+            item = self._jobs.popleft()
+            if item is None:
+                return
+            job, then = item
+            try:
+                result = job()
+            except Exception as error:  # noqa: BLE001 - the loop decides what a failed job means
+                result = error
+            self._results.append((then, result))
+            self._wake()

@@ -1,0 +1,97 @@
+"""The logs that this broker holds, by topic and partition, kept in step with the metadata image."""
+
+from __future__ import annotations
+
+from pykafkad import config
+from pykafkad.errors import StorageFailure
+from pykafkad.server.logs import logger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.image import Changes, Image
+
+log_lines = logger("storage")
+
+_TOPIC_CONFIG = 2
+
+
+class Partitions:
+    """`get` and `get_by_id` answer None for a partition that is not here."""
+
+    __slots__ = ("_by_id", "_by_name", "_node_id", "_settings", "directory")
+
+    def __init__(self, directory: LogDirectory, node_id: int, settings: object) -> None:
+        self.directory = directory
+        self._node_id = node_id
+        self._settings = settings
+        self._by_name: dict[tuple[str, int], PartitionLog] = {}
+        self._by_id: dict[tuple[bytes, int], PartitionLog] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> object:
+        return iter(self._by_name.values())
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self._by_name.get((topic, partition))
+
+    def get_by_id(self, topic_id: bytes, partition: int) -> PartitionLog | None:
+        return self._by_id.get((topic_id, partition))
+
+    def apply(self, changes: Changes, image: Image, now_ms: int) -> list[PartitionLog]:
+        """Create, delete and reconfigure logs as the metadata changed; the logs that went are returned."""
+        gone = []
+        for topic in changes.topics_deleted:
+            gone += self._delete_topic(topic, now_ms)
+        for (topic, index), state in changes.partitions.items():
+            if self._node_id in state.replicas and topic in image.topics:
+                self._take(image, topic, index, state)
+        for kind, name in changes.configs:
+            if kind == _TOPIC_CONFIG and name in image.topics:
+                self.reconfigure(image, name)
+        return gone
+
+    def reconfigure(self, image: Image, topic: str) -> None:
+        """Give the logs of a topic its current settings."""
+        settings = config.topic_settings(self._settings, image.configs(_TOPIC_CONFIG, topic))
+        for index in range(len(image.topics[topic].partitions)):
+            log = self._by_name.get((topic, index))
+            if log is not None:
+                log.update_settings(settings)
+
+    def reconfigure_all(self, image: Image) -> None:
+        """The broker's defaults changed: every topic may see it."""
+        for topic in image.topics:
+            self.reconfigure(image, topic)
+
+    def _take(self, image: Image, topic: str, index: int, state: object) -> None:
+        log = self._by_name.get((topic, index))
+        topic_id = image.topics[topic].id
+        if log is None:
+            settings = config.topic_settings(self._settings, image.configs(_TOPIC_CONFIG, topic))
+            log = self.directory.open_partition(topic, index, topic_id, settings)
+            self._by_name[(topic, index)] = log
+            self._by_id[(topic_id, index)] = log
+        if state.leader == self._node_id and log.leader_epoch != state.leader_epoch:
+            try:
+                log.assign_epoch(state.leader_epoch, log.end_offset)
+            except StorageFailure as failure:
+                log_lines.error("partition-offline", topic=topic, partition=index, reason=failure)
+
+    def _delete_topic(self, topic: object, now_ms: int) -> list[PartitionLog]:
+        gone = []
+        for index in range(len(topic.partitions)):
+            log = self._by_id.pop((topic.id, index), None)
+            if log is None:
+                continue
+            if self._by_name.get((topic.name, index)) is log:
+                del self._by_name[(topic.name, index)]
+            gone.append(log)
+            try:
+                self.directory.delete_partition(log, now_ms)
+            except StorageFailure as failure:
+                log_lines.error("delete-failed", topic=topic.name, partition=index, reason=failure)
+        return gone

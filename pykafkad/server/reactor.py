@@ -1,0 +1,478 @@
+"""Sockets and the loop: accept, read, serve, write. The only module that touches the network.
+
+One turn, in this order: wait for sockets; read and serve; take finished offloaded jobs; fire timers; retry touched
+waits; one gathered write per log that got records; retry what those writes touched; flush the outboxes.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+
+from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
+from pykafkad.server.logs import logger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logger("server")
+
+_IN = select.EPOLLIN
+_OUT = select.EPOLLOUT
+_ENDED = select.EPOLLHUP | select.EPOLLERR | select.EPOLLRDHUP
+
+_ACCEPTS_PER_TURN = 128
+_SMALL_SLICE_BYTES = 8 * 1024
+"""File slices up to this size are read and joined with the header: one send is cheaper than send and sendfile."""
+
+_SLICES_PER_FLUSH_BYTES = 4 * 1024 * 1024
+"""A connection gets at most this much of a turn's writing, so that a large fetch does not starve the others."""
+
+_IDLE_SCAN_SECONDS = 15.0
+_ACCEPT_PAUSE_SECONDS = 0.2
+
+
+class Reactor:
+    """Owns every socket of a node. `node` is told of turns and handed frames; it hands back answers."""
+
+    def __init__(self, node: object, *, max_frame_bytes: int, idle_seconds: float, max_connections: int) -> None:
+        self.node = node
+        self._max_frame_bytes = max_frame_bytes
+        self._idle_seconds = idle_seconds
+        self._max_connections = max_connections
+        self._epoll = select.epoll()
+        self._connections: dict[int, Connection] = {}
+        self._by_id: dict[int, Connection] = {}
+        self._listeners: dict[int, tuple[socket.socket, object]] = {}
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._next_id = 0
+        self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._epoll.register(self._wake_reader, _IN)
+        self._next_idle_scan = 0.0
+        self._accept_again_at: float | None = None
+        self.ready: list[Connection] = []
+        """Connections with something in their outbox, in the order in which they got it."""
+        self.resumable: list[Connection] = []
+        """Connections whose request in service was answered and which may have more to serve."""
+
+    # --- listening ----------------------------------------------------------------------------------------------
+
+    def listen(self, host: str, port: int, listener: object, *, send_buffer_bytes: int, backlog: int) -> int:
+        """Bind every address of `host` (all of them when empty) to one port and return it; 0 picks a free port.
+
+        Raises OSError with the address in its text.
+        """
+        addresses = self._addresses(host, port)
+        for attempt in range(16):
+            bound: list[socket.socket] = []
+            chosen = port
+            try:
+                for family, address in addresses:
+                    bound.append(_bind(family, (address[0], chosen, *address[2:]), send_buffer_bytes, backlog))
+                    chosen = bound[0].getsockname()[1]
+            except OSError as error:
+                for each in bound:
+                    each.close()
+                # With port 0 the port that the first address got may be taken on the second: draw again.
+                if port == 0 and bound and attempt < 15:
+                    continue
+                raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {error.strerror}") from None
+            for each in bound:
+                self._listeners[each.fileno()] = (each, listener)
+                self._epoll.register(each.fileno(), _IN)
+            return chosen
+        raise AssertionError("unreachable")
+
+    @staticmethod
+    def _addresses(host: str, port: int) -> list[tuple[int, tuple]]:
+        if not host:
+            family = socket.AF_INET6 if socket.has_ipv6 and _ipv6_works() else socket.AF_INET
+            return [(family, ("::", port, 0, 0) if family == socket.AF_INET6 else ("0.0.0.0", port))]
+        found = {}
+        try:
+            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+        for family, _, _, _, address in answers:
+            if family == socket.AF_INET6 and not _ipv6_works():
+                continue
+            found[(family, address[0])] = (family, address)
+        return sorted(found.values(), key=lambda entry: entry[0] != socket.AF_INET)
+
+    def stop_listening(self) -> None:
+        """Refuse new connections from now on."""
+        for each, _ in self._listeners.values():
+            self._epoll.unregister(each.fileno())
+            each.close()
+        self._listeners.clear()
+
+    # --- the loop -----------------------------------------------------------------------------------------------
+
+    def turn(self, timeout: float | None) -> None:
+        """Wait at most `timeout` seconds (None: until something happens) and do one turn."""
+        try:
+            events = self._epoll.poll(timeout, 256)
+        except InterruptedError:
+            events = []
+        node = self.node
+        now = node.begin_turn()
+        connections = self._connections
+        for fileno, mask in events:
+            connection = connections.get(fileno)
+            if connection is None:
+                self._service(fileno, now)
+                continue
+            if mask & _OUT:
+                self._flush(connection)
+            if mask & _IN:
+                connection.last_active = now
+                self._read(connection)
+            elif mask & _ENDED:
+                self._drop(connection, "ended by the peer")
+        node.end_turn()
+        while self.resumable:
+            self._resume()
+            node.end_turn()
+        ready, self.ready = self.ready, []
+        for connection in ready:
+            connection.queued = False
+            self._flush(connection)
+        if self.resumable:
+            # A flushed outbox lets its connection serve what it has already read: next turn, without waiting.
+            self.wake()
+        if now >= self._next_idle_scan:
+            self._scan_idle(now)
+
+    def wake(self) -> None:
+        """Make the current or next wait return at once; safe from other threads and from signal handlers."""
+        try:
+            os.write(self._wake_writer, b"w")
+        except BlockingIOError:
+            pass
+
+    def wake_fileno(self) -> int:
+        """The descriptor that signals are written to."""
+        return self._wake_writer
+
+    def next_wake(self) -> float:
+        """The next monotonic second at which the reactor itself has something to do."""
+        at = self._next_idle_scan
+        return at if self._accept_again_at is None else min(at, self._accept_again_at)
+
+    # --- what the node asks for -----------------------------------------------------------------------------------
+
+    def connection(self, connection_id: int) -> Connection | None:
+        """The living connection of that id."""
+        return self._by_id.get(connection_id)
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    def send_soon(self, connection: Connection) -> None:
+        """The outbox of `connection` got something: flush it at the end of the turn."""
+        if not connection.queued:
+            connection.queued = True
+            self.ready.append(connection)
+
+    def close(self) -> None:
+        """Close every socket. Outboxes get one last chance."""
+        self.stop_listening()
+        for connection in list(self._connections.values()):
+            if connection.outbox and not connection.blocked:
+                self._flush(connection)
+        for connection in list(self._connections.values()):
+            self._drop(connection, "the broker stops")
+        self._epoll.close()
+        os.close(self._wake_reader)
+        os.close(self._wake_writer)
+
+    # --- sockets in -----------------------------------------------------------------------------------------------
+
+    def _service(self, fileno: int, now: float) -> None:
+        if fileno == self._wake_reader:
+            try:
+                os.read(self._wake_reader, 4096)
+            except BlockingIOError:
+                pass
+            return
+        entry = self._listeners.get(fileno)
+        if entry is not None:
+            self._accept(entry[0], entry[1], now)
+
+    def _accept(self, server: socket.socket, listener: object, now: float) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                accepted, address = server.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if isinstance(error, ConnectionError):
+                    continue
+                # Out of descriptors: without a pause the listener would stay readable and the loop would spin.
+                log.warning("accept-failed", reason=error.strerror)
+                self._epoll.modify(server.fileno(), 0)
+                self._accept_again_at = now + _ACCEPT_PAUSE_SECONDS
+                return
+            if len(self._connections) >= self._max_connections:
+                self.node.metrics.connections_refused += 1
+                log.warning("connection-refused", peer=_name(address), reason="max.connections", limit=self._max_connections)
+                accepted.close()
+                continue
+            accepted.setblocking(False)
+            self._next_id += 1
+            connection = Connection(self._next_id, _name(address), self.node.serve, self._max_frame_bytes)
+            connection.socket = accepted
+            connection.fileno = accepted.fileno()
+            connection.listener = listener
+            connection.local_address = accepted.getsockname()[:2]
+            connection.last_active = now
+            connection.interest = _IN
+            self._connections[connection.fileno] = connection
+            self._by_id[connection.id] = connection
+            self._epoll.register(connection.fileno, _IN)
+            self.node.metrics.connections_accepted += 1
+
+    def _read(self, connection: Connection) -> None:
+        scratch = self._scratch
+        try:
+            if connection.large is not None:
+                target = connection.large_target()
+                length = connection.socket.recv_into(target)
+                # The view must be gone before the buffer may grow or be emptied.
+                target.release()
+                if length:
+                    connection.receive_large(length)
+            elif connection.halted:
+                length = connection.socket.recv_into(scratch)
+                if length:
+                    self._read_halted(connection, length)
+            else:
+                kept = len(connection.pending)
+                if kept:
+                    scratch[:kept] = connection.pending
+                    length = connection.socket.recv_into(scratch[kept:])
+                else:
+                    length = connection.socket.recv_into(scratch)
+                if length:
+                    connection.receive(scratch, kept + length)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._drop(connection, error.strerror or "connection lost")
+            return
+        if not length:
+            self._drop(connection, "closed by the peer")
+            return
+        if connection.halted:
+            if connection.close_reason is not None:
+                self.send_soon(connection)
+        elif connection.outbox_bytes > OUTBOX_LIMIT_BYTES and connection.pending:
+            self.resumable.append(connection)
+
+    def _read_halted(self, connection: Connection, length: int) -> None:
+        connection.receive_halted(self._scratch, length)
+        if connection.parked is not None and connection.parked.wait.ends_early and connection.has_whole_frame():
+            self.node.end_early(connection)
+        elif len(connection.pending) >= SCRATCH_BYTES // 2:
+            self._set_interest(connection, connection.interest & ~_IN)
+
+    def _resume(self) -> None:
+        """Serve what connections had already read when their request in service was answered."""
+        resumable, self.resumable = self.resumable, []
+        scratch = self._scratch
+        for connection in resumable:
+            if connection.halted:
+                if connection.close_reason is not None:
+                    self.send_soon(connection)
+                continue
+            if not connection.interest & _IN:
+                self._set_interest(connection, connection.interest | _IN)
+            if connection.outbox_bytes > OUTBOX_LIMIT_BYTES:
+                # It comes back when its outbox has been flushed.
+                continue
+            kept = len(connection.pending)
+            if kept:
+                scratch[:kept] = connection.pending
+                connection.receive(scratch, kept)
+                if connection.close_reason is not None:
+                    self.send_soon(connection)
+
+    # --- sockets out ----------------------------------------------------------------------------------------------
+
+    def _flush(self, connection: Connection) -> None:
+        """Write the outbox as far as the peer takes it, then close or resume as the connection's state asks."""
+        outbox = connection.outbox
+        if outbox:
+            try:
+                if len(outbox) == 1 and type(outbox[0]) is not memoryview and not hasattr(outbox[0], "chunk_size"):
+                    data = outbox[0]
+                    sent = connection.socket.send(data)
+                    if sent == len(data):
+                        outbox.clear()
+                    else:
+                        outbox[0] = memoryview(data)[sent:]
+                else:
+                    self._flush_many(connection)
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError as error:
+                self._drop(connection, error.strerror or "connection lost")
+                return
+        if not outbox:
+            limited = connection.outbox_bytes > OUTBOX_LIMIT_BYTES
+            connection.outbox_bytes = 0
+            if connection.close_reason is not None:
+                self._drop(connection, connection.close_reason)
+            elif connection.blocked:
+                connection.blocked = False
+                self._set_interest(connection, _IN)
+                if not connection.update_halted():
+                    self.resumable.append(connection)
+                    self.wake()
+            elif limited and not connection.halted:
+                self.resumable.append(connection)
+        elif connection.close_reason is not None:
+            self._drop(connection, connection.close_reason)
+        elif not connection.blocked:
+            connection.blocked = True
+            connection.halted = True
+            self._set_interest(connection, _OUT)
+
+    def _flush_many(self, connection: Connection) -> None:
+        """Send buffers joined, and file slices by sendfile, until the peer's window or the turn's share is full."""
+        outbox = connection.outbox
+        sock = connection.socket
+        share = _SLICES_PER_FLUSH_BYTES
+        index = 0
+        try:
+            while index < len(outbox) and share > 0:
+                chunk = outbox[index]
+                size = getattr(chunk, "chunk_size", None)
+                if size is None or size <= _SMALL_SLICE_BYTES:
+                    index = self._send_joined(sock, outbox, index)
+                    if index < 0:
+                        index = -index - 1
+                        return
+                    continue
+                sent = os.sendfile(sock.fileno(), chunk.fileno(), chunk.position, size)
+                if sent == 0:
+                    # The file is shorter than the slice: the answer's framing is already promised and can't be kept.
+                    raise OSError(5, f"log file cut short under a reader: {chunk!r}")
+                share -= sent
+                if sent < size:
+                    outbox[index] = chunk.rest(sent)
+                    continue
+                chunk.release()
+                index += 1
+        finally:
+            del outbox[:index]
+
+    @staticmethod
+    def _send_joined(sock: socket.socket, outbox: list[object], index: int) -> int:
+        """Send a run of buffers and small slices in one call; returns the next index, or -index-1 if it blocked there."""
+        last = index
+        pieces = []
+        total = 0
+        while last < len(outbox) and total < SCRATCH_BYTES:
+            chunk = outbox[last]
+            size = getattr(chunk, "chunk_size", None)
+            if size is None:
+                pieces.append(chunk)
+                total += len(chunk)
+            elif size <= _SMALL_SLICE_BYTES:
+                data = chunk.pread()
+                chunk.release()
+                outbox[last] = data
+                pieces.append(data)
+                total += len(data)
+            else:
+                break
+            last += 1
+        more = socket.MSG_MORE if last < len(outbox) else 0
+        joined = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        try:
+            sent = sock.send(joined, more)
+        except BlockingIOError:
+            return -index - 1
+        if sent == total:
+            return last
+        outbox[last - 1] = memoryview(joined)[sent:]
+        return -(last - 1) - 1
+
+    def _set_interest(self, connection: Connection, interest: int) -> None:
+        if connection.interest != interest:
+            connection.interest = interest
+            self._epoll.modify(connection.fileno, interest)
+
+    # --- ends -----------------------------------------------------------------------------------------------------
+
+    def _drop(self, connection: Connection, reason: str) -> None:
+        if self._by_id.pop(connection.id, None) is None:
+            return
+        del self._connections[connection.fileno]
+        self._epoll.unregister(connection.fileno)
+        connection.socket.close()
+        for chunk in connection.outbox:
+            if hasattr(chunk, "chunk_size"):
+                chunk.release()
+        connection.outbox.clear()
+        connection.halted = True
+        connection.pending = b""
+        if connection.close_reason is None:
+            connection.close_reason = reason
+            log.debug("connection-closed", peer=connection.peer, reason=reason)
+        else:
+            self.node.metrics.frames_refused += 1
+            log.warning("connection-closed", peer=connection.peer, reason=connection.close_reason)
+        self.node.metrics.connections_closed += 1
+        self.node.connection_lost(connection)
+
+    def _scan_idle(self, now: float) -> None:
+        self._next_idle_scan = now + min(_IDLE_SCAN_SECONDS, max(self._idle_seconds / 4, 0.05))
+        oldest = now - self._idle_seconds
+        for connection in [each for each in self._connections.values() if each.last_active < oldest]:
+            if connection.parked is None:
+                self._drop(connection, "idle longer than connections.max.idle.ms")
+        if self._accept_again_at is not None and now >= self._accept_again_at:
+            self._accept_again_at = None
+            for each, _ in self._listeners.values():
+                self._epoll.modify(each.fileno(), _IN)
+
+
+def _bind(family: int, address: tuple, send_buffer_bytes: int, backlog: int) -> socket.socket:
+    server = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted sockets inherit both on Linux: no call per connection.
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if send_buffer_bytes > 0:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        if family == socket.AF_INET6:
+            # "::" takes IPv4 as well; a named address keeps to its own family, its IPv4 twin is bound beside it.
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
+        server.bind(address)
+        server.listen(max(backlog, 1024))
+        server.setblocking(False)
+    except OSError:
+        server.close()
+        raise
+    return server
+
+
+def _ipv6_works() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def _name(address: tuple) -> str:
+    host = address[0]
+    if host.startswith("::ffff:"):
+        host = host[7:]
+    return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"

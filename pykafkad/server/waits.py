@@ -1,0 +1,115 @@
+"""Parked operations as values: what they watch, until when, and how to try again.
+
+A wait is any object with
+
+* `keys`: the hashable things it watches (a log, a topic name);
+* `deadline`: the monotonic second at which it ends anyway;
+* `attempt(now)`: the answer, or None while it must go on waiting;
+* `expire(now)`: the answer at the deadline;
+* `ends_early`: whether a request that arrives behind it on its connection ends it (true for Fetch: its wait is a maximum).
+
+Touching a key only marks; the retry happens once per turn, never inside the call stack of what touched.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+
+class Parked:
+    """One wait with the token of the request that it will answer."""
+
+    __slots__ = ("done", "token", "wait")
+
+    def __init__(self, token: object, wait: object) -> None:
+        self.token = token
+        self.wait = wait
+        self.done = False
+
+    def __repr__(self) -> str:
+        return f"Parked({self.wait!r}, {'done' if self.done else 'waiting'})"
+
+
+class Waits:
+    """All parked operations of a node. `complete(token, message)` is called with each answer."""
+
+    __slots__ = ("_by_key", "_complete", "_heap", "_sequence", "_touched", "count")
+
+    def __init__(self, complete: Callable[[object, object], None]) -> None:
+        self._complete = complete
+        self._by_key: dict[Hashable, list[Parked]] = {}
+        self._heap: list[tuple[float, int, Parked]] = []
+        self._touched: list[Hashable] = []
+        self._sequence = 0
+        self.count = 0
+
+    def park(self, token: object, wait: object) -> Parked:
+        """Keep `wait` until it can answer; the caller has already tried it once."""
+        parked = Parked(token, wait)
+        for key in wait.keys:
+            self._by_key.setdefault(key, []).append(parked)
+        self._sequence += 1
+        heappush(self._heap, (wait.deadline, self._sequence, parked))
+        self.count += 1
+        if len(self._heap) > 64 and len(self._heap) > 4 * self.count:
+            self._heap = [entry for entry in self._heap if not entry[2].done]
+            heapify(self._heap)
+        return parked
+
+    def touch(self, key: Hashable) -> None:
+        """Something that waits for `key` may now be able to answer."""
+        if key in self._by_key:
+            self._touched.append(key)
+
+    def retry(self, now: float) -> None:
+        """Try every touched wait once."""
+        if not self._touched:
+            return
+        touched, self._touched = self._touched, []
+        for key in dict.fromkeys(touched):
+            for parked in list(self._by_key.get(key, ())):
+                if not parked.done:
+                    message = parked.wait.attempt(now)
+                    if message is not None:
+                        self._finish(parked, message)
+
+    def end_early(self, parked: Parked, now: float) -> None:
+        """Answer with what there is: another request waits behind this one."""
+        if not parked.done:
+            self._finish(parked, parked.wait.expire(now))
+
+    def discard(self, parked: Parked) -> None:
+        """Drop a wait whose connection is gone."""
+        if not parked.done:
+            self._forget(parked)
+
+    def next_deadline(self) -> float | None:
+        """When the earliest wait expires, or None."""
+        heap = self._heap
+        while heap and heap[0][2].done:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def expire(self, now: float) -> None:
+        """Answer every wait whose deadline has passed."""
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            parked = heappop(self._heap)[2]
+            self._finish(parked, parked.wait.expire(now))
+
+    def _finish(self, parked: Parked, message: object) -> None:
+        self._forget(parked)
+        self._complete(parked.token, message)
+
+    def _forget(self, parked: Parked) -> None:
+        parked.done = True
+        self.count -= 1
+        for key in parked.wait.keys:
+            watching = self._by_key.get(key)
+            if watching is not None:
+                watching.remove(parked)
+                if not watching:
+                    del self._by_key[key]
