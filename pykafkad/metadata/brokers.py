@@ -1,0 +1,83 @@
+"""Brokers and controllers of the cluster, as the metadata log registers them."""
+
+from __future__ import annotations
+
+FENCED = 1
+UNFENCED = -1
+IN_CONTROLLED_SHUTDOWN = 1
+
+
+class Endpoint:
+    """One listener of a node: `name`, `host`, `port` and Kafka's number of the security protocol (0 PLAINTEXT, 1 SSL,
+    2 SASL_PLAINTEXT, 3 SASL_SSL)."""
+
+    __slots__ = ("host", "name", "port", "security_protocol")
+
+    def __init__(self, name: str, host: str, port: int, security_protocol: int = 0) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.security_protocol = security_protocol
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.name}://{self.host}:{self.port})"
+
+
+class Broker:
+    """A registered broker. `epoch` is the offset of its registration; `fenced` brokers are not shown to clients and get no
+    leadership; `log_dirs` are the ids of its directories."""
+
+    __slots__ = (
+        "cordoned_log_dirs", "endpoints", "epoch", "features", "fenced", "id", "in_controlled_shutdown", "incarnation_id",
+        "log_dirs", "rack",
+    )
+
+    def __init__(self, record: object) -> None:
+        self.id = record.broker_id
+        self.epoch = record.broker_epoch
+        self.incarnation_id = record.incarnation_id
+        self.endpoints = {
+            endpoint.name: Endpoint(endpoint.name, endpoint.host, endpoint.port, endpoint.security_protocol)
+            for endpoint in record.end_points
+        }
+        self.features = {
+            feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in record.features
+        }
+        self.rack = record.rack
+        self.fenced = record.fenced
+        self.in_controlled_shutdown = record.in_controlled_shutdown
+        self.log_dirs = list(record.log_dirs)
+        self.cordoned_log_dirs = list(record.cordoned_log_dirs or ())
+
+    def change(self, record: object) -> None:
+        """Apply a BrokerRegistrationChangeRecord; the record's neutral values leave things as they are."""
+        if record.fenced:
+            self.fenced = record.fenced == FENCED
+        if record.in_controlled_shutdown == IN_CONTROLLED_SHUTDOWN:
+            self.in_controlled_shutdown = True
+        if record.log_dirs:
+            self.log_dirs = list(record.log_dirs)
+        if record.cordoned_log_dirs is not None:
+            self.cordoned_log_dirs = list(record.cordoned_log_dirs)
+
+    @property
+    def active(self) -> bool:
+        """Neither fenced nor on its way out: may lead partitions and stand in their ISR."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+class ControllerRegistration:
+    """A registered controller: where it listens and which feature levels it can run."""
+
+    __slots__ = ("endpoints", "features", "id", "incarnation_id")
+
+    def __init__(self, record: object) -> None:
+        self.id = record.controller_id
+        self.incarnation_id = record.incarnation_id
+        self.endpoints = {
+            endpoint.name: Endpoint(endpoint.name, endpoint.host, endpoint.port, endpoint.security_protocol)
+            for endpoint in record.end_points
+        }
+        self.features = {
+            feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in record.features
+        }

@@ -1,0 +1,179 @@
+"""Dynamic settings of topics, brokers, groups and client-metrics subscriptions: changes, their checks, their records.
+
+What a setting is (type, range, scope) stands in the rows of `pykafkad.config`; here is what Kafka's controller does around
+them. A resource fails or succeeds as a whole; its neighbours in the request do not care.
+"""
+
+from __future__ import annotations
+
+from pykafkad import config, errors
+from pykafkad.errors import KafkaError
+from pykafkad.metadata import stored
+from pykafkad.metadata.features import ELIGIBLE_LEADER_REPLICAS
+from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC, Image
+from pykafkad.metadata.topics import name_problem
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+
+TYPE_BROKER_LOGGER = 8
+TYPE_CLIENT_METRICS = 16
+TYPE_GROUP = 32
+
+# Resource type of the wire to the scope of its rows in `config`.
+SCOPES = {
+    TYPE_TOPIC: config.TOPIC,
+    TYPE_BROKER: config.BROKER,
+    TYPE_CLIENT_METRICS: config.CLIENT_METRICS,
+    TYPE_GROUP: config.GROUP,
+}
+
+SET = 0
+DELETE = 1
+APPEND = 2
+SUBTRACT = 3
+OPERATION_NAMES = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+MAX_VALUE_LENGTH = 32767
+
+
+def record(resource_type: int, name: str, key: str, value: str | None) -> object:
+    """The record that sets one value; None removes it."""
+    return stored.record(messages.ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value))
+
+
+def check_topic(name: str, overrides: dict[str, str], settings: Settings) -> None:
+    """Whether a topic may have these settings. Raises `KafkaError`."""
+    if overrides:
+        for value in overrides.values():
+            _check_length(value)
+        config.validate_overrides(config.TOPIC, overrides, settings)
+
+
+def created_topic_configs(overrides: dict[str, str], image: Image, settings: Settings) -> list[object]:
+    """All settings of a new topic as CreateTopics answers them: effective value and source, by name."""
+    return [
+        messages.CreateTopicsResponse.CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.sensitive,
+        )
+        for entry in sorted(config.config_entries(config.TOPIC, settings, overrides), key=lambda entry: entry.name)
+    ]
+
+
+class Alteration:
+    """One AlterConfigs or IncrementalAlterConfigs in the making, against one image."""
+
+    __slots__ = ("image", "records", "settings")
+
+    def __init__(self, image: Image, settings: Settings) -> None:
+        self.image = image
+        self.settings = settings
+        self.records: list[object] = []
+
+    def resource(self, resource_type: int, name: str, operations: object, incremental: bool) -> None:
+        """Add the records for one resource. Raises `KafkaError` and adds nothing when it must not be."""
+        current = self.image.configs(resource_type, name)
+        if incremental:
+            wanted = self._incremental(resource_type, operations, current)
+        else:
+            wanted = dict(operations)
+            wanted.update((key, None) for key in current if key not in operations)
+        # Brokers get a record for an unchanged value too: it makes them reload what the value names (KAFKA-14136).
+        changed = {
+            key: value for key, value in wanted.items() if resource_type == TYPE_BROKER or value != current.get(key)
+        }
+        self._check(resource_type, name, changed, current)
+        for key, value in changed.items():
+            self.records.append(record(resource_type, name, key, value))
+        if MIN_INSYNC_REPLICAS in changed and self._elr:
+            topic = name if resource_type == TYPE_TOPIC else ""
+            self.records.append(stored.record(messages.ClearElrRecord(topic_name=topic)))
+
+    @property
+    def _elr(self) -> bool:
+        return self.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
+
+    def _incremental(self, resource_type: int, operations: list, current: dict[str, str]) -> dict[str, str | None]:
+        wanted: dict[str, str | None] = {}
+        for key, operation, value in operations:
+            if operation == SET:
+                wanted[key] = value
+            elif operation == DELETE:
+                wanted[key] = None
+            elif operation in (APPEND, SUBTRACT):
+                wanted[key] = self._listed(resource_type, key, operation, value, current.get(key))
+            else:
+                raise KafkaError(errors.INVALID_REQUEST, f"Unknown operations type {operation}")
+        return wanted
+
+    def _listed(self, resource_type: int, key: str, operation: int, value: str, current: str | None) -> str:
+        """The list with items added or taken away; a list that is not set begins as its default."""
+        row = config.ROWS[SCOPES[resource_type]].get(key)
+        if row is None or row.type != "list":
+            text = f"Can't {OPERATION_NAMES[operation]} to key {key} because its type is not LIST."
+            raise KafkaError(errors.INVALID_CONFIG, text)
+        if current is None:
+            current = row.default
+        items = [item for item in (current or "").split(",") if item]
+        for item in value.split(","):
+            if operation == APPEND and item not in items:
+                items.append(item)
+            elif operation == SUBTRACT and item in items:
+                items.remove(item)
+        return ",".join(items)
+
+    def _check(self, resource_type: int, name: str, changed: dict[str, str | None], current: dict[str, str]) -> None:
+        for key, value in changed.items():
+            if key == MIN_INSYNC_REPLICAS and resource_type == TYPE_BROKER and self._elr:
+                _check_min_insync_replicas(name, value)
+            if value is not None:
+                _check_length(value)
+        whole = {key: value for key, value in {**current, **changed}.items() if value is not None}
+        if resource_type == TYPE_TOPIC:
+            problem = "Default topic resources are not allowed." if not name else None
+            if problem:
+                raise KafkaError(errors.INVALID_REQUEST, problem)
+            problem = name_problem(name)
+            if problem:
+                raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, problem)
+            config.validate_overrides(config.TOPIC, whole, self.settings)
+            if name not in self.image.topics:
+                raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        elif resource_type == TYPE_BROKER:
+            config.validate_broker_changes(changed, one_broker=bool(name))
+            if name and int(name) not in self.image.brokers:
+                raise KafkaError(errors.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
+        elif resource_type == TYPE_GROUP:
+            if not name:
+                raise KafkaError(errors.INVALID_REQUEST, "Default group resources are not allowed.")
+            config.validate_overrides(config.GROUP, whole, self.settings)
+        else:
+            if not name:
+                raise KafkaError(errors.INVALID_REQUEST, "Subscription name can't be empty")
+            config.validate_overrides(config.CLIENT_METRICS, whole, self.settings)
+
+
+def _check_length(value: str) -> None:
+    if len(value) > MAX_VALUE_LENGTH:
+        text = (
+            "The configuration value cannot be added because it exceeds the maximum value size of "
+            f"{MAX_VALUE_LENGTH} bytes."
+        )
+        raise KafkaError(errors.INVALID_CONFIG, text)
+
+
+def _check_min_insync_replicas(name: str, value: str | None) -> None:
+    """With eligible leader replicas the cluster-wide value is the one that counts: it stays, brokers have none of their own."""
+    if name:
+        text = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
+        raise KafkaError(errors.INVALID_CONFIG, text)
+    if value is None:
+        text = f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled."
+        raise KafkaError(errors.INVALID_CONFIG, text)

@@ -1,0 +1,233 @@
+"""The controller: every change of the cluster's metadata goes through `step`, as records and, once they are committed, a reply.
+
+Pure: an event in, effects out, nothing is remembered but what the image shows. So the shell performs the effects of a step
+(append, apply) before it takes the next one.
+
+`step` answers with `Append(("__cluster_metadata", 0), records)` and then `Reply`; a question that changes nothing has only
+the reply. What may be asked is in `events.py`.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.effects import Append, Reply
+from pykafkad.errors import KafkaError
+from pykafkad.metadata import creation, events, features, stored
+from pykafkad.metadata.brokers import UNFENCED
+from pykafkad.metadata.configs import MIN_INSYNC_REPLICAS, Alteration, record as config_record
+from pykafkad.metadata.image import TYPE_BROKER, Image
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from random import Random
+
+    from pykafkad.config import Settings
+
+PRODUCER_ID_BLOCK_SIZE = 1000
+MAX_PRODUCER_ID = 2**63 - 1
+
+
+class Controller:
+    """The machine of node `node_id`. `settings` are the broker's, for defaults; `random` places replicas and makes ids."""
+
+    __slots__ = ("cluster_id", "image", "node_id", "random", "settings")
+
+    def __init__(self, node_id: int, cluster_id: str, settings: Settings, image: Image, random: Random) -> None:
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.settings = settings
+        self.image = image
+        self.random = random
+
+    def step(self, event: object, now: float, now_ms: int) -> list[object]:
+        """Effects of one event of `events.py`."""
+        return _STEPS[type(event)](self, event)
+
+    # ---- the cluster
+
+    def _activate(self, event: events.Activate) -> list[object]:
+        """What a new leader writes first: the features of an empty cluster, or the end of a transaction cut short; then where
+        this controller listens."""
+        image = self.image
+        records: list[object] = []
+        if image.transaction is not None:
+            records.append(stored.record(messages.AbortTransactionRecord(reason="Controller failover")))
+        if features.METADATA_VERSION not in image.features:
+            records += self._bootstrap()
+        records.append(stored.record(self._controller_registration(event)))
+        return [Append(stored.LOG, records)]
+
+    def _bootstrap(self) -> list[object]:
+        records = [stored.record(messages.BeginTransactionRecord(name="Bootstrap records"))]
+        for name, level in features.BOOTSTRAP.items():
+            records.append(stored.record(messages.FeatureLevelRecord(name=name, feature_level=level)))
+        # With eligible leader replicas the cluster-wide minimum must stand in the log.
+        minimum = str(self.settings.min_insync_replicas)
+        records.append(config_record(TYPE_BROKER, "", MIN_INSYNC_REPLICAS, minimum))
+        records.append(stored.record(messages.EndTransactionRecord()))
+        return records
+
+    def _controller_registration(self, event: events.Activate) -> object:
+        return messages.RegisterControllerRecord(
+            controller_id=self.node_id,
+            incarnation_id=event.incarnation_id,
+            end_points=[
+                messages.RegisterControllerRecord.ControllerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+                for end in event.endpoints
+            ],
+            features=[
+                messages.RegisterControllerRecord.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in features.SUPPORTED.items()
+            ],
+        )
+
+    def _register_broker(self, event: events.RegisterBroker) -> list[object]:
+        """A new incarnation of a broker; it stays fenced until it says that it serves.
+
+        After an unclean stop every partition that it leads starts a new leader epoch, so that a client can tell records
+        that were lost from those written in their place. After a clean one nothing can be lost and the epochs stay
+        (Kafka raises them in both cases).
+        """
+        image = self.image
+        existing = image.brokers.get(event.broker_id)
+        records: list[object] = []
+        if existing is not None and event.previous_broker_epoch != existing.epoch:
+            records += self._new_leader_epochs(event.broker_id)
+        registration = messages.RegisterBrokerRecord(
+            broker_id=event.broker_id,
+            incarnation_id=event.incarnation_id,
+            broker_epoch=image.offset + 1 + len(records),
+            end_points=[
+                messages.RegisterBrokerRecord.BrokerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+                for end in event.endpoints
+            ],
+            features=[
+                messages.RegisterBrokerRecord.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in features.SUPPORTED.items()
+            ],
+            rack=event.rack,
+            fenced=True,
+            log_dirs=event.log_dirs,
+        )
+        records.append(stored.record(registration))
+        return [Append(stored.LOG, records)]
+
+    def _new_leader_epochs(self, broker_id: int) -> list[object]:
+        return [
+            stored.record(messages.PartitionChangeRecord(partition_id=state.index, topic_id=topic.id, leader=broker_id))
+            for topic in self.image.topics.values()
+            for state in topic.partitions
+            if state.leader == broker_id
+        ]
+
+    def _unfence_broker(self, event: events.UnfenceBroker) -> list[object]:
+        broker = self.image.brokers.get(event.broker_id)
+        if broker is None or broker.epoch != event.broker_epoch or not broker.fenced:
+            return []
+        change = messages.BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCED, cordoned_log_dirs=[]
+        )
+        return [Append(stored.LOG, [stored.record(change)])]
+
+    # ---- topics
+
+    def _create_topics(self, event: events.CreateTopics) -> list[object]:
+        making = creation.Creation(self.image, self.settings, self.random)
+        try:
+            results = making.topics(event.topics, event.describable)
+        except KafkaError as error:
+            making.records.clear()
+            results = [
+                messages.CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.text)
+                for topic in event.topics
+            ]
+        response = messages.CreateTopicsResponse(topics=results + event.refused)
+        return _finish(event.token, [] if event.validate_only else making.records, response)
+
+    def _auto_create_topics(self, event: events.AutoCreateTopics) -> list[object]:
+        brokers = len(self.image.brokers)
+        topics = [
+            creation.automatic_topic(name, self.settings, brokers)
+            for name in dict.fromkeys(event.names)
+            if name not in self.image.topics
+        ]
+        return self._create_topics(events.CreateTopics(None, topics))
+
+    def _delete_topics(self, event: events.DeleteTopics) -> list[object]:
+        records = []
+        results = []
+        for topic_id, name in event.topics.items():
+            code = errors.NONE
+            if self.image.topic_by_id(topic_id) is None:
+                code = errors.UNKNOWN_TOPIC_ID
+            else:
+                records.append(stored.record(messages.RemoveTopicRecord(topic_id=topic_id)))
+            text = errors.message(code) if code else None
+            results.append(messages.DeleteTopicsResponse.DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=text))
+        return _finish(event.token, records, messages.DeleteTopicsResponse(responses=results + event.refused))
+
+    def _create_partitions(self, event: events.CreatePartitions) -> list[object]:
+        making = creation.Creation(self.image, self.settings, self.random)
+        try:
+            results = making.partitions(event.topics)
+        except KafkaError as error:
+            making.records.clear()
+            results = [
+                messages.CreatePartitionsResponse.CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.text)
+                for topic in event.topics
+            ]
+        response = messages.CreatePartitionsResponse(results=results + event.refused)
+        return _finish(event.token, [] if event.validate_only else making.records, response)
+
+    # ---- settings
+
+    def _alter_configs(self, event: events.AlterConfigs) -> list[object]:
+        making = Alteration(self.image, self.settings)
+        rows = []
+        response_class = messages.IncrementalAlterConfigsResponse if event.incremental else messages.AlterConfigsResponse
+        row_class = response_class.AlterConfigsResourceResponse
+        for resource_type, name, operations in event.changes:
+            code, text = errors.NONE, None
+            try:
+                making.resource(resource_type, name, operations, event.incremental)
+            except KafkaError as error:
+                code, text = error.code, error.text
+            rows.append(row_class(error_code=code, error_message=text, resource_type=resource_type, resource_name=name))
+        for position in sorted(event.refused):
+            rows.insert(position, event.refused[position])
+        return _finish(event.token, [] if event.validate_only else making.records, response_class(responses=rows))
+
+    # ---- producer ids
+
+    def _allocate_producer_ids(self, event: events.AllocateProducerIds) -> list[object]:
+        """Producer ids are unique in the cluster because each block is in the log before anybody uses it."""
+        first = self.image.next_producer_id
+        if first > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK_SIZE:
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR, "Exhausted all producerIds as the next block's end producerId has exceeded long type limit")
+        allocation = messages.ProducerIdsRecord(
+            broker_id=event.broker_id, broker_epoch=event.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK_SIZE
+        )
+        return _finish(event.token, [stored.record(allocation)], event.respond(first, PRODUCER_ID_BLOCK_SIZE))
+
+
+def _finish(token: object, records: list[object], response: object) -> list[object]:
+    effects: list[object] = []
+    if records:
+        effects.append(Append(stored.LOG, records))
+    if token is not None:
+        effects.append(Reply(token, response))
+    return effects
+
+
+_STEPS = {
+    events.Activate: Controller._activate,
+    events.RegisterBroker: Controller._register_broker,
+    events.UnfenceBroker: Controller._unfence_broker,
+    events.CreateTopics: Controller._create_topics,
+    events.AutoCreateTopics: Controller._auto_create_topics,
+    events.DeleteTopics: Controller._delete_topics,
+    events.CreatePartitions: Controller._create_partitions,
+    events.AlterConfigs: Controller._alter_configs,
+    events.AllocateProducerIds: Controller._allocate_producer_ids,
+}

@@ -1,0 +1,293 @@
+"""New topics and new partitions: what is checked, in Kafka's order, and the records that follow.
+
+Each topic has its own error; one bad topic never stops its neighbours. Records of a topic stand in Kafka's order: topic,
+configs, partitions.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.metadata import configs, placement, stored
+from pykafkad.metadata.image import TYPE_TOPIC, Image
+from pykafkad.metadata.topics import Topic, name_problem
+from pykafkad.metadata.uuids import random_uuid
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from random import Random
+
+    from pykafkad.config import Settings
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+MAX_RECORDS_PER_REQUEST = 10_000
+
+
+class Creation:
+    """One CreateTopics (or CreatePartitions) in the making, against one image. `records` grows topic by topic."""
+
+    __slots__ = ("image", "random", "records", "settings")
+
+    def __init__(self, image: Image, settings: Settings, random: Random) -> None:
+        self.image = image
+        self.settings = settings
+        self.random = random
+        self.records: list[object] = []
+
+    # ---- topics
+
+    def topics(self, topics: list[object], describable: frozenset[str] | None) -> list[object]:
+        """CreatableTopicResult rows for CreatableTopic messages with different names. Raises `KafkaError` when the request
+        as a whole is too large."""
+        self._check_total(topics)
+        results = []
+        for topic in topics:
+            records = len(self.records)
+            try:
+                result = self._topic(topic, describable is None or topic.name in describable)
+            except KafkaError as error:
+                del self.records[records:]
+                result = messages.CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.text)
+            results.append(result)
+        self._check_records()
+        return results
+
+    def _check_total(self, topics: list[object]) -> None:
+        """Before anything is built: a request for millions of partitions must not fill the memory."""
+        total = 0
+        for topic in topics:
+            if topic.assignments:
+                total += len(topic.assignments)
+            elif topic.num_partitions == -1:
+                total += self.settings.num_partitions
+            elif topic.num_partitions > 0:
+                total += topic.num_partitions
+        if total > MAX_PARTITIONS_PER_REQUEST:
+            raise KafkaError(errors.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+    def _check_records(self) -> None:
+        if len(self.records) > MAX_RECORDS_PER_REQUEST:
+            raise KafkaError(errors.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+
+    def _topic(self, topic: object, describable: bool) -> object:
+        name = topic.name
+        self._check_name(name)
+        overrides = _overrides(topic)
+        configs.check_topic(name, overrides, self.settings)
+        assignments = self._assignments(topic)
+        topic_id = random_uuid(self.random)
+        result = messages.CreateTopicsResponse.CreatableTopicResult(name=name, topic_id=topic_id, error_message=None)
+        if describable:
+            result.configs = configs.created_topic_configs(overrides, self.image, self.settings)
+            result.num_partitions = len(assignments)
+            result.replication_factor = len(assignments[0])
+        else:
+            result.topic_config_error_code = errors.TOPIC_AUTHORIZATION_FAILED
+        append = self.records.append
+        append(stored.record(messages.TopicRecord(name=name, topic_id=topic_id)))
+        for key, value in overrides.items():
+            append(configs.record(TYPE_TOPIC, name, key, value))
+        if configs.MIN_INSYNC_REPLICAS in overrides:
+            append(stored.record(messages.ClearElrRecord(topic_name=name)))
+        for index, replicas in enumerate(assignments):
+            append(self._partition(topic_id, index, replicas))
+        return result
+
+    def _check_name(self, name: str) -> None:
+        if name in self.image.topics:
+            raise KafkaError(errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        colliding = self.image.colliding_topic(name)
+        if colliding is not None:
+            raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {colliding}")
+        problem = name_problem(name)
+        if problem is not None:
+            raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, problem)
+
+    def _assignments(self, topic: object) -> list[list[int]]:
+        """Replica lists of the topic's partitions, in order."""
+        if topic.assignments:
+            return self._manual_assignments(topic)
+        replication_factor, count = topic.replication_factor, topic.num_partitions
+        if replication_factor < -1 or replication_factor == 0:
+            text = "Replication factor must be larger than 0, or -1 to use the default value."
+            raise KafkaError(errors.INVALID_REPLICATION_FACTOR, text)
+        if count < -1 or count == 0:
+            raise KafkaError(errors.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
+        if count == -1:
+            count = self.settings.num_partitions
+        if replication_factor == -1:
+            replication_factor = self.settings.default_replication_factor
+        try:
+            return self._place(count, replication_factor)
+        except KafkaError as error:
+            text = f"Unable to replicate the partition {replication_factor} time(s): {error.text}"
+            raise KafkaError(error.code, text) from None
+
+    def _manual_assignments(self, topic: object) -> list[list[int]]:
+        if topic.replication_factor != -1:
+            text = "A manual partition assignment was specified, but replication factor was not set to -1."
+            raise KafkaError(errors.INVALID_REQUEST, text)
+        if topic.num_partitions != -1:
+            text = "A manual partition assignment was specified, but numPartitions was not set to -1."
+            raise KafkaError(errors.INVALID_REQUEST, text)
+        by_index: dict[int, list[int]] = {}
+        replication_factor = None
+        for assignment in topic.assignments:
+            index, replicas = assignment.partition_index, assignment.broker_ids
+            if index in by_index:
+                text = f"Found multiple manual partition assignments for partition {index}"
+                raise KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, text)
+            self._check_manual(index, replicas, replication_factor)
+            replication_factor = len(replicas)
+            by_index[index] = replicas
+        if set(by_index) != set(range(len(by_index))):
+            text = "partitions should be a consecutive 0-based integer sequence"
+            raise KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, text)
+        return [by_index[index] for index in range(len(by_index))]
+
+    def _check_manual(self, index: int, replicas: list[int], replication_factor: int | None) -> None:
+        """A replica list that a client wrote: known brokers, each once, as many as in the other partitions, one alive."""
+        known = self.image.brokers
+        problem = None
+        if not replicas:
+            problem = "The manual partition assignment includes an empty replica list."
+        previous = None
+        for broker in sorted(replicas):
+            if broker not in known:
+                problem = f"The manual partition assignment includes broker {broker}, but no such broker is registered."
+            elif broker == previous:
+                problem = f"The manual partition assignment includes the broker {broker} more than once."
+            if problem:
+                break
+            previous = broker
+        if problem is None and replication_factor is not None and len(replicas) != replication_factor:
+            problem = (
+                f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+                f"consistent with previous partitions, which have {replication_factor} replica(s)."
+            )
+        if problem is None and not any(known[broker].active for broker in replicas):
+            problem = (
+                f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                "controlled shutdown."
+            )
+        if problem is not None:
+            raise KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, problem)
+
+    def _place(self, count: int, replication_factor: int) -> list[list[int]]:
+        return placement.place(placement.usable(self.image.brokers), count, replication_factor, self.random)
+
+    def _partition(self, topic_id: bytes, index: int, replicas: list[int]) -> object:
+        """The record of a new partition: led by its first live replica, all live ones in sync."""
+        brokers = self.image.brokers
+        isr = [broker for broker in replicas if brokers[broker].active]
+        return stored.record(
+            messages.PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=replicas,
+                isr=isr,
+                leader=isr[0],
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=[placement.directory(brokers[broker]) for broker in replicas],
+            )
+        )
+
+    # ---- partitions
+
+    def partitions(self, topics: list[object]) -> list[object]:
+        """CreatePartitionsTopicResult rows for CreatePartitionsTopic messages with different names."""
+        results = []
+        for topic in topics:
+            records = len(self.records)
+            code, text = errors.NONE, None
+            try:
+                self._grow(topic)
+            except KafkaError as error:
+                del self.records[records:]
+                code, text = error.code, error.text
+            results.append(messages.CreatePartitionsResponse.CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=text))
+        self._check_records()
+        return results
+
+    def _grow(self, topic: object) -> None:
+        known = self.image.topics.get(topic.name)
+        if known is None:
+            raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+        start = len(known.partitions)
+        if topic.count == start:
+            raise KafkaError(errors.INVALID_PARTITIONS, f"Topic already has {start} partition(s).")
+        if topic.count < start:
+            text = f"The topic {topic.name} currently has {start} partition(s); {topic.count} would not be an increase."
+            raise KafkaError(errors.INVALID_PARTITIONS, text)
+        additional = topic.count - start
+        for offset, replicas in enumerate(self._new_replicas(topic, known, additional)):
+            self.records.append(self._partition(known.id, start + offset, replicas))
+
+    def _new_replicas(self, topic: object, known: Topic, additional: int) -> list[list[int]]:
+        start = len(known.partitions)
+        replication_factor = len(known.partitions[0].replicas)
+        if topic.assignments is None:
+            if additional > MAX_RECORDS_PER_REQUEST:
+                raise KafkaError(errors.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+            return self._place(additional, replication_factor)
+        if len(topic.assignments) != additional:
+            text = (
+                f"Attempted to add {additional} additional partition(s), but only {len(topic.assignments)} assignment(s) "
+                "were specified."
+            )
+            raise KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, text)
+        for offset, assignment in enumerate(topic.assignments):
+            self._check_manual(start + offset, assignment.broker_ids, replication_factor)
+        return [assignment.broker_ids for assignment in topic.assignments]
+
+
+def _overrides(topic: object) -> dict[str, str]:
+    """The settings of a CreatableTopic; null values are refused all together."""
+    without_value = [config.name for config in topic.configs if config.value is None]
+    if without_value:
+        raise KafkaError(errors.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without_value)}")
+    return {config.name: config.value for config in topic.configs}
+
+
+# name: (setting of the partition count, setting of the replication factor, topic settings as (name, broker setting or text))
+INTERNAL = {
+    "__consumer_offsets": (
+        "offsets_topic_num_partitions",
+        "offsets_topic_replication_factor",
+        (("cleanup.policy", "=compact"), ("compression.type", "=producer"), ("segment.bytes", "offsets_topic_segment_bytes")),
+    ),
+    "__transaction_state": (
+        "transaction_state_log_num_partitions",
+        "transaction_state_log_replication_factor",
+        (
+            ("cleanup.policy", "=compact"),
+            ("compression.type", "=uncompressed"),
+            ("min.insync.replicas", "transaction_state_log_min_isr"),
+            ("segment.bytes", "transaction_state_log_segment_bytes"),
+            ("unclean.leader.election.enable", "=false"),
+        ),
+    ),
+}
+
+
+def automatic_topic(name: str, settings: Settings, brokers: int) -> object:
+    """The CreatableTopic of a topic that is created because somebody asked for it.
+
+    An internal topic gets at most as many replicas as there are brokers: Kafka would refuse to create it instead, and no
+    group could ever form on a small cluster with default settings.
+    """
+    row = INTERNAL.get(name)
+    if row is None:
+        return messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+    partitions, replication_factor, topic_configs = row
+    return messages.CreateTopicsRequest.CreatableTopic(
+        name=name,
+        num_partitions=getattr(settings, partitions),
+        replication_factor=min(getattr(settings, replication_factor), max(brokers, 1)),
+        configs=[
+            messages.CreateTopicsRequest.CreatableTopicConfig(name=key, value=value[1:] if value[0] == "=" else str(getattr(settings, value)))
+            for key, value in topic_configs
+        ],
+    )

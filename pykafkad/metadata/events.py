@@ -1,0 +1,156 @@
+"""What the controller is asked, one slotted class per question.
+
+`token` is the request that waits for the answer; None when nobody does (auto-creation). Handlers check authorization and the
+form of the request first: `refused` are the rows that they already answered, which the controller puts behind its own.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.metadata.brokers import Endpoint
+
+
+class Activate:
+    """This node leads the quorum and its image holds everything committed: write what a new leader has to write.
+
+    `endpoints` are the controller's listeners; `incarnation_id` (16 bytes) is new with every start of the process.
+    """
+
+    __slots__ = ("endpoints", "epoch", "incarnation_id")
+
+    def __init__(self, epoch: int, incarnation_id: bytes, endpoints: list[Endpoint]) -> None:
+        self.epoch = epoch
+        self.incarnation_id = incarnation_id
+        self.endpoints = endpoints
+
+
+class RegisterBroker:
+    """A broker started. `previous_broker_epoch` is the epoch that its clean-shutdown marker names, -1 without one: when it
+    is the registered one, nothing of the broker's logs can be lost. `log_dirs` are the 16-byte ids of its directories."""
+
+    __slots__ = ("broker_id", "endpoints", "incarnation_id", "log_dirs", "previous_broker_epoch", "rack")
+
+    def __init__(
+        self,
+        broker_id: int,
+        incarnation_id: bytes,
+        endpoints: list[Endpoint],
+        log_dirs: list[bytes],
+        *,
+        rack: str | None = None,
+        previous_broker_epoch: int = -1,
+    ) -> None:
+        self.broker_id = broker_id
+        self.incarnation_id = incarnation_id
+        self.endpoints = endpoints
+        self.log_dirs = log_dirs
+        self.rack = rack
+        self.previous_broker_epoch = previous_broker_epoch
+
+
+class UnfenceBroker:
+    """A registered broker has caught up with the metadata log and serves: clients may see it."""
+
+    __slots__ = ("broker_epoch", "broker_id")
+
+    def __init__(self, broker_id: int, broker_epoch: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+
+
+class CreateTopics:
+    """Create `topics` (CreatableTopic messages). `describable` are the names whose settings the caller may see, None for all."""
+
+    __slots__ = ("describable", "refused", "token", "topics", "validate_only")
+
+    def __init__(
+        self,
+        token: object,
+        topics: list[object],
+        *,
+        validate_only: bool = False,
+        describable: frozenset[str] | None = None,
+        refused: list[object] | None = None,
+    ) -> None:
+        self.token = token
+        self.topics = topics
+        self.validate_only = validate_only
+        self.describable = describable
+        self.refused = refused or []
+
+
+class AutoCreateTopics:
+    """Create topics that were asked for and do not exist, with the settings that the broker has for them.
+
+    Names that exist by now, or that cannot be, are passed over: whoever wanted them asks again.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+
+class DeleteTopics:
+    """Delete topics by 16-byte id; `topics` maps the id to the name that the answer shows (None: not to be shown)."""
+
+    __slots__ = ("refused", "token", "topics")
+
+    def __init__(self, token: object, topics: dict[bytes, str | None], *, refused: list[object] | None = None) -> None:
+        self.token = token
+        self.topics = topics
+        self.refused = refused or []
+
+
+class CreatePartitions:
+    """Grow `topics` (CreatePartitionsTopic messages) to their new counts."""
+
+    __slots__ = ("refused", "token", "topics", "validate_only")
+
+    def __init__(
+        self, token: object, topics: list[object], *, validate_only: bool = False, refused: list[object] | None = None
+    ) -> None:
+        self.token = token
+        self.topics = topics
+        self.validate_only = validate_only
+        self.refused = refused or []
+
+
+class AlterConfigs:
+    """Change dynamic settings. `changes` is a list of `(resource type, resource name, operations)` in the order of the answer.
+
+    `operations` is a dict of name to text, the whole new state, for the legacy API (`incremental` false), or a list of
+    `(name, operation, text)` for the incremental one. `refused` maps a position in the answer to its finished row.
+    """
+
+    __slots__ = ("changes", "incremental", "refused", "token", "validate_only")
+
+    def __init__(
+        self,
+        token: object,
+        changes: list[tuple[int, str, object]],
+        *,
+        incremental: bool,
+        validate_only: bool = False,
+        refused: dict[int, object] | None = None,
+    ) -> None:
+        self.token = token
+        self.changes = changes
+        self.incremental = incremental
+        self.validate_only = validate_only
+        self.refused = refused or {}
+
+
+class AllocateProducerIds:
+    """Give a broker the next block of producer ids. The reply is `respond(first id, how many)`."""
+
+    __slots__ = ("broker_epoch", "broker_id", "respond", "token")
+
+    def __init__(self, token: object, broker_id: int, broker_epoch: int, respond: Callable[[int, int], object]) -> None:
+        self.token = token
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.respond = respond

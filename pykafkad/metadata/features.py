@@ -1,0 +1,31 @@
+"""Feature levels: what this release can run and what a new cluster starts with.
+
+A finalized level is a promise that clients act upon, so a new cluster finalizes only what is served:
+
+* `metadata.version` 30 (4.3-IV0): the record versions in `stored.py` are those of this level, no other is written.
+* `kraft.version` 1: voters stand in the log (KIP-853). It lives in control records, not in a FeatureLevelRecord.
+* `eligible.leader.replicas.version` 1, as a new 4.3.1 cluster: min.insync.replicas has a cluster-wide value in the log.
+* not finalized, though Kafka 4.3.1 does: `transaction.version` (a level of 2 makes producers skip AddPartitionsToTxn),
+  `group.version` (KIP-848 consumers), `share.version`, `streams.version`: their APIs are not offered yet.
+"""
+
+from __future__ import annotations
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+
+# name: (lowest level, highest level) that this release can run.
+SUPPORTED = {
+    ELIGIBLE_LEADER_REPLICAS: (0, 1),
+    KRAFT_VERSION: (0, 1),
+    METADATA_VERSION: (30, 30),
+}
+
+# name: level of a new cluster, in the order of Kafka's bootstrap records.
+BOOTSTRAP = {
+    METADATA_VERSION: 30,
+    ELIGIBLE_LEADER_REPLICAS: 1,
+}
+
+NEW_CLUSTER_KRAFT_VERSION = 1

@@ -1,0 +1,269 @@
+"""A member of the metadata quorum (KRaft): who leads, in which epoch, and how far the log is committed.
+
+Pure: `step(event, now, now_ms)` returns effects, `next_deadline()` says when `step(Tick())` is due. A promise always stands
+behind the `Persist` of `quorum-state` that it depends on. Votes and fetched offsets of other voters come in as events; with
+one voter its own vote is the majority and its own durable log the committed one, by the same counting.
+
+A start never continues the epoch in which this node led before: records that were lost unflushed could otherwise be followed
+by others with the same offset and epoch. It goes through a pre-vote and a vote into a new epoch.
+"""
+
+from __future__ import annotations
+
+from pykafkad.effects import Append, Persist
+from pykafkad.metadata import quorum_states as states
+from pykafkad.metadata import stored, voters as voter_set
+from pykafkad.metadata.features import NEW_CLUSTER_KRAFT_VERSION
+from pykafkad.metadata.uuids import ZERO, from_text, to_text
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from random import Random
+
+STATE_FILE = "__cluster_metadata-0/quorum-state"
+
+
+class Start:
+    """The log is loaded up to `end_offset`, whose last record was written in `epoch`."""
+
+    __slots__ = ("end_offset", "epoch")
+
+    def __init__(self, end_offset: int, epoch: int) -> None:
+        self.end_offset = end_offset
+        self.epoch = epoch
+
+
+class Durable:
+    """A voter's log is synced up to `end_offset`: this node's own after a flush, another's as its fetches show."""
+
+    __slots__ = ("end_offset", "voter_id")
+
+    def __init__(self, voter_id: int, end_offset: int) -> None:
+        self.voter_id = voter_id
+        self.end_offset = end_offset
+
+
+class VoteAnswer:
+    """Another voter's answer to this node's vote (or pre-vote) in `epoch`."""
+
+    __slots__ = ("epoch", "granted", "pre_vote", "voter_id")
+
+    def __init__(self, voter_id: int, epoch: int, granted: bool, pre_vote: bool) -> None:
+        self.voter_id = voter_id
+        self.epoch = epoch
+        self.granted = granted
+        self.pre_vote = pre_vote
+
+
+class Tick:
+    """Time has passed; due timeouts are looked at."""
+
+    __slots__ = ()
+
+
+class Resign:
+    """The node stops gracefully."""
+
+    __slots__ = ()
+
+
+class Quorum:
+    """`state` is one of `quorum_states`; `leader_id` and `voted_id` are -1 for nobody; `high_watermark` is exclusive and -1
+    while unknown: records below it are committed. `voters` are those of the newest VotersRecord, or the ones of a new log."""
+
+    __slots__ = (
+        "_deadline", "_durable", "_election_timeout", "_epoch_start_offset", "_granted", "_random", "directory_id", "epoch",
+        "high_watermark", "leader_id", "node_id", "state", "voted_directory_id", "voted_id", "voters", "voters_in_log",
+    )
+
+    def __init__(
+        self,
+        node_id: int,
+        directory_id: bytes,
+        voters: list[voter_set.Voter],
+        random: Random,
+        *,
+        voters_in_log: bool,
+        election_timeout: float = 1.0,
+        state_file: bytes | None = None,
+    ) -> None:
+        """`state_file` is the content of `quorum-state`, None on the first start; `voters_in_log` says whether `voters` were
+        read from the log (`Image.voters`) or are those that a new log begins with."""
+        self.node_id = node_id
+        self.directory_id = directory_id
+        self.voters = voters
+        self.voters_in_log = voters_in_log
+        self.state = states.UNATTACHED
+        self.epoch, self.leader_id, self.voted_id, self.voted_directory_id = parse_state(state_file)
+        self.high_watermark = -1
+        self._random = random
+        self._election_timeout = election_timeout
+        self._deadline: float | None = None
+        self._granted: set[int] = set()
+        self._durable: dict[int, int] = {}
+        self._epoch_start_offset = -1
+
+    def next_deadline(self) -> float | None:
+        """When `Tick` is due (monotonic seconds); None while nothing is waited for."""
+        return self._deadline
+
+    def step(self, event: object, now: float, now_ms: int) -> list[object]:
+        """Effects of an event: `Persist` of the state file and `Append` of control records."""
+        return _STEPS[type(event)](self, event, now)
+
+    def _on_start(self, event: Start, now: float) -> list[object]:
+        self._durable[self.node_id] = event.end_offset
+        if self.epoch < event.epoch:
+            self.epoch, self.leader_id, self.voted_id, self.voted_directory_id = event.epoch, -1, -1, ZERO
+        elif self.leader_id == self.node_id:
+            # A start begins here when this node led last, so that it cannot vote for another leader of that epoch.
+            self.state = states.RESIGNED
+        if voter_set.majority(self.voters) == 1 and self._is_voter():
+            return self._become_prospective(now)
+        self._wait(now)
+        return []
+
+    def _on_tick(self, event: Tick, now: float) -> list[object]:
+        if self._deadline is None or now < self._deadline:
+            return []
+        if self.state == states.RESIGNED:
+            self._move(states.UNATTACHED)
+            self._wait(now)
+            return []
+        if self.state == states.PROSPECTIVE:
+            self._move(states.UNATTACHED)
+        return self._become_prospective(now)
+
+    def _on_vote(self, event: VoteAnswer, now: float) -> list[object]:
+        if event.epoch > self.epoch:
+            return self._join_epoch(event.epoch, now)
+        asked = states.PROSPECTIVE if event.pre_vote else states.CANDIDATE
+        if event.epoch < self.epoch or self.state != asked or not event.granted:
+            return []
+        return self._count_vote(event.voter_id, now)
+
+    def _on_durable(self, event: Durable, now: float) -> list[object]:
+        self._durable[event.voter_id] = event.end_offset
+        self._advance_high_watermark()
+        return []
+
+    def _on_resign(self, event: Resign, now: float) -> list[object]:
+        if self.state == states.LEADER:
+            self._move(states.RESIGNED)
+            self._deadline = None
+        return []
+
+    def _join_epoch(self, epoch: int, now: float) -> list[object]:
+        """Another node is in a higher epoch: forget votes and leadership of the old one."""
+        self._move(states.UNATTACHED)
+        self.epoch, self.leader_id, self.voted_id, self.voted_directory_id = epoch, -1, -1, ZERO
+        self._wait(now)
+        return [self._persist()]
+
+    def _become_prospective(self, now: float) -> list[object]:
+        """Ask whether a vote would be won, which changes nothing durable (KIP-996)."""
+        self._move(states.PROSPECTIVE)
+        self._granted = set()
+        self._wait(now)
+        return self._count_vote(self.node_id, now)
+
+    def _become_candidate(self, now: float) -> list[object]:
+        self._move(states.CANDIDATE)
+        self.epoch += 1
+        self.leader_id, self.voted_id, self.voted_directory_id = -1, self.node_id, self.directory_id
+        self._granted = set()
+        self._wait(now)
+        return [self._persist(), *self._count_vote(self.node_id, now)]
+
+    def _become_leader(self) -> list[object]:
+        """The first records of the epoch are control records: only with them may older epochs' records be committed."""
+        self._move(states.LEADER)
+        self.leader_id, self.voted_id, self.voted_directory_id = self.node_id, -1, ZERO
+        self._deadline = None
+        self._epoch_start_offset = self._durable[self.node_id]
+        self._durable = {self.node_id: self._epoch_start_offset}
+        records = [stored.control_record(self._leader_change())]
+        if not self.voters_in_log:
+            records.append(stored.control_record(messages.KRaftVersionRecord(version=0, k_raft_version=NEW_CLUSTER_KRAFT_VERSION)))
+            records.append(stored.control_record(voter_set.to_record(self.voters)))
+            self.voters_in_log = True
+        return [self._persist(), Append(stored.LOG, records)]
+
+    def _leader_change(self) -> object:
+        return messages.LeaderChangeMessage(
+            version=0,
+            leader_id=self.node_id,
+            voters=[messages.LeaderChangeMessage.Voter(voter_id=voter.id) for voter in self.voters],
+            granting_voters=[messages.LeaderChangeMessage.Voter(voter_id=voter_id) for voter_id in sorted(self._granted)],
+        )
+
+    def _count_vote(self, voter_id: int, now: float) -> list[object]:
+        self._granted.add(voter_id)
+        if len(self._granted & {voter.id for voter in self.voters}) < voter_set.majority(self.voters):
+            return []
+        return self._become_candidate(now) if self.state == states.PROSPECTIVE else self._become_leader()
+
+    def _advance_high_watermark(self) -> None:
+        """The offset that a majority of voters has synced, once it is past the start of the leader's own epoch."""
+        if self.state != states.LEADER:
+            return
+        offsets = sorted((self._durable.get(voter.id, -1) for voter in self.voters), reverse=True)
+        offset = offsets[voter_set.majority(self.voters) - 1]
+        if offset > self._epoch_start_offset and offset > self.high_watermark:
+            self.high_watermark = offset
+
+    def _is_voter(self) -> bool:
+        return any(voter.id == self.node_id and voter.directory_id == self.directory_id for voter in self.voters)
+
+    def _wait(self, now: float) -> None:
+        """Timeouts are drawn between one and two times the setting, so that two nodes seldom ask at once. An observer never
+        asks for votes."""
+        self._deadline = now + self._election_timeout * (1 + self._random.random()) if self._is_voter() else None
+
+    def _move(self, state: str) -> None:
+        states.check(self.state, state)
+        self.state = state
+
+    def _persist(self) -> Persist:
+        return Persist(STATE_FILE, format_state(self.epoch, self.leader_id, self.voted_id, self.voted_directory_id))
+
+
+_STEPS = {
+    Start: Quorum._on_start,
+    Tick: Quorum._on_tick,
+    VoteAnswer: Quorum._on_vote,
+    Durable: Quorum._on_durable,
+    Resign: Quorum._on_resign,
+}
+
+
+def format_state(epoch: int, leader_id: int, voted_id: int, voted_directory_id: bytes) -> bytes:
+    """Content of `quorum-state`, data version 1 (kraft.version 1), as Kafka writes it."""
+    return (
+        f'{{"leaderId":{leader_id},"leaderEpoch":{epoch},"votedId":{voted_id},'
+        f'"votedDirectoryId":"{to_text(voted_directory_id)}","data_version":1}}'
+    ).encode()
+
+
+def parse_state(content: bytes | None) -> tuple[int, int, int, bytes]:
+    """`(epoch, leader id, voted id, voted directory id)` out of `quorum-state` of either data version."""
+    if not content:
+        return 0, -1, -1, ZERO
+    text = content.decode()
+    marker = '"votedDirectoryId":"'
+    position = text.find(marker)
+    directory = ZERO if position < 0 else from_text(text[position + len(marker) :].partition('"')[0])
+    return _number(text, "leaderEpoch", 0), _number(text, "leaderId", -1), _number(text, "votedId", -1), directory
+
+
+def _number(text: str, name: str, default: int) -> int:
+    marker = f'"{name}":'
+    position = text.find(marker)
+    if position < 0:
+        return default
+    digits = text[position + len(marker) :].lstrip()
+    for end, letter in enumerate(digits):
+        if letter in ",}":
+            return int(digits[:end])
+    raise ValueError(f"quorum-state: {name} has no end")

@@ -1,0 +1,123 @@
+"""Topics and partitions: their state, their names and the rules for both."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+MAX_NAME_LENGTH = 249
+
+NO_LEADER = -1
+NO_LEADER_CHANGE = -2
+
+_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+class Topic:
+    """A topic: `name`, 16-byte `id`, and its `partitions` in order of their index.
+
+    `described` is a place for what is computed from the topic to answer Metadata; it is emptied when a partition changes.
+    """
+
+    __slots__ = ("described", "id", "name", "partitions")
+
+    def __init__(self, name: str, topic_id: bytes) -> None:
+        self.name = name
+        self.id = topic_id
+        self.partitions: list[PartitionState] = []
+        self.described: object = None
+
+    def put(self, state: PartitionState) -> None:
+        """Add or replace a partition; partitions of one batch may come in any order, holes are None until filled."""
+        self.described = None
+        partitions = self.partitions
+        if state.index == len(partitions):
+            partitions.append(state)
+            return
+        while len(partitions) <= state.index:
+            partitions.append(None)
+        partitions[state.index] = state
+
+    @property
+    def is_internal(self) -> bool:
+        """Kept by the brokers for themselves; clients' pattern subscriptions leave it out."""
+        return self.name in INTERNAL_TOPICS
+
+    def __repr__(self) -> str:
+        return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
+
+
+class PartitionState:
+    """What the cluster knows of one partition. `leader` is a broker id or -1; `leader_epoch` counts changes of leader,
+    `partition_epoch` every change; `directories` stand in the order of `replicas`."""
+
+    __slots__ = (
+        "adding_replicas", "directories", "elr", "index", "isr", "last_known_elr", "leader", "leader_epoch",
+        "leader_recovery_state", "partition_epoch", "removing_replicas", "replicas",
+    )
+
+    def __init__(self, record: object, share: Callable[[list], tuple]) -> None:
+        self.index = record.partition_id
+        self.replicas = share(record.replicas)
+        self.isr = share(record.isr)
+        self.removing_replicas = share(record.removing_replicas)
+        self.adding_replicas = share(record.adding_replicas)
+        self.leader = record.leader
+        self.leader_recovery_state = record.leader_recovery_state
+        self.leader_epoch = record.leader_epoch
+        self.partition_epoch = record.partition_epoch
+        self.directories = share(record.directories)
+        self.elr = share(record.eligible_leader_replicas or ())
+        self.last_known_elr = share(record.last_known_elr or ())
+
+    def change(self, record: object, share: Callable[[list], tuple]) -> None:
+        """Apply a PartitionChangeRecord: null leaves a field as it is; naming a leader, even the same one, starts a new
+        leader epoch; every change raises the partition epoch."""
+        if record.isr is not None:
+            self.isr = share(record.isr)
+        if record.replicas is not None:
+            self.replicas = share(record.replicas)
+        if record.removing_replicas is not None:
+            self.removing_replicas = share(record.removing_replicas)
+        if record.adding_replicas is not None:
+            self.adding_replicas = share(record.adding_replicas)
+        if record.directories is not None:
+            self.directories = share(record.directories)
+        if record.eligible_leader_replicas is not None:
+            self.elr = share(record.eligible_leader_replicas)
+        if record.last_known_elr is not None:
+            self.last_known_elr = share(record.last_known_elr)
+        if record.leader_recovery_state != -1:
+            self.leader_recovery_state = record.leader_recovery_state
+        if record.leader != NO_LEADER_CHANGE:
+            self.leader = record.leader
+            self.leader_epoch += 1
+        self.partition_epoch += 1
+
+    def __repr__(self) -> str:
+        return f"PartitionState({self.index}, leader={self.leader}, epoch={self.leader_epoch}, isr={list(self.isr)})"
+
+
+def name_problem(name: str) -> str | None:
+    """Why a topic may not have this name, in words for the client; None when it may."""
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        reason = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL.issuperset(name):
+        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    else:
+        return None
+    return f"Topic name is invalid: {reason}"
+
+
+def collision_key(name: str) -> str | None:
+    """Names with the same key differ only in '.' and '_', which metric names cannot tell apart; None: cannot collide."""
+    if "." in name or "_" in name:
+        return name.replace(".", "_")
+    return None

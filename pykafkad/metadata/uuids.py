@@ -1,0 +1,34 @@
+"""Kafka's ids: 16 bytes; as text 22 characters of url-safe base64 without padding."""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from random import Random
+
+ZERO = b"\0" * 16
+
+
+def to_text(value: bytes) -> str:
+    """`AAAAAAAAAAAAAAAAAAAAAQ` for the id of the metadata topic."""
+    return b2a_base64(value, newline=False).rstrip(b"=").decode().replace("+", "-").replace("/", "_")
+
+
+def from_text(text: str) -> bytes:
+    """The opposite of `to_text`. Raises ValueError on anything that is not 16 bytes."""
+    value = a2b_base64(text.replace("-", "+").replace("_", "/") + "==")
+    if len(value) != 16:
+        raise ValueError(f"{text!r} is not the 22 characters of an id")
+    return value
+
+
+def random_uuid(random: Random) -> bytes:
+    """A random id (version 4), never one whose text begins with a dash, which command lines would take for an option."""
+    while True:
+        value = bytearray(random.getrandbits(128).to_bytes(16, "big"))
+        value[6] = value[6] & 0x0F | 0x40
+        value[8] = value[8] & 0x3F | 0x80
+        if value[0] >> 2 != 62:
+            return bytes(value)

@@ -1,0 +1,62 @@
+"""The set of voters of the metadata quorum, and its form in control records (KIP-853)."""
+
+from __future__ import annotations
+
+from pykafkad.metadata.brokers import Endpoint
+from pykafkad.metadata.features import KRAFT_VERSION, SUPPORTED
+from pykafkad.wire import messages
+
+
+class Voter:
+    """One member that votes: node `id`, 16-byte `directory_id` of its metadata directory, and where it listens."""
+
+    __slots__ = ("directory_id", "endpoints", "id")
+
+    def __init__(self, voter_id: int, directory_id: bytes, endpoints: list[Endpoint]) -> None:
+        self.id = voter_id
+        self.directory_id = directory_id
+        self.endpoints = endpoints
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Voter and _facts(self) == _facts(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Voter({self.id}, {self.endpoints})"
+
+
+def _facts(voter: Voter) -> tuple:
+    return voter.id, voter.directory_id, [(each.name, each.host, each.port) for each in voter.endpoints]
+
+
+def majority(voters: list[Voter]) -> int:
+    """How many of the voters decide."""
+    return len(voters) // 2 + 1
+
+
+def to_record(voters: list[Voter]) -> object:
+    """The VotersRecord that names these voters."""
+    low, high = SUPPORTED[KRAFT_VERSION]
+    return messages.VotersRecord(
+        version=0,
+        voters=[
+            messages.VotersRecord.Voter(
+                voter_id=voter.id,
+                voter_directory_id=voter.directory_id,
+                endpoints=[
+                    messages.VotersRecord.Endpoint(name=each.name, host=each.host, port=each.port) for each in voter.endpoints
+                ],
+                k_raft_version_feature=messages.VotersRecord.KRaftVersionFeature(min_supported_version=low, max_supported_version=high),
+            )
+            for voter in voters
+        ],
+    )
+
+
+def from_records(voters: list[object]) -> list[Voter]:
+    """Voters out of `VotersRecord.voters`, as the image keeps them."""
+    return [
+        Voter(each.voter_id, each.voter_directory_id, [Endpoint(end.name, end.host, end.port) for end in each.endpoints])
+        for each in voters
+    ]
