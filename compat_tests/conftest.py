@@ -31,6 +31,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--rounds", type=int, default=5, help="rounds of SIGKILL under load")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Warnings are errors, but those inside other projects' clients are theirs."""
+    # Clients leave sockets to the garbage collector after errors that a test provoked.
+    config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
+    config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+    config.addinivalue_line("filterwarnings", "ignore:(open|read)_text is deprecated:DeprecationWarning")
+    for package in ("kafka", "aiokafka", "confluent_kafka", "docker", "testcontainers"):
+        config.addinivalue_line("filterwarnings", f"ignore:::{package}(\\..*)?")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run every test that takes a broker once for each of them, the real Kafka first."""
     if "broker" in metafunc.fixturenames:
