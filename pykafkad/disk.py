@@ -1,0 +1,237 @@
+"""The only module that asks the operating system for files.
+
+Everything below `log/` is handed a `Disk`, so that a test can hand in one that lives in memory, fails on the n-th call or
+forgets what was never synced (`tests/simulation/disk.py`). Paths are plain strings, positions and sizes are bytes. Every
+refusal of the operating system arrives as `StorageFailure`, which names the operation, the path and the reason.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pykafkad.errors import ConfigError, StorageFailure
+
+# writev takes at most 1024 pieces on Linux.
+MAX_PIECES = 1024
+
+
+class File:
+    """One open file, addressed by position: reads and writes never depend on a cursor.
+
+    The descriptor is closed by `close()`, or when the last reference goes: a slice that is still being sent keeps the
+    file of a deleted segment readable.
+    """
+
+    __slots__ = ("path", "_fd")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    def fileno(self) -> int:
+        """The descriptor, for `sendfile`."""
+        return self._fd
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        """Up to `size_bytes` bytes from `position`; fewer at the end of the file."""
+        try:
+            return os.pread(self._fd, size_bytes, position)
+        except OSError as error:
+            raise StorageFailure("read", self.path, error) from error
+
+    def pwrite(self, data, position: int) -> None:
+        """Write all of `data` at `position`. After a failure the file may hold a part of it."""
+        try:
+            written = os.pwrite(self._fd, data, position)
+            if written != len(data):
+                self._pwrite_rest(memoryview(data), written, position)
+        except OSError as error:
+            raise StorageFailure("write", self.path, error) from error
+
+    def _pwrite_rest(self, view: memoryview, written: int, position: int) -> None:
+        # A short write is how a full disk or a signal announces itself; the next call tells which.
+        while written < len(view):
+            written += os.pwrite(self._fd, view[written:], position + written)
+
+    def pwritev(self, pieces: list, position: int) -> None:
+        """Write all pieces behind one another from `position` on; at most `MAX_PIECES` of them."""
+        total = sum(len(piece) for piece in pieces)
+        try:
+            written = os.pwritev(self._fd, pieces, position)
+            if written != total:
+                self._pwrite_rest(memoryview(b"".join(pieces)), written, position)
+        except OSError as error:
+            raise StorageFailure("write", self.path, error) from error
+
+    def truncate(self, size_bytes: int) -> None:
+        try:
+            os.ftruncate(self._fd, size_bytes)
+        except OSError as error:
+            raise StorageFailure("truncate", self.path, error) from error
+
+    def size(self) -> int:
+        try:
+            return os.fstat(self._fd).st_size
+        except OSError as error:
+            raise StorageFailure("stat", self.path, error) from error
+
+    def sync(self) -> None:
+        """Bring the content to the device. A failure is final: a second sync that succeeds proves nothing."""
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise StorageFailure("sync", self.path, error) from error
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        # The fd is unset when __init__ never ran.
+        if getattr(self, "_fd", -1) >= 0:
+            self.close()
+
+
+class Disk:
+    """The real disk. A twin offers the same methods."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and writing; `create` makes the file when it is missing."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        try:
+            return File(path, os.open(path, flags, 0o644))
+        except OSError as error:
+            raise StorageFailure("open", path, error) from error
+
+    def read(self, path: str) -> bytes | None:
+        """The whole content of a small file; None when there is no such file."""
+        try:
+            with open(path, "rb", buffering=0) as file:
+                return file.readall()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageFailure("read", path, error) from error
+
+    def write(self, path: str, data, *, sync: bool = False) -> None:
+        """Replace the content of a file in place: for files that can be rebuilt, such as indexes."""
+        try:
+            with open(path, "wb", buffering=0) as file:
+                view = memoryview(data)
+                while view:
+                    view = view[file.write(view):]
+                if sync:
+                    os.fdatasync(file.fileno())
+        except OSError as error:
+            raise StorageFailure("write", path, error) from error
+
+    def replace(self, path: str, data) -> None:
+        """Replace a file so that a crash leaves the old content or the new one: temporary file, sync, rename, sync."""
+        temporary = path + ".tmp"
+        self.write(temporary, data, sync=True)
+        self.rename(temporary, path)
+        self.sync_directory(os.path.dirname(path))
+
+    def listdir(self, path: str) -> list[str]:
+        try:
+            return os.listdir(path)
+        except OSError as error:
+            raise StorageFailure("list", path, error) from error
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        """Whether a directory is there itself: a symbolic link is never followed out of the data directory."""
+        return os.path.isdir(path) and not os.path.islink(path)
+
+    def size(self, path: str) -> int:
+        """Size of a file, 0 when there is none."""
+        try:
+            return os.stat(path).st_size
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise StorageFailure("stat", path, error) from error
+
+    def modified_ms(self, path: str) -> int:
+        """When a file was last written, wall milliseconds; 0 when there is none."""
+        try:
+            return os.stat(path).st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise StorageFailure("stat", path, error) from error
+
+    def make_directories(self, path: str) -> None:
+        """Make a directory and its parents; one that is there already is fine."""
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            raise StorageFailure("create directory", path, error) from error
+
+    def rename(self, source: str, target: str) -> None:
+        try:
+            os.rename(source, target)
+        except OSError as error:
+            raise StorageFailure("rename", source, error) from error
+
+    def unlink(self, path: str) -> None:
+        """Remove a file; one that is gone already is fine."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise StorageFailure("remove", path, error) from error
+
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory of files, as a deleted partition is; nested directories are refused."""
+        for name in self.listdir(path):
+            self.unlink(os.path.join(path, name))
+        try:
+            os.rmdir(path)
+        except OSError as error:
+            raise StorageFailure("remove directory", path, error) from error
+
+    def sync_directory(self, path: str) -> None:
+        """Make renames and new names in a directory survive a power loss."""
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise StorageFailure("sync", path, error) from error
+
+    def usage(self, path: str) -> tuple[int, int]:
+        """Total and usable bytes of the file system that holds `path`."""
+        try:
+            figures = os.statvfs(path)
+        except OSError as error:
+            raise StorageFailure("stat", path, error) from error
+        return figures.f_frsize * figures.f_blocks, figures.f_frsize * figures.f_bavail
+
+    def lock(self, path: str) -> File:
+        """Take an exclusive lock on a file that lasts until it is closed or the process dies.
+
+        Raises `ConfigError` when another process holds it, which names the directory.
+        """
+        import fcntl
+
+        file = self.open(path, create=True)
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise ConfigError(
+                f"log.dirs: another broker uses the directory {os.path.dirname(path)} "
+                f"(it holds the lock on {path}); stop it, or give this broker a directory of its own"
+            ) from None
+        except OSError as error:
+            raise StorageFailure("lock", path, error) from error
+        return file

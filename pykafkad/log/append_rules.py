@@ -1,0 +1,210 @@
+"""What a log demands of a batch, and what it does to it: the long way of `PartitionLog.append`.
+
+A batch comes here when a comparison of the short way failed, or when the topic's settings ask to look inside: compacted
+topics, timestamps of the broker, a lower bound on timestamps, recompression. `check` raises `KafkaError` with the code that
+Kafka 4.3.1 answers, or returns the batch to append, which may be another one than came in.
+
+Order and codes (LogValidator, UnifiedLog, ProduceRequest in Kafka 4.3.1):
+
+| what is wrong | code |
+|---|---|
+| nothing, or less than a batch; a magic below 2; a second batch behind the first | 87 |
+| zstd below Produce 7 | 76 |
+| a length below the smallest, a magic above 2 | 2 |
+| base offset not 0 | 87 |
+| above `max.message.bytes` | 10 |
+| header cut short, checksum | 2 |
+| a codec outside the table; a body that does not decompress | -1 |
+| last offset delta negative, record count not positive or not delta + 1, control batch, negative sequence | 87 |
+| records without key on a compacted topic | 87 with record errors |
+| timestamps out of range, LogAppendTime set by the client | 32 with record errors |
+| records that lie about their lengths, or something left behind them | 87 |
+| still above `max.message.bytes` after recompression | 10 |
+| above `segment.bytes` | 18 |
+| transactional: transactions are not offered | 48 |
+
+Where we differ: on a topic that asks for nothing of the above, batches are not opened (Kafka walks every record), so a
+client that lies about records inside a batch with a valid checksum is found out by its consumers only. Records open to
+at most `records.MAX_OPENED_BYTES`.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.wire.batch import (
+    ATTRIBUTES_POSITION, CODEC_MASK, CONTROL_BIT, HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, LOG_APPEND_TIME_BIT, MAGIC,
+    MIN_RECORD_SIZE_BYTES, NO_TIMESTAMP, TRANSACTIONAL_BIT, BatchHeader, build_batch, crc32c, parse_header, set_max_timestamp,
+)
+from pykafkad.wire.compression import CODECS, IDS, ZSTD
+from pykafkad.wire.records import iterate_records
+
+# Smallest length field of any batch format, and where the magic byte lies in all of them.
+_MIN_LENGTH = 14
+_MAGIC_POSITION = 16
+# What Kafka names of the record errors in the text of the whole.
+_SHOWN_ERRORS = 3
+_NEVER_MS = 1 << 62
+
+
+def check(records, settings, now_ms: int, produce_version: int, from_client: bool, where: str):
+    """`(batch, header, log_append_time_ms)` of what is to be appended.
+
+    `batch` is `records` cut to its one batch, or a new view of a batch written anew. `log_append_time_ms` is -1 with
+    CreateTime. `from_client` False skips what only strangers get wrong.
+    """
+    batch = _one_batch(records, produce_version)
+    header = _check_header(batch, settings, from_client, where)
+    stamped = settings.message_timestamp_type == "LogAppendTime"
+    target = _target_codec(settings.compression_type, header)
+    opened = None
+    if from_client and (_asks_to_open(settings, header, now_ms) or target != header.codec) or target != header.codec:
+        opened = _open(batch, header)
+        if from_client:
+            _check_records(opened, header, settings, now_ms, where)
+    if target != header.codec:
+        batch = _recompress(opened, header, target, settings, now_ms if stamped else NO_TIMESTAMP, where)
+    elif stamped:
+        set_max_timestamp(batch, now_ms, log_append_time=True)
+    elif opened is not None and from_client:
+        latest_ms = max((record.timestamp_ms for record in opened), default=NO_TIMESTAMP)
+        if latest_ms != header.max_timestamp_ms:
+            set_max_timestamp(batch, latest_ms, log_append_time=False)
+    if len(batch) > settings.segment_bytes:
+        raise KafkaError(errors.RECORD_LIST_TOO_LARGE, f"batch of {len(batch)} bytes for {where} is above segment.bytes "
+                                                       f"of {settings.segment_bytes}")
+    return batch, parse_header(batch), now_ms if stamped else NO_TIMESTAMP
+
+
+def _one_batch(records, produce_version: int):
+    """The one whole batch that `records` begins with. A cut-off rest behind it is dropped, as in Kafka."""
+    size = _batch_size(records, 0)
+    if size is None:
+        raise KafkaError(errors.INVALID_RECORD, f"Produce {produce_version} needs one record batch per partition, "
+                                                f"{len(records)} bytes hold none")
+    if records[_MAGIC_POSITION] != MAGIC:
+        raise KafkaError(errors.INVALID_RECORD, f"Produce {produce_version} takes magic {MAGIC} only, not {records[_MAGIC_POSITION]}")
+    if produce_version < 7 and records[ATTRIBUTES_POSITION + 1] & CODEC_MASK == ZSTD:
+        raise KafkaError(errors.UNSUPPORTED_COMPRESSION_TYPE, f"Produce {produce_version} does not take zstd, which begins with 7")
+    if _batch_size(records, size) is not None:
+        raise KafkaError(errors.INVALID_RECORD, f"Produce {produce_version} takes exactly one record batch per partition")
+    return records if size == len(records) else records[:size]
+
+
+def _batch_size(records, position: int) -> int | None:
+    """Size of the batch at `position`, None when no whole one is there; `KafkaError` when it cannot be one."""
+    left = len(records) - position
+    if left < LENGTH_OVERHEAD_BYTES:
+        return None
+    length = int.from_bytes(records[position + 8:position + LENGTH_OVERHEAD_BYTES], "big", signed=True)
+    if length < _MIN_LENGTH:
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"a batch length of {length} is below the smallest of {_MIN_LENGTH}")
+    if left <= _MAGIC_POSITION:
+        return None
+    if not 0 <= records[position + _MAGIC_POSITION] <= MAGIC:
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"a batch has the unknown magic {records[position + _MAGIC_POSITION]}")
+    size = length + LENGTH_OVERHEAD_BYTES
+    return size if left >= size else None
+
+
+def _check_header(batch, settings, from_client: bool, where: str) -> BatchHeader:
+    size = len(batch)
+    if from_client and any(batch[:8]):
+        raise KafkaError(errors.INVALID_RECORD, f"base offset of a batch for {where} should be 0")
+    if size > settings.max_message_bytes:
+        raise KafkaError(errors.MESSAGE_TOO_LARGE, f"batch of {size} bytes for {where} is above max.message.bytes "
+                                                   f"of {settings.max_message_bytes}")
+    if size < HEADER_SIZE_BYTES:
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch of {size} bytes for {where} is shorter than its header")
+    header = parse_header(batch)
+    if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch for {where} does not match its checksum {header.crc:#010x}")
+    if header.codec not in CODECS:
+        raise KafkaError(errors.UNKNOWN_SERVER_ERROR, f"batch for {where} names the unknown codec {header.codec}")
+    if from_client:
+        _check_client_header(header, size, where)
+    return header
+
+
+def _check_client_header(header: BatchHeader, size: int, where: str) -> None:
+    problem = None
+    if header.last_offset_delta < 0:
+        problem = f"a last offset delta of {header.last_offset_delta}"
+    elif header.record_count <= 0:
+        problem = f"a record count of {header.record_count}"
+    elif header.record_count != header.last_offset_delta + 1:
+        problem = f"{header.record_count} records and a last offset delta of {header.last_offset_delta}"
+    elif header.is_control:
+        problem = "the control bit, which clients may not set"
+    elif header.producer_id >= 0 and header.base_sequence < 0:
+        problem = f"producer id {header.producer_id} with sequence {header.base_sequence}"
+    elif not header.codec and header.record_count * MIN_RECORD_SIZE_BYTES > size - HEADER_SIZE_BYTES:
+        problem = f"{header.record_count} records in {size - HEADER_SIZE_BYTES} bytes"
+    if problem:
+        raise KafkaError(errors.INVALID_RECORD, f"batch for {where} has {problem}")
+    if header.is_transactional:
+        raise KafkaError(errors.INVALID_TXN_STATE, f"batch for {where} is not part of an ongoing transaction: "
+                                                   "transactions are not offered")
+
+
+def _target_codec(compression_type: str, header: BatchHeader) -> int:
+    # Control batches of our own stay as they are.
+    if compression_type == "producer" or header.attributes & CONTROL_BIT:
+        return header.codec
+    return IDS["none" if compression_type == "uncompressed" else compression_type]
+
+
+def _asks_to_open(settings, header: BatchHeader, now_ms: int) -> bool:
+    return ("compact" in settings.cleanup_policy or settings.message_timestamp_before_max_ms < _NEVER_MS
+            or header.max_timestamp_ms > now_ms + settings.message_timestamp_after_max_ms
+            or header.max_timestamp_ms < header.base_timestamp_ms or header.has_log_append_time)
+
+
+def _open(batch, header: BatchHeader) -> list:
+    try:
+        return list(iterate_records(batch, header))
+    except KafkaError as error:
+        if error.code == errors.CORRUPT_MESSAGE:
+            # A body that is not what its codec says is an unexpected error in Kafka.
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR, error.text) from None
+        raise
+
+
+def _check_records(records: list, header: BatchHeader, settings, now_ms: int, where: str) -> None:
+    needs_key = "compact" in settings.cleanup_policy
+    create_time = settings.message_timestamp_type == "CreateTime"
+    earliest_ms = now_ms - settings.message_timestamp_before_max_ms
+    latest_ms = now_ms + settings.message_timestamp_after_max_ms
+    record_errors, timestamps = [], False
+    for index, record in enumerate(records):
+        if needs_key and record.key is None:
+            record_errors.append((index, f"Compacted topic cannot accept message without key in topic partition {where}."))
+        elif create_time and record.timestamp_ms != NO_TIMESTAMP:
+            if not earliest_ms <= record.timestamp_ms <= latest_ms:
+                timestamps = True
+                record_errors.append((index, f"Timestamp {record.timestamp_ms} is outside [{earliest_ms}, {latest_ms}]."))
+        elif header.attributes & LOG_APPEND_TIME_BIT:
+            timestamps = True
+            record_errors.append((index, "The timestamp type LogAppendTime is the broker's to set."))
+    if timestamps:
+        raise KafkaError(errors.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", record_errors)
+    if record_errors:
+        shown = "; ".join(f"record {index}: {text}" for index, text in record_errors[:_SHOWN_ERRORS])
+        raise KafkaError(errors.INVALID_RECORD, f"{len(record_errors)} records have been rejected, of which the first: {shown}",
+                         record_errors)
+
+
+def _recompress(records: list, header: BatchHeader, codec: int, settings, log_append_time_ms: int, where: str):
+    """The same records in another codec, with the level that the topic's settings name."""
+    levels = {"gzip": settings.compression_gzip_level, "lz4": settings.compression_lz4_level, "zstd": settings.compression_zstd_level}
+    stamped = log_append_time_ms != NO_TIMESTAMP
+    batch = build_batch(
+        [(record.key, record.value, record.headers, record.timestamp_ms) for record in records], codec=codec,
+        timestamp_ms=log_append_time_ms if stamped else 0, level=levels.get(CODECS[codec][0]), producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch, base_sequence=header.base_sequence, log_append_time=stamped,
+        is_transactional=bool(header.attributes & TRANSACTIONAL_BIT),
+    )
+    if len(batch) > settings.max_message_bytes:
+        raise KafkaError(errors.MESSAGE_TOO_LARGE, f"batch of {len(batch)} bytes for {where}, written anew as {CODECS[codec][0]}, "
+                                                   f"is above max.message.bytes of {settings.max_message_bytes}")
+    return memoryview(batch)

@@ -1,0 +1,224 @@
+"""One entry of `log.dirs`: who may use it, whose it is, which partitions it holds, and what survives a restart.
+
+Files (protocol reference 5.1): `.lock`, `meta.properties`, `.kafka_cleanshutdown`, the three offset checkpoints, and one
+directory per partition, `<topic>-<partition>`; deleted ones wait as `….<32 hex>-delete` for `file.delete.delay.ms`.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.log import checkpoints
+from pykafkad.log.partition_log import LogServices, PartitionLog
+from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
+
+DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+FUTURE_SUFFIX = "-future"
+MAX_NAME_LENGTH = 255
+# Directory names that are no partition although they look like one.
+_NOT_SERVED_SUFFIXES = (DELETE_SUFFIX, STRAY_SUFFIX, FUTURE_SUFFIX)
+
+
+def parse_partition_name(name: str) -> tuple[str, int] | None:
+    """(topic, partition) of a partition directory's name, None for any other name."""
+    topic, dash, partition = name.rpartition("-")
+    if not dash or not topic or not partition.isascii() or not partition.isdigit():
+        return None
+    return topic, int(partition)
+
+
+class LogDirectory:
+    """See the module. `clean` says how the last user of the directory left; `meta` is `meta.properties` (empty: new).
+
+    Constructing takes the lock (`ConfigError` names the directory when another broker holds it) and reads the small files;
+    no partition is opened. `broker_epoch` is what the last clean shutdown wrote, -1 without one.
+    """
+
+    __slots__ = ("path", "disk", "clock", "clean", "broker_epoch", "meta", "logs", "services", "_lock", "_on_disk",
+                 "_recovery_points", "_log_starts", "_high_watermarks", "_written")
+
+    def __init__(self, path: str, *, disk, clock, random) -> None:
+        self.path = path
+        self.disk = disk
+        self.clock = clock
+        disk.make_directories(path)
+        self._lock = disk.lock(f"{path}/{checkpoints.LOCK_FILE}")
+        self.services = LogServices(disk, clock, random, [], [])
+        self.logs: dict[tuple[str, int], PartitionLog] = {}
+        self.meta = checkpoints.decode_properties(disk.read(f"{path}/{checkpoints.META_PROPERTIES_FILE}") or b"")
+        self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINT_FILE)
+        self._log_starts = self._read_offsets(checkpoints.LOG_START_FILE)
+        self._high_watermarks = self._read_offsets(checkpoints.HIGH_WATERMARK_FILE)
+        self._written: dict[str, bytes] = {}
+        self._take_clean_marker()
+        self._on_disk: set[tuple[str, int]] = set()
+        self._find_partitions()
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path})"
+
+    # -- opening -------------------------------------------------------------------------------------------------------
+
+    def _read_offsets(self, name: str) -> dict[tuple[str, int], int]:
+        return checkpoints.decode_offsets(self.disk.read(f"{self.path}/{name}"))
+
+    def _take_clean_marker(self) -> None:
+        # Read and removed at once: a broker that dies from here on has not stopped cleanly.
+        path = f"{self.path}/{checkpoints.CLEAN_SHUTDOWN_FILE}"
+        marker = self.disk.read(path)
+        self.clean = marker is not None
+        self.broker_epoch = checkpoints.decode_clean_shutdown(marker)
+        if self.clean:
+            self.disk.unlink(path)
+
+    def _find_partitions(self) -> None:
+        now_ms = self.clock.now_ms()
+        for name in self.disk.listdir(self.path):
+            if name.endswith(DELETE_SUFFIX):
+                self.services.doomed.append((now_ms, f"{self.path}/{name}", True))
+            elif not name.endswith(_NOT_SERVED_SUFFIXES):
+                key = parse_partition_name(name)
+                if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
+                    self._on_disk.add(key)
+
+    def write_meta(self, *, cluster_id: str, node_id: int, directory_id: str) -> None:
+        """Make the directory a broker's own: `meta.properties` version 1."""
+        self.meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": directory_id}
+        self.disk.replace(f"{self.path}/{checkpoints.META_PROPERTIES_FILE}", checkpoints.encode_properties(self.meta))
+
+    def check_meta(self, *, cluster_id: str | None, node_id: int) -> None:
+        """Refuse a directory that belongs to another broker or cluster: `ConfigError` says which."""
+        if not self.meta:
+            return
+        if self.meta.get("node.id", self.meta.get("broker.id")) != str(node_id):
+            raise ConfigError(f"log.dirs: {self.path} belongs to node.id {self.meta.get('node.id')}, this broker is {node_id}")
+        if cluster_id is not None and self.meta.get("cluster.id") != cluster_id:
+            raise ConfigError(f"log.dirs: {self.path} belongs to the cluster {self.meta.get('cluster.id')}, not to {cluster_id}")
+
+    @property
+    def partitions_on_disk(self) -> set[tuple[str, int]]:
+        """`(topic, partition)` of every partition directory found at start or made since."""
+        return self._on_disk
+
+    def stored_topic_id(self, topic: str, partition: int) -> bytes | None:
+        """The topic id in a partition directory's `partition.metadata`; None when it has none."""
+        return checkpoints.decode_partition_metadata(self.disk.read(self._metadata_path(topic, partition)))
+
+    def _metadata_path(self, topic: str, partition: int) -> str:
+        return f"{self.path}/{topic}-{partition}/{checkpoints.PARTITION_METADATA_FILE}"
+
+    def open_partition(self, topic: str, partition: int, topic_id: bytes, settings) -> PartitionLog:
+        """The log of a partition; its directory is made when it is not there.
+
+        After a clean stop nothing is read before the first use. After any other, what is behind the recovery point is
+        recovered here, so that the time it takes lies before the broker says that it is ready.
+        """
+        key = topic, partition
+        log = self.logs.get(key)
+        if log is not None:
+            return log
+        known = NOTHING_KNOWN
+        if key in self._on_disk:
+            known = Checkpointed(self.clean, self._recovery_points.get(key, 0), self._log_starts.get(key, 0),
+                                 self._high_watermarks.get(key, 0))
+        else:
+            self.disk.make_directories(f"{self.path}/{topic}-{partition}")
+            self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
+        log = PartitionLog(topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known)
+        if key in self._on_disk and not self.clean:
+            log.load()
+        self._on_disk.add(key)
+        self.logs[key] = log
+        return log
+
+    # -- deletion ------------------------------------------------------------------------------------------------------
+
+    def delete_partition(self, topic: str, partition: int) -> None:
+        """Take a partition out of service: its directory is renamed now and removed after `file.delete.delay.ms`."""
+        key = topic, partition
+        log = self.logs.pop(key, None)
+        delay_ms = 0
+        if log is not None:
+            delay_ms = log.settings.file_delete_delay_ms
+            log.close()
+        if key not in self._on_disk:
+            return
+        self._on_disk.discard(key)
+        for offsets in (self._recovery_points, self._log_starts, self._high_watermarks):
+            offsets.pop(key, None)
+        name = f"{topic}-{partition}"
+        suffix = f".{self.services.random.getrandbits(128):032x}{DELETE_SUFFIX}"
+        target = f"{self.path}/{name[:MAX_NAME_LENGTH - len(suffix)]}{suffix}"
+        self.disk.rename(f"{self.path}/{name}", target)
+        self.services.doomed.append((self.clock.now_ms() + delay_ms, target, True))
+
+    @property
+    def next_deletion_ms(self) -> int | None:
+        """When `take_due_deletions` has something to give, None when nothing waits."""
+        return min((due_ms for due_ms, _, _ in self.services.doomed), default=None)
+
+    def take_due_deletions(self, now_ms: int) -> list[tuple[str, bool]]:
+        """`(path, is_directory)` of what may be removed now; the caller hands each to `remove`, on any thread."""
+        doomed = self.services.doomed
+        due = [(path, is_directory) for due_ms, path, is_directory in doomed if due_ms <= now_ms]
+        doomed[:] = [row for row in doomed if row[0] > now_ms]
+        return due
+
+    def remove(self, path: str, is_directory: bool) -> None:
+        """Remove one of `take_due_deletions`. Raises `StorageFailure`; then it goes at the next start."""
+        if is_directory:
+            self.disk.remove_directory(path)
+        else:
+            self.disk.unlink(path)
+
+    # -- checkpoints and close -----------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> None:
+        """Write the three offset checkpoints and changed leader epochs; files whose content is the same are left alone."""
+        recovery_points, log_starts, high_watermarks = {}, {}, {}
+        for key, log in self.logs.items():
+            if log.is_loaded:
+                self._recovery_points[key] = log.recovery_point
+                self._log_starts[key] = log.log_start_offset
+                self._high_watermarks[key] = log.high_watermark
+                if log.offline is None:
+                    log.write_epochs()
+            recovery_points[key] = self._recovery_points.get(key, 0)
+            high_watermarks[key] = self._high_watermarks.get(key, 0)
+            if self._log_starts.get(key, 0):
+                log_starts[key] = self._log_starts[key]
+        self._write_offsets(checkpoints.RECOVERY_POINT_FILE, recovery_points)
+        self._write_offsets(checkpoints.LOG_START_FILE, log_starts)
+        self._write_offsets(checkpoints.HIGH_WATERMARK_FILE, high_watermarks)
+
+    def _write_offsets(self, name: str, offsets: dict[tuple[str, int], int]) -> None:
+        data = checkpoints.encode_offsets(offsets)
+        if self._written.get(name) != data:
+            self.disk.replace(f"{self.path}/{name}", data)
+            self._written[name] = data
+
+    def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Close every log and release the lock. Clean: write all that a clean start reads, then the marker.
+
+        Without a marker, because a log was offline, because something could not be written, or because logs of an unclean
+        start were never opened, the next start recovers.
+        """
+        try:
+            if clean and self._settle():
+                self.disk.replace(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch))
+        finally:
+            for log in self.logs.values():
+                log.close()
+            self._lock.close()
+
+    def _settle(self) -> bool:
+        """Write what a clean start reads; whether everything is known to be there."""
+        whole = self.clean or self._on_disk <= self.logs.keys()
+        for log in self.logs.values():
+            try:
+                log.settle()
+            except StorageFailure:
+                whole = False
+            whole = whole and log.offline is None
+        self.checkpoint()
+        return whole

@@ -1,0 +1,95 @@
+"""The leader epochs of one partition and where each began: `leader-epoch-checkpoint` (KIP-101, KIP-279).
+
+Entries `(epoch, start_offset)`, both ascending. The end of an epoch is the start of the next; that is what
+OffsetForLeaderEpoch answers and what a follower truncates to.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+UNDEFINED = -1
+
+
+class LeaderEpochs:
+    """`entries` in ascending order; `changed` says that the file is behind them."""
+
+    __slots__ = ("entries", "changed")
+
+    def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
+        self.entries = entries or []
+        self.changed = False
+
+    @property
+    def latest(self) -> int:
+        """The newest epoch, -1 without one."""
+        return self.entries[-1][0] if self.entries else UNDEFINED
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """A new epoch begins at an offset; entries at or behind that offset never held a record and go.
+
+        Assigning the newest epoch again changes nothing. Returns whether something changed.
+        """
+        entries = self.entries
+        if entries and epoch <= entries[-1][0] and start_offset >= entries[-1][1]:
+            return False
+        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
+            entries.pop()
+        entries.append((epoch, start_offset))
+        self.changed = True
+        return True
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """(largest known epoch at or below the asked one, its end offset); (-1, -1) when that cannot be told.
+
+        An epoch older than all known ones is answered with itself and the start of the first, as in Kafka.
+        """
+        entries = self.entries
+        if epoch < 0 or not entries or epoch > entries[-1][0]:
+            return UNDEFINED, UNDEFINED
+        if epoch == entries[-1][0]:
+            return epoch, log_end_offset
+        at = bisect_right(entries, (epoch, 1 << 63))
+        if at == 0:
+            return epoch, entries[0][1]
+        return entries[at - 1][0], entries[at][1]
+
+    def epoch_for(self, offset: int) -> int:
+        """The epoch of the record at an offset, -1 when it is older than all entries."""
+        for epoch, start_offset in reversed(self.entries):
+            if start_offset <= offset:
+                return epoch
+        return UNDEFINED
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that began at or behind the end of the log."""
+        while self.entries and self.entries[-1][1] >= end_offset:
+            self.entries.pop()
+            self.changed = True
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that ended before the start of the log; the one that spans it begins there now."""
+        entries = self.entries
+        at = bisect_right([start for _, start in entries], start_offset)
+        if at and entries[at - 1][1] < start_offset:
+            entries[at - 1] = (entries[at - 1][0], start_offset)
+            del entries[:at - 1]
+            self.changed = True
+
+    def to_text(self) -> str:
+        """The file's content: version 0, the count, one `epoch offset` per line."""
+        return "".join(("0\n", f"{len(self.entries)}\n", *(f"{epoch} {offset}\n" for epoch, offset in self.entries)))
+
+    @classmethod
+    def from_text(cls, text: str) -> LeaderEpochs | None:
+        """Read a file's content; None when it is damaged and must be rebuilt from the log."""
+        lines = text.splitlines()
+        try:
+            rows = [tuple(map(int, line.split())) for line in lines[2:]]
+            if int(lines[0]) != 0 or int(lines[1]) != len(rows) or any(len(row) != 2 for row in rows):
+                return None
+        except (ValueError, IndexError):
+            return None
+        if any(later[0] <= earlier[0] or later[1] < earlier[1] for earlier, later in zip(rows, rows[1:])):
+            return None
+        return cls(rows)

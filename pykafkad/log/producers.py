@@ -1,0 +1,153 @@
+"""What a partition knows of its idempotent producers (KIP-98, KIP-360).
+
+For every producer id: the epoch, the last five batches, the time of the last one. A batch that equals one of the five is a
+duplicate and gets its first answer; any other must follow the last sequence. The state is a function of the log: `track`
+replays a batch that is in the log already, and gives the same state as the live append.
+
+Snapshots (protocol reference 5.2) keep the last batch of each producer, so five become one over a restart, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.wire.batch import CONTROL_BIT, MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, advance_sequence, crc32c
+
+# Batches kept per producer: clients send at most five requests to a partition at once (KIP-98).
+BATCHES_KEPT = 5
+
+_SNAPSHOT_HEADER = Struct(">hIi")
+# The checksum covers everything behind version (2) and itself (4).
+_CHECKED_FROM = 6
+# Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of a transaction.
+_SNAPSHOT_ENTRY = Struct(">qhiqiqiq")
+SNAPSHOT_VERSION = 1
+
+
+class ProducerEntry:
+    """State of one producer id. `batches`: up to five `(last_sequence, last_offset, offset_delta, timestamp_ms)`."""
+
+    __slots__ = ("epoch", "next_sequence", "batches", "last_timestamp_ms", "coordinator_epoch")
+
+    def __init__(self, epoch: int = NO_PRODUCER_EPOCH) -> None:
+        self.epoch = epoch
+        # What the next batch must start with; -1 while no batch is known, which no batch can match.
+        self.next_sequence = NO_SEQUENCE
+        self.batches: list[tuple[int, int, int, int]] = []
+        self.last_timestamp_ms = -1
+        self.coordinator_epoch = -1
+
+    def add(self, epoch: int, base_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int) -> None:
+        """Account for a batch that is appended; a new epoch forgets the batches of the old one."""
+        batches = self.batches
+        if epoch != self.epoch:
+            self.epoch = epoch
+            batches.clear()
+        last_sequence = (base_sequence + offset_delta) & MAX_SEQUENCE
+        batches.append((last_sequence, last_offset, offset_delta, timestamp_ms))
+        if len(batches) > BATCHES_KEPT:
+            del batches[0]
+        self.next_sequence = (last_sequence + 1) & MAX_SEQUENCE
+        self.last_timestamp_ms = timestamp_ms
+
+    def find_duplicate(self, epoch: int, base_sequence: int, offset_delta: int) -> tuple[int, int, int] | None:
+        """(base offset, last offset, timestamp) of the kept batch with exactly these sequences; None without one."""
+        if epoch == self.epoch:
+            last_sequence = advance_sequence(base_sequence, offset_delta)
+            for kept_last_sequence, last_offset, kept_delta, timestamp_ms in self.batches:
+                if kept_last_sequence == last_sequence and kept_delta == offset_delta:
+                    return last_offset - kept_delta, last_offset, timestamp_ms
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProducerEntry) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return f"ProducerEntry(epoch={self.epoch}, next_sequence={self.next_sequence}, batches={self.batches})"
+
+
+def check_sequence(entry: ProducerEntry | None, producer_id: int, epoch: int, base_sequence: int, where: str) -> None:
+    """Whether a client's batch may follow what is known of its producer.
+
+    Raises `KafkaError`: INVALID_PRODUCER_EPOCH for an older epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, a repetition
+    older than the kept batches, or a new epoch that does not start at 0. Without state any first sequence is accepted
+    (KIP-360: its state may have been deleted with its records).
+    """
+    if entry is None or entry.epoch == NO_PRODUCER_EPOCH:
+        return
+    if epoch < entry.epoch:
+        raise KafkaError(errors.INVALID_PRODUCER_EPOCH,
+                         f"producer {producer_id} of epoch {epoch} is fenced by epoch {entry.epoch} in {where}")
+    if epoch != entry.epoch:
+        if base_sequence:
+            raise KafkaError(errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                             f"producer {producer_id} starts epoch {epoch} with sequence {base_sequence}, not 0, in {where}")
+    elif base_sequence != entry.next_sequence and not (base_sequence == 0 and not entry.batches):
+        raise KafkaError(errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                         f"producer {producer_id} sends sequence {base_sequence}, {entry.next_sequence} is due in {where}")
+
+
+class ProducerStates(dict):
+    """Producer id -> `ProducerEntry` of one partition; the dict is read directly on the append path."""
+
+    __slots__ = ()
+
+    def track(self, header) -> None:
+        """Replay a stored batch. Transaction markers only move the epoch, as they carry no sequence."""
+        producer_id = header.producer_id
+        if producer_id < 0:
+            return
+        entry = self.get(producer_id)
+        if entry is None:
+            entry = self[producer_id] = ProducerEntry()
+        if header.attributes & CONTROL_BIT:
+            if header.producer_epoch != entry.epoch:
+                entry.epoch = header.producer_epoch
+                entry.batches.clear()
+                entry.next_sequence = 0
+            entry.last_timestamp_ms = header.max_timestamp_ms
+            return
+        entry.add(header.producer_epoch, header.base_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers whose last batch is `producer.id.expiration.ms` old; how many went."""
+        expired = [key for key, entry in self.items() if now_ms - entry.last_timestamp_ms >= expiration_ms]
+        for producer_id in expired:
+            del self[producer_id]
+        return len(expired)
+
+    def to_snapshot(self) -> bytes:
+        """The file's content."""
+        body = bytearray(_SNAPSHOT_HEADER.size)
+        for producer_id, entry in self.items():
+            last_sequence, last_offset, offset_delta, _ = entry.batches[-1] if entry.batches else (NO_SEQUENCE, -1, 0, -1)
+            body += _SNAPSHOT_ENTRY.pack(producer_id, entry.epoch, last_sequence, last_offset, offset_delta,
+                                         entry.last_timestamp_ms, entry.coordinator_epoch, -1)
+        _SNAPSHOT_HEADER.pack_into(body, 0, SNAPSHOT_VERSION, 0, len(self))
+        _SNAPSHOT_HEADER.pack_into(body, 0, SNAPSHOT_VERSION, crc32c(memoryview(body)[_CHECKED_FROM:]), len(self))
+        return bytes(body)
+
+    @classmethod
+    def from_snapshot(cls, data: bytes) -> ProducerStates | None:
+        """Read a file's content; None when it is damaged, so that an older one and the log take its place."""
+        if len(data) < _SNAPSHOT_HEADER.size:
+            return None
+        version, crc, count = _SNAPSHOT_HEADER.unpack_from(data)
+        if version != SNAPSHOT_VERSION or crc32c(data[_CHECKED_FROM:]) != crc:
+            return None
+        if len(data) != _SNAPSHOT_HEADER.size + count * _SNAPSHOT_ENTRY.size:
+            return None
+        states = cls()
+        for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEADER.size:]):
+            producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp_ms, coordinator_epoch, _ = row
+            entry = states[producer_id] = ProducerEntry(epoch)
+            entry.last_timestamp_ms = timestamp_ms
+            entry.coordinator_epoch = coordinator_epoch
+            if last_offset >= 0:
+                entry.batches.append((last_sequence, last_offset, offset_delta, timestamp_ms))
+            entry.next_sequence = advance_sequence(last_sequence, 1)
+        return states

@@ -1,0 +1,237 @@
+"""Opening the files of one partition: quickly after a clean stop, batch by batch after any other.
+
+After a clean stop the indexes and the producer snapshot are as `PartitionLog.close` wrote them; only the few kilobytes behind
+the last index entry are walked. After a crash every batch from the recovery point on is read and checked: indexes, producer
+state and leader epochs are rebuilt from what is whole, the file is cut at the first batch that is not, and later segments go.
+Recovering twice gives what recovering once gave.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from pykafkad.errors import StorageFailure
+from pykafkad.log.leader_epochs import LeaderEpochs
+from pykafkad.log.offset_index import OffsetIndex
+from pykafkad.log.producers import ProducerStates
+from pykafkad.log.segment import (
+    DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, MAX_RELATIVE_OFFSET, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
+    Segment, file_prefix,
+)
+from pykafkad.log.time_index import TimeIndex
+from pykafkad.wire.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES, MAGIC, crc32c, parse_header
+
+EPOCHS_FILE = "leader-epoch-checkpoint"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+RECOVERY_READ_BYTES = 1024 * 1024
+
+Checkpointed = namedtuple("Checkpointed", ("clean", "recovery_point", "log_start_offset", "high_watermark"))
+Checkpointed.__doc__ = "What the checkpoint files of the log directory say about one partition."
+NOTHING_KNOWN = Checkpointed(False, 0, 0, 0)
+
+Loaded = namedtuple("Loaded", (
+    "segments", "end_offset", "log_start_offset", "producers", "epochs", "recovery_point", "snapshot_offset",
+))
+
+
+def load(disk, directory: str, known: Checkpointed, settings, now_ms: int) -> Loaded:
+    """Open a partition directory. Raises `StorageFailure` for a disk that fails or files that are not ours to cut."""
+    bases, snapshots = _list(disk, directory)
+    epochs = LeaderEpochs.from_text((disk.read(f"{directory}/{EPOCHS_FILE}") or b"0\n0\n").decode("utf-8", "replace"))
+    epochs_lost = epochs is None
+    epochs = epochs or LeaderEpochs()
+    log_start_offset = max(known.log_start_offset, bases[0] if bases else 0)
+    if not bases:
+        return _start_empty(disk, directory, log_start_offset, epochs, now_ms)
+    segments = [_open(disk, directory, base, now_ms) for base in bases]
+    if known.clean and not epochs_lost:
+        end_offset = _load_last(segments[-1], settings)
+    else:
+        first = 0 if epochs_lost else _first_to_recover(bases, known.recovery_point)
+        end_offset = _recover(segments, first, epochs, settings, disk)
+    if end_offset < log_start_offset:
+        # What the checkpoint promised away is gone and so is all below it: the log begins anew there, as in Kafka.
+        for segment in segments:
+            remove_segment(disk, segment)
+        return _start_empty(disk, directory, log_start_offset, epochs, now_ms)
+    epochs.truncate_from_end(end_offset)
+    epochs.truncate_from_start(log_start_offset)
+    producers, snapshot_offset = _load_producers(disk, directory, segments, snapshots, log_start_offset, end_offset)
+    recovery_point = end_offset if known.clean else min(known.recovery_point, end_offset)
+    return Loaded(segments, end_offset, log_start_offset, producers, epochs, recovery_point, snapshot_offset)
+
+
+def _list(disk, directory: str) -> tuple[list[int], list[int]]:
+    bases, snapshots = [], []
+    for name in disk.listdir(directory):
+        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)):
+            disk.unlink(f"{directory}/{name}")
+        elif name.endswith(SWAP_SUFFIX):
+            raise StorageFailure("open", f"{directory}/{name}", "a compaction was interrupted; start Kafka once to finish it")
+        elif len(name) >= 24 and name[:20].isdigit():
+            if name[20:] == LOG_SUFFIX:
+                bases.append(int(name[:20]))
+            elif name[20:] == SNAPSHOT_SUFFIX:
+                snapshots.append(int(name[:20]))
+    return sorted(bases), sorted(snapshots)
+
+
+def _open(disk, directory: str, base_offset: int, now_ms: int) -> Segment:
+    file = disk.open(file_prefix(directory, base_offset) + LOG_SUFFIX)
+    segment = Segment(disk, directory, base_offset, file, now_ms)
+    segment.size = segment.written_size = file.size()
+    segment.drop_indexes()
+    return segment
+
+
+def _start_empty(disk, directory: str, offset: int, epochs: LeaderEpochs, now_ms: int) -> Loaded:
+    file = disk.open(file_prefix(directory, offset) + LOG_SUFFIX, create=True)
+    epochs.truncate_from_end(offset)
+    return Loaded([Segment(disk, directory, offset, file, now_ms)], offset, offset, ProducerStates(), epochs, offset, offset)
+
+
+def remove_segment(disk, segment: Segment) -> None:
+    """Remove a segment's files; its descriptor goes with the last reference to it."""
+    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
+        disk.unlink(segment.prefix + suffix)
+
+
+def _load_last(segment: Segment, settings) -> int:
+    """The end offset of a log that was closed cleanly: walk what lies behind the last index entry."""
+    interval = settings.index_interval_bytes
+    prefix = segment.prefix
+    offset_index = OffsetIndex.from_bytes(disk_read(segment, INDEX_SUFFIX), segment.size)
+    time_index = TimeIndex.from_bytes(disk_read(segment, TIME_INDEX_SUFFIX))
+    end_offset = segment.base_offset
+    if not segment.size:
+        segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
+        return end_offset
+    if offset_index is None or time_index is None or not time_index and not len(offset_index):
+        segment.rebuild_indexes(interval)
+        position = segment.offset_index.lookup(MAX_RELATIVE_OFFSET)
+    else:
+        segment.offset_index, segment.time_index = offset_index, time_index
+        segment.indexes_written = True
+        timestamp_ms, relative_offset = time_index.last()
+        segment.max_timestamp_ms = timestamp_ms
+        segment.max_timestamp_offset = segment.base_offset + relative_offset if timestamp_ms >= 0 else -1
+        segment.first_timestamp_ms = segment.header_at(0).max_timestamp_ms
+        position = offset_index.lookup(MAX_RELATIVE_OFFSET)
+    segment.bytes_since_index = segment.size - position
+    end = 0
+    for position, header in segment.headers(position):
+        end_offset = header.end_offset
+        end = position + header.size_bytes
+    if end != segment.size:
+        raise StorageFailure("open", prefix + LOG_SUFFIX, f"the file is marked clean but its last batch ends at {end} of {segment.size}")
+    return end_offset
+
+
+def disk_read(segment: Segment, suffix: str) -> bytes:
+    """One of a segment's small files, empty when missing."""
+    return segment.disk.read(segment.prefix + suffix) or b""
+
+
+def _first_to_recover(bases: list[int], recovery_point: int) -> int:
+    """Index of the segment that holds the recovery point: what lies before it was synced whole."""
+    first = 0
+    for at, base in enumerate(bases):
+        if base <= recovery_point:
+            first = at
+    return first
+
+
+def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, settings, disk) -> int:
+    """Rebuild the segments from `first` on; the rest of a broken one and all behind it are removed. The end offset."""
+    end_offset = segments[first].base_offset
+    for at in range(first, len(segments)):
+        segment = segments[at]
+        end_offset, whole = recover_segment(segment, epochs, settings.index_interval_bytes)
+        segment.write_indexes()
+        if not whole:
+            for later in segments[at + 1:]:
+                remove_segment(disk, later)
+            del segments[at + 1:]
+            break
+        if at + 1 < len(segments):
+            segment.drop_indexes()
+    return end_offset
+
+
+def recover_segment(segment: Segment, epochs: LeaderEpochs, index_interval_bytes: int) -> tuple[int, bool]:
+    """Check every batch of one segment and rebuild its indexes. (end offset, whether the file was whole).
+
+    A batch that is cut short, has a wrong checksum, an impossible header or an offset that does not rise ends the segment:
+    the file is cut there.
+    """
+    segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
+    segment.max_timestamp_ms = segment.max_timestamp_offset = -1
+    segment.first_timestamp_ms = None
+    segment.bytes_since_index = 0
+    end_offset, end = segment.base_offset, 0
+    for position, header in whole_batches(segment.file, segment.size):
+        if header.base_offset < end_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+            break
+        segment.track(header, position, index_interval_bytes)
+        if header.leader_epoch > epochs.latest:
+            epochs.assign(header.leader_epoch, header.base_offset)
+        end_offset, end = header.end_offset, position + header.size_bytes
+    whole = end == segment.size
+    if not whole:
+        segment.file.truncate(end)
+        segment.cut(end, end_offset)
+    return end_offset, whole
+
+
+def whole_batches(file, size_bytes: int):
+    """Yield `(position, BatchHeader)` of a file's batches up to the first that is not whole, by length, magic and checksum.
+
+    A batch of the formats before Kafka 0.11 is not broken but foreign: `StorageFailure`, so that nothing is cut off.
+    """
+    position = start = 0
+    window = b""
+    while position + HEADER_SIZE_BYTES <= size_bytes:
+        if position + HEADER_SIZE_BYTES > start + len(window):
+            window, start = file.pread(RECOVERY_READ_BYTES, position), position
+            if len(window) < HEADER_SIZE_BYTES:
+                return
+        header = parse_header(window, position - start)
+        size = header.size_bytes
+        if size < HEADER_SIZE_BYTES or position + size > size_bytes or header.last_offset_delta < 0:
+            return
+        if header.magic != MAGIC:
+            if header.magic in (0, 1):
+                raise StorageFailure("recover", file.path, f"batch at position {position} has the format {header.magic} of Kafka before 0.11")
+            return
+        if position + size > start + len(window):
+            window, start = file.pread(max(RECOVERY_READ_BYTES, size), position), position
+            if len(window) < size:
+                return
+        with memoryview(window) as view:
+            if crc32c(view[position - start + ATTRIBUTES_POSITION:position - start + size]) != header.crc:
+                return
+        yield position, header
+        position += size
+
+
+def _load_producers(disk, directory: str, segments: list[Segment], snapshots: list[int], log_start_offset: int,
+                    end_offset: int) -> tuple[ProducerStates, int]:
+    """Newest snapshot that can be read, then the batches behind it."""
+    producers, from_offset = ProducerStates(), log_start_offset
+    for offset in reversed(snapshots):
+        path = file_prefix(directory, offset) + SNAPSHOT_SUFFIX
+        found = ProducerStates.from_snapshot(disk.read(path) or b"") if offset <= end_offset else None
+        if found is None:
+            disk.unlink(path)
+            continue
+        producers, from_offset = found, offset
+        break
+    snapshot_offset = from_offset
+    if from_offset < end_offset:
+        for at, segment in enumerate(segments):
+            if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
+                continue
+            for _, header in segment.headers(segment.locate(from_offset)[0]):
+                producers.track(header)
+    return producers, snapshot_offset

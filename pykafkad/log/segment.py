@@ -1,0 +1,287 @@
+"""One segment: a `.log` file of batches, its two indexes, and where readers have been.
+
+`PartitionLog` writes the active segment's hot fields itself (`size`, `bytes_since_index`, `max_timestamp_ms`): a method call
+per batch would cost as much as the rest of the append. Everything that happens less often than per batch is a method here.
+"""
+
+from __future__ import annotations
+
+from pykafkad.disk import Disk, File
+from pykafkad.errors import StorageFailure
+from pykafkad.log.offset_index import OffsetIndex
+from pykafkad.log.time_index import TimeIndex
+from pykafkad.wire.batch import HEADER, HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, BatchHeader, parse_header
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+
+# Offsets in the indexes are int32, relative to the segment's base.
+MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+# Remembered reader positions per segment; the oldest is forgotten first. A forgotten one costs a short scan.
+MAX_REMEMBERED_POSITIONS = 128
+# How much a scan for a position reads at once: one index interval and the header behind it, usually.
+SCAN_SIZE_BYTES = 8192
+# Up to this size a read looks at the bytes themselves to find where the last whole batch ends, and hands them on.
+PREFETCH_SIZE_BYTES = 8192
+NEVER_MS = 1 << 62
+
+
+def file_prefix(directory: str, offset: int) -> str:
+    """Kafka's file names: the offset in twenty digits."""
+    return f"{directory}/{offset:020d}"
+
+
+class FileSlice:
+    """Bytes of one file that are to be sent: `size_bytes` from `position`, batches whole.
+
+    `chunk_size` is what the encoder writes as the length. `file` keeps the descriptor alive even if the segment is deleted
+    meanwhile. A small slice may carry its bytes already.
+    """
+
+    __slots__ = ("file", "position", "chunk_size", "_data")
+
+    def __init__(self, file: File, position: int, size_bytes: int, data: bytes | None = None) -> None:
+        self.file = file
+        self.position = position
+        self.chunk_size = size_bytes
+        self._data = data
+
+    @property
+    def size_bytes(self) -> int:
+        return self.chunk_size
+
+    def __len__(self) -> int:
+        return self.chunk_size
+
+    def fileno(self) -> int:
+        return self.file.fileno()
+
+    def after(self, sent_bytes: int) -> FileSlice:
+        """What is left of the slice once its first `sent_bytes` have gone."""
+        return FileSlice(self.file, self.position + sent_bytes, self.chunk_size - sent_bytes)
+
+    def pread(self) -> bytes:
+        """All bytes of the slice. Fewer than `size_bytes` (a file cut under us) raise `StorageFailure`."""
+        data = self._data
+        if data is None:
+            data = self.file.pread(self.chunk_size, self.position)
+            if len(data) != self.chunk_size:
+                raise StorageFailure("read", self.file.path, f"{len(data)} of {self.chunk_size} bytes at {self.position}")
+        return data
+
+
+class Segment:
+    """See the module. `size` counts bytes appended, of which `written_size` are in the file already.
+
+    `size_limit`, `roll_after_ms` and `last_offset_limit` are the roll rules made ready for comparison: a batch that would
+    pass any of them is looked at by `PartitionLog._roll_if_due`.
+    """
+
+    __slots__ = (
+        "disk", "directory", "base_offset", "file", "size", "written_size", "size_limit", "roll_after_ms",
+        "last_offset_limit", "bytes_since_index", "offset_index", "time_index", "max_timestamp_ms",
+        "max_timestamp_offset", "first_timestamp_ms", "created_ms", "jitter_ms", "positions", "indexes_written",
+    )
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int, file: File, created_ms: int) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.base_offset = base_offset
+        self.file = file
+        self.size = self.written_size = 0
+        self.size_limit = 0
+        self.roll_after_ms = -NEVER_MS
+        self.last_offset_limit = base_offset + MAX_RELATIVE_OFFSET
+        self.bytes_since_index = 0
+        self.offset_index: OffsetIndex | None = OffsetIndex()
+        self.time_index: TimeIndex | None = TimeIndex()
+        self.max_timestamp_ms = -1
+        self.max_timestamp_offset = -1
+        self.first_timestamp_ms: int | None = None
+        self.created_ms = created_ms
+        self.jitter_ms = 0
+        self.positions: dict[int, int] = {}
+        self.indexes_written = False
+
+    def __getattr__(self, name: str):
+        # A sealed segment's indexes are read when something asks for one of them.
+        if name != "offset_index" and name != "time_index":
+            raise AttributeError(name)
+        self.load_indexes()
+        return object.__getattribute__(self, name)
+
+    @property
+    def prefix(self) -> str:
+        return file_prefix(self.directory, self.base_offset)
+
+    def load_indexes(self) -> None:
+        """Read both index files; one that is missing or cannot be this log's is rebuilt from the log."""
+        offset_index = OffsetIndex.from_bytes(self.disk.read(self.prefix + INDEX_SUFFIX) or b"", self.written_size)
+        time_index = TimeIndex.from_bytes(self.disk.read(self.prefix + TIME_INDEX_SUFFIX) or b"")
+        if offset_index is None or time_index is None:
+            self.rebuild_indexes()
+        else:
+            self.offset_index, self.time_index = offset_index, time_index
+            self.indexes_written = True
+
+    def drop_indexes(self) -> None:
+        """Forget the indexes of a sealed segment, whose files hold them."""
+        del self.offset_index, self.time_index
+
+    def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
+        """Make both indexes from the batch headers of the log."""
+        self.offset_index, self.time_index = OffsetIndex(), TimeIndex()
+        self.max_timestamp_ms = self.max_timestamp_offset = -1
+        self.bytes_since_index = 0
+        for position, header in self.headers():
+            self.track(header, position, index_interval_bytes)
+        self.indexes_written = False
+
+    def headers(self, position: int = 0):
+        """Yield `(position, BatchHeader)` of the batches from `position` on, which must be a batch boundary."""
+        window, start = b"", position
+        while position + HEADER_SIZE_BYTES <= self.written_size:
+            if position + HEADER_SIZE_BYTES > start + len(window):
+                window, start = self.file.pread(SCAN_SIZE_BYTES, position), position
+                if len(window) < HEADER_SIZE_BYTES:
+                    return
+            header = parse_header(window, position - start)
+            if header.length < HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES:
+                raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible length {header.length}")
+            yield position, header
+            position += header.size_bytes
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def add_index_entries(self, last_offset: int, position: int, max_entries: int) -> None:
+        """One entry in each index, for the batch at `position`; a full index makes the next batch roll the segment."""
+        self.offset_index.append(last_offset - self.base_offset, position)
+        self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
+        self.bytes_since_index = 0
+        self.indexes_written = False
+        if self.indexes_full(max_entries):
+            self.size_limit = 0
+
+    def indexes_full(self, index_size_bytes: int) -> bool:
+        """Kafka's rule: `segment.index.bytes` is reached; the time index keeps one slot for the entry of the roll."""
+        return len(self.offset_index) >= index_size_bytes // 8 or len(self.time_index) >= index_size_bytes // 12 - 1
+
+    def track(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
+        """Account for a batch that is in the file already: what `append` does for a new one, for recovery and loading."""
+        if self.first_timestamp_ms is None:
+            self.first_timestamp_ms = header.max_timestamp_ms
+        last_offset = header.last_offset
+        if header.max_timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = header.max_timestamp_ms
+            self.max_timestamp_offset = last_offset
+        if self.bytes_since_index > index_interval_bytes:
+            self.offset_index.append(last_offset - self.base_offset, position)
+            self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
+            self.bytes_since_index = 0
+            self.indexes_written = False
+        self.bytes_since_index += header.size_bytes
+
+    def write_indexes(self, *, sync: bool = False) -> None:
+        """Bring both index files up to the written part of the log, trimmed to their real size as Kafka does on roll."""
+        if self.indexes_written and not sync:
+            return
+        if self.max_timestamp_ms >= 0:
+            self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
+        self.disk.write(self.prefix + INDEX_SUFFIX, self.offset_index.to_bytes(), sync=sync)
+        self.disk.write(self.prefix + TIME_INDEX_SUFFIX, self.time_index.to_bytes(), sync=sync)
+        self.indexes_written = True
+
+    def cut(self, size_bytes: int, end_offset: int) -> None:
+        """Forget everything from `size_bytes` / `end_offset` on; the caller has seen to the file."""
+        self.size = self.written_size = size_bytes
+        self.offset_index.truncate(size_bytes)
+        self.time_index.truncate(end_offset - self.base_offset)
+        self.positions.clear()
+        self.indexes_written = False
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def remember(self, offset: int, position: int) -> None:
+        """Keep where the batch that starts with `offset` lies, for the reader that asks for it next."""
+        positions = self.positions
+        positions[offset] = position
+        if len(positions) > MAX_REMEMBERED_POSITIONS:
+            del positions[next(iter(positions))]
+
+    def header_at(self, position: int) -> BatchHeader:
+        """The header of the batch at `position`; `StorageFailure` when the file ends inside it or it cannot be one."""
+        data = self.file.pread(HEADER_SIZE_BYTES, position)
+        if len(data) < HEADER_SIZE_BYTES:
+            raise StorageFailure("read", self.file.path, f"no batch header at position {position}: the file ends")
+        header = parse_header(data)
+        if header.length < HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES:
+            raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible length {header.length}")
+        return header
+
+    def locate(self, offset: int) -> tuple[int, int]:
+        """(position, size) of the first batch whose last offset is at or above `offset`; (written_size, 0) without one.
+
+        Walks headers from the index entry before it, never through the whole file.
+        """
+        position = self.offset_index.lookup(offset - self.base_offset)
+        end = self.written_size
+        unpack = HEADER.unpack_from
+        window, start = b"", position
+        while position + HEADER_SIZE_BYTES <= end:
+            at = position - start
+            if at + HEADER_SIZE_BYTES > len(window):
+                window, start, at = self.file.pread(SCAN_SIZE_BYTES, position), position, 0
+                if len(window) < HEADER_SIZE_BYTES:
+                    break
+            fields = unpack(window, at)
+            size = fields[1] + LENGTH_OVERHEAD_BYTES
+            if fields[0] + fields[6] >= offset:
+                return position, size
+            if size < HEADER_SIZE_BYTES:
+                raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible size {size}")
+            position += size
+        return end, 0
+
+    def read(self, offset: int, max_bytes: int, end_position: int, minimum_one_batch: bool) -> FileSlice | None:
+        """Whole batches from the one that holds `offset`, up to `max_bytes` and `end_position`; None when none fits."""
+        start = self.positions.get(offset)
+        if start is None:
+            start, _ = self.locate(offset)
+        size = end_position - start
+        if size <= max_bytes:
+            return FileSlice(self.file, start, size) if size > 0 else None
+        if max_bytes > PREFETCH_SIZE_BYTES:
+            cut = self.offset_index.last_position_within(start, start + max_bytes)
+            if cut is not None and cut < end_position:
+                header = self.header_at(cut)
+                self.remember(header.base_offset, cut)
+                return FileSlice(self.file, start, cut - start)
+        return self._read_within(start, max_bytes, end_position, minimum_one_batch)
+
+    def _read_within(self, start: int, max_bytes: int, end_position: int, minimum_one_batch: bool) -> FileSlice | None:
+        # No index entry tells where the last whole batch ends, so the headers do, in bytes that are sent anyway.
+        data = self.file.pread(min(max(max_bytes, HEADER_SIZE_BYTES) + HEADER_SIZE_BYTES, end_position - start), start)
+        unpack = HEADER.unpack_from
+        readable = len(data) - HEADER_SIZE_BYTES
+        position = 0
+        while position <= readable:
+            fields = unpack(data, position)
+            end = position + fields[1] + LENGTH_OVERHEAD_BYTES
+            if end > max_bytes:
+                if position:
+                    # The batch that no longer fits is where this reader comes back.
+                    self.remember(fields[0], start + position)
+                elif minimum_one_batch:
+                    self.remember(fields[0] + fields[6] + 1, start + end)
+                    return FileSlice(self.file, start, end)
+                break
+            if end <= position:
+                raise StorageFailure("read", self.file.path, f"batch at position {start + position} has an impossible length")
+            position = end
+        if not position:
+            return None
+        return FileSlice(self.file, start, position, data[:position] if position <= PREFETCH_SIZE_BYTES else None)

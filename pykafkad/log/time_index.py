@@ -1,0 +1,71 @@
+"""The time index of one segment: the largest timestamp up to some offset, one entry with each offset index entry.
+
+File (protocol reference 5.2): 12-byte entries, int64 timestamp, int32 offset minus the segment's base; timestamps strictly
+grow, and so do offsets. An entry (t, o) says: no record with an offset up to o is later than t. The last entry is added when
+the segment rolls or closes, so that it also tells the segment's largest timestamp.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from struct import Struct
+
+ENTRY_SIZE_BYTES = 12
+_ENTRY = Struct(">qi")
+
+
+class TimeIndex:
+    """Two parallel arrays: `timestamps` (int64, strictly ascending) and `offsets` (relative int32)."""
+
+    __slots__ = ("timestamps", "offsets")
+
+    def __init__(self) -> None:
+        self.timestamps = array("q")
+        self.offsets = array("i")
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def maybe_append(self, timestamp_ms: int, relative_offset: int) -> None:
+        """Add an entry if the timestamp is later than all before; a log whose clock stands still gets no entry."""
+        timestamps = self.timestamps
+        if (not timestamps and timestamp_ms >= 0) or (timestamps and timestamp_ms > timestamps[-1]):
+            if timestamps and relative_offset <= self.offsets[-1]:
+                return
+            timestamps.append(timestamp_ms)
+            self.offsets.append(relative_offset)
+
+    def lookup(self, timestamp_ms: int) -> int:
+        """Relative offset from which on records at or after the timestamp can be: 0 when no entry is that early."""
+        at = bisect_right(self.timestamps, timestamp_ms)
+        # The entry's own offset may be the record that is looked for: its timestamp is "largest so far".
+        return self.offsets[at - 1] if at else 0
+
+    def last(self) -> tuple[int, int]:
+        """(timestamp, relative offset) of the last entry, (-1, 0) without one."""
+        return (self.timestamps[-1], self.offsets[-1]) if self.timestamps else (-1, 0)
+
+    def truncate(self, relative_end_offset: int) -> None:
+        """Forget entries at or behind an offset."""
+        at = bisect_right(self.offsets, relative_end_offset - 1)
+        del self.timestamps[at:], self.offsets[at:]
+
+    def to_bytes(self) -> bytes:
+        pack = _ENTRY.pack
+        return b"".join(map(pack, self.timestamps, self.offsets))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> TimeIndex | None:
+        """Read a file's content; None when it is not a time index and must be rebuilt."""
+        if len(data) % ENTRY_SIZE_BYTES:
+            return None
+        index = cls()
+        for timestamp_ms, relative_offset in _ENTRY.iter_unpack(data):
+            if index.offsets and (timestamp_ms <= index.timestamps[-1] or relative_offset <= index.offsets[-1]):
+                return None
+            if timestamp_ms < 0 or relative_offset < 0:
+                return None
+            index.timestamps.append(timestamp_ms)
+            index.offsets.append(relative_offset)
+        return index

@@ -1,0 +1,215 @@
+"""Record batches, magic 2: the 61-byte header, its checks, and building a batch from records.
+
+Layout: protocol reference 5.3 (KIP-98). A batch travels as one piece from the producer to the segment and on to the
+consumer; only the first 16 bytes (base offset, leader epoch) are ours to write, because the checksum does not cover them.
+
+`parse_header` reads, `validate` checks one batch alone, `build_batch` makes one. `crc32c` is the C function of the
+`crc32c` package. What a *log* demands beyond that (sizes, timestamps, keys) is in `log/append_rules.py`.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from struct import Struct
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+
+HEADER_SIZE_BYTES = 61
+# The length field counts the bytes behind itself: offset (8) and length (4) are not in it.
+LENGTH_OVERHEAD_BYTES = 12
+CRC_POSITION = 17
+ATTRIBUTES_POSITION = 21
+MAX_TIMESTAMP_POSITION = 35
+MAGIC = 2
+# The smallest record: length, attributes, timestamp delta, offset delta, key length, value length, header count.
+MIN_RECORD_SIZE_BYTES = 7
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+MAX_SEQUENCE = 0x7FFFFFFF
+
+# Control record types, the second int16 of a control record's key.
+CONTROL_ABORT = 0
+CONTROL_COMMIT = 1
+CONTROL_LEADER_CHANGE = 2
+CONTROL_SNAPSHOT_HEADER = 3
+CONTROL_SNAPSHOT_FOOTER = 4
+CONTROL_KRAFT_VERSION = 5
+CONTROL_KRAFT_VOTERS = 6
+
+HEADER = Struct(">qiiBIHiqqqhii")
+# What a leader writes into a batch on append: base offset, length (unchanged), leader epoch.
+PREFIX = Struct(">qii")
+# What the checksum covers of the header: attributes to record count.
+CHECKED_HEADER = Struct(">Hiqqqhii")
+CONTROL_KEY = Struct(">hh")
+_UINT32 = Struct(">I")
+_UINT16 = Struct(">H")
+_INT64 = Struct(">q")
+
+
+class BatchHeader(namedtuple("BatchHeader", (
+    "base_offset", "length", "leader_epoch", "magic", "crc", "attributes", "last_offset_delta", "base_timestamp_ms",
+    "max_timestamp_ms", "producer_id", "producer_epoch", "base_sequence", "record_count",
+))):
+    """The 61-byte header as stored; the properties name what is derived from it."""
+
+    __slots__ = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole batch."""
+        return self.length + LENGTH_OVERHEAD_BYTES
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that follows the batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def has_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME_BIT)
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record, -1 without a producer id."""
+        return advance_sequence(self.base_sequence, self.last_offset_delta) if self.base_sequence >= 0 else NO_SEQUENCE
+
+
+def _load_crc32c():
+    # Importing the package runs an __init__ that pulls in importlib.metadata, email and argparse: more than twenty
+    # milliseconds of start-up for one C function. So the extension is loaded by its path; the package is the fallback.
+    import sys
+    from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+
+    for folder in sys.path:
+        for suffix in EXTENSION_SUFFIXES:
+            path = f"{folder or '.'}/crc32c/_crc32c{suffix}"
+            loader = ExtensionFileLoader("crc32c._crc32c", path)
+            try:
+                module = loader.create_module(ModuleSpec("crc32c._crc32c", loader, origin=path))
+                loader.exec_module(module)
+            except ImportError:
+                continue
+            return module.crc32c
+    from crc32c import crc32c
+
+    return crc32c
+
+
+crc32c = _load_crc32c()
+
+
+def parse_header(buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`. Fewer than 61 bytes there: `struct.error`; nothing is checked."""
+    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+
+
+def advance_sequence(sequence: int, by: int) -> int:
+    """Add to a sequence number, wrapping from 2^31-1 to 0."""
+    return (sequence + by) & MAX_SEQUENCE
+
+
+def validate(view) -> BatchHeader:
+    """Check one whole batch that fills `view` exactly: length, magic, checksum.
+
+    Raises `KafkaError(CORRUPT_MESSAGE)` with the reason.
+    """
+    size = len(view)
+    if size < HEADER_SIZE_BYTES:
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch of {size} bytes is shorter than its header of {HEADER_SIZE_BYTES}")
+    header = parse_header(view)
+    if header.length != size - LENGTH_OVERHEAD_BYTES:
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch length field says {header.length + LENGTH_OVERHEAD_BYTES} of {size} bytes")
+    if header.magic != MAGIC:
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch magic is {header.magic}, not {MAGIC}")
+    found = crc32c(view[ATTRIBUTES_POSITION:])
+    if found != header.crc:
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch checksum is {header.crc:#010x}, its bytes give {found:#010x}")
+    return header
+
+
+def assign_offsets(view, base_offset: int, leader_epoch: int) -> None:
+    """Write the leader's two fields; the checksum does not cover them."""
+    PREFIX.pack_into(view, 0, base_offset, len(view) - LENGTH_OVERHEAD_BYTES, leader_epoch)
+
+
+def set_max_timestamp(view, max_timestamp_ms: int, *, log_append_time: bool) -> None:
+    """Write timestamp type and max timestamp, and the checksum that they change."""
+    attributes, = _UINT16.unpack_from(view, ATTRIBUTES_POSITION)
+    attributes = attributes | LOG_APPEND_TIME_BIT if log_append_time else attributes & ~LOG_APPEND_TIME_BIT
+    _UINT16.pack_into(view, ATTRIBUTES_POSITION, attributes)
+    _INT64.pack_into(view, MAX_TIMESTAMP_POSITION, max_timestamp_ms)
+    with memoryview(view) as whole:
+        _UINT32.pack_into(view, CRC_POSITION, crc32c(whole[ATTRIBUTES_POSITION:]))
+
+
+def control_key(control_type: int) -> bytes:
+    """Key of a control record: version 0 and the type."""
+    return CONTROL_KEY.pack(0, control_type)
+
+
+def build_batch(
+    records, *, base_offset: int = 0, timestamp_ms: int = 0, codec: int = 0, level: int | None = None, leader_epoch: int = -1,
+    producer_id: int = NO_PRODUCER_ID, producer_epoch: int = NO_PRODUCER_EPOCH, base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False, is_control: bool = False, log_append_time: bool = False,
+) -> bytearray:
+    """One batch of `records`: each `(key, value)`, `(key, value, headers)` or `(key, value, headers, timestamp_ms)`.
+
+    Keys and values are bytes or None, headers a sequence of `(name: str, value: bytes | None)`. Records without their own
+    timestamp carry `timestamp_ms`. `codec` is one of `compression.CODECS`, `level` its level (None: the default). With
+    `log_append_time`, `timestamp_ms` is the batch's max timestamp, which then holds for all its records.
+    """
+    from pykafkad.wire.records import encode_record
+
+    first = records[0]
+    base_timestamp_ms = max_timestamp_ms = first[3] if len(first) > 3 else timestamp_ms
+    body = bytearray()
+    for offset_delta, record in enumerate(records):
+        record_timestamp_ms = record[3] if len(record) > 3 else timestamp_ms
+        if record_timestamp_ms > max_timestamp_ms:
+            max_timestamp_ms = record_timestamp_ms
+        encode_record(body, offset_delta, record_timestamp_ms - base_timestamp_ms, record[0], record[1],
+                      record[2] if len(record) > 2 else ())
+    if codec:
+        from pykafkad.wire.compression import compress
+
+        body = compress(codec, body, level)
+    attributes = (codec | (TRANSACTIONAL_BIT if is_transactional else 0) | (CONTROL_BIT if is_control else 0)
+                  | (LOG_APPEND_TIME_BIT if log_append_time else 0))
+    checked = CHECKED_HEADER.pack(
+        attributes, len(records) - 1, base_timestamp_ms, timestamp_ms if log_append_time else max_timestamp_ms,
+        producer_id, producer_epoch, base_sequence, len(records),
+    )
+    length = HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES + len(body)
+    batch = bytearray(PREFIX.pack(base_offset, length, leader_epoch))
+    batch.append(MAGIC)
+    batch += _UINT32.pack(crc32c(body, crc32c(checked)))
+    batch += checked
+    batch += body
+    return batch

@@ -1,0 +1,161 @@
+"""The codecs of record batches by id, as Kafka's clients frame them.
+
+gzip is a gzip stream, snappy the xerial block stream (raw snappy is read too), lz4 the frame format with independent
+blocks, zstd plain frames. Decompression never returns more than the caller's cap and never allocates by a length that the
+data claims. `cramjam` and `zlib` are imported at first use.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+
+# Name as in `compression.type` and in clients; lowest, highest and default level (None: the codec has no levels).
+CODECS = {
+    NONE: ("none", None, None, None),
+    GZIP: ("gzip", 1, 9, -1),
+    SNAPPY: ("snappy", None, None, None),
+    LZ4: ("lz4", 1, 17, 9),
+    ZSTD: ("zstd", -131072, 22, 3),
+}
+IDS = {row[0]: codec for codec, row in CODECS.items()}
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+# Magic, then version 1 and lowest compatible version 1.
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES = 32 * 1024
+_FIRST_GUESS_BYTES = 64 * 1024
+
+
+def _corrupt(codec: int, reason: object) -> KafkaError:
+    return KafkaError(errors.CORRUPT_MESSAGE, f"records do not decompress as {CODECS[codec][0]}: {reason}")
+
+
+def _too_large(codec: int, max_bytes: int) -> KafkaError:
+    return KafkaError(errors.MESSAGE_TOO_LARGE, f"records compressed as {CODECS[codec][0]} open to more than {max_bytes} bytes")
+
+
+def decompress(codec: int, data, max_bytes: int) -> bytes:
+    """Open `data`; at most `max_bytes` come out.
+
+    Raises `KafkaError`: CORRUPT_MESSAGE when the data is not of that codec, MESSAGE_TOO_LARGE above the cap,
+    UNSUPPORTED_COMPRESSION_TYPE for an id outside the table.
+    """
+    if codec == GZIP:
+        return _decompress_gzip(data, max_bytes)
+    if codec == SNAPPY:
+        return _decompress_snappy(data, max_bytes)
+    if codec == LZ4 or codec == ZSTD:
+        return _decompress_frames(codec, data, max_bytes)
+    if codec == NONE:
+        return bytes(data)
+    raise KafkaError(errors.UNSUPPORTED_COMPRESSION_TYPE, f"compression codec {codec} is not one of {sorted(CODECS)}")
+
+
+def compress(codec: int, data, level: int | None = None) -> bytes:
+    """Compress as a Kafka client would; `level` None or the codec's default level mean the same."""
+    if level is None:
+        level = CODECS[codec][3]
+    if codec == GZIP:
+        import zlib
+
+        stream = zlib.compressobj(level, zlib.DEFLATED, 31)
+        return stream.compress(data) + stream.flush()
+    if codec == SNAPPY:
+        return _compress_snappy(data)
+    import cramjam
+
+    if codec == LZ4:
+        # Kafka's lz4 reader refuses linked blocks.
+        stream = cramjam.lz4.Compressor(level=min(level, 12), content_checksum=False, block_linked=False)
+        stream.compress(bytes(data))
+        return bytes(stream.finish())
+    return bytes(cramjam.zstd.compress(bytes(data), level=level))
+
+
+def _decompress_gzip(data, max_bytes: int) -> bytes:
+    import zlib
+
+    stream = zlib.decompressobj(31)
+    try:
+        opened = stream.decompress(data, max_bytes)
+        if not stream.eof and (stream.unconsumed_tail or stream.decompress(b"", 1)):
+            raise _too_large(GZIP, max_bytes)
+    except zlib.error as error:
+        raise _corrupt(GZIP, error) from None
+    if not stream.eof:
+        raise _corrupt(GZIP, "the stream ends early")
+    return opened
+
+
+def _decompress_snappy(data, max_bytes: int) -> bytes:
+    import cramjam
+
+    data = bytes(data)
+    if not data.startswith(_XERIAL_MAGIC):
+        return _open_snappy_block(cramjam, data, max_bytes, max_bytes)
+    opened = bytearray()
+    position = len(_XERIAL_HEADER)
+    while position < len(data):
+        length = int.from_bytes(data[position:position + 4], "big")
+        position += 4
+        if length > len(data) - position:
+            raise _corrupt(SNAPPY, f"a block of {length} bytes where {len(data) - position} are left")
+        opened += _open_snappy_block(cramjam, data[position:position + length], max_bytes - len(opened), max_bytes)
+        position += length
+    return bytes(opened)
+
+
+def _open_snappy_block(cramjam, block: bytes, room: int, max_bytes: int) -> bytes:
+    try:
+        # The block's own claim is compared before anything is allocated for it.
+        claimed = cramjam.snappy.decompress_raw_len(block)
+        if claimed > room:
+            raise _too_large(SNAPPY, max_bytes)
+        # No snappy element opens to more than 64 bytes for two of its own.
+        if claimed > 64 * len(block):
+            raise _corrupt(SNAPPY, f"a block of {len(block)} bytes claims to open to {claimed}")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise _corrupt(SNAPPY, error) from None
+
+
+def _compress_snappy(data) -> bytes:
+    import cramjam
+
+    out = bytearray(_XERIAL_HEADER)
+    data = bytes(data)
+    for position in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[position:position + _XERIAL_BLOCK_BYTES]))
+        out += len(block).to_bytes(4, "big")
+        out += block
+    return bytes(out)
+
+
+def _decompress_frames(codec: int, data, max_bytes: int) -> bytes:
+    # The frames may claim any size, so the output grows by what really comes out: each attempt decompresses into a
+    # buffer four times as large as the one before, up to the cap. Almost every batch fits the first.
+    import cramjam
+
+    module = cramjam.lz4 if codec == LZ4 else cramjam.zstd
+    data = bytes(data)
+    room = min(max(_FIRST_GUESS_BYTES, 4 * len(data)), max_bytes)
+    while True:
+        # One byte of room beyond the cap tells an exact fit from a body that goes on.
+        buffer = bytearray(room + 1)
+        try:
+            size = module.decompress_into(data, buffer)
+            if size <= room:
+                return bytes(memoryview(buffer)[:size])
+        except cramjam.DecompressionError as error:
+            if not _ran_out_of_room(error):
+                raise _corrupt(codec, error) from None
+        if room >= max_bytes:
+            raise _too_large(codec, max_bytes)
+        room = min(4 * room, max_bytes)
+
+
+def _ran_out_of_room(error: Exception) -> bool:
+    return "write whole buffer" in str(error)
