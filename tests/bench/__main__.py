@@ -72,7 +72,7 @@ def measure(bench, options, console):
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting and warming the brokers", total=len(options.chosen))
         names = [options.against_only] if options.against_only else list(BROKERS)
-        bench.start(names, warm_seconds=2.0 if options.quick else 16.0)
+        bench.start(names, warm_seconds=1.5 if options.quick else 18.0)
         for case in options.chosen:
             summary = bench.run(case, lambda text: progress.update(task, description=text))
             summaries.append(summary)

@@ -9,9 +9,9 @@ from .load import Load
 from .session import Session
 
 PARTITIONS = 6
-# What Fetch reads: enough that it is no single page, little enough that it stays cached beside a second broker's.
-FETCH_LOG_BYTES = 16 * 1024 * 1024
-FETCHES_PER_PARTITION = 64
+# What Fetch reads of each partition: more than a few answers, little enough that it stays cached beside a second broker's.
+FETCH_LOG_BYTES = 8 * 1024 * 1024
+FETCHES_AT_LEAST = 16
 
 
 def encoded_batch(batch_bytes):
@@ -55,7 +55,7 @@ class ProduceLoad(Load):
 
 
 class FetchLoad(Load):
-    """Fetches of `max_bytes` at the starts of batches all over six partitions, each read by one connection."""
+    """Six consumers, each reading its partition from start to end, again and again, `max_bytes` at a time."""
 
     def __init__(self, max_bytes, *, batch_bytes):
         self.max_bytes = max_bytes
@@ -65,30 +65,31 @@ class FetchLoad(Load):
     def prepare(self, broker, bench):
         """Makes and fills the topic, and writes the requests."""
         topic = bench.new_name("fetch")
-        batch = encoded_batch(self.batch_bytes)
-        batches = max(FETCH_LOG_BYTES, 4 * self.max_bytes) // self.batch_bytes
+        batches = max(FETCH_LOG_BYTES, FETCHES_AT_LEAST * self.max_bytes) // self.batch_bytes
         with Session(broker.port) as session:
             topic_id = session.create_topics({topic: PARTITIONS})[topic]
-        fill = produce_templates(bench, topic, topic_id, batch)
-        loadgen.run(broker.port, fill, connections=PARTITIONS, depth=5, requests=batches)
-        fill.unlink()
-        last_start = batches - self.max_bytes // self.batch_bytes
-        step = max(last_start // FETCHES_PER_PARTITION, 1)
-        templates = [
-            wire_bytes.fetch(
-                bench.options.fetch_version,
-                topic,
-                topic_id,
-                partition,
-                start * wire_bytes.record_count(batch),
-                max_bytes=self.max_bytes,
-            )
-            for start in range(0, last_start + 1, step)
-            for partition in range(PARTITIONS)
-        ]
+            fill = produce_templates(bench, topic, topic_id, encoded_batch(self.batch_bytes))
+            loadgen.run(broker.port, fill, connections=PARTITIONS, depth=5, requests=batches)
+            fill.unlink()
+            version = bench.options.fetch_version
+            templates = [
+                wire_bytes.fetch(version, topic, topic_id, partition, offset, max_bytes=self.max_bytes)
+                for offset in self._offsets(session, topic)
+                for partition in range(PARTITIONS)
+            ]
         path = bench.scratch / f"fetch-{topic}.templates"
         loadgen.write_templates(path, templates)
         self.prepared[broker.name] = (topic, path)
+
+    def _offsets(self, session, topic):
+        """The offsets that a consumer of this broker asks for on its way through partition 0; the others are alike."""
+        offsets = []
+        offset = 0
+        while offset is not None:
+            offsets.append(offset)
+            template = wire_bytes.fetch(11, topic, None, 0, offset, max_bytes=self.max_bytes, max_wait_ms=0)
+            offset = wire_bytes.next_offset(template, session.call(template.request))
+        return offsets[:-1]
 
     def round(self, broker, bench):
         """Rates, latencies, CPU and memory of one run of `bench.options.seconds`."""

@@ -7,7 +7,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from . import loadgen
+from . import loadgen, wire_bytes
 from .brokers import Kafka, Pykafkad
 from .load import CaseSkipped
 from .request_loads import PARTITIONS, encoded_batch, produce_templates
@@ -44,15 +44,23 @@ class Bench:
         for name in broker_names:
             self.brokers[name] = self.fresh(name)
             self.brokers[name].start()
-        for broker in self.brokers.values():
-            topic = self.new_name("warm")
-            with Session(broker.port) as session:
-                topic_id = session.create_topics({topic: PARTITIONS})[topic]
-                for size in (None, 16 * 1024):
-                    path = produce_templates(self, topic, topic_id, encoded_batch(size))
-                    loadgen.run(broker.port, path, connections=50, seconds=warm_seconds / 2)
-                session.delete_topics([topic])
-            broker.wait_until_deleted(topic)
+            self._warm(self.brokers[name], warm_seconds)
+
+    def _warm(self, broker, seconds):
+        """Small produces, larger produces and fetches, a third of the time each."""
+        topic = self.new_name("warm")
+        with Session(broker.port) as session:
+            topic_id = session.create_topics({topic: PARTITIONS})[topic]
+            for size in (None, 16 * 1024):
+                path = produce_templates(self, topic, topic_id, encoded_batch(size))
+                loadgen.run(broker.port, path, connections=50, seconds=seconds / 3)
+            version = self.options.fetch_version
+            fetches = [wire_bytes.fetch(version, topic, topic_id, p, 0, max_bytes=4096) for p in range(PARTITIONS)]
+            loadgen.write_templates(path, fetches)
+            loadgen.run(broker.port, path, connections=50, seconds=seconds / 3)
+            path.unlink()
+            session.delete_topics([topic])
+        broker.wait_until_deleted(topic)
 
     def close(self):
         """Stops the brokers and removes everything."""

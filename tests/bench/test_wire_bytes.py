@@ -96,3 +96,14 @@ def test_metadata_answer_tells_each_partitions_error():
     answer += struct.pack(">h", 0) + wire_bytes.string("a") + struct.pack(">?i", False, 1) + partition + bytes(4)
     answer += struct.pack(">h", 3) + wire_bytes.string("b") + struct.pack(">?i", False, 0) + bytes(4)
     assert wire_bytes.parse_metadata(answer) == {"a": {0: 5}, "b": {-1: 3}}
+
+
+def test_a_consumer_goes_on_behind_the_last_whole_batch():
+    """Of two batches and a part of a third, as Kafka sends them, the third is asked for again."""
+    template = wire_bytes.fetch(11, "topic", TOPIC_ID, 0, 0, max_bytes=1)
+    batches = b""
+    for base_offset in (5, 5 + 2, 5 + 4):
+        batches += struct.pack(">q", base_offset) + wire_bytes.batch([wire_bytes.record(i, b"v") for i in (0, 1)], 0)[8:]
+    answer = bytes(template.value_at - 4) + batches[:-1]
+    assert wire_bytes.next_offset(template, answer) == 9
+    assert wire_bytes.next_offset(template, answer[: template.value_at + 10]) is None

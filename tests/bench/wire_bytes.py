@@ -267,3 +267,16 @@ def parse_list_offsets(answer):
     reader.string()
     rows = [reader.take(">ihqq") for _ in range(reader.take(">i")[0])]
     return {index: error_code for index, error_code, _, _ in rows}
+
+
+def next_offset(template, answer):
+    """The offset behind the last whole batch of the answer (correlation id on) to a Fetch 11 template; None without one."""
+    end = None
+    position = template.value_at - 4
+    while position + BATCH_HEADER_BYTES <= len(answer):
+        base_offset, length = struct.unpack_from(">qi", answer, position)
+        if position + 12 + length > len(answer):
+            break
+        end = base_offset + struct.unpack_from(">i", answer, position + 23)[0] + 1
+        position += 12 + length
+    return end
