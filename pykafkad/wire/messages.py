@@ -123,7 +123,7 @@ def __getattr__(name: str) -> type:
     raise AttributeError(f"module 'pykafkad.wire.messages' has no message {name!r}")
 
 
-def _constructor(struct: notation.Struct, defaults: dict[str, object]) -> str:
+def _class_text(struct: notation.Struct) -> str:
     """The text of a struct's class with its `__init__`."""
     names = [field.name for field in struct.fields]
     parameters, body = [], []
@@ -153,7 +153,8 @@ def _make_classes(message: notation.Message) -> type:
     pending = [message.root, *message.structs.values()]
     while pending:
         ready = [s for s in pending if all(f.struct is None or f.struct.name in classes for f in s.fields)]
-        exec("".join(_constructor(struct, defaults) for struct in ready), namespace)  # noqa: S102 (the text is ours alone)
+        text = "".join(_class_text(struct) for struct in ready)
+        exec(compile(text, f"{message.name} classes", "exec"), namespace)  # noqa: S102 (the text is ours alone)
         for struct in ready:
             cls = classes[struct.name] = namespace[struct.name]
             _complete(cls, struct, defaults)
@@ -217,8 +218,7 @@ def _compile(cls: type, version: int, direction: str) -> Callable:
     message = schema(cls)
     if not message.first <= version <= message.last:
         raise ProtocolError(f"{message.name} has versions {message.first}-{message.last}, not {version}")
-    build = compiler.compile_decoder if direction == "decode" else compiler.compile_encoder
-    function = build(message, version, *_registry.parts[cls])[0]
+    function = compiler.build(direction, message, version, *_registry.parts[cls])
     _registry.functions[cls, version, direction] = function
     return function
 
