@@ -1,0 +1,76 @@
+"""Running Kafka's own command-line tools: each is a class in its jars, started in a JVM of its own."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+# The classes behind the scripts of a Kafka distribution.
+TOOLS = {
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-server-start": "kafka.Kafka",
+    "kafka-storage": "kafka.tools.StorageTool",
+}
+TIMEOUT_SECONDS = 60
+# A short start counts for more than fast code: most of these JVMs live for a second.
+JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+class Outcome(NamedTuple):
+    """What a tool did: exit code, standard output, standard error."""
+
+    code: int
+    output: str
+    errors: str
+
+
+class JavaTools:
+    """Kafka's tools from `jars`; `bootstrap` is added to each call."""
+
+    def __init__(self, jars: Path, bootstrap: str, logging: Path) -> None:
+        self.jars = jars
+        self.bootstrap = bootstrap
+        logging.write_text(
+            "rootLogger.level = warn\nrootLogger.appenderRef.c.ref = C\nappender.c.type = Console\nappender.c.name = C\n"
+            "appender.c.target = SYSTEM_ERR\nappender.c.layout.type = PatternLayout\n"
+            "appender.c.layout.pattern = %d %p %c{1} %m%n\n"
+        )
+        self._java = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
+
+    def command(self, tool: str, *arguments: str, connect: bool = True) -> list[str]:
+        """The command line of `tool`; with `connect`, told where the broker is."""
+        where = ["--bootstrap-server", self.bootstrap] if connect else []
+        return [*self._java, TOOLS[tool], *where, *arguments]
+
+    def run(self, tool: str, *arguments: str, input: str | None = None, connect: bool = True) -> Outcome:
+        """Run `tool` to its end."""
+        command = self.command(tool, *arguments, connect=connect)
+        done = subprocess.run(command, input=input, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def succeed(self, tool: str, *arguments: str, input: str | None = None, connect: bool = True) -> str:
+        """Run `tool`, which must exit with 0; returns its standard output."""
+        outcome = self.run(tool, *arguments, input=input, connect=connect)
+        assert outcome.code == 0, f"{tool} {' '.join(arguments)} ended with {outcome}"
+        return outcome.output
+
+    def start(self, tool: str, *arguments: str) -> subprocess.Popen[str]:
+        """Start `tool` in the background, with its output on a pipe; whoever starts it ends it."""
+        command = self.command(tool, *arguments)
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
