@@ -1,0 +1,63 @@
+"""The second half of a rebalance: the leader hands in the assignment, everybody gets their own part."""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator import rebalance, stored
+from pykafkad.coordinator.classic_group import ClassicGroup
+from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
+from pykafkad.coordinator.step import Step
+from pykafkad.wire import messages
+
+
+def sync(step: Step, group: ClassicGroup | None, token: object, request: object) -> None:
+    """Serve one SyncGroup: refuse it, park it, or, from the leader, end the rebalance."""
+    error_code = check(group, request)
+    if error_code:
+        step.reply(token, messages.SyncGroupResponse(error_code=error_code))
+        return
+    member = group.members[request.member_id]
+    group.pending_syncs.discard(member.member_id)
+    if not group.pending_syncs:
+        step.cancel_sync_timer(group)
+    if group.state is not COMPLETING_REBALANCE:
+        step.reply(token, assigned(group, member.assignment))
+        return
+    member.sync_token = token
+    if group.leader_id == member.member_id:
+        complete(step, group, {each.member_id: bytes(each.assignment) for each in request.assignments})
+
+
+def check(group: ClassicGroup | None, request: object) -> int:
+    """Why a SyncGroup cannot be served, in Kafka's order, or NONE."""
+    if group is None or group.state is EMPTY:
+        return errors.UNKNOWN_MEMBER_ID
+    error_code = group.check_member(request.member_id, request.group_instance_id)
+    if error_code:
+        return error_code
+    if request.generation_id != group.generation:
+        return errors.ILLEGAL_GENERATION
+    for named, actual in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol_name)):
+        if named is not None and actual is not None and named != actual:
+            return errors.INCONSISTENT_GROUP_PROTOCOL
+    return errors.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else errors.NONE
+
+
+def complete(step: Step, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
+    """Store the assignment and hand it out. The group becomes stable when the record is applied; the replies wait until
+    it is durable, so that no member works on an assignment that a restarted coordinator has not heard of."""
+    members = [(member, assignments.get(member.member_id, b"")) for member in group.members.values()]
+    record = stored.group_metadata(group, group.generation, group.leader_id, group.state_timestamp_ms, members)
+    if not stored.fits([record], step.settings.message_max_bytes):
+        rebalance.refuse_sync(step, group, errors.UNKNOWN_SERVER_ERROR)
+        rebalance.begin(step, group)
+        return
+    step.append([record])
+    for member, content in members:
+        rebalance.answer_sync(step, group, member, assigned(group, content))
+
+
+def assigned(group: ClassicGroup, content: bytes) -> object:
+    return messages.SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=content
+    )

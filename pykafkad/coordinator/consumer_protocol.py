@@ -1,0 +1,35 @@
+"""The one look that a coordinator takes into a member's metadata: which topics a `consumer` member subscribes to.
+
+Every version of the consumer protocol's subscription begins as version 0 does: version (int16), topics (array of string),
+user data (nullable bytes). Only that prefix is read.
+"""
+
+from __future__ import annotations
+
+from struct import error as StructError
+from struct import unpack_from
+
+PROTOCOL_TYPE = "consumer"
+
+
+def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
+    """The topics of a subscription blob, or None when the bytes are not one."""
+    try:
+        version, count = unpack_from(">hi", metadata, 0)
+        if version < 0 or count < 0:
+            return None
+        position = 6
+        topics = []
+        for _ in range(min(count, len(metadata))):
+            (length,) = unpack_from(">h", metadata, position)
+            position += 2
+            if length < 0 or position + length > len(metadata):
+                return None
+            topics.append(str(metadata[position : position + length], "utf-8", "replace"))
+            position += length
+        (user_data_length,) = unpack_from(">i", metadata, position)
+    except StructError:
+        return None
+    if position + 4 + max(user_data_length, 0) > len(metadata):
+        return None
+    return frozenset(topics)

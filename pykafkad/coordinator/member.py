@@ -1,0 +1,72 @@
+"""One member of a classic group."""
+
+from __future__ import annotations
+
+NEVER = float("inf")
+
+
+class Member:
+    """What a member told when it joined, its assignment, and what it waits for.
+
+    `protocols` is a tuple of `(name, metadata)` in the member's order of preference; metadata and `assignment` are opaque
+    bytes. `join_token` and `sync_token` are the reply tokens of parked requests, or None. `session_deadline` is the
+    monotonic second at which the member is given up, `NEVER` while nothing is expected of it.
+    """
+
+    __slots__ = (
+        "member_id",
+        "instance_id",
+        "client_id",
+        "client_host",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "protocol_type",
+        "protocols",
+        "assignment",
+        "join_token",
+        "sync_token",
+        "session_deadline",
+        "is_new",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocol_type: str,
+        protocols: tuple[tuple[str, bytes], ...],
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocol_type = protocol_type
+        self.protocols = protocols
+        self.assignment = assignment
+        self.join_token: object = None
+        self.sync_token: object = None
+        self.session_deadline = NEVER
+        self.is_new = False
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        """The member's metadata for a protocol; KeyError when it never named that protocol."""
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        raise KeyError(protocol_name)
+
+    def vote(self, candidates: set[str]) -> str:
+        """The first of the member's protocols that is a candidate."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    def has_satisfied_heartbeat(self) -> bool:
+        """Whether waiting for others excuses the member's silence. A newcomer is not excused: it does not know its id yet,
+        and one that gave up and came back would be counted for ever."""
+        return not self.is_new and (self.join_token is not None or self.sync_token is not None)

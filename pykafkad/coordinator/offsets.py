@@ -1,0 +1,243 @@
+"""The offsets that groups have committed: one store per partition of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator import stored
+from pykafkad.coordinator.classic_group import ClassicGroup
+from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, EMPTY, STABLE
+from pykafkad.effects import StoredRecord
+from pykafkad.wire import messages
+
+NO_TOPIC_ID = bytes(16)
+NO_OFFSET = -1
+NO_LEADER_EPOCH = -1
+NO_EXPIRY = -1
+
+
+class CommittedOffset:
+    """One offset. `topic_id` is zero in records from before topic ids; `expire_timestamp_ms` is -1 unless the client of an
+    old OffsetCommit asked for a retention of its own."""
+
+    __slots__ = ("offset", "leader_epoch", "metadata", "commit_timestamp_ms", "expire_timestamp_ms", "topic_id")
+
+    def __init__(
+        self,
+        offset: int,
+        leader_epoch: int,
+        metadata: str,
+        commit_timestamp_ms: int,
+        expire_timestamp_ms: int,
+        topic_id: bytes,
+    ) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.metadata = metadata
+        self.commit_timestamp_ms = commit_timestamp_ms
+        self.expire_timestamp_ms = expire_timestamp_ms
+        self.topic_id = topic_id
+
+
+class Offsets:
+    """Group id, topic, partition: committed offset. Changed by `apply` alone."""
+
+    __slots__ = ("by_group",)
+
+    def __init__(self) -> None:
+        self.by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+
+    def apply(self, key: object, value: object | None) -> None:
+        """Note what an OffsetCommit record says."""
+        if value is None:
+            self._remove(key.group, key.topic, key.partition)
+            return
+        topics = self.by_group.setdefault(key.group, {})
+        topics.setdefault(key.topic, {})[key.partition] = CommittedOffset(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            value.expire_timestamp,
+            bytes(value.topic_id),
+        )
+
+    def _remove(self, group_id: str, topic: str, partition: int) -> None:
+        topics = self.by_group.get(group_id, {})
+        partitions = topics.get(topic, {})
+        partitions.pop(partition, None)
+        if not partitions:
+            topics.pop(topic, None)
+        if not topics:
+            self.by_group.pop(group_id, None)
+
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        return self.by_group.get(group_id, {}).get(topic, {}).get(partition)
+
+    # Fetching.
+
+    def fetch(self, group_id: str, topics: list) -> list:
+        """The answer's topic rows for asked ones (name, topic id, partition indexes): an offset that was never committed
+        is -1 without an error, and so is one of an earlier topic of the same name."""
+        by_topic = self.by_group.get(group_id, {})
+        rows = []
+        for topic in topics:
+            partitions = by_topic.get(topic.name, {})
+            row = messages.OffsetFetchResponse.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id)
+            for index in topic.partition_indexes:
+                committed = partitions.get(index)
+                if committed is not None and NO_TOPIC_ID != topic.topic_id != committed.topic_id != NO_TOPIC_ID:
+                    committed = None
+                row.partitions.append(_fetched(index, committed))
+            rows.append(row)
+        return rows
+
+    def fetch_all(self, group_id: str) -> list:
+        """The answer's topic rows for everything that the group has committed; topic ids are left to the caller."""
+        return [
+            messages.OffsetFetchResponse.OffsetFetchResponseTopics(
+                name=topic, partitions=[_fetched(index, committed) for index, committed in partitions.items()]
+            )
+            for topic, partitions in self.by_group.get(group_id, {}).items()
+        ]
+
+    # Deleting.
+
+    def tombstones(self, group_id: str) -> list[StoredRecord]:
+        """Records that forget all offsets of a group."""
+        return [
+            stored.offset_commit(group_id, topic, partition, None)
+            for topic, partitions in self.by_group.get(group_id, {}).items()
+            for partition in partitions
+        ]
+
+    def tombstones_of_topics(self, deleted: list[tuple[str, bytes]]) -> list[StoredRecord]:
+        """Records that forget the offsets of deleted topics, but not those of a later topic of the same name."""
+        return [
+            stored.offset_commit(group_id, name, partition, None)
+            for group_id, topics in self.by_group.items()
+            for name, topic_id in deleted
+            for partition, committed in topics.get(name, {}).items()
+            if committed.topic_id in (NO_TOPIC_ID, topic_id)
+        ]
+
+    def expired(self, group: ClassicGroup, now_ms: int, retention_ms: int) -> tuple[list[StoredRecord], bool]:
+        """Tombstones for what has been kept long enough, and whether then nothing is left.
+
+        Counted from when the group became empty, or, for offsets of a simple consumer and for topics that a stable
+        consumer group no longer subscribes to, from the commit (KIP-211, KIP-496).
+        """
+        topics = self.by_group.get(group.group_id)
+        if topics is None:
+            return [], True
+        since_ms = None
+        if group.protocol_type is not None:
+            if group.state is EMPTY:
+                since_ms = group.state_timestamp_ms if group.state_timestamp_ms != NO_EXPIRY else None
+            elif group.subscribed_topics is None or group.state is not STABLE:
+                return [], False
+        records, nothing_left = [], True
+        for topic, partitions in topics.items():
+            subscribed = group.is_subscribed_to(topic)
+            for partition, committed in partitions.items():
+                if not subscribed and _is_expired(committed, since_ms, now_ms, retention_ms):
+                    records.append(stored.offset_commit(group.group_id, topic, partition, None))
+                else:
+                    nothing_left = False
+        return records, nothing_left
+
+
+def _is_expired(committed: CommittedOffset, since_ms: int | None, now_ms: int, retention_ms: int) -> bool:
+    if committed.expire_timestamp_ms != NO_EXPIRY:
+        return now_ms >= committed.expire_timestamp_ms
+    return now_ms - (committed.commit_timestamp_ms if since_ms is None else since_ms) >= retention_ms
+
+
+def _fetched(index: int, committed: CommittedOffset | None) -> object:
+    if committed is None:
+        return messages.OffsetFetchResponse.OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=NO_LEADER_EPOCH, metadata=""
+        )
+    return messages.OffsetFetchResponse.OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def check_commit(group: ClassicGroup | None, request: object, group_id_not_found: bool) -> int:
+    """Why a commit is refused as a whole, or NONE. A generation of -1 stands for an administrator or for a consumer that
+    assigns its own partitions; it may commit while nobody is in the group."""
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        if generation < 0:
+            return errors.NONE
+        return errors.GROUP_ID_NOT_FOUND if group_id_not_found else errors.ILLEGAL_GENERATION
+    if generation < 0 and group.state is EMPTY:
+        return errors.NONE
+    if generation >= 0 or request.member_id or request.group_instance_id is not None:
+        error_code = group.check_member(request.member_id, request.group_instance_id)
+        if error_code:
+            return error_code
+        if generation != group.generation:
+            return errors.ILLEGAL_GENERATION
+    elif group.state is not EMPTY:
+        return errors.UNKNOWN_MEMBER_ID
+    return errors.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else errors.NONE
+
+
+def commit(
+    request: object, metadata_max_bytes: int, now_ms: int
+) -> tuple[list[StoredRecord], object]:
+    """The records of an accepted commit and its answer. Metadata that is too long is refused partition by partition."""
+    expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
+    records, rows = [], []
+    for topic in request.topics:
+        row = messages.OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
+            too_long = _utf16_length(metadata) > metadata_max_bytes
+            row.partitions.append(
+                messages.OffsetCommitResponse.OffsetCommitResponsePartition(
+                    partition_index=partition.partition_index,
+                    error_code=errors.OFFSET_METADATA_TOO_LARGE if too_long else errors.NONE,
+                )
+            )
+            if not too_long:
+                committed = CommittedOffset(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    metadata,
+                    now_ms,
+                    expire_ms,
+                    bytes(topic.topic_id),
+                )
+                records.append(
+                    stored.offset_commit(request.group_id, topic.name, partition.partition_index, committed)
+                )
+        rows.append(row)
+    return records, messages.OffsetCommitResponse(topics=rows)
+
+
+def _utf16_length(text: str) -> int:
+    """The length that Kafka compares with `offset.metadata.max.bytes`, which is neither bytes nor characters."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def refused(request: object, error_code: int) -> object:
+    """The answer to a commit that failed as a whole: the error in every partition."""
+    return messages.OffsetCommitResponse(
+        topics=[
+            messages.OffsetCommitResponse.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    messages.OffsetCommitResponse.OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=error_code
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

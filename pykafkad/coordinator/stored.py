@@ -1,0 +1,164 @@
+"""The records of `__consumer_offsets`, in the versions that Kafka 4.3 writes, so that either broker can load the other's.
+
+A key is the record type (int16) and a body; a value is a version (int16) and a body; a tombstone has no value. Read: the
+types of committed offsets (0, of very old clusters, and 1) and of classic groups (2), in every version. Other types belong
+to group protocols that are not served yet; they stay in the log and are not looked at.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from pykafkad.effects import StoredRecord
+from pykafkad.errors import ProtocolError
+from pykafkad.wire import messages
+
+TYPE_OFFSET_COMMIT_OLD = 0
+TYPE_OFFSET_COMMIT = 1
+TYPE_GROUP_METADATA = 2
+
+OFFSET_COMMIT_VERSION = 4
+OFFSET_COMMIT_EXPIRING_VERSION = 1
+"""The only version that has room for a time of expiry, which a client of OffsetCommit 2 to 4 may set."""
+GROUP_METADATA_VERSION = 3
+"""Version 4 says the same in another encoding, for which brokers before 3.5 have no eyes."""
+
+NO_TIMESTAMP = -1
+RECORD_OVERHEAD_BYTES = 40
+BATCH_HEADER_BYTES = 61
+
+_PREFIX = Struct(">h")
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.coordinator.classic_group import ClassicGroup
+    from pykafkad.coordinator.member import Member
+    from pykafkad.coordinator.offsets import CommittedOffset
+
+
+def _kinds() -> dict[int, tuple[object, object]]:
+    return {
+        TYPE_OFFSET_COMMIT_OLD: (messages.OffsetCommitKey, messages.OffsetCommitValue),
+        TYPE_OFFSET_COMMIT: (messages.OffsetCommitKey, messages.OffsetCommitValue),
+        TYPE_GROUP_METADATA: (messages.GroupMetadataKey, messages.GroupMetadataValue),
+    }
+
+
+# Records.
+
+
+def offset_commit(group_id: str, topic: str, partition: int, committed: CommittedOffset | None) -> StoredRecord:
+    """An offset committed, or with None its tombstone."""
+    key = messages.OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+    if committed is None:
+        return StoredRecord(key, None)
+    value = messages.OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        expire_timestamp=committed.expire_timestamp_ms,
+        topic_id=committed.topic_id,
+    )
+    return StoredRecord(key, value)
+
+
+def group_metadata(
+    group: ClassicGroup,
+    generation: int,
+    leader_id: str | None,
+    timestamp_ms: int,
+    members: list[tuple[Member, bytes]],
+) -> StoredRecord:
+    """A generation of a group; `members` with their assignments. Without members there is no protocol either."""
+    protocol_name = group.protocol_name if members else None
+    value = messages.GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=generation,
+        protocol=protocol_name,
+        leader=leader_id,
+        current_state_timestamp=timestamp_ms,
+        members=[
+            messages.GroupMetadataValue.MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.metadata(protocol_name),
+                assignment=assignment,
+            )
+            for member, assignment in members
+        ],
+    )
+    return StoredRecord(messages.GroupMetadataKey(group=group.group_id), value)
+
+
+def new_group(group: ClassicGroup) -> StoredRecord:
+    """The record that notes that a group exists, before its first generation."""
+    value = messages.GroupMetadataValue(
+        protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=group.state_timestamp_ms
+    )
+    return StoredRecord(messages.GroupMetadataKey(group=group.group_id), value)
+
+
+def group_tombstone(group_id: str) -> StoredRecord:
+    return StoredRecord(messages.GroupMetadataKey(group=group_id), None)
+
+
+# Bytes.
+
+
+def encode(record: StoredRecord) -> tuple[bytes, bytes | None]:
+    """The key and value as they stand in the log."""
+    is_offset = type(record.key) is messages.OffsetCommitKey
+    key = _encode(record.key, TYPE_OFFSET_COMMIT if is_offset else TYPE_GROUP_METADATA, 0)
+    value = record.value
+    if value is None:
+        return key, None
+    if not is_offset:
+        version = GROUP_METADATA_VERSION
+    elif value.expire_timestamp != NO_TIMESTAMP:
+        version = OFFSET_COMMIT_EXPIRING_VERSION
+    else:
+        version = OFFSET_COMMIT_VERSION
+    return key, _encode(value, version, version)
+
+
+def _encode(message: object, prefix: int, version: int) -> bytes:
+    chunks = [bytearray(_PREFIX.pack(prefix))]
+    messages.encoder(type(message), version)(message, chunks)
+    return bytes(chunks[0])
+
+
+def decode(key: bytes, value: bytes | None) -> StoredRecord | None:
+    """The record, or None for a type that is not looked at. Raises ProtocolError for bytes that are no such record."""
+    kind = _kinds().get(_prefix(key))
+    if kind is None:
+        return None
+    key_class, value_class = kind
+    typed_key, _ = messages.decoder(key_class, 0)(key, _PREFIX.size)
+    if value is None:
+        return StoredRecord(typed_key, None)
+    version = _prefix(value)
+    versions = messages.valid_versions(value_class)
+    if version not in versions:
+        raise ProtocolError(f"{value_class.__name__} version {version}: versions 0 to {versions[-1]} can be read")
+    typed_value, _ = messages.decoder(value_class, version)(value, _PREFIX.size)
+    return StoredRecord(typed_key, typed_value)
+
+
+def _prefix(content: bytes) -> int:
+    if len(content) < _PREFIX.size:
+        raise ProtocolError(f"a record of a coordinator topic starts with two bytes, here are {len(content)}")
+    return _PREFIX.unpack_from(content)[0]
+
+
+def fits(records: list[StoredRecord], limit_bytes: int) -> bool:
+    """Whether one batch of `limit_bytes` holds the records."""
+    size = BATCH_HEADER_BYTES
+    for record in records:
+        key, value = encode(record)
+        size += len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
+    return size <= limit_bytes

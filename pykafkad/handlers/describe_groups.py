@@ -1,0 +1,57 @@
+"""DescribeGroups, versions 0 to 6.
+
+State, protocol, members, their metadata (while the group is stable) and assignments. A group that does not exist is
+described as Dead without an error before version 6, and is GROUP_ID_NOT_FOUND from 6 on (KIP-1043). From version 3 the
+caller's operations on request; 4 instance ids.
+
+Gaps: none for classic groups; groups of other protocols do not exist yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator.group_states import DEAD
+from pykafkad.wire import messages
+
+GROUP_OPERATIONS = (("Read", 3), ("Delete", 6), ("Describe", 8), ("DescribeConfigs", 10), ("AlterConfigs", 11))
+"""What can be done to a group, with the operations' codes in Kafka's ACLs."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    refused, described = [], []
+    for group_id in request.groups:
+        if not ctx.allowed("Describe", "Group", group_id):
+            refused.append(messages.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=errors.GROUP_AUTHORIZATION_FAILED))
+        else:
+            described.append(_describe(ctx, group_id))
+    if request.include_authorized_operations:
+        for row in described:
+            if row.error_code == errors.NONE:
+                row.authorized_operations = _operations(ctx, row.group_id)
+    return messages.DescribeGroupsResponse(groups=refused + described)
+
+
+def _describe(ctx: Context, group_id: str) -> object:
+    shard, error_code = ctx.groups.shard_for(group_id)
+    if error_code:
+        return messages.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error_code)
+    described = shard.describe(group_id)
+    if described is not None:
+        return described
+    if ctx.version < 6:
+        return messages.DescribeGroupsResponse.DescribedGroup(group_id=group_id, group_state=DEAD)
+    return messages.DescribeGroupsResponse.DescribedGroup(
+        group_id=group_id,
+        group_state=DEAD,
+        error_code=errors.GROUP_ID_NOT_FOUND,
+        error_message=f"Group {group_id} not found.",
+    )
+
+
+def _operations(ctx: Context, group_id: str) -> int:
+    """What the caller may do to the group, one bit per operation."""
+    return sum(1 << code for operation, code in GROUP_OPERATIONS if ctx.allowed(operation, "Group", group_id))

@@ -1,0 +1,77 @@
+"""FindCoordinator, versions 0 to 6.
+
+Names the broker that coordinates a group: the leader of the group's partition of `__consumer_offsets`. While that topic
+does not exist it is created, and the answer is COORDINATOR_NOT_AVAILABLE, on which clients ask again. From version 1 a key
+type (0 group, 1 transaction, 2 share); from 4 any number of keys with a row each (KIP-699).
+
+Gaps: transactions and share groups are not offered yet. Their coordinators are answered with UNSUPPORTED_VERSION and a
+sentence that says so: Java's and kafka-python's producers show it to the user at once, while the retriable error that a
+Kafka gives while it creates the topic would have them ask until they time out.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator.partitioning import partition_for
+from pykafkad.coordinator.shard import TOPIC
+from pykafkad.wire import messages
+
+GROUP = 0
+TRANSACTION = 1
+SHARE = 2
+NOT_OFFERED = {
+    TRANSACTION: "Transactions are not offered by this broker yet.",
+    SHARE: "Share groups are not offered by this broker yet.",
+}
+NO_NODE = (-1, "", -1)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    if ctx.version >= 4:
+        return messages.FindCoordinatorResponse(
+            coordinators=[_row(ctx, request.key_type, key) for key in request.coordinator_keys]
+        )
+    row = _row(ctx, request.key_type, request.key)
+    return messages.FindCoordinatorResponse(
+        error_code=row.error_code,
+        error_message=row.error_message or ("NONE" if row.error_code == errors.NONE else errors.message(row.error_code)),
+        node_id=row.node_id,
+        host=row.host,
+        port=row.port,
+    )
+
+
+def _row(ctx: Context, key_type: int, key: str) -> object:
+    error_code, message, (node_id, host, port) = _find(ctx, key_type, key)
+    return messages.FindCoordinatorResponse.Coordinator(
+        key=key, error_code=error_code, error_message=message, node_id=node_id, host=host, port=port
+    )
+
+
+def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, str, int]]:
+    if key_type == GROUP and not ctx.allowed("Describe", "Group", key):
+        return errors.GROUP_AUTHORIZATION_FAILED, "", NO_NODE
+    if key_type == TRANSACTION and not ctx.allowed("Describe", "TransactionalId", key):
+        return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "", NO_NODE
+    if key_type == SHARE and ctx.version < 6:
+        return errors.INVALID_REQUEST, "", NO_NODE
+    if key_type in NOT_OFFERED:
+        return errors.UNSUPPORTED_VERSION, NOT_OFFERED[key_type], NO_NODE
+    if key_type != GROUP:
+        return errors.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}", NO_NODE
+    image = ctx.metadata
+    topic = image.topics.get(TOPIC)
+    if topic is None:
+        from pykafkad.metadata.events import AutoCreateTopics
+
+        ctx.controller.submit(AutoCreateTopics([TOPIC]))
+        return errors.COORDINATOR_NOT_AVAILABLE, "", NO_NODE
+    leader = topic.partitions[partition_for(key, len(topic.partitions))].leader
+    broker = image.brokers.get(leader)
+    if broker is None or broker.fenced:
+        return errors.COORDINATOR_NOT_AVAILABLE, "", NO_NODE
+    return errors.NONE, "", (leader, *ctx.advertised(leader))

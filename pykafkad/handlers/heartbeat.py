@@ -1,0 +1,30 @@
+"""Heartbeat, versions 0 to 4.
+
+Keeps a member's session alive and tells it, by REBALANCE_IN_PROGRESS, to join again. While the coordinator still loads the
+group, the answer is success: the member has done its part. From version 3 static members (KIP-345).
+
+Gaps: none for classic groups; groups of other protocols do not exist yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator.events import Heartbeat
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    group_id = request.group_id
+    if not ctx.allowed("Read", "Group", group_id):
+        return messages.HeartbeatResponse(error_code=errors.GROUP_AUTHORIZATION_FAILED)
+    if not group_id:
+        return messages.HeartbeatResponse(error_code=errors.INVALID_GROUP_ID)
+    error_code = ctx.groups.shard_for(group_id)[1]
+    if error_code:
+        loading = error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
+        return messages.HeartbeatResponse(error_code=errors.NONE if loading else error_code)
+    return ctx.groups.submit(group_id, Heartbeat(ctx.token, request))

@@ -1,0 +1,63 @@
+"""JoinGroup, versions 0 to 9.
+
+Parks until the rebalance that it takes part in has everybody: the leader is told all members, the others none. What each
+version changes: 1 a rebalance timeout of its own (before, the session timeout serves); 4 a dynamic newcomer is sent back
+once with the id to use (MEMBER_ID_REQUIRED, KIP-394); 5 static members (KIP-345); 7 protocol type in the answer, and the
+protocol name may be null; 8 a reason, for logs; 9 a static leader that returns is told to keep the assignment (KIP-814).
+
+Gaps: none for classic groups; groups of other protocols do not exist yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator.events import JoinGroup
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    error_code = _refusal(ctx, request)
+    if error_code:
+        # An authorization error names nobody, the others name the member that asked.
+        member_id = "" if error_code == errors.GROUP_AUTHORIZATION_FAILED else request.member_id
+        return _for_version(ctx.version, messages.JoinGroupResponse(
+            error_code=error_code, member_id=member_id, protocol_name=None
+        ))
+    if ctx.version == 0:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    event = JoinGroup(
+        ctx.token,
+        request,
+        ctx.client_id,
+        ctx.client_host,
+        member_id_required=ctx.version >= 4,
+        may_skip_assignment=ctx.version >= 9,
+    )
+    if ctx.version >= 7:
+        return ctx.groups.submit(request.group_id, event)
+    return ctx.groups.submit_many(
+        [(request.group_id, event)], lambda answers, version=ctx.version: _for_version(version, answers[0]), ctx.token
+    )
+
+
+def _refusal(ctx: Context, request: object) -> int:
+    if not ctx.allowed("Read", "Group", request.group_id):
+        return errors.GROUP_AUTHORIZATION_FAILED
+    if not request.group_id:
+        return errors.INVALID_GROUP_ID
+    settings = ctx.settings
+    lowest, highest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    if not lowest <= request.session_timeout_ms <= highest:
+        return errors.INVALID_SESSION_TIMEOUT
+    return ctx.groups.shard_for(request.group_id)[1]
+
+
+def _for_version(version: int, response: object) -> object:
+    """No protocol is null from version 7 on, and an empty name before."""
+    if version < 7 and response.protocol_name is None:
+        response.protocol_name = ""
+    return response

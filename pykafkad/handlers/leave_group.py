@@ -1,0 +1,41 @@
+"""LeaveGroup, versions 0 to 5.
+
+Before version 3 one member leaves and the answer is one error code; from version 3 any number, by member id or, for an
+administrator who removes static members, by instance id (KIP-345), with a row for each. From version 5 with a reason.
+
+Gaps: none for classic groups; groups of other protocols do not exist yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator.events import LeaveGroup
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    error_code = _refusal(ctx, request.group_id)
+    if error_code:
+        return messages.LeaveGroupResponse(error_code=error_code)
+    if ctx.version >= 3:
+        return ctx.groups.submit(request.group_id, LeaveGroup(ctx.token, request))
+    request.members = [messages.LeaveGroupRequest.MemberIdentity(member_id=request.member_id)]
+    return ctx.groups.submit_many([(request.group_id, LeaveGroup(ctx.token, request))], _single, ctx.token)
+
+
+def _refusal(ctx: Context, group_id: str) -> int:
+    if not ctx.allowed("Read", "Group", group_id):
+        return errors.GROUP_AUTHORIZATION_FAILED
+    if not group_id:
+        return errors.INVALID_GROUP_ID
+    return ctx.groups.shard_for(group_id)[1]
+
+
+def _single(answers: list) -> object:
+    """The answer of the versions that know one member: its error is the answer's."""
+    answer = answers[0]
+    return messages.LeaveGroupResponse(error_code=answer.error_code or answer.members[0].error_code)

@@ -1,0 +1,34 @@
+"""ListGroups, versions 0 to 5.
+
+Every group that this broker coordinates, or those the caller may describe. From version 4 filtered by state and with the
+state in the answer (KIP-518), from 5 by type (KIP-848); filters ignore case, and a type that does not exist matches nothing.
+
+Gaps: the only type is `classic`; groups of other protocols do not exist yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad.wire import messages
+
+CLUSTER = "kafka-cluster"
+"""The name of the one cluster resource in Kafka's ACLs."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {each.lower() for each in request.types_filter}
+    sees_all = ctx.allowed("Describe", "Cluster", CLUSTER)
+    return messages.ListGroupsResponse(
+        groups=[
+            row
+            for shard in ctx.groups.shards()
+            for row in shard.listed()
+            if (not states or row.group_state.lower() in states)
+            and (not types or row.group_type in types)
+            and (sees_all or ctx.allowed("Describe", "Group", row.group_id))
+        ]
+    )

@@ -1,0 +1,86 @@
+"""OffsetCommit, versions 2 to 10.
+
+Commits the offsets of a member, or, with generation -1 and no member, of a consumer that assigns its own partitions or an
+administrator. Topics and partitions that do not exist, and those the caller may not read, get their own error; the rest is
+written as one batch. Versions 2 to 4 may name a retention of their own; 5 and later leave it to the broker (KIP-211);
+6 leader epoch; 7 static members; from 9 an unknown group is GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION; 10 topic ids
+instead of names.
+
+Gaps: none for classic groups; member epochs of KIP-848 groups do not exist yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator import offsets
+from pykafkad.coordinator.events import OffsetCommit
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    group_id = request.group_id
+    if not ctx.allowed("Read", "Group", group_id):
+        return offsets.refused(request, errors.GROUP_AUTHORIZATION_FAILED)
+    refused: list[object] = []
+    accepted = []
+    for topic in request.topics:
+        remaining = _checked(ctx, topic, refused)
+        if remaining is not None:
+            accepted.append(remaining)
+    if not accepted:
+        return messages.OffsetCommitResponse(topics=refused)
+    request.topics = accepted
+    error_code = ctx.groups.shard_for(group_id)[1]
+    if error_code:
+        return _merged(refused, offsets.refused(request, error_code))
+    event = OffsetCommit(ctx.token, request, group_id_not_found=ctx.version >= 9)
+    if not refused:
+        return ctx.groups.submit(group_id, event)
+    return ctx.groups.submit_many([(group_id, event)], lambda answers: _merged(refused, answers[0]), ctx.token)
+
+
+def _checked(ctx: Context, topic: object, refused: list[object]) -> object | None:
+    """The topic with name, id and the partitions that exist; what has no chance is added to `refused`."""
+    image = ctx.metadata
+    if ctx.version >= 10:
+        known = image.topic_by_id(topic.topic_id)
+        if known is None:
+            return _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_ID)
+        topic.name = known.name
+    else:
+        known = image.topics.get(topic.name)
+    if not ctx.allowed("Read", "Topic", topic.name):
+        return _refuse(refused, topic, topic.partitions, errors.TOPIC_AUTHORIZATION_FAILED)
+    if known is None:
+        return _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_OR_PARTITION)
+    topic.topic_id = known.id
+    missing = [each for each in topic.partitions if image.partition(topic.name, each.partition_index) is None]
+    if missing:
+        _refuse(refused, topic, missing, errors.UNKNOWN_TOPIC_OR_PARTITION)
+        topic.partitions = [each for each in topic.partitions if each not in missing]
+    return topic if topic.partitions else None
+
+
+def _refuse(refused: list[object], topic: object, partitions: list[object], error_code: int) -> None:
+    row = messages.OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+    row.partitions.extend(
+        messages.OffsetCommitResponse.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
+        for each in partitions
+    )
+    refused.append(row)
+
+
+def _merged(refused: list[object], answer: object) -> object:
+    """One answer of the rows refused here and the coordinator's, each topic once."""
+    by_topic = {(row.name, row.topic_id): row for row in refused}
+    for row in answer.topics:
+        same = by_topic.get((row.name, row.topic_id))
+        if same is None:
+            refused.append(row)
+        else:
+            same.partitions.extend(row.partitions)
+    return messages.OffsetCommitResponse(topics=refused)

@@ -1,0 +1,67 @@
+"""OffsetDelete, version 0 (KIP-496).
+
+Forgets committed offsets of a group that is empty, or, for a `consumer` group with members, of topics that no member
+subscribes to (else GROUP_SUBSCRIBED_TO_TOPIC); an offset that was never committed is deleted with success.
+
+Gaps: none.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator.events import OffsetDelete
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    group_id = request.group_id
+    if not ctx.allowed("Delete", "Group", group_id):
+        return messages.OffsetDeleteResponse(error_code=errors.GROUP_AUTHORIZATION_FAILED)
+    refused: list[object] = []
+    request.topics = [topic for topic in request.topics if _checked(ctx, topic, refused)]
+    if not group_id:
+        return messages.OffsetDeleteResponse(error_code=errors.INVALID_GROUP_ID)
+    error_code = ctx.groups.shard_for(group_id)[1]
+    if error_code:
+        return messages.OffsetDeleteResponse(error_code=error_code)
+    event = OffsetDelete(ctx.token, request)
+    if not refused:
+        return ctx.groups.submit(group_id, event)
+    return ctx.groups.submit_many([(group_id, event)], lambda answers: _merged(refused, answers[0]), ctx.token)
+
+
+def _checked(ctx: Context, topic: object, refused: list[object]) -> bool:
+    """Whether the topic, less the partitions that do not exist, is worth asking for."""
+    image = ctx.metadata
+    if not ctx.allowed("Read", "Topic", topic.name):
+        wrong, error_code = topic.partitions, errors.TOPIC_AUTHORIZATION_FAILED
+    else:
+        wrong = [each for each in topic.partitions if image.partition(topic.name, each.partition_index) is None]
+        error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+    if wrong:
+        row = messages.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name)
+        row.partitions.extend(
+            messages.OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=error_code)
+            for each in wrong
+        )
+        refused.append(row)
+        topic.partitions = [each for each in topic.partitions if each not in wrong]
+    return bool(topic.partitions)
+
+
+def _merged(refused: list[object], answer: object) -> object:
+    """An error of the whole group stands alone; else each topic once, refused partitions first."""
+    if answer.error_code:
+        return answer
+    by_name = {row.name: row for row in refused}
+    for row in answer.topics:
+        same = by_name.get(row.name)
+        if same is None:
+            refused.append(row)
+        else:
+            same.partitions.extend(row.partitions)
+    return messages.OffsetDeleteResponse(topics=refused)

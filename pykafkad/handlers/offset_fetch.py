@@ -1,0 +1,117 @@
+"""OffsetFetch, versions 1 to 10.
+
+The committed offsets of asked partitions, or of all that the group has committed when the topics are null (version 2 and
+later). An offset that was never committed is -1 without an error. Errors of the whole group stand in every partition in
+version 1, at the top from 2, in the group's row from 8, where one request may name several groups (KIP-709). 5 leader
+epoch; 7 `require_stable`; 9 member id and epoch; 10 topic ids instead of names.
+
+Gaps: `require_stable` is trivially met, since there are no transactions yet. Member epochs (9) are not looked at: they
+concern groups of KIP-848, which do not exist yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.wire import messages
+
+NO_OFFSET = -1
+NO_TOPIC_ID = bytes(16)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    if ctx.version >= 8:
+        return messages.OffsetFetchResponse(groups=[_group(ctx, group) for group in request.groups])
+    topics = None
+    if request.topics is not None:
+        topics = [
+            messages.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    answer = _group(ctx, messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
+    return messages.OffsetFetchResponse(
+        error_code=answer.error_code,
+        topics=[
+            messages.OffsetFetchResponse.OffsetFetchResponseTopic(
+                name=topic.name, partitions=[_as_before_groups(partition) for partition in topic.partitions]
+            )
+            for topic in answer.topics
+        ],
+    )
+
+
+def _as_before_groups(partition: object) -> object:
+    return messages.OffsetFetchResponse.OffsetFetchResponsePartition(
+        partition_index=partition.partition_index,
+        committed_offset=partition.committed_offset,
+        committed_leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.metadata,
+        error_code=partition.error_code,
+    )
+
+
+def _group(ctx: Context, group: object) -> object:
+    if not ctx.allowed("Describe", "Group", group.group_id):
+        return _group_error(ctx.version, group, errors.GROUP_AUTHORIZATION_FAILED)
+    shard, error_code = ctx.groups.shard_for(group.group_id)
+    if error_code:
+        return _group_error(ctx.version, group, error_code)
+    if group.topics is None:
+        rows = _visible(ctx, shard.fetch_offsets(group.group_id, None))
+    else:
+        asked, refused = _checked(ctx, group.topics)
+        rows = shard.fetch_offsets(group.group_id, asked) + refused
+    return messages.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, topics=rows)
+
+
+def _group_error(version: int, group: object, error_code: int) -> object:
+    if version >= 2:
+        return messages.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
+    return messages.OffsetFetchResponse.OffsetFetchResponseGroup(
+        group_id=group.group_id, topics=[_refused(topic, error_code) for topic in group.topics]
+    )
+
+
+def _refused(topic: object, error_code: int) -> object:
+    return messages.OffsetFetchResponse.OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            messages.OffsetFetchResponse.OffsetFetchResponsePartitions(
+                partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=error_code
+            )
+            for index in topic.partition_indexes
+        ],
+    )
+
+
+def _checked(ctx: Context, topics: list[object]) -> tuple[list[object], list[object]]:
+    """The topics to look up, and the rows of those that the caller named by an unknown id or may not see."""
+    asked, refused = [], []
+    for topic in topics:
+        if ctx.version >= 10:
+            known = ctx.metadata.topic_by_id(topic.topic_id)
+            if known is None:
+                refused.append(_refused(topic, errors.UNKNOWN_TOPIC_ID))
+                continue
+            topic.name = known.name
+        if ctx.allowed("Describe", "Topic", topic.name):
+            asked.append(topic)
+        else:
+            refused.append(_refused(topic, errors.TOPIC_AUTHORIZATION_FAILED))
+    return asked, refused
+
+
+def _visible(ctx: Context, rows: list[object]) -> list[object]:
+    """What the caller may see of all that was committed; by id, only topics that exist can be named."""
+    rows = [row for row in rows if ctx.allowed("Describe", "Topic", row.name)]
+    if ctx.version < 10:
+        return rows
+    topics = ctx.metadata.topics
+    rows = [row for row in rows if row.name in topics]
+    for row in rows:
+        row.topic_id = topics[row.name].id
+    return rows

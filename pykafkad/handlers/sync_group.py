@@ -1,0 +1,34 @@
+"""SyncGroup, versions 0 to 5.
+
+Parks until the leader has handed in the assignment, then answers each member with its part. From version 3 static members
+(KIP-345); from version 5 protocol type and name are required and must be the group's (KIP-559).
+
+Gaps: none for classic groups; groups of other protocols do not exist yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.coordinator.events import SyncGroup
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    error_code = _refusal(ctx, request)
+    if error_code:
+        return messages.SyncGroupResponse(error_code=error_code)
+    return ctx.groups.submit(request.group_id, SyncGroup(ctx.token, request))
+
+
+def _refusal(ctx: Context, request: object) -> int:
+    if ctx.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        return errors.INCONSISTENT_GROUP_PROTOCOL
+    if not ctx.allowed("Read", "Group", request.group_id):
+        return errors.GROUP_AUTHORIZATION_FAILED
+    if not request.group_id:
+        return errors.INVALID_GROUP_ID
+    return ctx.groups.shard_for(request.group_id)[1]

@@ -1,0 +1,272 @@
+"""Drives one `GroupShard` by hand: events in, effects performed as the shell does, time moved by the test."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pykafkad.clock import ManualClock
+from pykafkad.coordinator import events, stored
+from pykafkad.coordinator.shard import GroupShard
+from pykafkad.effects import Append, CancelTimer, Reply, SetTimer, TimerFired
+from pykafkad.errors import name
+from pykafkad.wire import messages
+
+TOPIC_ID = bytes(range(16))
+
+
+class Settings:
+    """The broker settings that a shard reads, with Kafka's defaults."""
+
+    group_initial_rebalance_delay_ms = 3_000
+    group_max_size = 2**31 - 1
+    group_min_session_timeout_ms = 6_000
+    group_max_session_timeout_ms = 1_800_000
+    message_max_bytes = 1_048_588
+    offset_metadata_max_bytes = 4_096
+    offsets_retention_minutes = 10_080
+    offsets_retention_check_interval_ms = 600_000
+
+
+class World:
+    """A shard, its log as bytes, its timers, and the replies by token."""
+
+    def __init__(self, seed: int = 1, **settings: int) -> None:
+        self.settings = Settings()
+        for key, value in settings.items():
+            setattr(self.settings, key, value)
+        self.clock = ManualClock()
+        self.random = Random(seed)
+        self.shard = GroupShard(0, self.settings, self.random)
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.timers: dict[object, float] = {}
+        self.replies: dict[object, object] = {}
+        self.tokens = 0
+        self.timer_sets = 0
+        self.send(events.Loaded())
+
+    # Events.
+
+    def send(self, event: object) -> list[object]:
+        effects = self.shard.step(event, self.clock.now(), self.clock.now_ms())
+        for effect in effects:
+            if type(effect) is Append:
+                assert effect.log == ("__consumer_offsets", 0) and effect.records
+                for record in effect.records:
+                    key, value = stored.encode(record)
+                    self.log.append((key, value))
+                    self.shard.apply(record)
+            elif type(effect) is Reply:
+                assert effect.token not in self.replies, f"{effect.token} answered twice"
+                self.replies[effect.token] = effect.message
+            elif type(effect) is SetTimer:
+                self.timer_sets += 1
+                self.timers[effect.key] = effect.at
+            elif type(effect) is CancelTimer:
+                self.timers.pop(effect.key, None)
+            else:
+                raise AssertionError(effect)
+        return effects
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, firing what falls due in order."""
+        until = self.clock.now() + seconds
+        while self.timers and min(self.timers.values()) <= until:
+            key, at = min(self.timers.items(), key=lambda entry: entry[1])
+            self.clock.advance(max(at - self.clock.now(), 0.0))
+            # Float sums of two clocks may fall a hair short of a deadline: the shell never fires early either.
+            self.clock._now = max(self.clock._now, at)
+            del self.timers[key]
+            self.send(TimerFired(key))
+        self.clock.advance(until - self.clock.now())
+
+    def replayed(self) -> GroupShard:
+        """A fresh shard loaded from the bytes of the log."""
+        shard = GroupShard(0, self.settings, Random(0))
+        shard.load(stored.decode(key, value) for key, value in self.log)
+        return shard
+
+    def restart(self) -> None:
+        """Forget everything but the log."""
+        self.shard = self.replayed()
+        self.timers.clear()
+        self.send(events.Loaded())
+
+    # Requests. Each returns its token; `answer(token)` is None while it is parked.
+
+    def token(self) -> int:
+        self.tokens += 1
+        return self.tokens
+
+    def answer(self, token: int) -> object:
+        return self.replies.get(token)
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group: str = "g",
+        client: str = "client",
+        instance: str | None = None,
+        session_ms: int = 10_000,
+        rebalance_ms: int = 60_000,
+        protocol_type: str = "consumer",
+        protocols: object = (("range", b"topics"),),
+        id_required: bool = False,
+        may_skip: bool = True,
+    ) -> int:
+        token = self.token()
+        request = messages.JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=[
+                messages.JoinGroupRequest.JoinGroupRequestProtocol(name=each, metadata=metadata)
+                for each, metadata in protocols
+            ],
+        )
+        self.send(events.JoinGroup(token, request, client, "/127.0.0.1", id_required, may_skip))
+        return token
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+    ) -> int:
+        token = self.token()
+        request = messages.SyncGroupRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=[
+                messages.SyncGroupRequest.SyncGroupRequestAssignment(member_id=each, assignment=content)
+                for each, content in (assignments or {}).items()
+            ],
+        )
+        self.send(events.SyncGroup(token, request))
+        return token
+
+    def heartbeat(self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None) -> str:
+        token = self.token()
+        request = messages.HeartbeatRequest(
+            group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance
+        )
+        self.send(events.Heartbeat(token, request))
+        return name(self.replies[token].error_code)
+
+    def leave(self, *identities: object, group: str = "g") -> list[str]:
+        """Each identity is a member id or `(member id, instance id)`; the errors by name."""
+        token = self.token()
+        pairs = [(each, None) if isinstance(each, str) else each for each in identities]
+        request = messages.LeaveGroupRequest(
+            group_id=group,
+            members=[
+                messages.LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=instance)
+                for member_id, instance in pairs
+            ],
+        )
+        self.send(events.LeaveGroup(token, request))
+        return [name(row.error_code) for row in self.replies[token].members]
+
+    def commit(
+        self,
+        offsets: dict[tuple[str, int], int],
+        *,
+        group: str = "g",
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        metadata: str | None = "",
+        retention_ms: int = -1,
+        group_id_not_found: bool = True,
+    ) -> list[str]:
+        token = self.token()
+        topics: dict[str, object] = {}
+        for (topic, partition), offset in offsets.items():
+            row = topics.setdefault(
+                topic, messages.OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, topic_id=TOPIC_ID)
+            )
+            row.partitions.append(
+                messages.OffsetCommitRequest.OffsetCommitRequestPartition(
+                    partition_index=partition,
+                    committed_offset=offset,
+                    committed_leader_epoch=7,
+                    committed_metadata=metadata,
+                )
+            )
+        request = messages.OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            retention_time_ms=retention_ms,
+            topics=list(topics.values()),
+        )
+        self.send(events.OffsetCommit(token, request, group_id_not_found))
+        answer = self.replies[token]
+        return [name(partition.error_code) for topic in answer.topics for partition in topic.partitions]
+
+    def committed(self, topic: str, partition: int, *, group: str = "g") -> int | None:
+        found = self.shard.offsets.get(group, topic, partition)
+        return None if found is None else found.offset
+
+    def delete_group(self, group: str = "g") -> str:
+        token = self.token()
+        self.send(events.DeleteGroup(token, group))
+        return name(self.replies[token].error_code)
+
+    def delete_offsets(self, *partitions: tuple[str, int], group: str = "g") -> object:
+        token = self.token()
+        request = messages.OffsetDeleteRequest(
+            group_id=group,
+            topics=[
+                messages.OffsetDeleteRequest.OffsetDeleteRequestTopic(
+                    name=topic,
+                    partitions=[messages.OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=index)],
+                )
+                for topic, index in partitions
+            ],
+        )
+        self.send(events.OffsetDelete(token, request))
+        return self.replies[token]
+
+    # Shortcuts.
+
+    def state(self, group: str = "g") -> str | None:
+        found = self.shard.groups.get(group)
+        return None if found is None else found.state
+
+    def stable(self, count: int = 1, *, group: str = "g", **options: object) -> tuple[int, list[str]]:
+        """Bring `count` members into a stable generation; (generation, member ids, the leader first)."""
+        tokens = [self.join(group=group, **options) for _ in range(count)]
+        self.advance(self.settings.group_initial_rebalance_delay_ms / 1000 * (2 if count > 1 else 1))
+        answers = [self.replies[token] for token in tokens]
+        leader = next(answer for answer in answers if answer.members)
+        members = [leader.member_id] + [a.member_id for a in answers if a.member_id != leader.member_id]
+        for member_id in members[1:]:
+            self.sync(member_id, leader.generation_id, group=group)
+        self.sync(members[0], leader.generation_id, {each: each.encode() for each in members}, group=group)
+        assert self.state(group) == "Stable"
+        return leader.generation_id, members
+
+
+def subscription(*topics: str) -> bytes:
+    """A version 1 subscription of the consumer protocol, as clients send it."""
+    body = messages.encode(messages.ConsumerProtocolSubscription(topics=list(topics), user_data=None), 1)
+    return (1).to_bytes(2, "big") + bytes(body)
+
+
+def error(answer: object) -> str:
+    """The name of an answer's error."""
+    return name(answer.error_code)
