@@ -1,0 +1,111 @@
+"""Connections to a broker, through kafka-python: the only module that imports it. Works with any Kafka, ours or another."""
+
+from __future__ import annotations
+
+import contextlib
+
+from pykafkad.cli.output import Failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+TIMEOUT_MS = 10_000
+BOOTSTRAP_TIMEOUT_MS = 5_000
+CLIENT_ID = "pykafkad-cli"
+
+
+def add_bootstrap(parser: argparse.ArgumentParser) -> None:
+    """The option that every client command has."""
+    parser.add_argument(
+        "-b", "--bootstrap", metavar="HOST:PORT", default="localhost:9092", help="a broker to ask first (default: localhost:9092)"
+    )
+
+
+@contextlib.contextmanager
+def translated_errors(bootstrap: str) -> Iterator[None]:
+    """Turns what the library raises into one sentence; the library's own log lines stay quiet."""
+    import logging
+
+    import kafka.errors
+
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    try:
+        yield
+    except kafka.errors.KafkaTimeoutError as error:
+        if "bootstrap" in str(error):
+            raise Failure(f"no broker answers at {bootstrap}; start one with `pykafkad serve`, or name another with --bootstrap") from None
+        raise Failure(f"the broker at {bootstrap} did not answer in time: {error}") from None
+    except kafka.errors.KafkaError as error:
+        raise Failure(describe_error(error)) from None
+    except ValueError as error:
+        raise Failure(str(error), 2) from None
+
+
+def describe_error(error: BaseException) -> str:
+    """An error of the library as a sentence: Kafka's name for it, and the broker's words if there are any."""
+    name = getattr(error, "message", None) or type(error).__name__
+    words = next((str(argument) for argument in error.args if isinstance(argument, str) and argument != name), "")
+    return f"{name}: {words}" if words else str(name)
+
+
+@contextlib.contextmanager
+def admin(bootstrap: str) -> Iterator[object]:
+    """A `KafkaAdminClient`, closed at the end."""
+    with translated_errors(bootstrap):
+        from kafka import KafkaAdminClient
+
+        client = KafkaAdminClient(
+            bootstrap_servers=bootstrap, client_id=CLIENT_ID, request_timeout_ms=TIMEOUT_MS, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+@contextlib.contextmanager
+def consumer(bootstrap: str, **options: object) -> Iterator[object]:
+    """A `KafkaConsumer` that belongs to no group and commits nothing."""
+    with translated_errors(bootstrap):
+        from kafka import KafkaConsumer
+
+        client = KafkaConsumer(
+            bootstrap_servers=bootstrap, client_id=CLIENT_ID, group_id=None, enable_auto_commit=False, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS, **options
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+@contextlib.contextmanager
+def producer(bootstrap: str, **options: object) -> Iterator[object]:
+    """A `KafkaProducer`; closed, and what it holds sent, at the end."""
+    with translated_errors(bootstrap):
+        from kafka import KafkaProducer
+
+        client = KafkaProducer(bootstrap_servers=bootstrap, client_id=CLIENT_ID, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS, **options)
+        try:
+            yield client
+        finally:
+            client.close(timeout=TIMEOUT_MS / 1000)
+
+
+def partition_of(topic: str, partition: int) -> object:
+    """The library's name of one partition."""
+    from kafka import TopicPartition
+
+    return TopicPartition(topic, partition)
+
+
+def watermarks(client: object, partitions: list[object]) -> dict[object, tuple[int, int]]:
+    """Partition to (log start offset, end offset), asked through an admin client."""
+    from kafka import OffsetSpec
+
+    if not partitions:
+        return {}
+    starts = client.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
+    ends = client.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+    return {partition: (starts[partition].offset, ends[partition].offset) for partition in partitions}

@@ -1,0 +1,80 @@
+"""The subcommands other than `serve`: finds the module, parses its options, runs it, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+
+from pykafkad import __version__
+from pykafkad.cli.output import Failure
+from pykafkad.errors import ConfigError
+
+# Subcommand to module; each module has SUMMARY, add_arguments(parser) and run(options) -> exit code.
+COMMANDS = {
+    "serve": "pykafkad.cli.serve",
+    "topics": "pykafkad.cli.topics",
+    "produce": "pykafkad.cli.produce",
+    "tail": "pykafkad.cli.tail",
+    "groups": "pykafkad.cli.groups",
+    "dump-log": "pykafkad.cli.dump_log",
+    "describe-apis": "pykafkad.cli.describe_apis",
+    "describe-config": "pykafkad.cli.describe_config",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Runs one subcommand. 0 done, 1 failed, 2 wrong usage; a closed pipe is not an error."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(overview(), file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    if arguments[0] in ("-V", "--version"):
+        print(f"pykafkad {__version__}")
+        return 0
+    if arguments[0] not in COMMANDS:
+        print(f"pykafkad: there is no command {arguments[0]!r}\n\n{overview()}", file=sys.stderr)
+        return 2
+    return _run(arguments[0], arguments[1:])
+
+
+def overview() -> str:
+    """What `pykafkad --help` prints."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name.ljust(width)}  {importlib.import_module(path).SUMMARY}" for name, path in COMMANDS.items()]
+    return "\n".join((
+        "pykafkad: a broker that Kafka clients cannot tell from Apache Kafka 4.3.1, and small tools for it",
+        "",
+        "usage: pykafkad COMMAND [options]      pykafkad COMMAND --help explains one",
+        "",
+        *lines,
+        "",
+        "Exit codes: 0 done, 1 failed, 2 wrong usage.",
+    ))  # fmt: skip
+
+
+def _run(command: str, arguments: list[str]) -> int:
+    module = importlib.import_module(COMMANDS[command])
+    parser = argparse.ArgumentParser(prog=f"pykafkad {command}", description=module.SUMMARY[:1].upper() + module.SUMMARY[1:] + ".")
+    module.add_arguments(parser)
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        code = module.run(options)
+        sys.stdout.flush()
+        return code
+    except Failure as failure:
+        print(f"pykafkad: {failure}", file=sys.stderr)
+        return failure.exit_code
+    except ConfigError as error:
+        print(f"pykafkad: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has what it wanted (`| head`). Standard output goes nowhere now, or Python complains while it ends.
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return 0

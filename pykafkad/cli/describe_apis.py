@@ -1,0 +1,77 @@
+"""`pykafkad describe-apis`: the APIs of Kafka 4.3.1 and what of them this broker serves, out of the table that serves them."""
+
+from __future__ import annotations
+
+from pykafkad.cli.output import Failure, print_table
+from pykafkad.handlers.table import ROWS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+    from pykafkad.handlers.table import Api
+
+SUMMARY = "list the APIs with versions, gaps and authorization, or print a message's compiled codec"
+COLUMNS = ("key", "name", "versions", "kafka_versions", "authorization", "gaps")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `pykafkad describe-apis`."""
+    parser.add_argument("--all", action="store_true", help="also the APIs that are not offered, with the reason")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--markdown", action="store_true", help="the table that stands in the README")
+    parser.add_argument(
+        "--source", nargs=2, metavar=("NAME", "VERSION"), help="print the functions that decode and encode an API's messages, such as Fetch 12"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the table, or one API's codec."""
+    if options.source is not None:
+        print(codec_source(*options.source))
+        return 0
+    if options.markdown:
+        print(markdown())
+        return 0
+    rows = [_columns(row) for row in ROWS if row.offered or options.all]
+    print_table(COLUMNS, rows, as_json=options.json)
+    return 0
+
+
+def _columns(row: Api) -> tuple[object, ...]:
+    versions = _range(row.min_version, row.max_version) if row.offered else "-"
+    return row.key, row.name, versions, row.kafka_versions, row.authorization, row.gaps
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def markdown() -> str:
+    """The README's table of what works: every offered API, then the others in one line per reason."""
+    lines = ["| key | API | versions | gaps |", "|---:|---|---|---|"]
+    lines += [f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)} | {row.gaps} |" for row in ROWS if row.offered]
+    reasons: dict[str, list[str]] = {}
+    for row in ROWS:
+        if not row.offered:
+            reasons.setdefault(row.gaps, []).append(row.name)
+    lines += ["", "Not offered, and absent from ApiVersions:", ""]
+    lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    return "\n".join(lines)
+
+
+def codec_source(name: str, version: str) -> str:
+    """The compiled functions of an API's request and response at one version. Raises `Failure` naming what there is."""
+    from pykafkad.wire import compiler, messages
+
+    row = next((row for row in ROWS if row.name.lower() == name.lower()), None)
+    if row is None:
+        raise Failure(f"there is no API {name}; `pykafkad describe-apis --all` lists them", 2)
+    try:
+        classes = (messages.request_class(row.key), messages.response_class(row.key))
+        valid = messages.valid_versions(classes[0])
+    except (KeyError, LookupError):
+        raise Failure(f"{row.name} has no schema here") from None
+    if not version.isdigit() or int(version) not in valid:
+        raise Failure(f"{row.name} has versions {_range(valid[0], valid[-1])}, not {version}", 2)
+    return "\n".join(compiler.source(cls, int(version), direction) for cls in classes for direction in ("decode", "encode"))

@@ -1,0 +1,80 @@
+"""`pykafkad describe-config`: the settings table, for people and for the README."""
+
+from __future__ import annotations
+
+from pykafkad.cli.output import Failure, print_json, print_table
+from pykafkad.config import BROKER, ROWS, SCOPES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from pykafkad.config import Row
+
+SUMMARY = "list the settings with type, default, allowed values and what they do"
+COLUMNS = ("scope", "name", "type", "default", "allowed", "applies", "effect", "help")
+APPLIES = {"start": "at start", "cluster": "live", "broker": "live, per broker", "live": "live"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `pykafkad describe-config`."""
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with all these words in name or help")
+    parser.add_argument("--scope", choices=SCOPES, action="append", help="only these settings (repeatable)")
+    parser.add_argument("--effect", action="store_true", help="only settings that this version acts on")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--markdown", action="store_true", help="the tables that stand in the README")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the rows asked for; 1 when there are none."""
+    if options.markdown:
+        print(markdown())
+        return 0
+    rows = [row for scope in options.scope or SCOPES for row in ROWS[scope].values() if _wanted(row, options)]
+    if not rows:
+        raise Failure(f"no setting has {' and '.join(options.words) or 'that'} in its name or help")
+    if options.json:
+        for row in rows:
+            print_json(dict(zip(COLUMNS, _columns(row), strict=True)))
+    else:
+        print_table(COLUMNS, [_columns(row) for row in rows])
+    return 0
+
+
+def _wanted(row: Row, options: argparse.Namespace) -> bool:
+    text = f"{row.name} {row.help}".lower()
+    return not row.internal and (row.effect or not options.effect) and all(word.lower() in text for word in options.words)
+
+
+def _columns(row: Row) -> tuple[object, ...]:
+    default = row.default
+    if default != row.kafka_default:
+        default = f"{default} (Kafka: {'none' if row.kafka_default is None else row.kafka_default})"
+    return row.scope, row.name, row.type, default, row.allowed, APPLIES[row.applies], "yes" if row.effect else "no", row.help
+
+
+def markdown() -> str:
+    """The README's settings section: what has an effect as a table, the rest as counts, and the defaults that differ from Kafka's."""
+    lines = ["| setting | default | changes apply | what it does |", "|---|---|---|---|"]
+    lines += [_markdown_line(row) for scope in SCOPES for row in ROWS[scope].values() if row.effect and not row.internal]
+    quiet = {scope: sum(not row.effect and not row.internal for row in ROWS[scope].values()) for scope in SCOPES}
+    counts = ", ".join(f"{count} {scope}" for scope, count in quiet.items() if count)
+    lines += ["", f"Known, checked and answered like Kafka's, but without effect yet: {counts} settings (`pykafkad describe-config`)."]
+    lines += ["", "Defaults that differ from Kafka's, because one broker for tests must start with no settings at all:", ""]
+    lines += _differences(ROWS[BROKER].values())
+    return "\n".join(lines)
+
+
+def _markdown_line(row: Row) -> str:
+    name = f"`{row.name}`" + ("" if row.scope == BROKER else f" ({row.scope})")
+    default = "none" if row.default is None else "empty" if row.default == "" else row.default
+    return f"| {name} | {default} | {APPLIES[row.applies]} | {row.help} |".replace("|delete", "\\|delete")
+
+
+def _differences(rows: Iterable[Row]) -> list[str]:
+    return [
+        f"* `{row.name}` = {row.default} (Kafka: {'none, it must be set' if row.kafka_default is None else row.kafka_default})"
+        for row in rows
+        if row.default != row.kafka_default
+    ]

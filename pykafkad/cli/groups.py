@@ -1,0 +1,124 @@
+"""`pykafkad groups`: list and describe consumer groups, move their offsets, delete them; on any Kafka."""
+
+from __future__ import annotations
+
+import sys
+
+from pykafkad.cli import client
+from pykafkad.cli.output import Failure, print_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+SUMMARY = "list, describe, reset and delete consumer groups"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `pykafkad groups`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="all groups with their state")
+    describe = actions.add_parser("describe", help="a group's offsets, its lag, and who reads which partition")
+    describe.add_argument("group")
+    reset = actions.add_parser("reset", help="move the offsets of a group that has no members")
+    reset.add_argument("group")
+    reset.add_argument("--topic", action="append", metavar="NAME", help="only this topic (repeatable; default: all that the group has read)")
+    reset.add_argument("--to", required=True, metavar="WHERE", help="`start`, `end`, or an offset")
+    delete = actions.add_parser("delete", help="delete groups that have no members, and their offsets")
+    delete.add_argument("groups", nargs="+", metavar="GROUP")
+    for each in (listing, describe, reset, delete):
+        client.add_bootstrap(each)
+        each.add_argument("--json", action="store_true", help="one JSON object a line")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does one action; 1 when any group failed."""
+    return {"list": _list, "describe": _describe, "reset": _reset, "delete": _delete}[options.action](options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    with client.admin(options.bootstrap) as admin:
+        groups = admin.list_groups()
+    rows = [
+        (group["group_id"], group.get("group_state"), group.get("group_type"), group["protocol_type"])
+        for group in sorted(groups, key=lambda group: group["group_id"])
+    ]
+    print_table(("group", "state", "type", "protocol"), rows, as_json=options.json)
+    return 0
+
+
+def _describe(options: argparse.Namespace) -> int:
+    with client.admin(options.bootstrap) as admin:
+        group = admin.describe_groups([options.group])[options.group]
+        committed = admin.list_group_offsets(options.group)[options.group]
+        readers = _readers(group)
+        if group["group_state"] == "Dead" and not committed:
+            raise Failure(f"there is no group {options.group} at {options.bootstrap}; `pykafkad groups list` shows those there are")
+        partitions = sorted({*committed, *readers})
+        offsets = client.watermarks(admin, partitions)
+    rows = []
+    for partition in partitions:
+        end = offsets[partition][1]
+        at = committed[partition].offset if partition in committed else None
+        member = readers.get(partition, {})
+        lag = None if at is None else max(0, end - at)
+        rows.append((partition.topic, partition.partition, at, end, lag, member.get("client_id"), member.get("client_host")))
+    if not options.json:
+        print(f"{options.group}: {group['group_state']}, {len(group['members'])} members", file=sys.stderr)
+    columns = ("topic", "partition", "committed_offset", "end_offset", "lag", "client", "host")
+    print_table(columns, rows, as_json=options.json)
+    return 0
+
+
+def _readers(group: dict) -> dict[object, dict]:
+    """Partition to the member that it is assigned to."""
+    readers = {}
+    for member in group["members"]:
+        assignment = member["member_assignment"]
+        if isinstance(assignment, dict):
+            for row in assignment["assigned_partitions"]:
+                readers.update({client.partition_of(row["topic"], number): member for number in row["partitions"]})
+    return readers
+
+
+def _reset(options: argparse.Namespace) -> int:
+    with client.admin(options.bootstrap) as admin:
+        from kafka import OffsetSpec
+
+        places = {"start": OffsetSpec.EARLIEST, "earliest": OffsetSpec.EARLIEST, "end": OffsetSpec.LATEST, "latest": OffsetSpec.LATEST}
+        if options.to not in places and not options.to.isdigit():
+            raise Failure(f"--to {options.to}: must be start, end or an offset", 2)
+        partitions = _partitions(admin, options)
+        place = places.get(options.to) or int(options.to)
+        answer = admin.reset_group_offsets(options.group, dict.fromkeys(partitions, place))
+    rows = [(each.topic, each.partition, answer[each]["offset"]) for each in partitions if not answer[each]["error"].errno]
+    print_table(("topic", "partition", "committed_offset"), rows, as_json=options.json)
+    failed = [each for each in partitions if answer[each]["error"].errno]
+    for each in failed:
+        print(f"pykafkad: {each.topic}-{each.partition}: {answer[each]['error'].message}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _partitions(admin: object, options: argparse.Namespace) -> list[object]:
+    """Partitions of the topics named, or all that the group has committed."""
+    if options.topic is None:
+        partitions = sorted(admin.list_group_offsets(options.group)[options.group])
+        if not partitions:
+            raise Failure(f"{options.group} has no offsets at {options.bootstrap}; name topics with --topic")
+        return partitions
+    partitions = []
+    for topic in admin.describe_topics(options.topic):
+        if topic["error_code"] != 0:
+            raise Failure(f"there is no topic {topic['name']} at {options.bootstrap}")
+        partitions += sorted(client.partition_of(topic["name"], row["partition_index"]) for row in topic["partitions"])
+    return partitions
+
+
+def _delete(options: argparse.Namespace) -> int:
+    with client.admin(options.bootstrap) as admin:
+        answer = admin.delete_groups(options.groups)
+    print_table(("group", "result"), [(group, "deleted") for group, result in answer.items() if result == "OK"], as_json=options.json)
+    failed = {group: result for group, result in answer.items() if result != "OK"}
+    for group, result in failed.items():
+        print(f"pykafkad: {group}: {result}", file=sys.stderr)
+    return 1 if failed else 0

@@ -1,0 +1,70 @@
+"""How results are printed: a table for people at a terminal, tab-separated columns or JSON lines for pipes."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Failure(Exception):
+    """Ends a command with a sentence for people and an exit code."""
+
+    def __init__(self, sentence: str, exit_code: int = 1) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool = False) -> None:
+    """Prints rows: with rich at a terminal, tab-separated below one header line in a pipe, one JSON object a line if asked.
+
+    Nothing is printed for no rows, not even a header."""
+    rows = list(rows)
+    if not rows:
+        return
+    if as_json:
+        for row in rows:
+            print_json(dict(zip(columns, row, strict=True)))
+    elif sys.stdout.isatty():
+        _print_rich(columns, rows)
+    else:
+        print("\t".join(columns))
+        for row in rows:
+            print("\t".join(_cell(value) for value in row))
+
+
+def print_json(value: object) -> None:
+    """One JSON value on one line, flushed, so that a reader at the other end of a pipe sees it at once."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+
+
+def _print_rich(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if value is None else str(value)) for value in row))
+    Console().print(table)
+
+
+def readable(data: bytes | None) -> str | None:
+    """Bytes as people read them: UTF-8 where they are, `0x…` otherwise, None as it is."""
+    if data is None:
+        return None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "0x" + data.hex()
+    return text if all(character.isprintable() or character in "\t\n" for character in text) else "0x" + data.hex()

@@ -1,0 +1,106 @@
+"""`pykafkad produce`: records from standard input or the command line into a topic of any Kafka."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pykafkad.cli import client
+from pykafkad.cli.output import Failure, print_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+SUMMARY = "write records to a topic, one for each line of standard input"
+IN_FLIGHT_MAX = 10_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `pykafkad produce`."""
+    parser.add_argument("topic")
+    parser.add_argument("values", nargs="*", metavar="VALUE", help="records to write instead of the lines of standard input")
+    parser.add_argument("--key-separator", metavar="TEXT", help=r"what stands before it in a line is the key (\t for a tab)")
+    parser.add_argument("--key", help="a key for all records")
+    parser.add_argument("--header", action="append", default=[], metavar="NAME=VALUE", help="a header for all records (repeatable)")
+    parser.add_argument("--partition", type=int, metavar="N", help="write to this partition only")
+    parser.add_argument("--json", action="store_true", help="lines are JSON objects as `pykafkad tail --json` prints them")
+    parser.add_argument("--compression", choices=("gzip", "snappy", "lz4", "zstd"), help="compress the batches")
+    parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="how sure a record must be (default: all)")
+    parser.add_argument("--report", action="store_true", help="print partition and offset of each record as a JSON line")
+    client.add_bootstrap(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes all records and waits for them; 1 when the broker refused one."""
+    acks = options.acks if options.acks == "all" else int(options.acks)
+    # Idempotence needs acks=all, and a library that turns it off by itself only with a warning.
+    settings = {"acks": acks, "compression_type": options.compression, "linger_ms": 5, "enable_idempotence": acks == "all"}
+    count = 0
+    with client.producer(options.bootstrap, **settings) as producer:
+        waiting = []
+        for record in _records(options):
+            waiting.append(producer.send(options.topic, **record))
+            count += 1
+            if len(waiting) >= IN_FLIGHT_MAX:
+                _confirm(waiting, options)
+        producer.flush(client.TIMEOUT_MS / 1000)
+        _confirm(waiting, options)
+    if not options.report:
+        print(f"{count} records written to {options.topic}", file=sys.stderr)
+    return 0
+
+
+def _confirm(waiting: list[object], options: argparse.Namespace) -> None:
+    for future in waiting:
+        done = future.get(client.TIMEOUT_MS / 1000)
+        if options.report:
+            print_json({"topic": done.topic, "partition": done.partition, "offset": done.offset, "timestamp": done.timestamp})
+    waiting.clear()
+
+
+def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    headers = []
+    for pair in options.header:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise Failure(f"--header {pair}: must be NAME=VALUE", 2)
+        headers.append((name, value.encode()))
+    separator = None if options.key_separator is None else options.key_separator.replace("\\t", "\t").encode()
+    key = None if options.key is None else options.key.encode()
+    lines = [value.encode() for value in options.values] or (line.removesuffix(b"\n") for line in sys.stdin.buffer)
+    for number, line in enumerate(lines, 1):
+        if options.json:
+            yield _from_json(line, number, options.partition)
+            continue
+        record = {"value": line, "key": key, "headers": headers, "partition": options.partition}
+        if separator is not None:
+            before, found, after = line.partition(separator)
+            if not found:
+                raise Failure(f"line {number}: no separator {options.key_separator!r} in it; every line needs one with --key-separator")
+            record.update(key=before, value=after)
+        yield record
+
+
+def _from_json(line: bytes, number: int, partition: int | None) -> dict[str, object]:
+    try:
+        fields = json.loads(line)
+        if not isinstance(fields, dict):
+            raise ValueError("not an object")
+        headers = [(name, _bytes(value)) for name, value in fields.get("headers") or []]
+        key, value = _bytes(fields.get("key")), _bytes(fields.get("value"))
+    except (ValueError, TypeError) as error:
+        raise Failure(f"line {number}: not a record as JSON with key, value and headers: {error}") from None
+    return {"key": key, "value": value, "headers": headers, "partition": partition, "timestamp_ms": fields.get("timestamp_ms")}
+
+
+def _bytes(text: object) -> bytes | None:
+    """What `pykafkad tail --json` printed, back to bytes: text as UTF-8, `{"hex": …}` as the bytes it names."""
+    if text is None:
+        return None
+    if isinstance(text, dict):
+        return bytes.fromhex(text["hex"])
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r} must be text, null or an object with hex")
+    return text.encode()

@@ -1,0 +1,126 @@
+"""`pykafkad serve`: a broker in this process, until a signal.
+
+The options are a table with two readers: a small loop that costs nothing, and argparse for help texts and for saying what is
+wrong with what the loop does not understand.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pykafkad import config
+from pykafkad.errors import ConfigError
+from pykafkad.server import logs
+from pykafkad.settings import sources
+
+SUMMARY = "run a broker until it is stopped by SIGINT or SIGTERM"
+DESCRIPTION = """Runs a broker that Kafka clients connect to. Without any option it listens on port 9092 and keeps its data in
+./pykafkad-data. A second SIGINT or SIGTERM stops at once."""
+
+# (option, what its value is called, may be repeated, help)
+OPTIONS = (
+    ("--listen", "HOST:PORT", True, "accept clients here; port 0 takes a free port, `:9092` every address (repeatable)"),
+    ("--data", "DIR", False, "keep the data in this directory (default: pykafkad-data)"),
+    ("--topic", "NAME[:PARTITIONS]", True, "create this topic before the first client is served (repeatable)"),
+    ("--set", "NAME=VALUE", True, "set one of Kafka's broker settings; `pykafkad describe-config` lists them (repeatable)"),
+    ("--ready-file", "PATH", False, "write the readiness line here too, once every API is served"),
+    ("--log-level", "LEVEL", False, "debug, info, warning or error (default: info, or the variable PYKAFKAD_LOG_LEVEL)"),
+)
+
+
+class Options:
+    """The parsed command line: `properties` (path or None) and one attribute per option, a list where it may be repeated."""
+
+    def __init__(self) -> None:
+        self.properties: str | None = None
+        for option, _, repeated, _ in OPTIONS:
+            setattr(self, _attribute(option), [] if repeated else None)
+
+
+def main(arguments: list[str]) -> int:
+    """Starts the broker and returns its exit code; 2 when an option or a setting cannot be."""
+    options = _read(arguments)
+    if options is None:
+        return _explain(arguments)
+    try:
+        return _serve(options)
+    except ConfigError as error:
+        print(f"pykafkad: {error}", file=sys.stderr)
+        return 2
+
+
+def _serve(options: Options) -> int:
+    _set_level(options)
+    command_line = {} if options.data is None else {"log.dirs": options.data}
+    properties = sources.gather(options.properties, os.environ, options.set, command_line)
+    settings = config.Settings.from_properties(properties)
+    topics = [_topic(text, settings) for text in options.topic]
+    from pykafkad.server import node
+    from pykafkad.server.listeners import parse_address
+
+    addresses = [parse_address(text, "--listen") for text in options.listen]
+    log = logs.logger("config")
+    for sentence in settings.warnings:
+        log.warning("setting", text=sentence)
+    return node.run(
+        settings, addresses=addresses, data_directory=settings.log_directories[0], topics=topics, ready_file=options.ready_file
+    )
+
+
+def _set_level(options: Options) -> None:
+    level = options.log_level or os.environ.get("PYKAFKAD_LOG_LEVEL") or "info"
+    try:
+        logs.configure(level)
+    except ValueError:
+        raise ConfigError(f"--log-level {level}: must be one of {', '.join(logs.LEVELS)}") from None
+
+
+def _topic(text: str, settings: config.Settings) -> tuple[str, int]:
+    """`name` or `name:partitions` of `--topic`."""
+    name, colon, count = text.partition(":")
+    if colon and not (count.isdigit() and 0 < int(count) <= 1_000_000):
+        raise ConfigError(f"--topic {text}: must be NAME or NAME:PARTITIONS with 1 to 1000000 partitions")
+    return name, int(count) if colon else settings.num_partitions
+
+
+def _attribute(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
+
+
+def _read(arguments: list[str]) -> Options | None:
+    """The plain reader: `--option value` and `--option=value`; None when argparse must say what is wrong, or print help."""
+    options = Options()
+    repeated = {option: many for option, _, many, _ in OPTIONS}
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option in repeated:
+            value = value if equals else next(words, None)
+            if value is None or (not equals and value.startswith("--")):
+                return None
+            if repeated[option]:
+                getattr(options, _attribute(option)).append(value)
+            else:
+                setattr(options, _attribute(option), value)
+        elif word.startswith("-") or options.properties is not None:
+            return None
+        else:
+            options.properties = word
+    return options
+
+
+def _explain(arguments: list[str]) -> int:
+    """Prints help, or argparse's words about what is wrong."""
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="pykafkad serve", description=DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("properties", nargs="?", metavar="server.properties", help="a property file of Kafka, taken as it is")
+    for option, metavar, repeated, text in OPTIONS:
+        parser.add_argument(option, metavar=metavar, action="append" if repeated else "store", help=text.replace("%", "%%"))
+    try:
+        parser.parse_args(arguments)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    print("pykafkad serve: these options cannot be read", file=sys.stderr)
+    return 2

@@ -1,0 +1,125 @@
+"""`pykafkad topics`: list, create, describe and delete topics of any Kafka."""
+
+from __future__ import annotations
+
+import sys
+
+from pykafkad.cli import client
+from pykafkad.cli.output import Failure, print_table
+from pykafkad.errors import name as error_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+SUMMARY = "list, create, describe and delete topics"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `pykafkad topics`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="names of all topics")
+    listing.add_argument("--internal", action="store_true", help="also those that Kafka keeps for itself")
+    create = actions.add_parser("create", help="create topics")
+    create.add_argument("names", nargs="+", metavar="NAME[:PARTITIONS]")
+    create.add_argument("--replication-factor", type=int, default=-1, metavar="N", help="copies of each partition (default: the broker's)")
+    create.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a setting of the topics (repeatable)")
+    describe = actions.add_parser("describe", help="partitions, their leaders, offsets and the settings that are not default")
+    describe.add_argument("names", nargs="*", metavar="NAME", help="default: every topic")
+    delete = actions.add_parser("delete", help="delete topics and all their records")
+    delete.add_argument("names", nargs="+", metavar="NAME")
+    for each in (listing, create, describe, delete):
+        client.add_bootstrap(each)
+        each.add_argument("--json", action="store_true", help="one JSON object a line")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does one action; 1 when any topic failed."""
+    return {"list": _list, "create": _create, "describe": _describe, "delete": _delete}[options.action](options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    with client.admin(options.bootstrap) as admin:
+        topics = [topic for topic in admin.describe_topics() if options.internal or not topic["is_internal"]]
+    rows = [(topic["name"], len(topic["partitions"])) for topic in sorted(topics, key=lambda topic: topic["name"])]
+    print_table(("topic", "partitions"), rows, as_json=options.json)
+    return 0
+
+
+def _create(options: argparse.Namespace) -> int:
+    configs = {}
+    for pair in options.config:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise Failure(f"--config {pair}: must be NAME=VALUE", 2)
+        configs[name] = value
+    topics = {}
+    for text in options.names:
+        name, colon, count = text.partition(":")
+        if colon and not count.isdigit():
+            raise Failure(f"{text}: must be NAME or NAME:PARTITIONS", 2)
+        topics[name] = {
+            "num_partitions": int(count) if colon else -1,
+            "replication_factor": options.replication_factor,
+            "configs": configs,
+        }
+    with client.admin(options.bootstrap) as admin:
+        answer = admin.create_topics(topics, raise_errors=False)
+    return _report(answer["topics"], "created", options)
+
+
+def _delete(options: argparse.Namespace) -> int:
+    with client.admin(options.bootstrap) as admin:
+        answer = admin.delete_topics(options.names, raise_errors=False)
+    return _report(answer["topics"], "deleted", options)
+
+
+def _report(rows: list[dict], verb: str, options: argparse.Namespace) -> int:
+    """Prints what was done to each topic; errors go to standard error."""
+    done = [(row["name"], verb) for row in rows if row["error_code"] == 0]
+    print_table(("topic", "result"), done, as_json=options.json)
+    failed = [row for row in rows if row["error_code"] != 0]
+    for row in failed:
+        words = row.get("error_message")
+        print(f"pykafkad: {row['name']}: {error_name(row['error_code'])}{f': {words}' if words else ''}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _describe(options: argparse.Namespace) -> int:
+    with client.admin(options.bootstrap) as admin:
+        topics = admin.describe_topics(options.names or None)
+        known = [topic for topic in topics if topic["error_code"] == 0]
+        partitions = [client.partition_of(topic["name"], row["partition_index"]) for topic in known for row in topic["partitions"]]
+        offsets = client.watermarks(admin, partitions)
+        settings = _settings(admin, [topic["name"] for topic in known])
+    rows = [
+        (topic["name"], row["partition_index"], row["leader_id"], row["leader_epoch"], _ids(row["replica_nodes"]), _ids(row["isr_nodes"]),
+         *offsets[client.partition_of(topic["name"], row["partition_index"])], settings.get(topic["name"], ""))
+        for topic in known
+        for row in topic["partitions"]
+    ]  # fmt: skip
+    columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "start_offset", "end_offset", "settings")
+    print_table(columns, rows, as_json=options.json)
+    unknown = [topic for topic in topics if topic["error_code"] != 0]
+    for topic in unknown:
+        print(f"pykafkad: {topic['name']}: {error_name(topic['error_code'])}", file=sys.stderr)
+    return 1 if unknown else 0
+
+
+def _ids(nodes: list[int]) -> str:
+    return ",".join(map(str, nodes))
+
+
+def _settings(admin: object, names: list[str]) -> dict[str, str]:
+    """Topic to `name=value,…` of the settings it was given itself."""
+    if not names:
+        return {}
+    from kafka.admin import ConfigResource, ConfigResourceType
+
+    answer = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names], config_filter="all")
+    found = {}
+    for topics in answer.values():
+        for name, settings in topics.items():
+            own = [f"{key}={value['value']}" for key, value in sorted(settings.items()) if value["config_source"] == "DYNAMIC_TOPIC_CONFIG"]
+            found[name] = ",".join(own)
+    return found
