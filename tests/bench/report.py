@@ -17,10 +17,10 @@ FIGURES = {
     "requests_per_s": Figure("requests", "/s", 0),
     "records_per_s": Figure("records", "/s", 0),
     "mb_per_s": Figure("rate", "MB/s", 0),
-    "p50_us": Figure("p50", "us", 0),
-    "p99_us": Figure("p99", "us", 0),
-    "p999_us": Figure("p99.9", "us", 0),
-    "cpu_us_per_request": Figure("CPU", "us/req", 1),
+    "p50_us": Figure("p50", "µs", 0),
+    "p99_us": Figure("p99", "µs", 0),
+    "p999_us": Figure("p99.9", "µs", 0),
+    "cpu_us_per_request": Figure("CPU", "µs/req", 1),
     "cpu_ms_per_mb": Figure("CPU", "ms/MB", 2),
     "cpu_percent": Figure("CPU", "%", 0),
     "generator_cpu_percent": Figure("generator's CPU", "%", 0),
@@ -121,7 +121,7 @@ def markdown_table(summaries, machine):
         f"Medians of alternating runs beside Apache Kafka 4.3.1 (`-Xms1g -Xmx1g`) on {machine['machine']}, Python "
         f"{machine['python']}, everything on loopback (TCP {machine['tcp']}). Each cell: Kafka → pykafkad (ratio).",
         "",
-        "| load | throughput | p50 / p99 | broker CPU | memory, MB | floor |",
+        "| load | throughput | p50; p99 | broker CPU | memory, MB | floor |",
         "|---|---|---|---|---|---|",
     ]
     for summary in summaries:
@@ -129,12 +129,12 @@ def markdown_table(summaries, machine):
             lines.append(f"| {summary['what']} | {verdict(summary)}: {summary['error'] or summary['skipped']} | | | | |")
             continue
         figures = summary["figures"]
-        latency = _pair(figures, "p50_us") + (f"; {_pair(figures, 'p99_us')}" if _pair(figures, "p99_us") else "")
-        rate = _first(figures, "mb_per_s" if _is_bulk(summary) else "requests_per_s", "records_per_s", "mb_per_s")
+        is_load = any(name in of_broker for of_broker in figures.values() for name in ("p50_us", "records_per_s"))
+        rate = _first(figures, *(("mb_per_s",) if _is_bulk(summary) else ("requests_per_s", "records_per_s")))
         cells = [
-            rate or _lone(figures),
-            latency,
-            _pair(figures, "cpu_ms_per_mb") if _is_bulk(summary) else _first(figures, "cpu_us_per_request", "cpu_ms_per_mb"),
+            rate if is_load else _lone(figures),
+            "; ".join(filter(None, (_pair(figures, "p50_us"), _pair(figures, "p99_us")))),
+            _first(figures, *(("cpu_ms_per_mb",) if _is_bulk(summary) else ("cpu_us_per_request", "cpu_ms_per_mb"))),
             _pair(figures, "rss_mb", unit=False),
             "; ".join(f"{floor_text(floor)} {_tick(floor)}" for floor in summary["floors"]) or "-",
         ]
