@@ -1,0 +1,82 @@
+# make run       set everything up and serve on localhost:9092, with the data in ./pykafkad-data
+# make quick     the developer's loop: unit and architecture tests, no JVM and no container
+# make test      set everything up and run all tests: unit, architecture, compat (beside a real Kafka) and Spark
+# make help      the other targets
+#
+# Every dependency is pinned, with hashes, in requirements/*.txt; `make lock` renews them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run quick test test-long bench pipeline lock clean readme compile
+
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+# Byte code is part of the install: without it every start compiles every module anew.
+export PYTHONDONTWRITEBYTECODE :=
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+FIND_PYTHON = for each in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	if "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$each"; exit 0; fi; done; \
+	echo 'pykafkad needs Python 3.11 or newer, and none was found; install one, or say which: make PYTHON=/path/to/python3' >&2; exit 1
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	python="$$($(FIND_PYTHON))"; "$$python" -m venv $(VENV)
+
+# A stamp per lock: base is what the broker needs, test adds the test clients, spark adds PySpark and what it draws with.
+$(VENV)/.installed-%: requirements/%.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --require-hashes -r $<
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+compile: $(VENV)/.installed-base
+	@$(BIN)/python -m compileall -q pykafkad
+
+run: compile ## serve on localhost:9092 (ARGS="--topic events:3" passes options on)
+	$(BIN)/python -m pykafkad serve --listen localhost:9092 --data pykafkad-data $(ARGS)
+
+quick: compile $(VENV)/.installed-test ## unit and architecture tests, under a minute
+	$(BIN)/python -m pytest tests $(ARGS)
+
+test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where it may
+	$(BIN)/python -m pytest tests $(ARGS)
+	$(BIN)/python -m compat_tests.setup
+	$(BIN)/python -m pytest compat_tests $(ARGS)
+	$(BIN)/python -m pytest spark_it/tests $(ARGS)
+
+test-long: compile $(VENV)/.installed-spark ## also the long runs: more seeds, 50 rounds of SIGKILL under load
+	$(BIN)/python -m compat_tests.setup
+	PYKAFKAD_TEST_LONG=1 $(BIN)/python -m pytest tests compat_tests spark_it/tests --timeout 3600 $(ARGS)
+
+bench: compile $(VENV)/.installed-test ## pykafkad and a real Kafka side by side
+	$(BIN)/python -m compat_tests.setup
+	$(BIN)/python -m tests.bench $(ARGS)
+
+pipeline: compile $(VENV)/.installed-spark ## the Spark pipeline on real data, against a broker that it starts
+	$(BIN)/python -m compat_tests.setup
+	$(BIN)/python -m spark_it.pipeline $(ARGS)
+
+readme: compile ## renew the tables in README.md out of the code's own tables
+	$(BIN)/python -m pykafkad describe-apis --markdown --into README.md
+	$(BIN)/python -m pykafkad describe-config --markdown --into README.md
+
+# uv is used here alone; it writes no address of any registry into the locks.
+LOCK = .cache/lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-config \
+	--no-emit-index-url --no-emit-find-links --quiet pyproject.toml requirements/build.in
+
+.cache/lock/bin/uv:
+	python="$$($(FIND_PYTHON))"; "$$python" -m venv .cache/lock
+	.cache/lock/bin/pip install --quiet uv
+
+lock: .cache/lock/bin/uv ## renew requirements/*.txt from pyproject.toml (ARGS=--upgrade for newer versions)
+	$(LOCK) -o requirements/base.txt $(ARGS)
+	$(LOCK) --extra test -c requirements/base.txt -o requirements/test.txt $(ARGS)
+	$(LOCK) --extra test --extra spark -c requirements/test.txt -o requirements/spark.txt $(ARGS)
+
+clean: ## remove what was installed and compiled here; data stays
+	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
