@@ -53,8 +53,10 @@ def check_topic(name: str, overrides: dict[str, str], settings: Settings) -> Non
         config.validate_overrides(config.TOPIC, overrides, settings)
 
 
-def created_topic_configs(overrides: dict[str, str], image: Image, settings: Settings) -> list[object]:
+def created_topic_configs(overrides: dict[str, str], settings: Settings) -> list[object]:
     """All settings of a new topic as CreateTopics answers them: effective value and source, by name."""
+    from pykafkad.settings.entries import describe_topic
+
     return [
         messages.CreateTopicsResponse.CreatableTopicConfigs(
             name=entry.name,
@@ -63,7 +65,7 @@ def created_topic_configs(overrides: dict[str, str], image: Image, settings: Set
             config_source=entry.source,
             is_sensitive=entry.sensitive,
         )
-        for entry in sorted(config.config_entries(config.TOPIC, settings, overrides), key=lambda entry: entry.name)
+        for entry in sorted(describe_topic(settings, overrides), key=lambda entry: entry.name)
     ]
 
 

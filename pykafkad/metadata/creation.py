@@ -79,7 +79,7 @@ class Creation:
         topic_id = random_uuid(self.random)
         result = messages.CreateTopicsResponse.CreatableTopicResult(name=name, topic_id=topic_id, error_message=None)
         if describable:
-            result.configs = configs.created_topic_configs(overrides, self.image, self.settings)
+            result.configs = configs.created_topic_configs(overrides, self.settings)
             result.num_partitions = len(assignments)
             result.replication_factor = len(assignments[0])
         else:

@@ -1,0 +1,88 @@
+"""AlterConfigs, versions 0 to 2 (IncrementalAlterConfigs has replaced it).
+
+Gives a resource exactly the settings of the request: what was set before and is not named is removed. Each resource has its
+own result and is changed as a whole or not at all; `validate_only` checks and changes nothing. A resource or a setting given
+twice, a null value, and another broker's id are INVALID_REQUEST. Broker loggers cannot be changed with it.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.handlers import broker_loggers
+from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal
+from pykafkad.metadata.configs import DELETE, TYPE_BROKER_LOGGER
+from pykafkad.metadata.events import AlterConfigs
+from pykafkad.metadata.image import TYPE_BROKER
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands what is well formed to the controller."""
+    return alter(ctx, request, incremental=False)
+
+
+def alter(ctx: Context, request: object, *, incremental: bool) -> object:
+    """Both alter APIs: the same checks of form, the same order of results."""
+    response = messages.IncrementalAlterConfigsResponse if incremental else messages.AlterConfigsResponse
+    counts: dict[tuple[int, str], int] = {}
+    for resource in request.resources:
+        key = (resource.resource_type, resource.resource_name)
+        counts[key] = counts.get(key, 0) + 1
+    changes = []
+    finished: dict[int, object] = {}
+    for position, resource in enumerate(request.resources):
+        kind, name = resource.resource_type, resource.resource_name
+        code, text = errors.NONE, None
+        try:
+            if counts[kind, name] > 1:
+                raise KafkaError(errors.INVALID_REQUEST, "Each resource must appear at most once.")
+            operations = _operations(resource, incremental)
+            _check(ctx, kind, name, incremental)
+            if kind != TYPE_BROKER_LOGGER:
+                changes.append((kind, name, operations))
+                continue
+            broker_loggers.alter(ctx, name, operations, request.validate_only)
+        except KafkaError as error:
+            code, text = error.code, error.text
+        finished[position] = response.AlterConfigsResourceResponse(
+            error_code=code, error_message=text, resource_type=kind, resource_name=name
+        )
+    event = AlterConfigs(
+        ctx.token, changes, incremental=incremental, validate_only=request.validate_only, refused=finished
+    )
+    return ctx.controller.submit(event)
+
+
+def _operations(resource: object, incremental: bool) -> object:
+    """The settings of a resource in the event's form; each may be named once, and null is no value."""
+    names = [each.name for each in resource.configs]
+    if len(set(names)) != len(names):
+        raise KafkaError(errors.INVALID_REQUEST, "Error due to duplicate config keys")
+    without_value = [
+        each.name for each in resource.configs if each.value is None and not (incremental and each.config_operation == DELETE)
+    ]
+    if without_value:
+        raise KafkaError(errors.INVALID_REQUEST, f"Null value not supported for : {', '.join(without_value)}")
+    if incremental:
+        return [(each.name, each.config_operation, each.value) for each in resource.configs]
+    return {each.name: each.value for each in resource.configs}
+
+
+def _check(ctx: Context, kind: int, name: str, incremental: bool) -> None:
+    if kind not in CONFIG_RESOURCES or (kind == TYPE_BROKER_LOGGER and not incremental):
+        raise KafkaError(errors.INVALID_REQUEST, f"Unknown resource type {kind}")
+    if kind == TYPE_BROKER and name:
+        try:
+            broker_id = int(name)
+        except ValueError:
+            raise KafkaError(errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+        if broker_id != ctx.node_id:
+            raise KafkaError(errors.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node_id}, but received {name}")
+    code = config_refusal(ctx, "AlterConfigs", kind, name)
+    if code:
+        raise KafkaError(code, errors.message(code))

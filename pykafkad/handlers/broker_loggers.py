@@ -1,0 +1,58 @@
+"""The broker-logger resource (KIP-412): log levels that can be changed while the broker runs, until it stops.
+
+There is one logger, `root`: pykafkad's lines are named by package, not by class. Kafka's six levels are taken and mapped to
+the four that there are.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.metadata.configs import APPEND, DELETE, OPERATION_NAMES, SET, SUBTRACT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+ROOT = "root"
+
+# Our level to Kafka's word for it.
+KAFKA_LEVELS = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}
+
+# Kafka's word to our level.
+LEVELS = {"TRACE": "debug", "DEBUG": "debug", "INFO": "info", "WARN": "warning", "ERROR": "error", "FATAL": "error"}
+
+
+def alter(ctx: Context, name: str, operations: list[tuple[str, int, str | None]], validate_only: bool) -> None:
+    """Set levels of the loggers of broker `name`. Raises `KafkaError`, having changed nothing."""
+    try:
+        broker_id = int(name)
+    except ValueError:
+        raise KafkaError(errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+    if broker_id != ctx.node_id:
+        text = f"Unexpected node id. Expected {ctx.node_id}, but received {broker_id}"
+        raise KafkaError(errors.INVALID_REQUEST, text)
+    for logger, operation, level in operations:
+        _check(logger, operation, level)
+    if not validate_only:
+        for _, _, level in operations:
+            ctx.set_log_level(LEVELS[level])
+
+
+def _check(logger: str, operation: int, level: str | None) -> None:
+    if operation in (APPEND, SUBTRACT):
+        text = f"{OPERATION_NAMES[operation]} operation is not allowed for the BROKER_LOGGER resource"
+        raise KafkaError(errors.INVALID_REQUEST, text)
+    if operation not in (SET, DELETE):
+        text = f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
+        raise KafkaError(errors.INVALID_REQUEST, text)
+    if logger != ROOT:
+        raise KafkaError(errors.INVALID_CONFIG, f"Logger {logger} does not exist!")
+    if operation == DELETE:
+        raise KafkaError(errors.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed")
+    if level not in LEVELS:
+        text = (
+            f"Cannot set the log level of {logger} to {level} as it is not a supported log level. "
+            f"Valid log levels are {', '.join(sorted(LEVELS))}"
+        )
+        raise KafkaError(errors.INVALID_CONFIG, text)

@@ -1,0 +1,51 @@
+"""CreateTopics, versions 2 to 7.
+
+Each topic has its own result: invalid names and names that differ from an existing one only in '.' and '_'
+(INVALID_TOPIC_EXCEPTION), existing ones, impossible partition counts, replication factors, assignments and settings. A name
+given twice, and the metadata log's own name, are INVALID_REQUEST. More than 10 000 partitions in one request are refused.
+`validate_only` checks all of it and creates nothing. The answer leaves when the topics are committed and their leaders have
+their logs; `timeout_ms` bounds a wait that does not occur here.
+
+Version 4 lets the partition count and replication factor be -1 (the broker's), 5 answers them and every setting with its
+source, 6 has a quota error (never given: no quotas yet), 7 answers the topic id.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata.events import CreateTopics
+from pykafkad.metadata.topics import CLUSTER_METADATA_TOPIC
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands what may be created to the controller."""
+    counts: dict[str, int] = {}
+    for topic in request.topics:
+        counts[topic.name] = counts.get(topic.name, 0) + 1
+    refused = [_refusal(name, errors.INVALID_REQUEST, "Duplicate topic name.") for name, count in counts.items() if count > 1]
+    create_any = ctx.allowed("Create", "Cluster", CLUSTER_NAME)
+    topics = []
+    for topic in request.topics:
+        name = topic.name
+        if counts[name] > 1:
+            continue
+        if name == CLUSTER_METADATA_TOPIC:
+            text = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+            refused.append(_refusal(name, errors.INVALID_REQUEST, text))
+        elif not (create_any or ctx.allowed("Create", "Topic", name)):
+            refused.append(_refusal(name, errors.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
+        else:
+            topics.append(topic)
+    describable = frozenset(topic.name for topic in topics if ctx.allowed("DescribeConfigs", "Topic", topic.name))
+    event = CreateTopics(ctx.token, topics, validate_only=request.validate_only, describable=describable, refused=refused)
+    return ctx.controller.submit(event)
+
+
+def _refusal(name: str, code: int, text: str) -> object:
+    return messages.CreateTopicsResponse.CreatableTopicResult(name=name, error_code=code, error_message=text)

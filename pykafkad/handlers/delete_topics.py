@@ -1,0 +1,124 @@
+"""DeleteTopics, versions 1 to 6.
+
+Each topic has its own result. With `delete.topic.enable` off everything is refused (TOPIC_DELETION_DISABLED, or
+INVALID_REQUEST before version 3). A topic given twice, by name, by id, or once by each, is INVALID_REQUEST. The answer leaves
+when the deletion is committed; the files are renamed at once and removed later. Rows come in no particular order.
+
+Version 5 adds a text to errors, 6 topics by id.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata.events import DeleteTopics
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+ZERO_ID = b"\0" * 16
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands what may be deleted to the controller."""
+    if not ctx.settings.delete_topic_enable:
+        return _disabled(ctx, request)
+    deletion = _Deletion(ctx)
+    for name in request.topic_names:
+        deletion.add_name(name)
+    for topic in request.topics:
+        if topic.name is None and topic.topic_id == ZERO_ID:
+            deletion.refuse(None, ZERO_ID, errors.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        elif topic.name is None:
+            deletion.add_id(topic.topic_id)
+        elif topic.topic_id == ZERO_ID:
+            deletion.add_name(topic.name)
+        else:
+            deletion.refuse(topic.name, topic.topic_id, errors.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    return ctx.controller.submit(DeleteTopics(ctx.token, deletion.resolve(), refused=deletion.refused))
+
+
+def _disabled(ctx: Context, request: object) -> object:
+    if ctx.version < 3:
+        code, text = errors.INVALID_REQUEST, "This version does not support topic deletion."
+    else:
+        code, text = errors.TOPIC_DELETION_DISABLED, "Topic deletion is disabled."
+    rows = [_row(name, ZERO_ID, code, text) for name in request.topic_names]
+    rows += [_row(topic.name, topic.topic_id, code, text) for topic in request.topics]
+    return messages.DeleteTopicsResponse(responses=rows)
+
+
+class _Deletion:
+    """The names and ids of one request, sorted into what goes to the controller and what is refused."""
+
+    __slots__ = ("_ctx", "_ids", "_names", "refused")
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._names: dict[str, int] = {}
+        self._ids: dict[bytes, int] = {}
+        self.refused: list[object] = []
+
+    def add_name(self, name: str) -> None:
+        self._names[name] = self._names.get(name, 0) + 1
+
+    def add_id(self, topic_id: bytes) -> None:
+        self._ids[topic_id] = self._ids.get(topic_id, 0) + 1
+
+    def refuse(self, name: str | None, topic_id: bytes, code: int, text: str | None = None) -> None:
+        self.refused.append(_row(name, topic_id, code, text or errors.message(code)))
+
+    def resolve(self) -> dict[bytes, str | None]:
+        """Id to name of the topics to delete."""
+        for name, count in self._names.items():
+            if count > 1:
+                self.refuse(name, ZERO_ID, errors.INVALID_REQUEST, "Duplicate topic name.")
+        for topic_id, count in self._ids.items():
+            if count > 1:
+                self.refuse(None, topic_id, errors.INVALID_REQUEST, "Duplicate topic id.")
+        chosen = {topic_id: name for topic_id, name in map(self._by_id, self._ids) if name is not None}
+        for name, count in self._names.items():
+            if count == 1:
+                self._by_name(name, chosen)
+        return chosen
+
+    def _by_id(self, topic_id: bytes) -> tuple[bytes, str | None]:
+        topic = self._ctx.metadata.topic_by_id(topic_id)
+        if self._ids[topic_id] > 1:
+            return topic_id, None
+        if topic is None:
+            self.refuse(None, topic_id, errors.UNKNOWN_TOPIC_ID)
+            return topic_id, None
+        if not self._may("Delete", topic.name):
+            shown = topic.name if self._may("Describe", topic.name) else None
+            self.refuse(shown, topic_id, errors.TOPIC_AUTHORIZATION_FAILED)
+            return topic_id, None
+        return topic_id, topic.name
+
+    def _by_name(self, name: str, chosen: dict[bytes, str | None]) -> None:
+        """Whether a name exists is said only to those who may describe it."""
+        topic = self._ctx.metadata.topics.get(name)
+        if not self._may("Describe", name):
+            self.refuse(name, ZERO_ID, errors.TOPIC_AUTHORIZATION_FAILED)
+        elif topic is None:
+            self.refuse(name, ZERO_ID, errors.UNKNOWN_TOPIC_OR_PARTITION)
+        elif not self._may("Delete", name):
+            self.refuse(name, ZERO_ID, errors.TOPIC_AUTHORIZATION_FAILED)
+        elif topic.id in self._ids:
+            chosen.pop(topic.id, None)
+            text = "The provided topic name maps to an ID that was already supplied."
+            self.refuse(name, topic.id, errors.INVALID_REQUEST, text)
+        else:
+            chosen[topic.id] = name
+
+    def _may(self, operation: str, name: str) -> bool:
+        ctx = self._ctx
+        return ctx.allowed("Delete", "Cluster", CLUSTER_NAME) or ctx.allowed(operation, "Topic", name)
+
+
+def _row(name: str | None, topic_id: bytes, code: int, text: str) -> object:
+    return messages.DeleteTopicsResponse.DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=code, error_message=text
+    )

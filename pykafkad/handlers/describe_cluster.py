@@ -1,0 +1,54 @@
+"""DescribeCluster, versions 0 to 2.
+
+The cluster's id, its brokers under the caller's listener, and a controller to talk to: any live broker, which forwards.
+Version 1 asks for brokers or controllers; this is a broker's listener, so controllers are MISMATCHED_ENDPOINT_TYPE and
+anything else UNSUPPORTED_ENDPOINT_TYPE. Version 2 can ask for fenced brokers too.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import NOT_ASKED, cluster_operations
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+BROKERS = 1
+CONTROLLERS = 2
+NO_CONTROLLER = -1
+
+
+def handle(ctx: Context, request: object) -> object:
+    """The cluster as a client sees it."""
+    if request.endpoint_type != BROKERS:
+        return _wrong_endpoint(request.endpoint_type)
+    image = ctx.metadata
+    brokers = []
+    for broker_id in sorted(image.brokers):
+        broker = image.brokers[broker_id]
+        if ctx.listener in broker.endpoints and (not broker.fenced or request.include_fenced_brokers):
+            host, port = ctx.advertised(broker_id)
+            brokers.append(
+                messages.DescribeClusterResponse.DescribeClusterBroker(
+                    broker_id=broker_id, host=host, port=port, rack=broker.rack, is_fenced=broker.fenced
+                )
+            )
+    alive = [row.broker_id for row in brokers if not row.is_fenced]
+    operations = cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
+    return messages.DescribeClusterResponse(
+        cluster_id=ctx.cluster_id,
+        controller_id=alive[0] if alive else NO_CONTROLLER,
+        brokers=brokers,
+        cluster_authorized_operations=operations,
+    )
+
+
+def _wrong_endpoint(endpoint_type: int) -> object:
+    if endpoint_type == CONTROLLERS:
+        code = errors.MISMATCHED_ENDPOINT_TYPE
+        text = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+    else:
+        code, text = errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}"
+    return messages.DescribeClusterResponse(error_code=code, error_message=text, cluster_id="", controller_id=NO_CONTROLLER)

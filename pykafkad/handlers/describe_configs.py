@@ -1,0 +1,137 @@
+"""DescribeConfigs, versions 1 to 4.
+
+Every setting of topics, this broker (by its id; the empty name is what is set live for all brokers), broker loggers,
+client-metrics subscriptions and groups: value, source, synonyms in the order in which they count, type, whether it can be
+changed live, and, for passwords, no value. `configuration_keys` picks settings; null and empty mean all. Another broker's id
+is INVALID_REQUEST: a broker answers for itself. Synonyms come when asked for, from version 3 types and, when asked for, one
+line of documentation. An unknown resource type fails the whole request with INVALID_REQUEST.
+
+Gap: there is one broker logger, `root`, where Kafka lists one per Java class.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.handlers.broker_loggers import KAFKA_LEVELS, ROOT
+from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal
+from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
+from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
+from pykafkad.metadata.topics import name_problem
+from pykafkad.settings import entries
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """One result per resource, in the order asked."""
+    unexpected = next((each for each in request.resources if each.resource_type not in CONFIG_RESOURCES), None)
+    if unexpected is not None:
+        text = f"Unexpected resource type UNKNOWN for resource {unexpected.resource_name}"
+        return messages.DescribeConfigsResponse(
+            results=[_failed(each, errors.INVALID_REQUEST, text) for each in request.resources]
+        )
+    return messages.DescribeConfigsResponse(results=[_resource(ctx, request, each) for each in request.resources])
+
+
+def _resource(ctx: Context, request: object, resource: object) -> object:
+    code = config_refusal(ctx, "DescribeConfigs", resource.resource_type, resource.resource_name)
+    if code:
+        return _failed(resource, code, errors.message(code))
+    try:
+        found = _DESCRIBE[resource.resource_type](ctx, resource.resource_name)
+    except KafkaError as error:
+        return _failed(resource, error.code, error.text or "")
+    wanted = resource.configuration_keys
+    return messages.DescribeConfigsResponse.DescribeConfigsResult(
+        error_message="",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[_row(entry, request) for entry in found if not wanted or entry.name in wanted],
+    )
+
+
+def _failed(resource: object, code: int, text: str | None) -> object:
+    return messages.DescribeConfigsResponse.DescribeConfigsResult(
+        error_code=code,
+        error_message=text,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _row(entry: entries.Entry, request: object) -> object:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return messages.DescribeConfigsResponse.DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            messages.DescribeConfigsResponse.DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in synonyms
+        ],
+        config_type=entry.type_id,
+        documentation=entry.help if request.include_documentation else None,
+    )
+
+
+def _topic(ctx: Context, name: str) -> list[entries.Entry]:
+    problem = name_problem(name)
+    if problem is not None:
+        raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, problem)
+    if name not in ctx.metadata.topics:
+        raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+    return entries.describe_topic(ctx.settings, ctx.metadata.configs(TYPE_TOPIC, name))
+
+
+def _broker(ctx: Context, name: str) -> list[entries.Entry]:
+    if not name:
+        return entries.describe_broker_defaults(ctx.settings)
+    if _broker_id(name) != ctx.node_id:
+        text = f"Unexpected broker id, expected {ctx.node_id} or empty string, but received {name}"
+        raise KafkaError(errors.INVALID_REQUEST, text)
+    return entries.describe_broker(ctx.settings)
+
+
+def _broker_logger(ctx: Context, name: str) -> list[entries.Entry]:
+    if not name:
+        raise KafkaError(errors.INVALID_REQUEST, "Broker id must not be empty")
+    if _broker_id(name) != ctx.node_id:
+        raise KafkaError(errors.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node_id} but received {name}")
+    root = entries.Entry(ROOT, KAFKA_LEVELS[ctx.log_level], [], None, False)
+    root.source = entries.DYNAMIC_BROKER_LOGGER_CONFIG
+    root.sensitive = False
+    return [root]
+
+
+def _client_metrics(ctx: Context, name: str) -> list[entries.Entry]:
+    if not name:
+        raise KafkaError(errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+    return entries.describe_client_metrics(ctx.settings, ctx.metadata.configs(TYPE_CLIENT_METRICS, name))
+
+
+def _group(ctx: Context, name: str) -> list[entries.Entry]:
+    if not name:
+        raise KafkaError(errors.INVALID_REQUEST, "Group name must not be empty")
+    return entries.describe_group(ctx.settings, ctx.metadata.configs(TYPE_GROUP, name))
+
+
+_DESCRIBE = {
+    TYPE_TOPIC: _topic,
+    TYPE_BROKER: _broker,
+    TYPE_BROKER_LOGGER: _broker_logger,
+    TYPE_CLIENT_METRICS: _client_metrics,
+    TYPE_GROUP: _group,
+}
+
+
+def _broker_id(name: str) -> int:
+    try:
+        return int(name)
+    except ValueError:
+        raise KafkaError(errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None

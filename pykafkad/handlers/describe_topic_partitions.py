@@ -1,0 +1,90 @@
+"""DescribeTopicPartitions, version 0 (KIP-966).
+
+Topics in the order of their names, page by page: an answer holds at most `response_partition_limit` partitions, never more
+than `max.request.partition.size.limit`, and says where the next page begins (`next_cursor`). No topics asked means all. A
+topic that does not exist has its own error, unless all were asked. A cursor outside the asked topics, or with a negative
+partition, is INVALID_REQUEST for the whole request, which this API can say only per topic.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.metadata import NO_LEADER, ZERO_ID, offline_replicas
+from pykafkad.handlers.operations import authorized_operations
+from pykafkad.metadata.topics import INTERNAL_TOPICS, name_problem
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+    from pykafkad.metadata.topics import PartitionState, Topic
+
+
+def handle(ctx: Context, request: object) -> object:
+    """One page of topics."""
+    image = ctx.metadata
+    everything = not request.topics
+    cursor = request.cursor
+    first = cursor.topic_name if cursor is not None else ""
+    asked = {name for name in (image.topics if everything else [topic.name for topic in request.topics]) if name >= first}
+    if cursor is not None and (cursor.partition_index < 0 or (not everything and first not in asked)):
+        rows = [_error(errors.INVALID_REQUEST, topic.name) for topic in request.topics]
+        return messages.DescribeTopicPartitionsResponse(topics=rows)
+    allowed = sorted(name for name in asked if ctx.allowed("Describe", "Topic", name))
+    response = messages.DescribeTopicPartitionsResponse()
+    limit = max(min(ctx.settings.max_request_partition_size_limit, request.response_partition_limit), 1)
+    for name in allowed:
+        if limit == 0:
+            response.next_cursor = messages.DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
+            break
+        topic = image.topics.get(name)
+        if topic is None:
+            if not everything:
+                invalid = name_problem(name) is not None
+                code = errors.INVALID_TOPIC_EXCEPTION if invalid else errors.UNKNOWN_TOPIC_OR_PARTITION
+                row = _error(code, name)
+                row.is_internal = name in INTERNAL_TOPICS
+                row.topic_authorized_operations = authorized_operations(ctx, "Topic", name)
+                response.topics.append(row)
+            continue
+        start = cursor.partition_index if cursor is not None and name == first else 0
+        end = min(len(topic.partitions), start + limit)
+        response.topics.append(_topic(ctx, topic, start, end))
+        if end < len(topic.partitions):
+            response.next_cursor = messages.DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=end)
+            break
+        limit -= max(end - start, 0)
+    if not everything:
+        response.topics += [_error(errors.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(asked.difference(allowed))]
+    return response
+
+
+def _topic(ctx: Context, topic: Topic, start: int, end: int) -> object:
+    return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(ctx, state) for state in topic.partitions[start:end]],
+        topic_authorized_operations=authorized_operations(ctx, "Topic", topic.name),
+    )
+
+
+def _partition(ctx: Context, state: PartitionState) -> object:
+    brokers = ctx.metadata.brokers
+    leader = brokers.get(state.leader)
+    return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition(
+        partition_index=state.index,
+        leader_id=state.leader if leader is not None and ctx.listener in leader.endpoints else NO_LEADER,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=list(state.elr),
+        last_known_elr=list(state.last_known_elr),
+        offline_replicas=offline_replicas(state, brokers, ctx.listener),
+    )
+
+
+def _error(code: int, name: str) -> object:
+    return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_id=ZERO_ID
+    )

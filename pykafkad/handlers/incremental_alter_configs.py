@@ -1,0 +1,18 @@
+"""IncrementalAlterConfigs, versions 0 and 1.
+
+Changes single settings: set (0), delete (1), append to (2) or subtract from (3) a list. Settings that are not named stay.
+For the rest it is as AlterConfigs, and broker loggers can be changed with it: their levels hold until the broker stops.
+"""
+
+from __future__ import annotations
+
+from pykafkad.handlers.alter_configs import alter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands what is well formed to the controller."""
+    return alter(ctx, request, incremental=True)

@@ -1,0 +1,183 @@
+"""Metadata, versions 0 to 13.
+
+Answers the live brokers, under the address of the listener that the caller came in on, and the topics asked for: null
+means all (in version 0 an empty list does too). A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION; when both sides
+allow it, it is created and the caller, asking again, finds it. An invalid name is INVALID_TOPIC_EXCEPTION. The controller
+named is any live broker: whoever is asked forwards.
+
+Version 4 adds the caller's word on auto-creation, 5 offline replicas, 6 LISTENER_NOT_FOUND in place of
+LEADER_NOT_AVAILABLE, 7 leader epochs, 8 authorized operations (those of the cluster until 10), 10 topic ids, 12 topics by
+id (never created; an unknown one is UNKNOWN_TOPIC_ID), 13 an error for the whole answer, which is never set here.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import NOT_ASKED, authorized_operations, cluster_operations
+from pykafkad.metadata.events import AutoCreateTopics
+from pykafkad.metadata.topics import INTERNAL_TOPICS, name_problem
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+    from pykafkad.metadata.brokers import Broker
+    from pykafkad.metadata.topics import PartitionState, Topic
+
+ZERO_ID = b"\0" * 16
+NO_LEADER = -1
+NO_CONTROLLER = -1
+
+
+def handle(ctx: Context, request: object) -> object:
+    """The brokers and the asked topics."""
+    image = ctx.metadata
+    everything = request.topics is None or (ctx.version == 0 and not request.topics)
+    view = _View(ctx, image)
+    asked_operations = request.include_topic_authorized_operations
+    if everything:
+        rows = [
+            view.topic(topic, asked_operations) for name, topic in image.topics.items() if ctx.allowed("Describe", "Topic", name)
+        ]
+    elif ctx.version < 12 and any(topic.name is None or topic.topic_id != ZERO_ID for topic in request.topics):
+        # Topics are asked for by name only: the answer carries nothing but this error.
+        rows = [_error(errors.INVALID_REQUEST, topic.name or "", topic.topic_id) for topic in request.topics]
+        return messages.MetadataResponse(topics=rows)
+    else:
+        rows = _asked(ctx, request, view, asked_operations)
+    operations = cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
+    alive = image.alive_brokers()
+    return messages.MetadataResponse(
+        brokers=[_broker(ctx, broker) for broker in alive if ctx.listener in broker.endpoints],
+        cluster_id=ctx.cluster_id,
+        controller_id=alive[0].id if alive else NO_CONTROLLER,
+        topics=rows,
+        cluster_authorized_operations=operations,
+    )
+
+
+def _broker(ctx: Context, broker: Broker) -> object:
+    host, port = ctx.advertised(broker.id)
+    return messages.MetadataResponse.MetadataResponseBroker(node_id=broker.id, host=host, port=port, rack=broker.rack)
+
+
+def _asked(ctx: Context, request: object, view: _View, asked_operations: bool) -> list[object]:
+    """Rows for the topics of the list, each once. With one id in the list only ids count, as in Kafka."""
+    ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id != ZERO_ID)
+    if ids:
+        return [_by_id(ctx, topic_id, view, asked_operations) for topic_id in ids]
+    rows = []
+    missing = []
+    for name in dict.fromkeys(topic.name for topic in request.topics if topic.name is not None):
+        if not ctx.allowed("Describe", "Topic", name):
+            rows.append(_error(errors.TOPIC_AUTHORIZATION_FAILED, name))
+            continue
+        topic = view.image.topics.get(name)
+        if topic is not None:
+            rows.append(view.topic(topic, asked_operations))
+            continue
+        rows.append(_missing(ctx, request, name, missing))
+    if missing:
+        ctx.controller.submit(AutoCreateTopics(missing))
+    return rows
+
+
+def _by_id(ctx: Context, topic_id: bytes, view: _View, asked_operations: bool) -> object:
+    topic = view.image.topic_by_id(topic_id)
+    if topic is None:
+        return _error(errors.UNKNOWN_TOPIC_ID, None, topic_id)
+    if not ctx.allowed("Describe", "Topic", topic.name):
+        return _error(errors.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
+    return view.topic(topic, asked_operations)
+
+
+def _missing(ctx: Context, request: object, name: str, missing: list[str]) -> object:
+    """The row of a topic that does not exist; a name that may be created goes into `missing`."""
+    if name_problem(name) is not None:
+        return _error(errors.INVALID_TOPIC_EXCEPTION, name)
+    if request.allow_auto_topic_creation and ctx.settings.auto_create_topics_enable:
+        if not (ctx.allowed("Create", "Cluster", "kafka-cluster") or ctx.allowed("Create", "Topic", name)):
+            return _error(errors.TOPIC_AUTHORIZATION_FAILED, name)
+        missing.append(name)
+    return _error(errors.UNKNOWN_TOPIC_OR_PARTITION, name)
+
+
+def _error(code: int, name: str | None, topic_id: bytes = ZERO_ID) -> object:
+    return messages.MetadataResponse.MetadataResponseTopic(
+        error_code=code, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS
+    )
+
+
+class _View:
+    """The image as callers of one listener and version see it.
+
+    A topic's row is built once and kept at the topic until one of its partitions or any broker changes: pollers ask for the
+    same thousands of partitions again and again.
+    """
+
+    __slots__ = ("_brokers", "_ctx", "_key", "image")
+
+    def __init__(self, ctx: Context, image: object) -> None:
+        self.image = image
+        self._ctx = ctx
+        self._brokers = image.brokers
+        # Version 0 leaves out replicas that are gone, with an error; from 6 a missing listener has its own error.
+        self._key = (image.brokers_generation, ctx.listener, min(ctx.version, 1), ctx.version >= 6)
+
+    def topic(self, topic: Topic, asked_operations: bool) -> object:
+        kept = topic.described
+        if kept is not None and kept[0] == self._key and not asked_operations:
+            return kept[1]
+        row = messages.MetadataResponse.MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.is_internal,
+            partitions=[self._partition(state) for state in topic.partitions],
+        )
+        if asked_operations:
+            row.topic_authorized_operations = authorized_operations(self._ctx, "Topic", topic.name)
+        else:
+            topic.described = (self._key, row)
+        return row
+
+    def _partition(self, state: PartitionState) -> object:
+        version_0 = self._key[2] == 0
+        replicas = list(state.replicas) if not version_0 else self._alive(state.replicas)
+        isr = list(state.isr) if not version_0 else self._alive(state.isr)
+        leader, code = self._leader(state)
+        if code == errors.NONE and (len(replicas) < len(state.replicas) or len(isr) < len(state.isr)):
+            code = errors.REPLICA_NOT_AVAILABLE
+        return messages.MetadataResponse.MetadataResponsePartition(
+            error_code=code,
+            partition_index=state.index,
+            leader_id=leader,
+            leader_epoch=state.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=isr,
+            offline_replicas=offline_replicas(state, self._brokers, self._key[1]),
+        )
+
+    def _leader(self, state: PartitionState) -> tuple[int, int]:
+        leader = self._brokers.get(state.leader)
+        if leader is None:
+            return NO_LEADER, errors.LEADER_NOT_AVAILABLE
+        if self._key[1] not in leader.endpoints:
+            return NO_LEADER, errors.LISTENER_NOT_FOUND if self._key[3] else errors.LEADER_NOT_AVAILABLE
+        return leader.id, errors.NONE
+
+    def _alive(self, replicas: tuple[int, ...]) -> list[int]:
+        listener = self._key[1]
+        return [
+            replica
+            for replica in replicas
+            if replica in self._brokers and not self._brokers[replica].fenced and listener in self._brokers[replica].endpoints
+        ]
+
+
+def offline_replicas(state: PartitionState, brokers: dict[int, Broker], listener: str) -> list[int]:
+    """Replicas that the caller cannot reach: their broker is gone, fenced, or does not have the listener."""
+    return [
+        replica
+        for replica in state.replicas
+        if replica not in brokers or brokers[replica].fenced or listener not in brokers[replica].endpoints
+    ]

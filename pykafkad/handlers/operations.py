@@ -1,0 +1,53 @@
+"""Which operations exist on which kind of resource, and which of them a caller may do, as the bit fields of the answers."""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
+from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+CLUSTER_NAME = "kafka-cluster"
+NOT_ASKED = -(2**31)
+
+# Resource type: (operation, its number in ACLs and bit fields).
+OPERATIONS = {
+    "Topic": (
+        ("Read", 3), ("Write", 4), ("Create", 5), ("Delete", 6), ("Alter", 7), ("Describe", 8), ("DescribeConfigs", 10),
+        ("AlterConfigs", 11),
+    ),
+    "Cluster": (
+        ("Create", 5), ("Alter", 7), ("Describe", 8), ("ClusterAction", 9), ("DescribeConfigs", 10), ("AlterConfigs", 11),
+        ("IdempotentWrite", 12),
+    ),
+}  # fmt: skip
+
+# Type of a config resource: (resource type that is asked about, error for those who may not).
+CONFIG_RESOURCES = {
+    TYPE_TOPIC: ("Topic", errors.TOPIC_AUTHORIZATION_FAILED),
+    TYPE_BROKER: ("Cluster", errors.CLUSTER_AUTHORIZATION_FAILED),
+    TYPE_BROKER_LOGGER: ("Cluster", errors.CLUSTER_AUTHORIZATION_FAILED),
+    TYPE_CLIENT_METRICS: ("Cluster", errors.CLUSTER_AUTHORIZATION_FAILED),
+    TYPE_GROUP: ("Group", errors.GROUP_AUTHORIZATION_FAILED),
+}
+
+
+def authorized_operations(ctx: Context, resource_type: str, name: str) -> int:
+    """One bit per operation that the caller may do to the resource."""
+    return sum(1 << number for operation, number in OPERATIONS[resource_type] if ctx.allowed(operation, resource_type, name))
+
+
+def cluster_operations(ctx: Context) -> int:
+    """As `authorized_operations` on the cluster; nothing at all for those who may not describe it."""
+    if not ctx.allowed("Describe", "Cluster", CLUSTER_NAME):
+        return 0
+    return authorized_operations(ctx, "Cluster", CLUSTER_NAME)
+
+
+def config_refusal(ctx: Context, operation: str, resource_type: int, name: str) -> int:
+    """The error for a caller who may not do `operation` on the settings of a resource of a known type; 0: may."""
+    kind, code = CONFIG_RESOURCES[resource_type]
+    return errors.NONE if ctx.allowed(operation, kind, CLUSTER_NAME if kind == "Cluster" else name) else code

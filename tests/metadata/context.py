@@ -1,0 +1,64 @@
+"""A handler's context around a `Cluster` in memory."""
+
+from __future__ import annotations
+
+from pykafkad.handlers.context import PARKED
+from pykafkad.wire import messages
+from tests.metadata.cluster import CLUSTER_ID, NODE_ID, Cluster
+
+
+class Controller:
+    """`ctx.controller`: performs at once, as the node does."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def submit(self, event: object) -> object:
+        self._cluster.submit(event)
+        return PARKED
+
+
+class FakeContext:
+    """`denied` is a set of `(operation, resource type, name)` that the caller may not do."""
+
+    token = "token"
+    listener = "PLAINTEXT"
+    node_id = NODE_ID
+    cluster_id = CLUSTER_ID
+
+    def __init__(self, cluster: Cluster, version: int, denied: set[tuple[str, str, str]]) -> None:
+        self._denied = denied
+        self.version = version
+        self.metadata = cluster.image
+        self.settings = cluster.settings
+        self.controller = Controller(cluster)
+        self.log_level = "info"
+
+    def allowed(self, operation: str, resource_type: str, name: str) -> bool:
+        return (operation, resource_type, name) not in self._denied
+
+    def advertised(self, broker_id: int) -> tuple[str, int]:
+        return "localhost", 9092
+
+    def set_log_level(self, level: str) -> None:
+        self.log_level = level
+
+
+def ask(cluster: Cluster, handler: object, request: object, version: int, *, denied: set | None = None, ctx: object = None) -> object:
+    """The handler's answer, parked or not, as a client of `version` decodes it."""
+    ctx = ctx or FakeContext(cluster, version, denied or set())
+    api = type(request)
+    decoded, _ = messages.decoder(api, version)(_encode(request, version), 0)
+    count = len(cluster.replies)
+    answer = handler.handle(ctx, decoded)
+    if answer is PARKED:
+        assert len(cluster.replies) == count + 1
+        token, answer = cluster.replies[-1]
+        assert token == ctx.token
+    return messages.decoder(type(answer), version)(_encode(answer, version), 0)[0]
+
+
+def _encode(message: object, version: int) -> bytes:
+    chunks = [bytearray()]
+    messages.encoder(type(message), version)(message, chunks)
+    return bytes(chunks[0])
