@@ -83,7 +83,9 @@ class ClassicGroup:
         """
         if self.state is PREPARING_REBALANCE and value.generation <= self.generation:
             return
-        present = self.members
+        # Members that have joined this very generation are kept: they know more than the record, such as all their
+        # protocols. On load the members of an older record are no match for those of a newer one.
+        present = self.members if value.generation == self.generation else {}
         self.members, self.static_members, self.protocol_counts = {}, {}, {}
         self.previous_state = self.state
         self.state = STABLE if value.members else EMPTY

@@ -148,8 +148,8 @@ def test_a_heartbeat_is_checked(options, expected):
 
 def test_heartbeats_count_while_the_assignment_is_awaited():
     world, generation, (leader,) = completing(1, session_ms=10_000)
-    for _ in range(3):
-        world.advance(8)
+    for _ in range(5):
+        world.advance(6.5)
         assert world.heartbeat(leader, generation) == "NONE"
 
 

@@ -1,0 +1,292 @@
+"""Committing, fetching, deleting and expiring offsets."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad.coordinator import stored
+from pykafkad.coordinator.events import TopicsDeleted
+from pykafkad.effects import TimerFired
+from pykafkad.errors import name
+from pykafkad.wire import messages
+from tests.coordinator.world import TOPIC_ID, World, subscription
+
+DAY_MS = 86_400_000
+
+
+def fetch(world, *asked, group="g", topic_id=bytes(16)):
+    """Offsets for `(topic, partition)` pairs, as `(offset, leader epoch, metadata, error)`."""
+    topics = [
+        messages.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=[partition])
+        for topic, partition in asked
+    ]
+    rows = world.shard.fetch_offsets(group, topics)
+    return [
+        (p.committed_offset, p.committed_leader_epoch, p.metadata, name(p.error_code)) for row in rows for p in row.partitions
+    ]
+
+
+def pass_time(world, days):
+    """Move both clocks and fire the expiry timer once, as if it had fired all along."""
+    world.clock.advance(days * 86_400)
+    world.send(TimerFired(("expiry",)))
+
+
+# Commits.
+
+
+def test_a_simple_consumer_commits_without_a_group_and_makes_one():
+    """Generation -1 and no member: an administrator, or a consumer that assigns its own partitions."""
+    world = World()
+    assert world.commit({("t", 0): 5, ("t", 1): 6}, metadata="note") == ["NONE", "NONE"]
+    assert fetch(world, ("t", 0), ("t", 1), ("t", 2)) == [(5, 7, "note", "NONE"), (6, 7, "note", "NONE"), (-1, -1, "", "NONE")]
+    assert (world.state(), world.shard.groups["g"].protocol_type) == ("Empty", None)
+    assert fetch(world, ("t", 0), group="other") == [(-1, -1, "", "NONE")]
+
+
+def test_a_member_commits_in_its_generation():
+    world = World()
+    generation, (leader,) = world.stable()
+    assert world.commit({("t", 0): 5}, member_id=leader, generation=generation) == ["NONE"]
+    assert world.committed("t", 0) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"member_id": "stranger"}, "UNKNOWN_MEMBER_ID"),
+        ({"generation": 0}, "ILLEGAL_GENERATION"),
+        ({"generation": -1}, "ILLEGAL_GENERATION"),
+        ({"generation": -1, "member_id": ""}, "UNKNOWN_MEMBER_ID"),
+        ({"instance": "nobody"}, "UNKNOWN_MEMBER_ID"),
+    ],
+)
+def test_a_commit_to_a_group_with_members_is_checked_and_leaves_no_trace(options, expected):
+    world = World()
+    generation, (leader,) = world.stable()
+    written = len(world.log)
+    options = {"member_id": leader, "generation": generation, **options}
+    assert world.commit({("t", 0): 5, ("u", 3): 5}, **options) == [expected] * 2
+    assert world.committed("t", 0) is None and len(world.log) == written
+
+
+def test_a_commit_to_an_unknown_group_with_a_generation():
+    """GROUP_ID_NOT_FOUND from version 9 on, ILLEGAL_GENERATION before."""
+    world = World()
+    assert world.commit({("t", 0): 5}, generation=1, member_id="m") == ["GROUP_ID_NOT_FOUND"]
+    assert world.commit({("t", 0): 5}, generation=1, member_id="m", group_id_not_found=False) == ["ILLEGAL_GENERATION"]
+    assert world.state() is None
+
+
+def test_during_the_join_phase_members_still_commit_and_while_the_assignment_is_awaited_not():
+    world = World()
+    generation, (leader, follower) = world.stable(2)
+    world.join()
+    assert world.commit({("t", 0): 5}, member_id=leader, generation=generation) == ["NONE"]
+    world.join(leader)
+    world.join(follower)
+    assert world.commit({("t", 0): 6}, member_id=leader, generation=generation + 1) == ["REBALANCE_IN_PROGRESS"]
+    assert world.commit({("t", 0): 6}, member_id=leader, generation=generation) == ["ILLEGAL_GENERATION"]
+    assert world.committed("t", 0) == 5
+
+
+def test_a_commit_keeps_the_session_alive():
+    world = World()
+    generation, (leader,) = world.stable(session_ms=10_000)
+    for offset in range(5):
+        world.advance(9)
+        assert world.commit({("t", 0): offset}, member_id=leader, generation=generation) == ["NONE"]
+    assert world.state() == "Stable"
+
+
+def test_an_administrator_commits_to_a_group_that_is_empty():
+    world = World()
+    generation, (leader,) = world.stable()
+    assert world.commit({("t", 0): 1}) == ["UNKNOWN_MEMBER_ID"]
+    world.leave(leader)
+    assert world.commit({("t", 0): 1}) == ["NONE"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [("x" * 4096, "NONE"), ("x" * 4097, "OFFSET_METADATA_TOO_LARGE"), ("é" * 4096, "NONE"), ("😀" * 2049, "OFFSET_METADATA_TOO_LARGE"), (None, "NONE")],
+)
+def test_metadata_has_a_limit_in_utf16_units(metadata, expected):
+    world = World()
+    assert world.commit({("t", 0): 1}, metadata=metadata) == [expected]
+    if expected == "NONE":
+        assert fetch(world, ("t", 0))[0][2] == (metadata or "")
+
+
+def test_a_commit_that_no_batch_can_hold_is_refused_whole():
+    world = World(message_max_bytes=10_000, offset_metadata_max_bytes=100)
+    assert set(world.commit({("t", p): 1 for p in range(90)})) == {"NONE"}
+    assert set(world.commit({("t", p): 2 for p in range(300)}, metadata="x" * 100)) == {"UNKNOWN_SERVER_ERROR"}
+    assert world.committed("t", 0) == 1
+
+
+@pytest.mark.parametrize("offset", [-1, 2**63 - 1])
+def test_offsets_are_not_compared_with_the_log(offset):
+    world = World()
+    assert world.commit({("t", 0): offset}) == ["NONE"]
+    assert fetch(world, ("t", 0))[0][0] == offset
+
+
+# Fetches.
+
+
+def test_all_offsets_of_a_group():
+    world = World()
+    world.commit({("t", 0): 1, ("u", 2): 3})
+    rows = world.shard.fetch_offsets("g", None)
+    assert {(row.name, p.partition_index, p.committed_offset) for row in rows for p in row.partitions} == {("t", 0, 1), ("u", 2, 3)}
+    assert world.shard.fetch_offsets("other", None) == []
+
+
+def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown_by_id():
+    world = World()
+    world.commit({("t", 0): 1})
+    assert fetch(world, ("t", 0), topic_id=TOPIC_ID)[0][0] == 1
+    assert fetch(world, ("t", 0), topic_id=bytes(15) + b"x")[0][0] == -1
+    assert fetch(world, ("t", 0))[0][0] == 1
+
+
+# Deletion.
+
+
+def codes(answer):
+    return name(answer.error_code), [name(p.error_code) for topic in answer.topics for p in topic.partitions]
+
+
+def test_offsets_of_an_empty_group_are_deleted_and_unknown_ones_too():
+    world = World()
+    world.commit({("t", 0): 1})
+    assert codes(world.delete_offsets(("t", 0), ("t", 1))) == ("NONE", ["NONE", "NONE"])
+    assert world.committed("t", 0) is None
+    assert codes(world.delete_offsets(("t", 0), group="other")) == ("GROUP_ID_NOT_FOUND", [])
+
+
+def test_offsets_of_topics_that_members_want_are_not_deleted():
+    world = World()
+    generation, (leader,) = world.stable(protocols=(("range", subscription("wanted")),))
+    world.commit({("wanted", 0): 1, ("old", 0): 1}, member_id=leader, generation=generation)
+    answer = world.delete_offsets(("wanted", 0), ("old", 0))
+    assert codes(answer) == ("NONE", ["GROUP_SUBSCRIBED_TO_TOPIC", "NONE"])
+    assert (world.committed("wanted", 0), world.committed("old", 0)) == (1, None)
+
+
+def test_with_members_of_another_protocol_nothing_is_deleted():
+    world = World()
+    world.stable(protocol_type="connect")
+    assert codes(world.delete_offsets(("t", 0))) == ("NON_EMPTY_GROUP", [])
+
+
+def test_while_a_subscription_cannot_be_read_every_topic_may_be_wanted():
+    world = World()
+    generation, (leader,) = world.stable(protocols=(("range", b"\x00\x01garbage"),))
+    world.commit({("t", 0): 1}, member_id=leader, generation=generation)
+    assert codes(world.delete_offsets(("t", 0))) == ("NONE", ["GROUP_SUBSCRIBED_TO_TOPIC"])
+
+
+def test_a_group_is_deleted_when_it_is_empty_with_all_it_committed():
+    world = World()
+    generation, (leader,) = world.stable()
+    world.commit({("t", 0): 1}, member_id=leader, generation=generation)
+    assert world.delete_group() == "NON_EMPTY_GROUP"
+    world.leave(leader)
+    assert world.delete_group() == "NONE"
+    assert (world.state(), world.committed("t", 0), world.delete_group()) == (None, None, "GROUP_ID_NOT_FOUND")
+    assert world.replayed().groups == {} and world.replayed().offsets.by_group == {}
+    assert set(world.timers) == {("expiry",)}
+
+
+def test_offsets_of_deleted_topics_go_in_batches_but_not_those_of_a_namesake():
+    world = World()
+    for start in range(0, 2500, 500):
+        world.commit({("t", p): 1 for p in range(start, start + 500)})
+    world.send(TopicsDeleted([("t", b"another topic id")]))
+    assert world.committed("t", 0) == 1
+    effects = world.send(TopicsDeleted([("t", TOPIC_ID)]))
+    assert [len(effect.records) for effect in effects] == [1000, 1000, 500]
+    assert world.committed("t", 0) is None and world.state() == "Empty"
+
+
+# Expiry.
+
+
+def test_offsets_of_a_simple_consumer_expire_after_their_last_commit():
+    world = World()
+    world.commit({("t", 0): 1})
+    pass_time(world, 6)
+    world.commit({("t", 1): 1})
+    pass_time(world, 1)
+    assert (world.committed("t", 0), world.committed("t", 1)) == (None, 1)
+    pass_time(world, 6)
+    assert world.state() is None
+
+
+def test_offsets_of_a_group_expire_after_it_became_empty():
+    world = World()
+    generation, (leader,) = world.stable()
+    world.commit({("t", 0): 1}, member_id=leader, generation=generation)
+    pass_time(world, 30)
+    assert world.committed("t", 0) == 1
+    world.leave(leader)
+    pass_time(world, 6.9)
+    assert world.committed("t", 0) == 1
+    pass_time(world, 0.2)
+    assert (world.committed("t", 0), world.state()) == (None, None)
+    assert world.replayed().groups == {}
+
+
+def test_offsets_of_topics_that_a_stable_group_no_longer_wants_expire_by_their_commit():
+    world = World()
+    generation, (leader,) = world.stable(protocols=(("range", subscription("wanted")),), session_ms=1_800_000)
+    world.commit({("wanted", 0): 1, ("old", 0): 1}, member_id=leader, generation=generation)
+    pass_time(world, 8)
+    assert (world.committed("wanted", 0), world.committed("old", 0), world.state()) == (1, None, "Stable")
+
+
+def test_nothing_expires_during_a_rebalance_or_while_subscriptions_cannot_be_read():
+    world = World()
+    generation, (leader,) = world.stable(protocols=(("range", b"?"),))
+    world.commit({("t", 0): 1}, member_id=leader, generation=generation)
+    pass_time(world, 8)
+    assert world.committed("t", 0) == 1
+    world.join(protocols=(("range", subscription("x")),))
+    pass_time(world, 8)
+    assert world.committed("t", 0) == 1
+
+
+def test_an_old_client_sets_a_retention_of_its_own():
+    world = World()
+    world.commit({("t", 0): 1, ("t", 1): 1}, retention_ms=DAY_MS)
+    assert world.log[-1][1][:2] == (1).to_bytes(2, "big")
+    pass_time(world, 0.9)
+    assert world.committed("t", 0) == 1
+    pass_time(world, 0.2)
+    assert world.committed("t", 0) is None
+
+
+def test_an_empty_group_without_offsets_goes_at_the_next_round():
+    world = World()
+    world.join(id_required=True, session_ms=60_000)
+    world.advance(601)
+    assert world.state() is None and set(world.timers) == {("expiry",)}
+
+
+def test_the_expiry_timer_is_set_again():
+    world = World()
+    world.advance(3 * 600 + 1)
+    assert world.timers == {("expiry",): 2400.0}
+
+
+def test_the_stored_commit_is_version_4_with_the_topic_id():
+    world = World()
+    world.commit({("t", 3): 9}, metadata="m")
+    key, value = world.log[-1]
+    assert value[:2] == (4).to_bytes(2, "big") and key[:2] == (1).to_bytes(2, "big")
+    record = stored.decode(key, value)
+    assert (record.key.group, record.key.topic, record.key.partition) == ("g", "t", 3)
+    assert (record.value.offset, record.value.leader_epoch, record.value.metadata) == (9, 7, "m")
+    assert record.value.topic_id == TOPIC_ID and record.value.commit_timestamp == world.clock.now_ms()

@@ -1,0 +1,90 @@
+"""Bytes of `__consumer_offsets`, and the small pure parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad.coordinator import stored
+from pykafkad.coordinator.consumer_protocol import subscribed_topics
+from pykafkad.coordinator.partitioning import java_hash, partition_for
+from pykafkad.coordinator.producer_ids import ProducerIds
+from pykafkad.errors import ProtocolError
+from tests.coordinator.world import World, subscription
+
+
+def test_every_record_survives_encoding():
+    world = World()
+    generation, (leader, _) = world.stable(2)
+    world.commit({("t", 0): 1}, member_id=leader, generation=generation, metadata="é")
+    world.commit({("t", 0): 1}, group="simple", retention_ms=5)
+    world.delete_group("simple")
+    for key, value in world.log:
+        assert stored.encode(stored.decode(key, value)) == (key, value)
+
+
+def test_a_commit_is_laid_out_as_kafka_lays_it_out():
+    """Field by field from Kafka's record schemas: key type 1; value version 4 is compact with the topic id as tag 0."""
+    world = World()
+    world.commit({("t", 3): 9}, metadata="m")
+    key, value = world.log[-1]
+    assert key == b"\x00\x01" + b"\x00\x01g" + b"\x00\x01t" + b"\x00\x00\x00\x03"
+    now = world.clock.now_ms().to_bytes(8, "big")
+    assert value == (
+        b"\x00\x04" + (9).to_bytes(8, "big") + b"\x00\x00\x00\x07" + b"\x02m" + now + b"\x01\x00\x10" + bytes(range(16))
+    )
+
+
+def test_records_of_other_group_protocols_are_passed_over():
+    assert stored.decode(b"\x00\x03\x00\x01g", b"\x00\x00") is None
+
+
+def test_a_commit_of_a_very_old_cluster_is_read():
+    record = stored.decode(b"\x00\x00\x00\x01g\x00\x01t\x00\x00\x00\x03", b"\x00\x00" + (9).to_bytes(8, "big") + b"\x00\x01m" + bytes(8))
+    assert (record.key.group, record.value.offset, record.value.metadata, record.value.leader_epoch) == ("g", 9, "m", -1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(b"", None), (b"\x00", None), (b"\x00\x01\x00\x05g", None), (b"\x00\x02\x00\x01g", b""), (b"\x00\x02\x00\x01g", b"\x00\x09"), (b"\x00\x02\x00\x01g", b"\x00\x03\x00")],
+)
+def test_bytes_that_are_no_record_are_refused(key, value):
+    with pytest.raises(ProtocolError):
+        stored.decode(key, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("", 0), ("a", 97), ("hello", 99162322), ("console-consumer-62322", 163073046), ("polygenelubricants", -(2**31)), ("Grüße", 69215351), ("😀", 1772899)],
+)
+def test_the_hash_is_javas(text, value):
+    assert java_hash(text) == value
+
+
+def test_the_smallest_integer_has_no_absolute_value_and_counts_as_zero():
+    assert partition_for("polygenelubricants", 50) == 0
+    assert partition_for("hello", 50) == 99162322 % 50
+    assert partition_for("g-group", 1) == 0
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [b"", b"\x00\x00", b"\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff", b"\x00\x00\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x05ab", b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x09"],
+)
+def test_what_is_no_subscription_is_not_taken_for_one(blob):
+    assert subscribed_topics(blob) is None
+
+
+def test_a_subscription_of_any_version_is_read():
+    assert subscribed_topics(subscription("a", "b")) == {"a", "b"}
+    assert subscribed_topics(b"\x00\x63" + subscription("a")[2:]) == {"a"}
+
+
+def test_producer_ids_are_handed_out_once():
+    ids = ProducerIds()
+    assert ids.take() is None
+    ids.refill(1000, 3)
+    assert [ids.take() for _ in range(4)] == [1000, 1001, 1002, None]
+    ids.refill(5000, 1)
+    assert ids.take() == 5000
+    with pytest.raises(ValueError, match="at least one"):
+        ids.refill(0, 0)
