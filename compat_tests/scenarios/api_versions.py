@@ -1,0 +1,61 @@
+"""ApiVersions: what a broker says that it speaks, and how it says that it does not."""
+
+from __future__ import annotations
+
+import struct
+
+from compat_tests.scenarios.exchange import Exchange, versions
+from compat_tests.scenarios.registry import scenario
+from pykafkad.wire import messages
+
+INVALID_REQUEST = 42
+UNSUPPORTED_VERSION = 35
+
+
+@scenario
+def served_apis(broker: Exchange) -> None:
+    """Every version lists the same APIs; features are told from 3 on."""
+    for version in versions("ApiVersions"):
+        answer = broker.ask("ApiVersions", version, client_software_name="scenario", client_software_version="1.0")
+        assert answer.error_code == 0
+        assert {row.api_key for row in answer.api_keys} >= {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18}
+
+
+@scenario
+def bad_software_names(broker: Exchange) -> None:
+    """Names and versions outside [a-zA-Z0-9](?:[a-zA-Z0-9\\-.]*[a-zA-Z0-9])? are INVALID_REQUEST (KIP-511)."""
+    for version in (3, 4):
+        for name, software_version in (("", "1"), ("a", ""), ("a b", "1"), ("-a", "1"), ("a-", "1"), ("a.b-c", "1.0-x")):
+            fields = {"client_software_name": name, "client_software_version": software_version}
+            broker.ask("ApiVersions", version, note=f"{name!r} {software_version!r}", **fields)
+
+
+@scenario
+def version_above_ours(broker: Exchange) -> None:
+    """A version that is too new is answered in version 0, with error 35 and the range of ApiVersions alone."""
+    for version in (5, 99, 32767):
+        connection = broker.connect()
+        # The body is never read, so it may hold anything.
+        frame = struct.pack(">hhih", 18, version, 7, 1) + b"c" + b"\0" + b"\xff" * 20
+        connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
+        connection._waiting.append(("ApiVersions", 0, 7))
+        answer = connection.receive()
+        broker.record(f"ApiVersions v{version}", answer, 0)
+        assert answer.error_code == UNSUPPORTED_VERSION
+        assert [row.api_key for row in answer.api_keys] == [18]
+        # The connection goes on.
+        broker.ask("ApiVersions", 0, on=connection, note="afterwards")
+
+
+@scenario
+def null_client_id(broker: Exchange) -> None:
+    """A null client id is allowed."""
+    for version in (0, 3):
+        connection = broker.connect()
+        body = messages.encode(messages.ApiVersionsRequest(client_software_name="a", client_software_version="b"), version)
+        tags = b"\0" if version == 3 else b""
+        frame = struct.pack(">hhih", 18, version, 9, -1) + tags + body
+        connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
+        connection._waiting.append(("ApiVersions", version, 9))
+        answer = connection.receive()
+        assert answer.error_code == 0

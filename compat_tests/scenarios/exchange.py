@@ -1,0 +1,236 @@
+"""What a scenario talks through: raw connections to one broker, and the transcript of what was asked and answered."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pykafkad.wire import frames, messages
+from pykafkad.wire.messages import Struct
+
+CLIENT_ID = "scenario"
+ANSWER_SECONDS = 20.0
+FLEXIBLE_FROM = frames.flexible_versions()
+CLOSED = "connection closed"
+RETRIABLE_AT_START = (3, 5, 14, 15, 16)
+
+
+def versions(api: str) -> Iterator[int]:
+    """Every version of `api` that Kafka 4.3.1 answers."""
+    return iter(messages.valid_versions(_class(api, "Request")))
+
+
+def _class(api: str, kind: str) -> type[Struct]:
+    return getattr(messages, api + kind)
+
+
+def part(api: str, struct_name: str, /, **fields: Any) -> Struct:
+    """A nested struct of the request of `api`, by its name in the schema."""
+    return getattr(_class(api, "Request"), struct_name)(**fields)
+
+
+class Step:
+    """One entry of a transcript: what was done, and the answer (a message with its version, or a text)."""
+
+    __slots__ = ("answer", "label", "version")
+
+    def __init__(self, label: str, answer: Struct | str, version: int) -> None:
+        self.label = label
+        self.answer = answer
+        self.version = version
+
+
+class Connection:
+    """One TCP connection on which frames are sent and answered."""
+
+    def __init__(self, bootstrap: str) -> None:
+        host, port = bootstrap.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_id = 0
+        self._waiting: list[tuple[str, int, int]] = []
+
+    def send(self, api: str, version: int, request: Struct) -> None:
+        """Send a request; the answer is taken by `receive`."""
+        key = messages.schema(type(request)).key
+        self._correlation_id += 1
+        tagged = version >= FLEXIBLE_FROM.get(key, 32767)
+        chunks = [frames.start_request(key, version, self._correlation_id, CLIENT_ID, tagged)]
+        messages.encoder(type(request), version)(request, chunks)
+        frames.finish_frame(chunks)
+        self._waiting.append((api, version, self._correlation_id))
+        self.socket.sendall(b"".join(chunks))
+
+    def forget_last(self) -> None:
+        """No answer is expected to the request that was sent last (Produce with acks=0)."""
+        self._waiting.pop()
+
+    def receive(self) -> Struct | str:
+        """The answer to the oldest unanswered request, or CLOSED."""
+        api, version, correlation_id = self._waiting.pop(0)
+        try:
+            (size,) = struct.unpack(">i", self._exactly(4))
+            frame = memoryview(self._exactly(size))
+        except (EOFError, ConnectionError):
+            return CLOSED
+        key = messages.schema(_class(api, "Request")).key
+        tagged = frames.response_is_tagged(key, version, FLEXIBLE_FROM)
+        answered, position = frames.read_response_header(frame, tagged)
+        assert answered == correlation_id, f"{api} v{version}: answer to {answered}, asked {correlation_id}"
+        message, end = messages.decoder(_class(api, "Response"), version)(frame, position)
+        assert end == size, f"{api} v{version}: {size - end} bytes behind the answer"
+        return message
+
+    def _exactly(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            more = self.socket.recv(size - len(received))
+            if not more:
+                raise EOFError
+            received += more
+        return bytes(received)
+
+    def is_idle(self, seconds: float) -> bool:
+        """Whether nothing arrives for that long."""
+        self.socket.settimeout(seconds)
+        try:
+            self.socket.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            return True
+        finally:
+            self.socket.settimeout(ANSWER_SECONDS)
+        return False
+
+    def close(self) -> None:
+        """Close it."""
+        self.socket.close()
+
+
+class Exchange:
+    """A scenario's way to one broker: `ask` and record, `quietly` ask and do not, unique `name`s, prepared topics."""
+
+    def __init__(self, bootstrap: str, scenario: str) -> None:
+        self.bootstrap = bootstrap
+        self.steps: list[Step] = []
+        # Unique in every run, so that a run never meets what an earlier one left; `normalise.py` takes it out again.
+        self.prefix = f"{scenario}-{uuid.uuid4().hex[:6]}"
+        self._connections: list[Connection] = []
+        self._main = self.connect()
+
+    def connect(self) -> Connection:
+        """One more connection, closed at the end of the scenario."""
+        connection = Connection(self.bootstrap)
+        self._connections.append(connection)
+        return connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections:
+            connection.close()
+
+    def name(self, kind: str) -> str:
+        """A name that only this run of the scenario uses; answers are compared as if it were the same on both brokers."""
+        return f"{self.prefix}.{kind}"
+
+    def record(self, label: str, answer: Struct | str, version: int = 0) -> None:
+        """Add to the transcript something that is compared like an answer."""
+        self.steps.append(Step(label, answer, version))
+
+    def ask(self, api: str, version: int, /, *, on: Connection | None = None, note: str = "", **fields: Any) -> Any:
+        """Send a request, take its answer into the transcript and return it, or CLOSED.
+
+        `fields` that the version does not carry, also in nested structs, take their default.
+        """
+        answer = self.quietly(api, version, on=on, **fields)
+        self.record(f"{api} v{version} {note.replace(self.prefix, '')}".rstrip(), answer, version)
+        return answer
+
+    def quietly(self, api: str, version: int, /, *, on: Connection | None = None, **fields: Any) -> Any:
+        """As `ask`, outside the transcript: for preparations."""
+        connection = on or self._main
+        connection.send(api, version, request(api, version, **fields))
+        answer = connection.receive()
+        if answer == CLOSED and connection is self._main:
+            self._main = self.connect()
+        return answer
+
+    def until(self, attempt: Callable[[], Any], accept: Callable[[Any], object]) -> Any:
+        """Repeat a quiet request until its answer is accepted; for what a broker takes a moment to do."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            answer = attempt()
+            if accept(answer):
+                return answer
+            assert time.monotonic() < deadline, f"not accepted in {ANSWER_SECONDS} s: {answer}"
+            time.sleep(0.02)
+
+    def topic(self, kind: str = "topic", partitions: int = 1, **configs: str) -> str:
+        """Create a topic quietly, wait until it is led, and return its name; underscores in configs stand for dots."""
+        name = self.name(kind)
+        entries = [
+            part("CreateTopics", "CreatableTopicConfig", name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ]
+        wanted = part("CreateTopics", "CreatableTopic", name=name, num_partitions=partitions, replication_factor=1)
+        wanted.configs = entries
+        answer = self.quietly("CreateTopics", 7, topics=[wanted], timeout_ms=10_000)
+        assert answer.topics[0].error_code == 0, answer
+        self.topic_id(name)
+        return name
+
+    def topic_id(self, name: str) -> bytes:
+        """The id of a topic, once every partition of it is led."""
+        asked = [part("Metadata", "MetadataRequestTopic", name=name)]
+
+        def led(answer: Any) -> bool:
+            (topic,) = answer.topics
+            return topic.error_code == 0 and all(p.leader_id >= 0 and p.error_code == 0 for p in topic.partitions)
+
+        attempt = lambda: self.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False)  # noqa: E731
+        return self.until(attempt, led).topics[0].topic_id
+
+    def produce(self, topic: str, partition: int, records: bytes, *, acks: int = -1) -> Any:
+        """Append one batch quietly; returns the partition's answer."""
+        data = part("Produce", "PartitionProduceData", index=partition, records=records)
+        topic_data = part("Produce", "TopicProduceData", name=topic, partition_data=[data])
+        answer = self.quietly("Produce", 9, acks=acks, timeout_ms=10_000, topic_data=[topic_data])
+        (row,) = answer.responses[0].partition_responses
+        assert row.error_code == 0, answer
+        return row
+
+    def coordinator(self, group: str) -> None:
+        """Wait until the coordinator of `group` serves it, which takes a moment after the first use of groups."""
+        self.until(
+            lambda: self.quietly("FindCoordinator", 4, coordinator_keys=[group]),
+            lambda answer: answer.coordinators[0].error_code == 0,
+        )
+        self.until(
+            lambda: self.quietly("DescribeGroups", 4, groups=[group]),
+            lambda answer: answer.groups[0].error_code not in RETRIABLE_AT_START,
+        )
+
+
+def request(api: str, version: int, /, **fields: Any) -> Struct:
+    """A request whose fields fit `version`: what that version does not carry is set to its default."""
+    cls = _class(api, "Request")
+    return fitted(cls(**fields), messages.schema(cls).root, version)
+
+
+def fitted(value: Struct, schema: Any, version: int) -> Struct:
+    """A copy of a struct without what `version` does not carry."""
+    kept = {}
+    for field in schema.fields:
+        if field.alive(version):
+            inner = getattr(value, field.name)
+            if field.struct is not None and inner is not None:
+                convert = lambda item, field=field: fitted(item, field.struct, version)  # noqa: E731
+                inner = [convert(item) for item in inner] if field.is_array else convert(inner)
+            kept[field.name] = inner
+    return value._root(**kept)
+
+
+ZERO_UUID = uuid.UUID(int=0).bytes

@@ -1,0 +1,164 @@
+"""Transcripts made comparable: what may differ between two brokers is replaced by what it is.
+
+An id becomes `kind#n`, numbered by first appearance in its transcript, so that "the same id again" is still compared.
+Lists of structs are sorted, because no client may rely on their order. What is left has to be equal.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from compat_tests.scenarios.exchange import ZERO_UUID, Exchange
+from pykafkad.wire import batch, messages, records
+
+NOW_TOLERANCE_MS = 3_600_000
+UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}$")
+# Field name to the kind of id that it holds; a value of -1 or 0 is no id and stays.
+IDS = {"producer_id": "producer", "session_id": "session", "cluster_id": "cluster", "log_dir": "directory"}
+IDS["finalized_features_epoch"] = "epoch"
+# Texts for people: whether there is one is compared, its words are not.
+TEXTS = ("error_message", "batch_index_error_message", "documentation")
+# Sizes of the machine's disk.
+AMOUNTS = ("total_bytes", "usable_bytes")
+
+
+class Volatile:
+    """A value that differs between brokers, by its kind; it prints alike everywhere, so that sorting ignores it."""
+
+    def __init__(self, kind: str, value: object) -> None:
+        self.kind = kind
+        self.value = value
+
+    def __repr__(self) -> str:
+        return self.kind
+
+
+class Run(NamedTuple):
+    """What is a run's own: the port of its broker, and the prefix of the names in it."""
+
+    port: int
+    prefix: str
+
+
+def normalised(exchange: Exchange) -> list[tuple[str, Any]]:
+    """`(label, plain value)` for every step of a transcript."""
+    numbers: dict[tuple[str, object], str] = {}
+    run = Run(int(exchange.bootstrap.rsplit(":", 1)[1]), exchange.prefix)
+    result = []
+    for step in exchange.steps:
+        if isinstance(step.answer, str):
+            result.append((step.label, step.answer))
+        else:
+            schema = messages.schema(type(step.answer)).root
+            plain = _struct(step.answer, schema, step.version, run)
+            result.append((step.label, _numbered(plain, numbers)))
+    return result
+
+
+def _struct(value: Any, schema: Any, version: int, run: Run) -> dict[str, Any]:
+    plain = {}
+    for field in schema.fields:
+        if field.alive(version):
+            inner = getattr(value, field.name)
+            plain[field.name] = _field(field, inner, version, run)
+    return plain
+
+
+def _field(field: Any, value: Any, version: int, run: Run) -> Any:
+    if value is None:
+        return None
+    if field.struct is not None:
+        if not field.is_array:
+            return _struct(value, field.struct, version, run)
+        return sorted((_struct(item, field.struct, version, run) for item in value), key=repr)
+    if field.is_array:
+        return sorted((_scalar(field, item, run) for item in value), key=repr)
+    return _scalar(field, value, run)
+
+
+def _scalar(field: Any, value: Any, run: Run) -> Any:
+    name = field.name
+    if field.type == "uuid":
+        return "zero uuid" if bytes(value) == ZERO_UUID else Volatile("uuid", bytes(value))
+    if field.type == "records":
+        return list(_batches(value, run))
+    if field.type == "bytes":
+        return bytes(value).replace(run.prefix.encode(), b"")
+    if name in IDS and value not in (-1, 0, ""):
+        return Volatile(IDS[name], value)
+    if name in TEXTS:
+        return "a text" if value else value
+    if name in AMOUNTS and value > 0:
+        return "an amount"
+    if name == "port" and value == run.port:
+        return "our port"
+    if isinstance(value, str):
+        return _text(value.replace(run.prefix, ""))
+    if isinstance(value, int) and "time" in name:
+        return _time(value)
+    return value
+
+
+def _text(value: str) -> Any:
+    found = UUID_TEXT.search(value)
+    return Volatile(value.replace(found.group(), "") + "uuid", found.group()) if found else value
+
+
+def _time(value: int) -> int | str:
+    return "now" if abs(value - time.time() * 1000) < NOW_TOLERANCE_MS else value
+
+
+def _batches(view: Any, run: Run) -> Iterator[dict[str, Any]]:
+    """Every batch of a records field; a last one that is cut off is named so."""
+    position = 0
+    while position < len(view):
+        rest = memoryview(view)[position:]
+        if len(rest) < 12 or struct.unpack_from(">i", rest, 8)[0] + 12 > len(rest):
+            yield {"cut off after": len(rest)}
+            return
+        header = batch.parse_header(rest)
+        body = list(records.iterate_records(rest[: header.size_bytes], header))
+        yield {
+            "base_offset": header.base_offset,
+            "leader_epoch": header.leader_epoch,
+            "attributes": header.attributes,
+            "last_offset_delta": header.last_offset_delta,
+            "base_timestamp": _time(header.base_timestamp_ms),
+            "max_timestamp": _time(header.max_timestamp_ms),
+            "producer_id": Volatile("producer", header.producer_id) if header.producer_id >= 0 else header.producer_id,
+            "producer_epoch": header.producer_epoch,
+            "base_sequence": header.base_sequence,
+            "records": [[r.offset, _time(r.timestamp_ms), r.key, r.value, r.headers] for r in body],
+        }
+        position += header.size_bytes
+
+
+def _numbered(value: Any, numbers: dict[tuple[str, object], str]) -> Any:
+    if isinstance(value, Volatile):
+        known = numbers.setdefault((value.kind, value.value), "")
+        if not known:
+            count = sum(1 for kind, _ in numbers if kind == value.kind)
+            numbers[value.kind, value.value] = known = f"{value.kind}#{count}"
+        return known
+    if isinstance(value, dict):
+        return {key: _numbered(inner, numbers) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_numbered(inner, numbers) for inner in value]
+    return value
+
+
+def differences(label: str, expected: Any, found: Any, path: str = "") -> Iterator[tuple[str, str, Any, Any]]:
+    """`(label, path, expected, found)` for every place where two normalised answers differ; paths are dotted."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key in [*expected, *(key for key in found if key not in expected)]:
+            inner = f"{path}.{key}" if path else key
+            yield from differences(label, expected.get(key, "absent"), found.get(key, "absent"), inner)
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for index, (left, right) in enumerate(zip(expected, found, strict=True)):
+            yield from differences(label, left, right, f"{path}.{index}")
+    elif expected != found or type(expected) is not type(found):
+        yield label, path, expected, found
