@@ -55,6 +55,10 @@ class Writes:
             return
         failed: dict[object, Exception] = {}
         for log in dirty:
+            if log.closed:
+                # Its topic was deleted in this very turn: what was gathered for it went with it.
+                failed[log] = errors.StorageFailure("write", log.directory, "the partition was deleted")
+                continue
             try:
                 log.write_pending()
                 if log.offline is not None:
