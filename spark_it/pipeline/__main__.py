@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import shutil
 import sys
 import time
@@ -95,6 +96,7 @@ def _run(options: argparse.Namespace, bootstrap: str, console: Console) -> None:
         if not options.resume:
             create_topics(bootstrap, topics, replace=options.replace)
             _publish_year(options, bootstrap, topics, progress)
+        publish(bootstrap, topics.weather, [closing_record()])
         starting = progress.add_task("start Spark", total=1, note="")
         spark = spark_session("pipeline")
         progress.update(starting, completed=1)
@@ -114,8 +116,7 @@ def _publish_year(options: argparse.Namespace, bootstrap: str, topics: Topics, p
     for topic, total, records in sources:
         task = progress.add_task(f"publish {topic}", total=total, note="")
         publish(bootstrap, topic, records, published=lambda count: progress.update(task, completed=count))
-    publish(bootstrap, topics.flights, [closing_record(flights["departure_ms"].max())])
-    publish(bootstrap, topics.weather, [closing_record(weather["hour_ms"].max())])
+    publish(bootstrap, topics.flights, [closing_record()])
 
 
 def _follow(query: StreamingQuery, total: int, progress: Progress) -> None:
@@ -130,7 +131,7 @@ def _follow(query: StreamingQuery, total: int, progress: Progress) -> None:
             seen = batch["batchId"]
             late += sum(operator["numRowsDroppedByWatermark"] for operator in batch["stateOperators"])
             youngest = batch["eventTime"].get("max", "")[:10]
-            progress.update(task, advance=batch["numInputRows"], note=youngest)
+            progress.update(task, completed=sum(_position(source.endOffset) for source in batch["sources"]), note=youngest)
         if ended:
             progress.update(task, note="")
             break
@@ -139,6 +140,11 @@ def _follow(query: StreamingQuery, total: int, progress: Progress) -> None:
         raise PipelineFailed(f"the streaming query failed: {query.exception()}")
     if late:
         raise PipelineFailed(f"{late} rows came later than the watermark of {delays.LATENESS} allows and were left out")
+
+
+def _position(end_offset: str) -> int:
+    """How many records a source has passed, from its offsets as Spark reports them: {"topic": {"partition": offset}}."""
+    return sum(offset for partitions in json.loads(end_offset).values() for offset in partitions.values())
 
 
 def _held(spark: SparkSession, bootstrap: str, topics: list[str]) -> int:

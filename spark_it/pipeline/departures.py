@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MS_PER_DAY = 86_400_000
+YEAR_STARTS_MS = 1_357_016_400_000
+"""Midnight of 1 January 2013 in New York."""
 
 
 class Record(NamedTuple):
@@ -94,5 +96,5 @@ def _milliseconds(times):
 
 def _first_days(table: DataFrame, column: str, days: int | None) -> DataFrame:
     if days is not None:
-        table = table[table[column] < table[column].min() + days * MS_PER_DAY]
+        table = table[table[column] < YEAR_STARTS_MS + days * MS_PER_DAY]
     return table.reset_index(drop=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from spark_it.pipeline.departures import MS_PER_DAY, Record
+from spark_it.pipeline.departures import MS_PER_DAY, YEAR_STARTS_MS, Record
 
 FLIGHT_PARTITIONS = 4
 CLOSING_KEY = "closing"
+CLOSING_DAY = 375
 CONNECT_TIMEOUT_S = 20
 ACKNOWLEDGE_TIMEOUT_S = 60
 SEVERE = 2
@@ -102,10 +103,12 @@ def publish(bootstrap: str, topic: str, records: Iterable[Record], *, published:
     return count
 
 
-def closing_record(last_timestamp_ms: int) -> Record:
-    """A record that belongs to no airport and is ten days younger than the data.
+def closing_record() -> Record:
+    """A record that belongs to no airport and is days younger than the data.
 
     A watermark moves only with records. This one moves it past the last day of the data, so that this day's statistics
-    are closed too; those of its own day stay open and are never seen.
+    are closed too; those of its own day stay open and are never seen. Flights get one, after the last. Weather gets one
+    whenever the query starts: a query's watermark is that of its slowest topic, and a topic from which nothing has come
+    since the query was started again holds it where it was.
     """
-    return Record(CLOSING_KEY, '{"airport": "closing"}', last_timestamp_ms + 10 * MS_PER_DAY)
+    return Record(CLOSING_KEY, '{"airport": "closing"}', YEAR_STARTS_MS + CLOSING_DAY * MS_PER_DAY)
