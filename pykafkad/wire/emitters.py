@@ -328,7 +328,7 @@ class Encoder(Writer):
             self.add("out = bytearray()")
             self.value(field, f"{source}.{field.name}", f"{struct.name}.{field.name}")
             self.flush()
-            self.add(f"{outer}.append({field.tag})")
+            self.add(f"append_uvarint({outer}, {field.tag})" if field.tag > 127 else f"{outer}.append({field.tag})")
             self.add(f"append_uvarint({outer}, len(out))")
             self.add(f"{outer} += out")
             self.add(f"out = {outer}")

@@ -46,7 +46,6 @@ class Struct:
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
     _root: type
-    _frozen: type
     _defaults: dict[str, object]
 
     def __eq__(self, other: object) -> bool:
@@ -66,6 +65,22 @@ class Struct:
 
 def _refuse(self: Struct, name: str, value: object) -> None:
     raise AttributeError(f"this {self._root.__qualname__} is the shared default: assign a new one instead of setting {name!r}")
+
+
+def _itself(self: object, memo: object = None) -> object:
+    return self
+
+
+class _FrozenList(list):
+    """The empty list inside a shared default: equal to any empty list, and refuses to grow."""
+
+    __slots__ = ()
+    __copy__ = __deepcopy__ = _itself
+
+    def append(self, *_: object) -> None:
+        raise AttributeError("this list belongs to a shared default: assign a new struct instead of adding to it")
+
+    extend = insert = __iadd__ = append
 
 
 class _Registry:
@@ -172,9 +187,12 @@ def _make_classes(message: notation.Message) -> type:
 
 def _complete(cls: type, struct: notation.Struct, defaults: dict[str, object]) -> None:
     cls._root = cls
-    frozen = type(struct.name, (cls,), {"__slots__": (), "__setattr__": _refuse})
+    guards = {"__slots__": (), "__setattr__": _refuse, "__copy__": _itself, "__deepcopy__": _itself}
     default = cls()
-    default.__class__ = frozen
+    for field in struct.fields:
+        if field.default == []:
+            setattr(default, field.name, _FrozenList())
+    default.__class__ = type(struct.name, (cls,), guards)
     defaults[struct.name] = default
     cls._defaults = {name: getattr(default, name) for name in cls.__slots__}
 

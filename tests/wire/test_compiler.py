@@ -1,0 +1,78 @@
+"""What the compiler writes: the shape of the functions, for small schemas made here."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad.errors import ProtocolError
+from pykafkad.wire import compiler, messages, notation
+
+
+def _codec(rows: str, version: int, flexible: str = "none"):
+    text = f"data Sample 0-9  flexible {flexible}\n{rows}"
+    message = notation.parse(text, "sample")["Sample"]
+    cls = messages._make_classes(message)
+    parts = messages._registry.parts[cls]
+    return cls, message, parts, *(compiler.build(direction, message, version, *parts) for direction in ("decode", "encode"))
+
+
+def _text(direction, message, version, parts):
+    return {"decode": compiler.write_decoder, "encode": compiler.write_encoder}[direction](message, version, *parts)[0]
+
+
+def test_fixed_fields_are_one_struct():
+    """A run of fixed-size fields, with the length that follows it, is one unpack and one pack."""
+    rows = "  a int8\n  b int16\n  c uint16\n  d int32\n  e uint32\n  f int64\n  g float64\n  h bool\n  i uuid\n  j string\n"
+    cls, message, parts, decode, encode = _codec(rows, 0)
+    assert "unpack_from_bhHiIqdo16sh(view, position)" in _text("decode", message, 0, parts)
+    assert _text("decode", message, 0, parts).count("unpack_from_") == 1
+    value = cls(a=-1, b=-2, c=65535, d=-4, e=2**32 - 1, f=-6, g=0.5, h=True, i=bytes(range(16)), j="é")
+    chunks = [bytearray()]
+    encode(value, chunks)
+    assert chunks[0].hex() == "fffffeFFFFfffffffcfffffffffffffffffffffffa3fe000000000000001".lower() + bytes(range(16)).hex() + "0002c3a9"
+    assert decode(chunks[0], 0) == (value, len(chunks[0]))
+
+
+def test_absent_fields_cost_a_constant():
+    """What a version does not carry is stored as its default, and only a field without `drop` is checked on the way out."""
+    cls, message, parts, decode, encode = _codec("  old int32 0-3 = 7\n  new string 4+ drop\n  list [int32] 4+\n", 4)
+    assert "m0.old = 7" in _text("decode", message, 4, parts)
+    assert "'Sample.old'" in _text("encode", message, 4, parts)
+    assert "'Sample.new'" not in _text("encode", message, 3, parts)
+    with pytest.raises(ProtocolError, match="Sample.old is set"):
+        encode(cls(old=8), [bytearray()])
+    assert decode(b"\0\1a\0\0\0\1\0\0\0\5", 0)[0] == cls(old=7, new="a", list=[5])
+
+
+@pytest.mark.parametrize("flexible", ["none", "0+"])
+def test_every_kind_of_null(flexible):
+    """Strings, bytes, arrays, structs and records, null and not, with both kinds of length."""
+    rows = "  s string?\n  b bytes?\n  a [string]?\n  t {T}?\n    x int8\n  u [uuid]?\n  n [int16]?\n  r records?\n  z [bytes]?\n"
+    cls, _, _, decode, encode = _codec(rows, 0, flexible)
+    struct = cls.T
+    full = cls(s="s", b=b"b", a=["", "a"], t=struct(x=3), u=[bytes(16)], n=[1, -1], r=memoryview(b"rr"), z=[b"", b"z"])
+    for value in (cls(), full, cls(s=None, b=None, a=None, t=None, u=None, n=None, r=None, z=None)):
+        chunks = [bytearray()]
+        encode(value, chunks)
+        assert decode(chunks[0], 0) == (value, len(chunks[0]))
+    null = "ffff ffffffff ffffffff ff ffffffff ffffffff ffffffff ffffffff" if flexible == "none" else "00 00 00 ff 00 00 00 00 00"
+    assert chunks[0].hex() == null.replace(" ", "")
+
+
+def test_tagged_fields_of_every_type():
+    """Tags ascend whatever the order of the rows; defaults are left out; a null that differs from the default is written."""
+    rows = "  b bytes tag 3\n  s string? tag 0\n  a [int32]? tag 1\n  t {T} tag 2\n    x int8 = 5\n  n {U}? tag 130 = null\n    y bool\n"
+    cls, _, _, decode, encode = _codec(rows, 0, "0+")
+
+    def data(value):
+        chunks = [bytearray()]
+        encode(value, chunks)
+        assert decode(chunks[0], 0) == (value, len(chunks[0]))
+        return chunks[0].hex()
+
+    assert data(cls()) == "00"
+    assert data(cls(s=None)) == "01000100"
+    assert data(cls(a=None)) == "01010100"
+    assert data(cls(b=b"q", s="w", a=[1], t=cls.T(x=6))) == "04" + "00020277" + "01050200000001" + "02020600" + "03020271"
+    assert data(cls(t=cls.T(x=5))) == "00"
+    assert data(cls(n=cls.U(y=True))) == "01" + "8201" + "03" + "010100", "a large tag number takes two bytes"

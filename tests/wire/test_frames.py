@@ -1,0 +1,112 @@
+"""Frames and headers, whole, cut off and lying."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad.errors import ProtocolError
+from pykafkad.wire import frames, messages
+
+FLEXIBLE = frames.flexible_versions()
+
+
+def test_flexible_versions_of_every_api():
+    """SaslHandshake and OffsetDelete never became flexible; the others did, as in Kafka's table."""
+    assert FLEXIBLE[0] == 9 and FLEXIBLE[18] == 3 and FLEXIBLE[52] == 0
+    assert {key for key, _, _, _ in messages.all_apis()} - set(FLEXIBLE) == {17, 47}
+
+
+def test_frame_size():
+    """The size field does not count itself; fewer than four bytes say nothing yet."""
+    assert frames.frame_size(b"\0\0\0", 0, 100) is None
+    assert frames.frame_size(b"\0\0\0\5", 0, 100) == 5
+    assert frames.frame_size(b"\0\0\0\0\0", 1, 100) == 0
+    assert frames.frame_size(b"\0\0\0\x64", 0, 100) == 100
+    for size in (b"\0\0\0\x65", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"):
+        with pytest.raises(ProtocolError, match="0 to 100 are allowed"):
+            frames.frame_size(size, 0, 100)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "client", "text"),
+    [
+        (0, 8, "cli", "0000 0008 00000007 0003 636c69"),
+        (0, 9, "cli", "0000 0009 00000007 0003 636c69 00"),
+        (18, 3, "", "0012 0003 00000007 0000 00"),
+        (17, 1, "é", "0011 0001 00000007 0002 c3a9"),
+    ],
+)
+def test_request_headers(key, version, client, text):
+    """Header 2 keeps the two-byte length of the client id (KIP-482's one exception) and adds tags."""
+    data = bytes.fromhex(text.replace(" ", ""))
+    assert frames.read_request_header(memoryview(data + b"body"), FLEXIBLE) == (key, version, 7, client, len(data))
+    assert frames.peek_request(memoryview(data)) == (key, version, 7)
+    tagged = version >= FLEXIBLE.get(key, 99)
+    assert frames.start_request(key, version, 7, client, tagged) == bytes(4) + data
+    header = messages.RequestHeader(request_api_key=key, request_api_version=version, correlation_id=7, client_id=client)
+    assert messages.encode(header, 2 if tagged else 1) == data
+
+
+def test_null_client_id_is_empty():
+    """So says Kafka's parser of any negative length."""
+    assert frames.read_request_header(memoryview(bytes.fromhex("00000008" + "00000007" + "ffff")), FLEXIBLE)[3:] == ("", 10)
+    assert frames.read_request_header(memoryview(bytes.fromhex("00000008" + "00000007" + "8000")), FLEXIBLE)[3:] == ("", 10)
+    assert frames.start_request(0, 8, 7, None, False)[-2:] == b"\xff\xff"
+
+
+def test_unknown_key_has_header_1():
+    """What is not known cannot be flexible; the caller refuses it by its key."""
+    assert frames.read_request_header(memoryview(bytes.fromhex("03e70009" + "00000007" + "0000")), FLEXIBLE) == (999, 9, 7, "", 10)
+
+
+def test_header_tags_are_skipped():
+    """Unknown tagged fields of a header are skipped, long ones too."""
+    head = bytes.fromhex("00000009000000070000")
+    tags = b"\2" + b"\0\1x" + b"\x81\1" + b"\x81\1" + bytes(129)
+    assert frames.read_request_header(memoryview(head + tags + b"b"), FLEXIBLE)[4] == 10 + len(tags)
+    assert frames.read_response_header(memoryview(b"\0\0\0\7" + tags), True) == (7, 4 + len(tags))
+
+
+def test_cut_off_and_lying_headers():
+    """Every end that comes early is a `ProtocolError`."""
+    whole = bytes.fromhex("0000 0009 00000007 0003 636c69 01 05 02 0000".replace(" ", ""))
+    assert frames.read_request_header(memoryview(whole), FLEXIBLE)[4] == len(whole)
+    for end in range(len(whole)):
+        with pytest.raises(ProtocolError):
+            frames.read_request_header(memoryview(whole[:end]), FLEXIBLE)
+    with pytest.raises(ProtocolError, match="client id claims 32767"):
+        frames.read_request_header(memoryview(bytes.fromhex("00000008000000077fff")), FLEXIBLE)
+    with pytest.raises(ProtocolError, match="claims 4294967295"):
+        frames.read_request_header(memoryview(bytes.fromhex("0000000900000007000001") + b"\0\xff\xff\xff\xff\x0f"), FLEXIBLE)
+    for end in range(8):
+        with pytest.raises(ProtocolError, match="shorter than a header"):
+            frames.peek_request(memoryview(whole[:end]))
+    with pytest.raises(ProtocolError, match="shorter than a header"):
+        frames.read_response_header(memoryview(b"\0\0\0"), False)
+
+
+def test_responses():
+    """Header 1 from the flexible version on, but never for ApiVersions (KIP-511)."""
+    assert frames.response_is_tagged(0, 9, FLEXIBLE) and not frames.response_is_tagged(0, 8, FLEXIBLE)
+    assert not any(frames.response_is_tagged(18, version, FLEXIBLE) for version in range(5))
+    assert not frames.response_is_tagged(17, 1, FLEXIBLE)
+    assert frames.start_response(7, False) == bytes(4) + b"\0\0\0\7"
+    assert frames.start_response(-7, True) == bytes(4) + b"\xff\xff\xff\xf9" + b"\0"
+    assert frames.read_response_header(memoryview(b"\0\0\0\7rest"), False) == (7, 4)
+
+
+class _Slice:
+    chunk_size = 1000
+
+
+def test_finish_frame():
+    """The size counts file slices by what they cover; an empty buffer behind the last slice is not worth a system call."""
+    chunks = [frames.start_response(7, False)]
+    assert frames.finish_frame(chunks) == 8 and chunks == [b"\0\0\0\4\0\0\0\7"]
+    chunks = [frames.start_response(7, True), _Slice(), bytearray(b"xy"), _Slice(), bytearray()]
+    assert frames.finish_frame(chunks) == 9 + 2002
+    assert chunks[0][:4] == (2007).to_bytes(4, "big") and len(chunks) == 4
+    huge = _Slice()
+    huge.chunk_size = 2**31
+    with pytest.raises(ProtocolError, match="too large"):
+        frames.finish_frame([bytearray(4), huge])

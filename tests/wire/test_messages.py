@@ -1,0 +1,409 @@
+"""The message classes and the compiled codec: golden bytes, every version there and back, limits, and malformed bytes."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+import subprocess
+import sys
+import traceback
+import tracemalloc
+
+import pytest
+
+from pykafkad.errors import ProtocolError
+from pykafkad.wire import compiler, messages, notation, primitives, stub
+from tests.wire.values import Values, every_version
+
+NAMES = messages.all_names()
+
+
+# Golden bytes, written by hand from the protocol description.
+
+GOLDEN = [
+    (
+        "HeartbeatRequest", 0, dict(group_id="g", generation_id=7, member_id="m"),
+        "0001 67  00000007  0001 6d",
+    ),
+    (
+        "HeartbeatRequest", 3, dict(group_id="g", generation_id=7, member_id="m"),
+        "0001 67  00000007  0001 6d  ffff",
+    ),
+    (
+        "HeartbeatRequest", 4, dict(group_id="g", generation_id=7, member_id="m", group_instance_id="i"),
+        "02 67  00000007  02 6d  02 69  00",
+    ),
+    (
+        # Tagged cluster id: tag 0, size 2, compact string "c"; no replica state, since it is the default.
+        "FetchRequest", 15, dict(max_wait_ms=1, min_bytes=2, max_bytes=3, isolation_level=1, cluster_id="c"),
+        "00000001 00000002 00000003 01 00000000 ffffffff  01  01  01  01 00 02 02 63",
+    ),
+    (
+        "FetchRequest", 15, dict(replica_state=messages.FetchRequest.ReplicaState(replica_id=5, replica_epoch=6), cluster_id="c"),
+        "00000000 00000000 7fffffff 00 00000000 ffffffff  01  01  01  02  00 02 02 63  01 0d 00000005 0000000000000006 00",
+    ),
+    (
+        "ProduceResponse", 9,
+        dict(responses=[messages.ProduceResponse.TopicProduceResponse(name="t", partition_responses=[
+            messages.ProduceResponse.PartitionProduceResponse(index=1, base_offset=5, log_start_offset=2)])], throttle_time_ms=9),
+        "02 02 74  02 00000001 0000 0000000000000005 ffffffffffffffff 0000000000000002 01 00 00  00  00000009 00",
+    ),
+    (
+        # A struct that may be null has a byte before it: -1 null, 1 present.
+        "ConsumerGroupHeartbeatResponse", 0,
+        dict(member_id="m", member_epoch=1, assignment=messages.ConsumerGroupHeartbeatResponse.Assignment(topic_partitions=[
+            messages.ConsumerGroupHeartbeatResponse.TopicPartitions(topic_id=bytes(range(16)), partitions=[0, 1])])),
+        "00000000 0000 00 02 6d 00000001 00000000  01 02 000102030405060708090a0b0c0d0e0f 03 00000000 00000001 00 00  00",
+    ),
+    ("ConsumerGroupHeartbeatResponse", 0, {}, "00000000 0000 00 00 00000000 00000000 ff 00"),
+    ("OffsetCommitKey", 0, dict(group="g", topic="t", partition=3), "0001 67 0001 74 00000003"),
+    ("TopicRecord", 0, dict(name="t", topic_id=bytes(15) + b"\1"), "02 74 0000000000000000 0000000000000001 00"),
+    ("EndTxnMarker", 0, dict(coordinator_epoch=4), "00000004"),
+    ("RequestHeader", 2, dict(request_api_key=18, request_api_version=3, correlation_id=1, client_id="c"), "0012 0003 00000001 0001 63 00"),
+    ("JoinGroupRequest", 1, dict(group_id="g", session_timeout_ms=1, rebalance_timeout_ms=2, protocol_type="p",
+        protocols=[messages.JoinGroupRequest.JoinGroupRequestProtocol(name="n", metadata=b"\x09\x08")]),
+        "0001 67 00000001 00000002 0000 0001 70 00000001 0001 6e 00000002 0908"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "version", "fields", "text"), GOLDEN, ids=lambda value: str(value)[:30])
+def test_golden_bytes(name, version, fields, text):
+    """The bytes that Kafka's protocol description prescribes, both ways."""
+    cls = messages.stored_class(name)
+    message = cls(**fields)
+    assert messages.encode(message, version).hex() == text.replace(" ", "")
+    assert messages.decode(cls, version, bytes.fromhex(text)) == message
+
+
+# Every message and version.
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_version_there_and_back(name):
+    """Any values survive encoding and decoding, alone and with bytes around them; decoding says where it stopped."""
+    cls = messages.stored_class(name)
+    for version in messages.valid_versions(cls):
+        for seed in range(3):
+            message = Values((name, version, seed)).message(cls, version)
+            data = bytes(messages.encode(message, version))
+            decoded, end = messages.decoder(cls, version)(b"##" + data + b"##", 2)
+            assert decoded == message
+            assert end == len(data) + 2
+            assert messages.encode(decoded, version) == data
+        assert messages.decode(cls, version, messages.encode(cls(), version)) == cls()
+
+
+def test_counts_of_apis_and_messages():
+    """Kafka 4.3.1 has request keys 0 to 92, of which 4 to 7 have no version left."""
+    rows = messages.all_apis()
+    assert [key for key, _, _, _ in rows] == [key for key in range(93) if key not in (4, 5, 6, 7)]
+    assert len(NAMES) == len(set(NAMES))
+    for key, name, versions, flexible in rows:
+        request, response = messages.request_class(key), messages.response_class(key)
+        assert (request.__name__, response.__name__) == (name + "Request", name + "Response")
+        assert messages.valid_versions(request) == messages.valid_versions(response) == versions
+        assert messages.flexible_from(request) == messages.flexible_from(response) == flexible
+    assert rows[0] == (0, "Produce", range(3, 14), 9)
+
+
+def test_stored_types_are_listed():
+    """Record types of the internal logs: the number in the key or in the frame leads to the class."""
+    groups = messages.stored_types("stored_groups.txt")
+    assert groups[1] == {"Key": messages.OffsetCommitKey, "Value": messages.OffsetCommitValue}
+    assert groups[2]["Value"] is messages.GroupMetadataValue
+    assert messages.stored_types("stored_metadata.txt")[2] == {"Record": messages.TopicRecord}
+    assert messages.record_type(messages.PartitionRecord) == 3
+    with pytest.raises(TypeError, match="no type number"):
+        messages.record_type(messages.EndTxnMarker)
+
+
+# Classes.
+
+
+def test_classes_construct_compare_and_print():
+    """Unset fields hold the schema's default; equality is by value; the text shows what is not default."""
+    first = messages.FetchRequest(max_wait_ms=5, topics=[messages.FetchRequest.FetchTopic(topic="t")])
+    assert first.max_bytes == 0x7FFFFFFF and first.session_epoch == -1 and first.cluster_id is None
+    assert first == messages.FetchRequest(max_wait_ms=5, topics=[messages.FetchRequest.FetchTopic(topic="t")])
+    assert first != messages.FetchRequest(max_wait_ms=6) and first != 5
+    assert repr(first) == "FetchRequest(max_wait_ms=5, topics=[FetchRequest.FetchTopic(topic='t')])"
+    assert messages.FetchRequest().topics is not messages.FetchRequest().topics
+    with pytest.raises(TypeError):
+        messages.FetchRequest(nothing=1)
+    with pytest.raises(AttributeError):
+        first.nothing = 1
+
+
+def test_shared_default_struct_cannot_be_changed_in_place():
+    """One default instance serves all messages, so changing it would change them all."""
+    partition = messages.FetchResponse.PartitionData()
+    with pytest.raises(AttributeError, match="shared default"):
+        partition.current_leader.leader_id = 3
+    member = messages.ConsumerGroupDescribeResponse.Member()
+    for change in (member.assignment.topic_partitions.append, member.assignment.topic_partitions.extend):
+        with pytest.raises(AttributeError, match="shared default"):
+            change([])
+    assert copy.deepcopy(member) == member and copy.copy(partition) == partition
+    partition.current_leader = messages.FetchResponse.LeaderIdAndEpoch(leader_id=3)
+    assert messages.FetchResponse.PartitionData().current_leader.leader_id == -1
+
+
+def test_unknown_names_and_versions():
+    """What does not exist is refused by name."""
+    with pytest.raises(AttributeError, match="UpdateMetadataRequest"):
+        messages.UpdateMetadataRequest  # noqa: B018
+    with pytest.raises(ProtocolError, match="no message is named"):
+        messages.stored_class("Nothing")
+    for key in (-1, 4, 93):
+        with pytest.raises(ProtocolError, match="no API has key"):
+            messages.request_class(key)
+    with pytest.raises(ProtocolError, match="FetchRequest has versions 4-18, not 3"):
+        messages.decoder(messages.FetchRequest, 3)
+    with pytest.raises(ProtocolError, match="versions 4-18, not 19"):
+        messages.encoder(messages.FetchRequest, 19)
+    with pytest.raises(TypeError, match="no message class"):
+        messages.valid_versions(int)
+
+
+# Encoding.
+
+
+def test_value_that_the_version_cannot_carry():
+    """Such a value is an error, unless the field may be dropped."""
+    with pytest.raises(ProtocolError, match="FetchRequest.forgotten_topics_data is set"):
+        messages.encode(messages.FetchRequest(forgotten_topics_data=[messages.FetchRequest.ForgottenTopic()]), 4)
+    dropped = messages.decode(messages.FetchRequest, 4, messages.encode(messages.FetchRequest(session_id=4, rack_id="r"), 4))
+    assert dropped.session_id == 0 and dropped.rack_id == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (dict(group_id=None), "HeartbeatRequest v0 cannot be encoded"),
+        (dict(generation_id=2**31), "HeartbeatRequest v0 cannot be encoded"),
+        (dict(generation_id="1"), "HeartbeatRequest v0 cannot be encoded"),
+        (dict(group_id="\ud800"), "HeartbeatRequest v0 cannot be encoded"),
+        (dict(group_id="x" * 32768), "HeartbeatRequest.group_id has 32768 bytes"),
+    ],
+)
+def test_values_of_the_wrong_kind(fields, reason):
+    """A value that does not fit is a `ProtocolError` that names the message, not silent damage."""
+    with pytest.raises(ProtocolError, match=reason):
+        messages.encode(messages.HeartbeatRequest(**fields), 0)
+
+
+def test_uuid_must_have_16_bytes():
+    """`struct` would pad or cut it."""
+    with pytest.raises(ProtocolError, match="topic_id"):
+        messages.encode(messages.TopicRecord(topic_id=b"short"), 0)
+
+
+class _Slice:
+    def __init__(self, size: int) -> None:
+        self.chunk_size = size
+
+
+def test_file_slice_becomes_a_chunk_of_its_own():
+    """What a slice covers is never copied: the encoder writes its length, and leaves its bytes to whoever sends the chunks."""
+    response = messages.FetchResponse
+    data = [response.PartitionData(partition_index=index, records=records) for index, records in enumerate((_Slice(300), b"abc", None, _Slice(0)))]
+    message = response(responses=[response.FetchableTopicResponse(topic="t", partitions=data)])
+    chunks = [bytearray(b"head")]
+    messages.encoder(response, 12)(message, chunks)
+    assert [type(chunk) for chunk in chunks] == [bytearray, _Slice, bytearray]
+    assert chunks[0].startswith(b"head") and chunks[0].endswith(bytes([0xAD, 0x02])), "length 300 + 1 as a varint"
+    joined = bytes(chunks[0][4:]) + b"\7" * 300 + bytes(chunks[2])
+    decoded = messages.decode(response, 12, joined)
+    assert [bytes(each.records) if each.records is not None else None for each in decoded.responses[0].partitions] == [b"\7" * 300, b"abc", None, b""]
+
+
+# Decoding.
+
+
+def test_records_are_a_view_of_the_frame():
+    """Records are not copied: they are a slice of what was received, and writable where that is."""
+    request = messages.ProduceRequest
+    topic = request.TopicProduceData(name="t", partition_data=[request.PartitionProduceData(records=b"12345")])
+    frame = messages.encode(request(topic_data=[topic]), 9)
+    records = messages.decode(request, 9, frame).topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview) and not records.readonly
+    records[0] = 0x39
+    assert b"92345" in frame
+
+
+def test_bad_utf8_is_replaced():
+    """Text that is not UTF-8 reads as U+FFFD, as in Java."""
+    assert messages.decode(messages.HeartbeatRequest, 0, b"\0\2\xffa" + bytes(4) + b"\0\0").group_id == "\ufffda"
+
+
+def test_unknown_tags_are_skipped_everywhere():
+    """A newer peer's tagged fields are skipped in every struct (KIP-482), long tag numbers and sizes too."""
+    plain = "02 67 00000007 02 6d 00".replace(" ", "")
+    tags = "02  05 03 aabbcc  ff01 8101" + "00" * 129
+    data = bytes.fromhex((plain + tags).replace(" ", ""))
+    assert messages.decode(messages.HeartbeatRequest, 4, data) == messages.HeartbeatRequest(group_id="g", generation_id=7, member_id="m")
+    nested = bytes.fromhex("00000000 0000 00000000  02 02 74 02".replace(" ", "") + "00" * 38 + "00 00000000 00".replace(" ", "") + "01 07 01 ff 00 00".replace(" ", ""))
+    assert messages.decoder(messages.FetchResponse, 12)(nested, 0)[0].responses[0].topic == "t"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "text", "reason"),
+    [
+        ("HeartbeatRequest", 0, "ffff 00000007 0001 6d", "group_id is null"),
+        ("HeartbeatRequest", 4, "00 00000007 02 6d 00 00", "group_id is null"),
+        ("HeartbeatRequest", 0, "7fff 67", "group_id claims 32767"),
+        ("HeartbeatRequest", 4, "ffffffff0f 67", "group_id has 4294967294 bytes; 32767"),
+        ("HeartbeatRequest", 4, "ffffffffff01 67", "longer than five bytes"),
+        ("HeartbeatRequest", 4, "ffffffff7f 67", "32 bits"),
+        ("HeartbeatRequest", 4, "02 67 00000007 02 6d 00 01 05 7f", "claims 127"),
+        ("FetchRequest", 12, "00" * 25 + "00", "topics is null"),
+        ("FetchRequest", 15, "00" * 21 + "0101 01 01 00 03 02 63 00", "declares its end"),
+        ("OffsetFetchRequest", 1, "0000 ffffffff", "topics is null"),
+        ("MetadataResponse", 0, "7fffffff", "elements"),
+        ("MetadataResponse", 0, "000f0000 00", "claims"),
+    ],
+)  # fmt: skip
+def test_malformed_bytes_are_named(name, version, text, reason):
+    """A null where none may be, lengths beyond the message, varints without end: each error says which field and where."""
+    with pytest.raises(ProtocolError, match=reason):
+        messages.decoder(messages.stored_class(name), version)(bytes.fromhex(text.replace(" ", "")), 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_truncated_at_every_byte(name):
+    """A message that ends early is a `ProtocolError` at every possible end, never a value and never another error."""
+    cls = messages.stored_class(name)
+    for version in messages.valid_versions(cls):
+        data = bytes(messages.encode(Values((name, version)).message(cls, version), version))
+        decode = messages.decoder(cls, version)
+        for end in range(0, len(data), 1 + len(data) // 100):
+            with pytest.raises(ProtocolError):
+                decode(data[:end], 0)
+
+
+def test_truncated_large_message_at_exactly_every_byte():
+    """The same without leaving any position out, for one message of each kind of length."""
+    for version in (4, 12, 18):
+        data = bytes(messages.encode(Values("whole").message(messages.FetchRequest, version), version))
+        for end in range(len(data)):
+            with pytest.raises(ProtocolError):
+                messages.decoder(messages.FetchRequest, version)(data[:end], 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_flipped_bytes_give_a_value_or_a_protocol_error(name):
+    """Damage anywhere is decoded to some value or refused; nothing else is raised."""
+    cls = messages.stored_class(name)
+    dice = random.Random(name)
+    for version in messages.valid_versions(cls):
+        data = messages.encode(Values((name, version)).message(cls, version), version)
+        decode = messages.decoder(cls, version)
+        for _ in range(20 if data else 0):
+            damaged = bytearray(data)
+            for _ in range(dice.choice((1, 1, 4))):
+                damaged[dice.randrange(len(damaged))] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
+            try:
+                decode(damaged, 0)
+            except ProtocolError:
+                pass
+
+
+def test_lying_lengths_allocate_nothing():
+    """A few bytes that promise millions of elements or gigabytes are refused before anything of that size exists."""
+    lies = [
+        (messages.MetadataResponse, 0, "7fffffff"),
+        (messages.MetadataResponse, 9, "00000000 ffffffff0f"),
+        (messages.FetchRequest, 4, "00" * 17 + "000fffff"),
+        (messages.SyncGroupRequest, 4, "01 00000000 01 00 ffffffff0f"),
+        (messages.ProduceRequest, 9, "00 0001 00000000 02 02 74 02 00000000 ffffffff0f"),
+        (messages.OffsetFetchRequest, 1, "0000 00000001 0000 000fffff"),
+    ]
+    for cls, version, text in lies:
+        decode = messages.decoder(cls, version)
+        data = bytes.fromhex(text.replace(" ", ""))
+        tracemalloc.start()
+        try:
+            with pytest.raises(ProtocolError):
+                decode(data, 0)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 100_000, (cls, peak)
+
+
+def test_elements_of_a_message_are_capped():
+    """All arrays together hold at most `MAX_ELEMENTS`, even where the bytes would allow more."""
+    most = primitives.MAX_ELEMENTS
+    decode = messages.decoder(messages.SyncGroupRequest, 0)
+    head = b"\0\0" + bytes(4) + b"\0\0"
+    message, _ = decode(head + (1000).to_bytes(4, "big") + bytes(6 * 1000), 0)
+    assert len(message.assignments) == 1000
+    with pytest.raises(ProtocolError, match=f"more than {most} elements"):
+        decode(head + (most + 1).to_bytes(4, "big") + bytes(6 * (most + 1)), 0)
+    # Two arrays that are legal each, but not together.
+    offsets = messages.decoder(messages.OffsetFetchRequest, 1)
+    half = most // 2
+    partitions = half.to_bytes(4, "big") + bytes(4 * half)
+    with pytest.raises(ProtocolError, match="elements"):
+        offsets(b"\0\0" + (2).to_bytes(4, "big") + 2 * (b"\0\0" + partitions), 0)
+
+
+def test_left_over_bytes_are_the_callers_business():
+    """`decoder` returns where it stopped; `decode` insists on the end."""
+    data = bytes(messages.encode(messages.HeartbeatRequest(), 0))
+    assert messages.decoder(messages.HeartbeatRequest, 0)(data + b"x", 0)[1] == len(data)
+    with pytest.raises(ProtocolError, match="1 bytes are left over"):
+        messages.decode(messages.HeartbeatRequest, 0, data + b"x")
+
+
+# Around the codec.
+
+
+def test_tracebacks_show_the_compiled_lines():
+    """An error in a compiled function shows its source line, though no file holds it."""
+    try:
+        messages.encode(messages.HeartbeatRequest(generation_id="x"), 0)
+    except ProtocolError as error:
+        text = "".join(traceback.format_exception(error))
+    assert "HeartbeatRequest v0 encode" in text and "out += pack_ih(m0.generation_id, len(v2))" in text
+
+
+def test_source_of_a_compiled_function():
+    """`describe-apis --source` prints what runs."""
+    assert "unpack_from_iiqiqiB" in compiler.source(messages.FetchRequest, 12, "decode")
+    assert compiler.source(messages.FetchRequest, 12, "encode").startswith("def encode(m0, chunks):")
+    with pytest.raises(ValueError, match="direction"):
+        compiler.source(messages.FetchRequest, 12, "read")
+
+
+def test_stub_is_fresh():
+    """`messages.pyi` is what `python -m pykafkad.wire.stub` would write."""
+    with open(stub.PATH, encoding="utf-8") as stream:
+        assert stream.read() == stub.text(), "run python -m pykafkad.wire.stub"
+
+
+def test_every_schema_text_has_only_its_own_messages():
+    """One file per API, named after key and name; no message in two files; collections are all known."""
+    files = sorted(os.listdir(messages.DIRECTORY))
+    assert set(files) == {file for _, file in messages._registry.apis().values()} | set(messages.COLLECTIONS)
+    for file in files:
+        with open(os.path.join(messages.DIRECTORY, file), encoding="utf-8") as stream:
+            parsed = notation.parse(stream.read(), file)
+        if file[:3].isdigit():
+            assert {message.key for message in parsed.values()} == {int(file[:3])}
+            assert [message.kind for message in parsed.values()] == ["request", "response"]
+    assert len(every_version()) == sum(len(messages.valid_versions(messages.stored_class(name))) for name in NAMES)
+
+
+def test_serving_imports_nothing_heavy_and_compiles_on_demand():
+    """Start-up is a feature: importing and using the codec brings in none of the slow modules, and parses no schema before its use."""
+    code = (
+        "import sys; from pykafkad.wire import messages, frames; assert not messages._registry.texts\n"
+        "data = messages.encode(messages.ApiVersionsRequest(), 3); messages.decode(messages.ApiVersionsRequest, 3, data)\n"
+        "assert len(messages._registry.texts) == 1, messages._registry.texts.keys()\n"
+        "print(*sorted(set(sys.modules) & {'typing', 'dataclasses', 're', 'enum', 'pathlib', 'inspect', 'linecache', 'logging', 'json', 'collections.abc'}))"
+    )  # fmt: skip
+    paths = os.pathsep.join(path for path in sys.path if path)
+    result = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert (result.stdout.strip(), result.stderr) == ("", "")
