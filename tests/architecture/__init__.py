@@ -1,0 +1,1 @@
+"""The rules of the house as tests over the source: imports, sizes, tables, documents. A rule with an exception says why."""
