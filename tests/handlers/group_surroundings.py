@@ -1,0 +1,127 @@
+"""A context for group handlers: a real shard behind it, topics as a plain picture, and answers encoded as they would be."""
+
+from __future__ import annotations
+
+from pykafkad.coordinator.producer_ids import ProducerIds
+from pykafkad.errors import name
+from pykafkad.handlers.context import PARKED
+from pykafkad.metadata.image import Image
+from pykafkad.server.machines import Gather
+from pykafkad.wire import messages
+from tests.coordinator.world import World
+
+NODE_ID = 1
+IDS = {"t": b"t" * 16, "u": b"u" * 16}
+
+
+class Groups:
+    """The facade that handlers see, over the world's one shard."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.error_code = 0
+
+    def shard_for(self, group_id: str) -> tuple[object, int]:
+        return (None, self.error_code) if self.error_code else (self.world.shard, 0)
+
+    def shards(self) -> list[object]:
+        return [self.world.shard]
+
+    def submit(self, group_id: str, event: object) -> object:
+        self.world.send(event)
+        return PARKED
+
+    def submit_many(self, entries: list, combine: object, token: object) -> object:
+        gather = Gather(len(entries), combine, token, self.world.replies.__setitem__)
+        for index, (_, event) in enumerate(entries):
+            event.token = self.world.token()
+            part = gather.part(index)
+            self.world.send(event)
+            answer = self.world.replies.pop(event.token, None)
+            if answer is None:
+                self.parked = (event.token, part)
+            else:
+                part.deliver(answer)
+        return PARKED
+
+
+class Controller:
+    """Remembers what was asked of it; producer ids it gives at once."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.submitted: list[object] = []
+        self.next_producer_id = 4000
+
+    def submit(self, event: object) -> object:
+        self.submitted.append(event)
+        if hasattr(event, "respond"):
+            self.world.replies[event.token] = event.respond(self.next_producer_id, 1000)
+            self.next_producer_id += 1000
+        return PARKED
+
+
+class Context:
+    """One broker's surroundings; `call` makes one request of it."""
+
+    def __init__(self, **settings: int) -> None:
+        self.world = World(**settings)
+        self.settings = self.world.settings
+        self.groups = Groups(self.world)
+        self.controller = Controller(self.world)
+        self.producer_ids = ProducerIds()
+        self.metadata = image()
+        self.node_id = NODE_ID
+        self.client_id = "client"
+        self.client_host = "/127.0.0.1"
+        self.denied: set[tuple[str, str, str]] = set()
+        self.version = 0
+        self.token: object = None
+
+    def allowed(self, operation: str, resource_type: str, resource_name: str) -> bool:
+        return (operation, resource_type, resource_name) not in self.denied
+
+    def advertised(self, broker_id: int) -> tuple[str, int]:
+        return f"broker{broker_id}", 9092
+
+    def call(self, handle: object, version: int, request: object) -> object:
+        """The answer as a client of that version decodes it; None while the request is parked."""
+        request = round_trip(request, version)
+        self.version = version
+        self.token = self.world.token()
+        answer = handle(self, request)
+        if answer is PARKED:
+            answer = self.world.replies.get(self.token)
+        return None if answer is None else round_trip(answer, version)
+
+
+def round_trip(message: object, version: int) -> object:
+    return messages.decode(type(message), version, bytes(messages.encode(message, version)))
+
+
+def image() -> Image:
+    """Topics `t` and `u` of two partitions, and one broker."""
+    picture = Image()
+    picture.brokers = {NODE_ID: Broker()}
+    for topic, topic_id in IDS.items():
+        add_topic(picture, topic, topic_id, 2)
+    return picture
+
+
+class Broker:
+    epoch = 9
+    fenced = False
+
+
+def add_topic(picture: Image, topic: str, topic_id: bytes, count: int) -> None:
+    from pykafkad.effects import StoredRecord
+
+    picture.apply(StoredRecord(None, messages.TopicRecord(name=topic, topic_id=topic_id)))
+    for index in range(count):
+        picture.apply(StoredRecord(None, messages.PartitionRecord(partition_id=index, topic_id=topic_id, leader=NODE_ID, replicas=[NODE_ID], isr=[NODE_ID])))
+
+
+def error(answer: object) -> str:
+    return name(answer.error_code)
+
+

@@ -1,0 +1,36 @@
+"""DeleteGroups: each group with its own answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.handlers.delete_groups import handle
+from pykafkad.wire import messages
+from tests.handlers.group_surroundings import Context, error
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_each_group_has_its_own_answer_and_a_repeated_name_one(version):
+    ctx = Context()
+    ctx.world.stable(group="busy")
+    for group in ("empty", "secret"):
+        ctx.world.commit({("t", 0): 1}, group=group)
+    ctx.denied.add(("Delete", "Group", "secret"))
+    request = messages.DeleteGroupsRequest(groups_names=["secret", "busy", "empty", "none", "empty"])
+    answer = ctx.call(handle, version, request)
+    assert [(row.group_id, error(row)) for row in answer.results] == [
+        ("busy", "NON_EMPTY_GROUP"),
+        ("empty", "NONE"),
+        ("none", "GROUP_ID_NOT_FOUND"),
+        ("secret", "GROUP_AUTHORIZATION_FAILED"),
+    ]
+    assert set(ctx.world.shard.groups) == {"busy", "secret"}
+
+
+def test_groups_elsewhere_and_no_groups():
+    ctx = Context()
+    assert ctx.call(handle, 2, messages.DeleteGroupsRequest()).results == []
+    ctx.groups.error_code = errors.NOT_COORDINATOR
+    answer = ctx.call(handle, 2, messages.DeleteGroupsRequest(groups_names=["g"]))
+    assert [(row.group_id, error(row)) for row in answer.results] == [("g", "NOT_COORDINATOR")]

@@ -1,0 +1,71 @@
+"""FindCoordinator: one key before version 4, several after."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad.handlers.find_coordinator import handle
+from pykafkad.wire import messages
+from tests.handlers.group_surroundings import NODE_ID, Context, add_topic, error
+
+
+def context():
+    ctx = Context()
+    add_topic(ctx.metadata, "__consumer_offsets", b"o" * 16, 50)
+    return ctx
+
+
+def find(ctx, version, key="g", key_type=0):
+    if version >= 4:
+        (row,) = ctx.call(handle, version, messages.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])).coordinators
+        assert row.key == key
+        return row
+    return ctx.call(handle, version, messages.FindCoordinatorRequest(key=key, key_type=key_type))
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_the_leader_of_the_groups_partition_is_named(version):
+    row = find(context(), version)
+    assert (error(row), row.node_id, row.host, row.port) == ("NONE", NODE_ID, f"broker{NODE_ID}", 9092)
+    if 1 <= version <= 3:
+        assert row.error_message == "NONE"
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_while_the_topic_does_not_exist_it_is_created_and_clients_ask_again(version):
+    ctx = Context()
+    row = find(ctx, version)
+    assert (error(row), row.node_id, row.host, row.port) == ("COORDINATOR_NOT_AVAILABLE", -1, "", -1)
+    assert [event.names for event in ctx.controller.submitted] == [["__consumer_offsets"]]
+
+
+def test_a_partition_whose_leader_is_away():
+    ctx = context()
+    ctx.metadata.brokers[NODE_ID].__class__.fenced = True
+    try:
+        assert error(find(ctx, 4)) == "COORDINATOR_NOT_AVAILABLE"
+    finally:
+        ctx.metadata.brokers[NODE_ID].__class__.fenced = False
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_transactions_are_refused_in_words(version):
+    row = find(context(), version, "transaction", key_type=1)
+    assert (error(row), row.error_message, row.node_id) == ("UNSUPPORTED_VERSION", "Transactions are not offered by this broker yet.", -1)
+
+
+def test_share_groups_are_known_to_version_6_alone():
+    assert error(find(context(), 5, "g:id:0", key_type=2)) == "INVALID_REQUEST"
+    assert error(find(context(), 6, "g:id:0", key_type=2)) == "UNSUPPORTED_VERSION"
+
+
+def test_a_key_type_that_does_not_exist():
+    assert error(find(context(), 4, key_type=9)) == "INVALID_REQUEST"
+
+
+def test_rights_are_asked_for_each_key():
+    ctx = context()
+    ctx.denied |= {("Describe", "Group", "secret"), ("Describe", "TransactionalId", "secret")}
+    answer = ctx.call(handle, 4, messages.FindCoordinatorRequest(coordinator_keys=["secret", "g"]))
+    assert [(row.key, error(row)) for row in answer.coordinators] == [("secret", "GROUP_AUTHORIZATION_FAILED"), ("g", "NONE")]
+    assert error(find(ctx, 4, "secret", key_type=1)) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"

@@ -1,0 +1,107 @@
+"""OffsetFetch: one group before version 8, several after; names and ids; errors in the place that each version has."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.errors import name
+from pykafkad.handlers.offset_fetch import handle
+from pykafkad.wire import messages
+from tests.handlers.group_surroundings import IDS, Context, add_topic, error
+
+Request = messages.OffsetFetchRequest
+
+
+def context():
+    ctx = Context()
+    ctx.world.commit({("t", 0): 5, ("u", 1): 6}, metadata="note")
+    return ctx
+
+
+def request(version, topics, group="g"):
+    if version < 8:
+        asked = None if topics is None else [Request.OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in topics]
+        return Request(group_id=group, topics=asked)
+    asked = None
+    if topics is not None:
+        asked = [
+            Request.OffsetFetchRequestTopics(partition_indexes=p, **({"topic_id": IDS.get(t, b"?" * 16)} if version >= 10 else {"name": t}))
+            for t, p in topics
+        ]
+    return Request(groups=[Request.OffsetFetchRequestGroup(group_id=group, topics=asked)])
+
+
+def offsets(answer, version):
+    group = answer if version < 8 else answer.groups[0]
+    names = {topic_id: topic for topic, topic_id in IDS.items()}
+    return {
+        (names.get(row.topic_id, "?") if version >= 10 else row.name, p.partition_index): (p.committed_offset, p.metadata, name(p.error_code))
+        for row in group.topics
+        for p in row.partitions
+    }
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_committed_offsets_and_those_that_are_not(version):
+    ctx = context()
+    ctx.world.shard.offsets.get("g", "t", 0).topic_id = IDS["t"]
+    answer = ctx.call(handle, version, request(version, [("t", [0, 1])]))
+    assert offsets(answer, version) == {("t", 0): (5, "note", "NONE"), ("t", 1): (-1, "", "NONE")}
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+def test_null_topics_ask_for_everything(version):
+    ctx = context()
+    assert offsets(ctx.call(handle, version, request(version, None)), version) == {("t", 0): (5, "note", "NONE"), ("u", 1): (6, "note", "NONE")}
+    ctx.denied.add(("Describe", "Topic", "u"))
+    assert set(offsets(ctx.call(handle, version, request(version, None)), version)) == {("t", 0)}
+
+
+def test_the_leader_epoch_is_there_from_version_5_on():
+    ctx = context()
+    for version in (4, 5, 8):
+        group = ctx.call(handle, version, request(version, [("t", [0])]))
+        group = group if version < 8 else group.groups[0]
+        assert group.topics[0].partitions[0].committed_leader_epoch == (7 if version >= 5 else -1)
+
+
+def test_several_groups_in_one_request():
+    ctx = context()
+    ctx.denied.add(("Describe", "Group", "secret"))
+    groups = [Request.OffsetFetchRequestGroup(group_id=each, topics=None) for each in ("g", "unknown", "secret")]
+    answer = ctx.call(handle, 8, Request(groups=groups))
+    assert [(group.group_id, len(group.topics), error(group)) for group in answer.groups] == [
+        ("g", 2, "NONE"),
+        ("unknown", 0, "NONE"),
+        ("secret", 0, "GROUP_AUTHORIZATION_FAILED"),
+    ]
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_an_error_of_the_group_stands_where_the_version_has_a_place_for_it(version):
+    ctx = context()
+    ctx.groups.error_code = errors.NOT_COORDINATOR
+    answer = ctx.call(handle, version, request(version, [("t", [0])]))
+    if version == 1:
+        assert offsets(answer, version) == {("t", 0): (-1, "", "NOT_COORDINATOR")}
+    else:
+        group = answer if version < 8 else answer.groups[0]
+        assert (error(group), group.topics) == ("NOT_COORDINATOR", [])
+
+
+def test_topics_that_may_not_be_seen_and_ids_that_do_not_exist():
+    ctx = context()
+    ctx.denied.add(("Describe", "Topic", "u"))
+    answer = ctx.call(handle, 10, request(10, [("u", [1]), ("missing", [0]), ("t", [0])]))
+    assert offsets(answer, 10)["u", 1] == (-1, "", "TOPIC_AUTHORIZATION_FAILED")
+    assert offsets(answer, 10)["?", 0] == (-1, "", "UNKNOWN_TOPIC_ID")
+
+
+def test_by_id_everything_leaves_out_topics_that_are_gone():
+    ctx = context()
+    ctx.world.commit({("gone", 0): 1})
+    assert ("gone", 0) in offsets(ctx.call(handle, 9, request(9, None)), 9)
+    assert set(offsets(ctx.call(handle, 10, request(10, None)), 10)) == {("t", 0), ("u", 1)}
+    add_topic(ctx.metadata, "gone", b"g" * 16, 1)
+    assert len(ctx.call(handle, 10, request(10, None)).groups[0].topics) == 3
