@@ -116,6 +116,28 @@ class Disk:
         except OSError as error:
             raise StorageFailure("read", path, error) from error
 
+    def read_end(self, path: str, size_bytes: int) -> bytes:
+        """The last `size_bytes` bytes of a file: fewer of a shorter one, none of a missing one."""
+        try:
+            with open(path, "rb", buffering=0) as file:
+                position = max(0, os.fstat(file.fileno()).st_size - size_bytes)
+                return os.pread(file.fileno(), size_bytes, position)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise StorageFailure("read", path, error) from error
+
+    def sync(self, path: str) -> None:
+        """Bring the content of a closed file to the device."""
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.fdatasync(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise StorageFailure("sync", path, error) from error
+
     def write(self, path: str, data, *, sync: bool = False) -> None:
         """Replace the content of a file in place: for files that can be rebuilt, such as indexes."""
         try:

@@ -58,18 +58,18 @@ def check(records, settings, now_ms: int, produce_version: int, from_client: boo
     stamped = settings.message_timestamp_type == "LogAppendTime"
     target = _target_codec(settings.compression_type, header)
     opened = None
-    if from_client and (_asks_to_open(settings, header, now_ms) or target != header.codec) or target != header.codec:
+    if target != header.codec or from_client and _asks_to_open(settings, header, now_ms):
         opened = _open(batch, header)
         if from_client:
             _check_records(opened, header, settings, now_ms, where)
     if target != header.codec:
         batch = _recompress(opened, header, target, settings, now_ms if stamped else NO_TIMESTAMP, where)
     elif stamped:
-        set_max_timestamp(batch, now_ms, log_append_time=True)
+        batch = _with_max_timestamp(batch, now_ms, log_append_time=True)
     elif opened is not None and from_client:
         latest_ms = max((record.timestamp_ms for record in opened), default=NO_TIMESTAMP)
         if latest_ms != header.max_timestamp_ms:
-            set_max_timestamp(batch, latest_ms, log_append_time=False)
+            batch = _with_max_timestamp(batch, latest_ms, log_append_time=False)
     if len(batch) > settings.segment_bytes:
         raise KafkaError(errors.RECORD_LIST_TOO_LARGE, f"batch of {len(batch)} bytes for {where} is above segment.bytes "
                                                        f"of {settings.segment_bytes}")
@@ -192,6 +192,13 @@ def _check_records(records: list, header: BatchHeader, settings, now_ms: int, wh
         shown = "; ".join(f"record {index}: {text}" for index, text in record_errors[:_SHOWN_ERRORS])
         raise KafkaError(errors.INVALID_RECORD, f"{len(record_errors)} records have been rejected, of which the first: {shown}",
                          record_errors)
+
+
+def _with_max_timestamp(batch, max_timestamp_ms: int, *, log_append_time: bool):
+    # On a copy: the batch may still be refused, by its sequence, and must then be as it came.
+    copy = bytearray(batch)
+    set_max_timestamp(copy, max_timestamp_ms, log_append_time=log_append_time)
+    return memoryview(copy)
 
 
 def _recompress(records: list, header: BatchHeader, codec: int, settings, log_append_time_ms: int, where: str):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log import checkpoints
-from pykafkad.log.partition_log import LogServices, PartitionLog
+from pykafkad.log.log_files import LogServices
+from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
 
 DELETE_SUFFIX = "-delete"

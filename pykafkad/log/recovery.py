@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from pykafkad.errors import StorageFailure
+from pykafkad.log.checkpoints import PARTITION_METADATA_FILE, decode_partition_metadata, encode_uuid
 from pykafkad.log.leader_epochs import LeaderEpochs
 from pykafkad.log.offset_index import OffsetIndex
 from pykafkad.log.producers import ProducerStates
@@ -35,8 +36,11 @@ Loaded = namedtuple("Loaded", (
 ))
 
 
-def load(disk, directory: str, known: Checkpointed, settings, now_ms: int) -> Loaded:
+def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, now_ms: int) -> Loaded:
     """Open a partition directory. Raises `StorageFailure` for a disk that fails or files that are not ours to cut."""
+    stored_id = decode_partition_metadata(disk.read(f"{directory}/{PARTITION_METADATA_FILE}"))
+    if stored_id is not None and stored_id != topic_id:
+        raise StorageFailure("open", directory, f"it holds the topic id {encode_uuid(stored_id)}, not {encode_uuid(topic_id)}")
     bases, snapshots = _list(disk, directory)
     epochs = LeaderEpochs.from_text((disk.read(f"{directory}/{EPOCHS_FILE}") or b"0\n0\n").decode("utf-8", "replace"))
     epochs_lost = epochs is None
@@ -81,7 +85,9 @@ def _open(disk, directory: str, base_offset: int, now_ms: int) -> Segment:
     file = disk.open(file_prefix(directory, base_offset) + LOG_SUFFIX)
     segment = Segment(disk, directory, base_offset, file, now_ms)
     segment.size = segment.written_size = file.size()
+    # Read when somebody asks, which for a sealed segment may be never.
     segment.drop_indexes()
+    del segment.max_timestamp_ms, segment.max_timestamp_offset
     return segment
 
 

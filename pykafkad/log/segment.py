@@ -6,11 +6,13 @@ per batch would cost as much as the rest of the append. Everything that happens 
 
 from __future__ import annotations
 
+from struct import Struct
+
 from pykafkad.disk import Disk, File
 from pykafkad.errors import StorageFailure
 from pykafkad.log.offset_index import OffsetIndex
-from pykafkad.log.time_index import TimeIndex
-from pykafkad.wire.batch import HEADER, HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, BatchHeader, parse_header
+from pykafkad.log.time_index import ENTRY_SIZE_BYTES, TimeIndex
+from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, BatchHeader, parse_header
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -28,6 +30,8 @@ SCAN_SIZE_BYTES = 8192
 # Up to this size a read looks at the bytes themselves to find where the last whole batch ends, and hands them on.
 PREFETCH_SIZE_BYTES = 8192
 NEVER_MS = 1 << 62
+# Of a batch header: base offset, length, last offset delta.
+_SPAN = Struct(">qi11xi")
 
 
 def file_prefix(directory: str, offset: int) -> str:
@@ -109,9 +113,12 @@ class Segment:
 
     def __getattr__(self, name: str):
         # A sealed segment's indexes are read when something asks for one of them.
-        if name != "offset_index" and name != "time_index":
+        if name == "offset_index" or name == "time_index":
+            self.load_indexes()
+        elif name == "max_timestamp_ms" or name == "max_timestamp_offset":
+            self._load_max_timestamp()
+        else:
             raise AttributeError(name)
-        self.load_indexes()
         return object.__getattribute__(self, name)
 
     @property
@@ -128,9 +135,27 @@ class Segment:
             self.offset_index, self.time_index = offset_index, time_index
             self.indexes_written = True
 
+    def _load_max_timestamp(self) -> None:
+        # The last time index entry of a sealed segment was added for this.
+        last = self.disk.read_end(self.prefix + TIME_INDEX_SUFFIX, ENTRY_SIZE_BYTES)
+        self.max_timestamp_ms, relative_offset = TimeIndex.from_bytes(last).last() if last else (-1, 0)
+        self.max_timestamp_offset = self.base_offset + relative_offset if self.max_timestamp_ms >= 0 else -1
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """For retention and lookups by time: the largest timestamp, of a segment without any the file's own time."""
+        if self.max_timestamp_ms >= 0:
+            return self.max_timestamp_ms
+        return self.disk.modified_ms(self.prefix + LOG_SUFFIX)
+
     def drop_indexes(self) -> None:
         """Forget the indexes of a sealed segment, whose files hold them."""
-        del self.offset_index, self.time_index
+        for name in ("offset_index", "time_index"):
+            try:
+                delattr(self, name)
+            except AttributeError:
+                # Never loaded since they were dropped last.
+                pass
 
     def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
         """Make both indexes from the batch headers of the log."""
@@ -229,7 +254,7 @@ class Segment:
         """
         position = self.offset_index.lookup(offset - self.base_offset)
         end = self.written_size
-        unpack = HEADER.unpack_from
+        unpack = _SPAN.unpack_from
         window, start = b"", position
         while position + HEADER_SIZE_BYTES <= end:
             at = position - start
@@ -237,46 +262,43 @@ class Segment:
                 window, start, at = self.file.pread(SCAN_SIZE_BYTES, position), position, 0
                 if len(window) < HEADER_SIZE_BYTES:
                     break
-            fields = unpack(window, at)
-            size = fields[1] + LENGTH_OVERHEAD_BYTES
-            if fields[0] + fields[6] >= offset:
+            base_offset, length, last_delta = unpack(window, at)
+            size = length + LENGTH_OVERHEAD_BYTES
+            if base_offset + last_delta >= offset:
                 return position, size
             if size < HEADER_SIZE_BYTES:
                 raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible size {size}")
             position += size
         return end, 0
 
-    def read(self, offset: int, max_bytes: int, end_position: int, minimum_one_batch: bool) -> FileSlice | None:
-        """Whole batches from the one that holds `offset`, up to `max_bytes` and `end_position`; None when none fits."""
-        start = self.positions.get(offset)
-        if start is None:
-            start, _ = self.locate(offset)
+    def read(self, start: int, max_bytes: int, end_position: int, minimum_one_batch: bool) -> FileSlice | None:
+        """Whole batches from the position `start` on, up to `max_bytes` and `end_position`; None when none fits."""
         size = end_position - start
         if size <= max_bytes:
             return FileSlice(self.file, start, size) if size > 0 else None
         if max_bytes > PREFETCH_SIZE_BYTES:
             cut = self.offset_index.last_position_within(start, start + max_bytes)
             if cut is not None and cut < end_position:
-                header = self.header_at(cut)
-                self.remember(header.base_offset, cut)
+                # The batch behind the cut is where this reader comes back.
+                self.remember(int.from_bytes(self.file.pread(8, cut), "big"), cut)
                 return FileSlice(self.file, start, cut - start)
         return self._read_within(start, max_bytes, end_position, minimum_one_batch)
 
     def _read_within(self, start: int, max_bytes: int, end_position: int, minimum_one_batch: bool) -> FileSlice | None:
         # No index entry tells where the last whole batch ends, so the headers do, in bytes that are sent anyway.
         data = self.file.pread(min(max(max_bytes, HEADER_SIZE_BYTES) + HEADER_SIZE_BYTES, end_position - start), start)
-        unpack = HEADER.unpack_from
+        unpack = _SPAN.unpack_from
         readable = len(data) - HEADER_SIZE_BYTES
         position = 0
         while position <= readable:
-            fields = unpack(data, position)
-            end = position + fields[1] + LENGTH_OVERHEAD_BYTES
+            base_offset, length, last_delta = unpack(data, position)
+            end = position + length + LENGTH_OVERHEAD_BYTES
             if end > max_bytes:
                 if position:
                     # The batch that no longer fits is where this reader comes back.
-                    self.remember(fields[0], start + position)
+                    self.remember(base_offset, start + position)
                 elif minimum_one_batch:
-                    self.remember(fields[0] + fields[6] + 1, start + end)
+                    self.remember(base_offset + last_delta + 1, start + end)
                     return FileSlice(self.file, start, end)
                 break
             if end <= position:

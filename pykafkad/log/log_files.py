@@ -1,0 +1,359 @@
+"""The files of one partition's log: opening them on first use, gathering and writing, rolling, syncing, closing.
+
+`PartitionLog` puts the rules of appending and reading on top. A log is loaded on first use: its slots stay unset until
+something reads one of them, and `__getattr__`, which Python asks only for what is missing, loads them all. So ten thousand
+partitions cost their objects at start and nothing per append.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import namedtuple
+from operator import attrgetter
+
+from pykafkad.errors import StorageFailure
+from pykafkad.log import recovery
+from pykafkad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, NEVER_MS, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, Segment, file_prefix
+
+GATHER_SIZE_BYTES = 64 * 1024
+# Idle gather buffers kept per directory; more than that many logs written in one turn allocate anew.
+MAX_IDLE_BUFFERS = 32
+# Sealed segments whose indexes stay in memory, per log; the longest unused one is dropped.
+MAX_SEALED_INDEXES = 4
+
+CODEC_IDS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+_ALL_CODECS = frozenset(CODEC_IDS.values())
+
+LogServices = namedtuple("LogServices", ("disk", "clock", "random", "gather_pool", "doomed"))
+LogServices.__doc__ = """What the logs of one directory share: the disk, the clock, chance (a `random.Random`), idle gather
+buffers, and `doomed`, the list of `(due_ms, path, is_directory)` that are to be removed."""
+
+_LOADED_SLOTS = (
+    "segments", "end_offset", "written_end_offset", "log_start_offset", "high_watermark", "producers", "epochs",
+    "recovery_point", "flushed_ms", "_active", "_snapshot_offset",
+)
+_base_offset = attrgetter("base_offset")
+
+
+class SyncJob:
+    """The sync of a log's sealed segments: `run` on any thread, then `finish` on the loop's."""
+
+    __slots__ = ("_end_offset", "_log", "_segments")
+
+    def __init__(self, log: LogFiles, segments: list[Segment], end_offset: int) -> None:
+        self._log = log
+        self._segments = segments
+        self._end_offset = end_offset
+
+    def run(self) -> None:
+        """Sync logs and indexes. Raises `StorageFailure`."""
+        for segment in self._segments:
+            segment.file.sync()
+            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                segment.disk.sync(segment.prefix + suffix)
+
+    def finish(self) -> None:
+        """What `run` synced needs no recovery any more."""
+        if not self._log.closed:
+            self._log.recovery_point = max(self._log.recovery_point, self._end_offset)
+
+    def failed(self, failure: StorageFailure) -> None:
+        """A failed sync is final: the log goes out of service."""
+        if not self._log.closed:
+            self._log.fail(failure)
+
+
+class LogFiles:
+    """See the module. Offsets: `log_start_offset <= high_watermark <= written_end_offset <= end_offset`.
+
+    `offline` is the `StorageFailure` that took the log out of service for writing, else None; reading goes on. Only a
+    restart brings it back, because what the disk holds is known again only after recovery.
+    """
+
+    __slots__ = (
+        "topic", "partition", "topic_id", "settings", "directory", "offline", "leader_epoch", "closed", "_services", "_disk",
+        "_gather_pool", "_initial", "_plain_attributes", "_plain_size_limit", "_after_max_ms", "_index_interval_bytes",
+        "_flush_messages", "_gather", "_fill", "_recent_sealed", "_sole_replica", *_LOADED_SLOTS,
+    )
+
+    def __init__(self, topic: str, partition: int, topic_id: bytes, settings, directory: str, services: LogServices,
+                 initial: recovery.Checkpointed = recovery.NOTHING_KNOWN) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.directory = directory
+        self.offline: StorageFailure | None = None
+        self.leader_epoch = -1
+        self.closed = False
+        self._services = services
+        self._disk = services.disk
+        self._gather_pool = services.gather_pool
+        self._initial = initial
+        self._gather = None
+        self._fill = 0
+        self._recent_sealed: list[Segment] | None = None
+        self._sole_replica = False
+        self._prepare(settings)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.topic}-{self.partition})"
+
+    # -- loading and settings ------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str):
+        if name not in _LOADED_SLOTS:
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        if self.closed:
+            raise StorageFailure("use", self.directory, "the log is closed")
+        self.load()
+        return object.__getattribute__(self, name)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the files are open. Reading any offset loads them."""
+        try:
+            object.__getattribute__(self, "_active")
+        except AttributeError:
+            return False
+        return True
+
+    def load(self) -> None:
+        """Open the files; after an unclean stop recover what is behind the recovery point. Raises `StorageFailure`."""
+        now_ms = self._services.clock.now_ms()
+        loaded = recovery.load(self._disk, self.directory, self.topic_id, self._initial, self.settings, now_ms)
+        self.segments = loaded.segments
+        self.end_offset = self.written_end_offset = loaded.end_offset
+        self.log_start_offset = loaded.log_start_offset
+        self.high_watermark = min(max(self._initial.high_watermark, loaded.log_start_offset), loaded.end_offset)
+        self.producers = loaded.producers
+        self.epochs = loaded.epochs
+        self.recovery_point = loaded.recovery_point
+        self.flushed_ms = now_ms
+        self._snapshot_offset = loaded.snapshot_offset
+        self._recent_sealed = []
+        self._activate(loaded.segments[-1])
+        if self.leader_epoch >= 0:
+            self.epochs.assign(self.leader_epoch, self.end_offset)
+        if self._sole_replica:
+            self.high_watermark = self.end_offset
+
+    def update_settings(self, settings) -> None:
+        """Take a topic's changed settings; they hold from the next append on."""
+        self._prepare(settings)
+        if self.is_loaded:
+            self._activate(self._active)
+
+    def _prepare(self, settings) -> None:
+        self.settings = settings
+        self._index_interval_bytes = settings.index_interval_bytes
+        self._after_max_ms = settings.message_timestamp_after_max_ms
+        self._flush_messages = settings.flush_messages
+        plain = (settings.message_timestamp_type == "CreateTime" and "compact" not in settings.cleanup_policy
+                 and settings.message_timestamp_before_max_ms >= NEVER_MS)
+        codec = settings.compression_type
+        self._plain_attributes = _ALL_CODECS if codec == "producer" else frozenset((CODEC_IDS[codec],))
+        self._plain_size_limit = 0
+        if plain and self.offline is None:
+            self._plain_size_limit = min(settings.max_message_bytes, settings.segment_bytes)
+
+    def _activate(self, segment: Segment) -> None:
+        # Make the roll rules of the segment ready for the comparisons of `append`.
+        settings = self.settings
+        self._active = segment
+        segment.size_limit = 0 if segment.indexes_full(settings.segment_index_bytes) else settings.segment_bytes
+        if settings.segment_jitter_ms > 0 and not segment.jitter_ms:
+            segment.jitter_ms = self._services.random.randrange(min(settings.segment_jitter_ms, settings.segment_ms))
+        first = segment.first_timestamp_ms
+        # Without a first timestamp every batch is looked at by `_roll_if_due`, which then goes by the wall clock.
+        segment.roll_after_ms = -NEVER_MS if first is None or first < 0 else first + settings.segment_ms - segment.jitter_ms
+
+    # -- rolling -------------------------------------------------------------------------------------------------------
+
+    def _roll_if_due(self, size: int, max_timestamp_ms: int, last_offset: int, now_ms: int) -> Segment:
+        # One of the prepared limits was passed; this is the rule itself (LogSegment.shouldRoll in Kafka).
+        segment, settings = self._active, self.settings
+        if segment.size:
+            first = segment.first_timestamp_ms
+            waited_ms = max_timestamp_ms - first if first is not None and first >= 0 else now_ms - segment.created_ms
+            if (segment.size + size > settings.segment_bytes or waited_ms > settings.segment_ms - segment.jitter_ms
+                    or segment.indexes_full(settings.segment_index_bytes) or last_offset > segment.last_offset_limit):
+                segment = self.roll(now_ms)
+        if not segment.size:
+            # The first batch sets the clock by which the segment ages.
+            segment.first_timestamp_ms = max_timestamp_ms
+            self._activate(segment)
+        return segment
+
+    def roll(self, now_ms: int) -> Segment:
+        """Seal the active segment (indexes and producer snapshot written) and begin one at the end of the log."""
+        self.write_pending()
+        active, end_offset = self._active, self.end_offset
+        if active.base_offset == end_offset:
+            return active
+        try:
+            active.write_indexes()
+            self.write_snapshot()
+            self.write_epochs()
+            file = self._disk.open(file_prefix(self.directory, end_offset) + LOG_SUFFIX, create=True)
+        except StorageFailure as failure:
+            raise self.fail(failure) from None
+        active.drop_indexes()
+        segment = Segment(self._disk, self.directory, end_offset, file, now_ms)
+        self.segments.append(segment)
+        self._activate(segment)
+        return segment
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def _borrow(self):
+        # Gather buffers are shared by all logs of a directory and kept: giving memory back and faulting it in again each
+        # turn costs more than the copy (performance reference, lever 15).
+        pool = self._gather_pool
+        return pool.pop() if pool else memoryview(bytearray(GATHER_SIZE_BYTES))
+
+    def _give_back(self) -> None:
+        if len(self._gather_pool) < MAX_IDLE_BUFFERS:
+            self._gather_pool.append(self._gather)
+        self._fill = 0
+        self._gather = None
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether `write_pending` has something to write."""
+        return self._fill > 0
+
+    def write_pending(self) -> None:
+        """Write what was gathered, in one call. Raises `StorageFailure`; the log is then offline and cut back to what
+        was written before, so nothing of a half-written gathering can be read or acknowledged."""
+        if self._fill:
+            self._write_gathered()
+        if self.end_offset - self.recovery_point >= self._flush_messages:
+            self.flush()
+
+    def _write_gathered(self) -> None:
+        fill, segment = self._fill, self._active
+        try:
+            segment.file.pwrite(self._gather[:fill], segment.written_size)
+        except StorageFailure as failure:
+            raise self.fail(failure) from None
+        segment.written_size += fill
+        self._give_back()
+        self.written_end_offset = self.end_offset
+
+    def _write_through(self, segment: Segment, records, end_offset: int) -> None:
+        # A large batch goes to the file at once, behind what was gathered before it, in the same call.
+        fill = self._fill
+        try:
+            if fill:
+                segment.file.pwritev([self._gather[:fill], records], segment.written_size)
+                self._give_back()
+            else:
+                segment.file.pwrite(records, segment.written_size)
+        except StorageFailure as failure:
+            raise self.fail(failure) from None
+        segment.written_size += fill + len(records)
+        self.written_end_offset = end_offset
+
+    def fail(self, failure: StorageFailure) -> StorageFailure:
+        """Take the log out of service at the last boundary that was written whole; returns `failure`."""
+        self.offline = failure
+        self._plain_size_limit = 0
+        self._fill = 0
+        self._gather = None
+        self.end_offset = self.written_end_offset
+        active = self._active
+        active.cut(active.written_size, self.written_end_offset)
+        try:
+            active.file.truncate(active.written_size)
+        except StorageFailure:
+            # The half-written tail stays; recovery cuts it off at the next start.
+            pass
+        return failure
+
+    def flush(self) -> None:
+        """Write and sync everything; afterwards the recovery point is the end of the log. A failed sync is final."""
+        if self._fill:
+            self._write_gathered()
+        if self.recovery_point != self.end_offset:
+            try:
+                for segment in self.segments_from(self.recovery_point):
+                    segment.file.sync()
+            except StorageFailure as failure:
+                raise self.fail(failure) from None
+            self.recovery_point = self.end_offset
+        self.flushed_ms = self._services.clock.now_ms()
+
+    def sync_job(self) -> SyncJob | None:
+        """The sync of what was sealed since the last one, None without any: Kafka syncs a segment when it rolls."""
+        if not self.is_loaded or self.offline is not None or self.recovery_point >= self._active.base_offset:
+            return None
+        return SyncJob(self, self.segments_from(self.recovery_point)[:-1], self._active.base_offset)
+
+    def write_snapshot(self) -> None:
+        """The producer state at the end of the log, unless that snapshot is there already."""
+        if self.end_offset > self._snapshot_offset:
+            self._disk.write(file_prefix(self.directory, self.end_offset) + SNAPSHOT_SUFFIX, self.producers.to_snapshot())
+            self._snapshot_offset = self.end_offset
+
+    def write_epochs(self) -> None:
+        """Bring the leader-epoch file up to date."""
+        if self.epochs.changed:
+            self._disk.replace(f"{self.directory}/{recovery.EPOCHS_FILE}", self.epochs.to_text().encode())
+            self.epochs.changed = False
+
+    def settle(self) -> None:
+        """Write and sync all that a clean start reads: batches, indexes, producer snapshot, epochs."""
+        if self.is_loaded and self.offline is None:
+            self.flush()
+            try:
+                self._active.write_indexes()
+                self.write_snapshot()
+                self.write_epochs()
+            except StorageFailure as failure:
+                raise self.fail(failure) from None
+
+    def close(self) -> None:
+        """Close the files and forget them; what `settle` did not write is recovered at the next start.
+
+        A file whose slice is still being sent stays open until that slice is gone.
+        """
+        if self.is_loaded:
+            for name in _LOADED_SLOTS:
+                delattr(self, name)
+            self._recent_sealed = None
+        self.closed = True
+
+    # -- segments ------------------------------------------------------------------------------------------------------
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size for segment in self.segments)
+
+    def segment_at(self, offset: int) -> int:
+        """Index of the segment that holds an offset, or would."""
+        return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
+
+    def segments_from(self, offset: int) -> list[Segment]:
+        """The segments that hold an offset and what follows it."""
+        return self.segments[self.segment_at(offset):]
+
+    def touch(self, segment: Segment) -> None:
+        """A sealed segment is about to be read: keep the indexes of the few last used ones."""
+        if segment is self._active:
+            return
+        recent = self._recent_sealed
+        if segment in recent:
+            recent.remove(segment)
+        recent.append(segment)
+        if len(recent) > MAX_SEALED_INDEXES:
+            recent.pop(0).drop_indexes()
+
+    def forget_sealed(self, segment: Segment) -> None:
+        """A sealed segment leaves the log."""
+        if segment in self._recent_sealed:
+            self._recent_sealed.remove(segment)
+
+    def doom(self, path: str, now_ms: int) -> None:
+        """A file of this log is to be removed when `file.delete.delay.ms` have passed."""
+        self._services.doomed.append((now_ms + self.settings.file_delete_delay_ms, path, False))

@@ -1,0 +1,57 @@
+"""Finding offsets by time, for ListOffsets. The time index says where to begin, the records decide."""
+
+from __future__ import annotations
+
+from pykafkad.wire.batch import NO_TIMESTAMP
+from pykafkad.wire.records import iterate_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.segment import Segment
+
+
+def offset_for_timestamp(log: PartitionLog, timestamp_ms: int) -> tuple[int, int, int] | None:
+    """(offset, timestamp, leader epoch) of the first record at or after a time, in the order of the log."""
+    for segment in log.segments:
+        if segment.max_timestamp_ms < timestamp_ms:
+            continue
+        log.touch(segment)
+        found = _first_at_or_after(segment, timestamp_ms, log.log_start_offset)
+        if found is not None:
+            return found
+    return None
+
+
+def _first_at_or_after(segment: Segment, timestamp_ms: int, start_offset: int) -> tuple[int, int, int] | None:
+    relative_offset = segment.time_index.lookup(timestamp_ms)
+    position = segment.offset_index.lookup(max(relative_offset, start_offset - segment.base_offset))
+    for position, header in segment.headers(position):
+        if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
+            continue
+        for record in _records(segment, position, header):
+            if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+                return record.offset, record.timestamp_ms, header.leader_epoch
+    return None
+
+
+def max_timestamp_offset(log: PartitionLog) -> tuple[int, int, int] | None:
+    """(offset, timestamp, leader epoch) of the first record that carries the largest timestamp of the log."""
+    latest = max(log.segments, key=lambda segment: segment.max_timestamp_ms)
+    if latest.max_timestamp_ms == NO_TIMESTAMP:
+        return None
+    log.touch(latest)
+    position = latest.offset_index.lookup(latest.max_timestamp_offset - latest.base_offset)
+    for position, header in latest.headers(position):
+        if header.max_timestamp_ms != latest.max_timestamp_ms:
+            continue
+        if header.has_log_append_time:
+            return header.last_offset, header.max_timestamp_ms, header.leader_epoch
+        for record in _records(latest, position, header):
+            if record.timestamp_ms == header.max_timestamp_ms:
+                return record.offset, record.timestamp_ms, header.leader_epoch
+    return None
+
+
+def _records(segment: Segment, position: int, header):
+    return iterate_records(memoryview(segment.file.pread(header.size_bytes, position)), header)

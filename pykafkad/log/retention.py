@@ -1,0 +1,98 @@
+"""What leaves a log, and when: by time, by size, by DeleteRecords. Compaction is not done yet: a topic with
+`cleanup.policy=compact` keeps everything.
+
+A segment goes as a whole, oldest first, only below the high watermark, and never the last one: if that is due too, a new one is
+rolled first. Its files are renamed to `….deleted` at once and removed after `file.delete.delay.ms`; a slice of it that is still
+being sent keeps the file open.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.log.segment import (
+    DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.segment import Segment
+
+# `producer.id.expiration.ms`: how long an idle producer is remembered.
+PRODUCER_EXPIRATION_MS = 86_400_000
+
+
+def delete_records(log: PartitionLog, before_offset: int) -> int:
+    """See `PartitionLog.delete_records`."""
+    if before_offset < 0 or before_offset > log.high_watermark:
+        raise KafkaError(errors.OFFSET_OUT_OF_RANGE, f"records before {before_offset} of {log.topic}-{log.partition} cannot be "
+                                                     f"deleted: its high watermark is {log.high_watermark}")
+    if before_offset > log.log_start_offset:
+        log.log_start_offset = before_offset
+        log.epochs.truncate_from_start(before_offset)
+    return log.log_start_offset
+
+
+def run(log: PartitionLog, now_ms: int, producer_expiration_ms: int = PRODUCER_EXPIRATION_MS) -> int:
+    """See `PartitionLog.run_retention`."""
+    settings = log.settings
+    log.producers.expire(now_ms, producer_expiration_ms)
+    removed = 0
+    if "delete" in settings.cleanup_policy:
+        if settings.retention_ms >= 0:
+            removed += _remove_while(log, now_ms, lambda segment, _: now_ms - segment.largest_timestamp_ms > settings.retention_ms)
+        if settings.retention_bytes >= 0:
+            removed += _remove_above_size(log, now_ms, settings.retention_bytes)
+    # What DeleteRecords passed goes whatever the policy.
+    removed += _remove_while(log, now_ms, lambda _, next_base: next_base is not None and next_base <= log.log_start_offset)
+    return removed
+
+
+def _remove_above_size(log: PartitionLog, now_ms: int, retention_bytes: int) -> int:
+    excess = log.size_bytes - retention_bytes
+
+    def is_excess(segment: Segment, _: int | None) -> bool:
+        nonlocal excess
+        excess -= segment.size
+        return excess >= 0
+
+    return _remove_while(log, now_ms, is_excess)
+
+
+def _remove_while(log: PartitionLog, now_ms: int, is_due: Callable[[Segment, int | None], bool]) -> int:
+    """Remove segments from the front while `is_due(segment, base of the next or None)` and the high watermark allow."""
+    segments = log.segments
+    count = 0
+    for at, segment in enumerate(segments):
+        next_base = segments[at + 1].base_offset if at + 1 < len(segments) else None
+        end = log.end_offset if next_base is None else next_base
+        if log.high_watermark < end or next_base is None and not segment.size or not is_due(segment, next_base):
+            break
+        count += 1
+    if not count:
+        return 0
+    if count == len(segments):
+        log.roll(now_ms)
+    gone = segments[:count]
+    del segments[:count]
+    start = segments[0].base_offset
+    if start > log.log_start_offset:
+        log.log_start_offset = start
+        log.epochs.truncate_from_start(start)
+    log.recovery_point = max(log.recovery_point, start)
+    for segment in gone:
+        _doom(log, segment, now_ms)
+    return count
+
+
+def _doom(log: PartitionLog, segment: Segment, now_ms: int) -> None:
+    log.forget_sealed(segment)
+    disk = segment.disk
+    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
+        path = segment.prefix + suffix
+        if disk.exists(path):
+            disk.rename(path, path + DELETED_SUFFIX)
+            log.doom(path + DELETED_SUFFIX, now_ms)
