@@ -33,11 +33,11 @@ def handle(ctx: Context, request: object) -> object:
     return messages.ApiVersionsResponse(
         api_keys=_keys(),
         supported_features=[
-            messages.SupportedFeatureKey(name=name, min_version=low, max_version=high) for name, (low, high) in supported.items()
+            messages.ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high) for name, (low, high) in supported.items()
         ],
         finalized_features_epoch=image.features_epoch(),
         finalized_features=[
-            messages.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            messages.ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
             for name, level in image.features.items()
             if level > 0
         ],
@@ -49,13 +49,13 @@ def unsupported() -> object:
     row = table.by_key(18)
     return messages.ApiVersionsResponse(
         error_code=errors.UNSUPPORTED_VERSION,
-        api_keys=[messages.ApiVersion(api_key=row.key, min_version=row.min_version, max_version=row.max_version)],
+        api_keys=[messages.ApiVersionsResponse.ApiVersion(api_key=row.key, min_version=row.min_version, max_version=row.max_version)],
     )
 
 
 def _keys() -> list[object]:
     return [
-        messages.ApiVersion(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
+        messages.ApiVersionsResponse.ApiVersion(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
         for row in table.ROWS
         if row.offered
     ]

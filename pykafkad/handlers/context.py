@@ -103,9 +103,23 @@ class Context:
         return self._node.controller
 
     @property
+    def producer_ids(self) -> object:
+        """The block of producer ids that this broker hands out: `.take()`, `.refill(first_id, count)`."""
+        return self._node.producer_ids
+
+    @property
     def fetch_sessions(self) -> object:
         """The broker's cache of incremental fetch sessions (KIP-227)."""
         return self._node.fetch_sessions
+
+    @property
+    def log_level(self) -> str:
+        """The least level of log lines that are written: debug, info, warning or error."""
+        return self._node.log_level
+
+    def set_log_level(self, level: str) -> None:
+        """Change it, for this process and until it ends."""
+        self._node.set_log_level(level)
 
     def allowed(self, operation: str, resource_type: str, resource_name: str) -> bool:
         """Whether the principal may do `operation` on the resource. No authorizer can be configured yet: always true."""

@@ -22,6 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
+_Topic = messages.FetchResponse.FetchableTopicResponse
+_Row = messages.FetchResponse.PartitionData
+
 _ZERO_ID = bytes(16)
 _READ_COMMITTED = 1
 
@@ -155,7 +158,7 @@ class _Fetch:
         enough = self.max_wait_ms <= 0
         interesting = False
         for partition in self._partitions:
-            row = messages.PartitionData(partition_index=partition.partition, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b"")
+            row = _Row(partition_index=partition.partition, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b"")
             log = self._log(partition)
             if log is None:
                 row.error_code = errors.UNKNOWN_TOPIC_ID if partition.topic is None else errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -201,7 +204,7 @@ class _Fetch:
         for partition, row in rows:
             key = partition.topic_id if self._ctx.version >= 13 else partition.topic
             if key != last or not topics:
-                topics.append(messages.FetchableTopicResponse(topic=partition.topic or "", topic_id=partition.topic_id, partitions=[]))
+                topics.append(_Topic(topic=partition.topic or "", topic_id=partition.topic_id, partitions=[]))
                 last = key
             topics[-1].partitions.append(row)
         return messages.FetchResponse(session_id=session_id, responses=topics)
@@ -229,7 +232,7 @@ class _Fetch:
         else:
             row.aborted_transactions = None
         if diverging is not None:
-            row.diverging_epoch = messages.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+            row.diverging_epoch = messages.FetchResponse.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
             return 0
         try:
             records = log.read(

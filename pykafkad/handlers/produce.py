@@ -18,6 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
+_Topic = messages.ProduceResponse.TopicProduceResponse
+_Row = messages.ProduceResponse.PartitionProduceResponse
+
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 _ADMIN_CLIENT_ID = "__admin_client"
 
@@ -31,7 +34,7 @@ def handle(ctx: Context, request: object) -> object | None:
     for topic in request.topic_data:
         rows = []
         for data in topic.partition_data:
-            row = messages.PartitionProduceResponse(index=data.index, error_code=errors.NONE, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
+            row = _Row(index=data.index, error_code=errors.NONE, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
             rows.append(row)
             try:
                 log = _log(ctx, request, topic, data.index, by_id)
@@ -45,7 +48,7 @@ def handle(ctx: Context, request: object) -> object | None:
             else:
                 row.base_offset, _, row.log_append_time_ms, row.log_start_offset = result
                 unwritten.append((log, row))
-        responses.append(messages.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=rows))
+        responses.append(_Topic(name=topic.name, topic_id=topic.topic_id, partition_responses=rows))
     if request.acks == 0:
         for log, _ in unwritten:
             ctx.written_without_answer(log)
@@ -88,5 +91,5 @@ def _fail(row: object, error: errors.KafkaError) -> None:
     row.error_code = error.code
     row.error_message = error.text
     row.record_errors = [
-        messages.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text) for index, text in error.record_errors
+        messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text) for index, text in error.record_errors
     ]

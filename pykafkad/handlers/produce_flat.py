@@ -104,7 +104,7 @@ class FlatProduce:
         if version >= 9:
             # Compact: no record errors (1), no message (0), three empty tag sections.
             tail = _TAILS[9].pack(0, base_offset, append_time_ms, log_start_offset, 1, 0, 0, 0, 0, 0)
-            head = _FLEXIBLE_HEAD.pack(length + 44, correlation_id, 0)
+            head = _FLEXIBLE_HEAD.pack(5 + length + len(tail), correlation_id, 0)
             error_position = 9 + length
         else:
             if version == 8:

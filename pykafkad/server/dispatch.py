@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 log = logger("server")
 
-_SIZE_AND_CORRELATION = Struct(">ii")
 _KEY_AND_VERSION = Struct(">hh")
 _PRODUCE = 0
 _API_VERSIONS = 18
+_NEVER = 32767
 
 
 class Route:
     """One API as the dispatcher needs it: its row and, filled on first use, its codec per version."""
 
-    __slots__ = ("decoders", "encoders", "flexible_from", "handler", "max_version", "min_version", "request", "response", "row")
+    __slots__ = ("decoders", "encoders", "handler", "max_version", "min_version", "request", "response", "row", "tagged_from")
 
     def __init__(self, row: table.Api) -> None:
         self.row = row
@@ -41,17 +41,24 @@ class Route:
         self.handler = None
         self.request = None
         self.response = None
-        self.flexible_from = 0
+        self.tagged_from = _NEVER
         self.decoders: list[object] = [None] * (row.max_version + 1)
         self.encoders: list[object] = [None] * (row.max_version + 1)
 
-    def load(self) -> None:
-        """Import the handler and its message classes: on the first request, so that start-up does not pay for it."""
+    def load(self) -> int:
+        """Import the handler and its message classes: on the first request, so that start-up does not pay for it.
+
+        Returns the first version whose request is flexible.
+        """
         self.handler = table.handler(self.row)
         self.request = messages.request_class(self.row.key)
         self.response = messages.response_class(self.row.key)
+        flexible_from = messages.flexible_from(self.request)
+        if flexible_from is None:
+            flexible_from = _NEVER
         # ApiVersions answers carry response header 0 at every version, so that any client can read them.
-        self.flexible_from = 32767 if self.row.key == _API_VERSIONS else messages.flexible_from(self.request)
+        self.tagged_from = _NEVER if self.row.key == _API_VERSIONS else flexible_from
+        return flexible_from
 
     def decoder(self, version: int) -> object:
         decode = self.decoders[version] = messages.decoder(self.request, version)
@@ -65,11 +72,12 @@ class Route:
 class Dispatcher:
     """Serves frames of every connection of one node."""
 
-    __slots__ = ("_flat", "_flat_versions", "_node", "_routes")
+    __slots__ = ("_flat", "_flat_versions", "_flexible_from", "_node", "_routes")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._routes = {row.key: Route(row) for row in table.ROWS if row.offered}
+        self._flexible_from: dict[int, int] = {}
         flat = self._flat = FlatProduce(node)
         produce = self._routes[_PRODUCE]
         self._flat_versions = frozenset(v for v in flat.versions if produce.min_version <= v <= produce.max_version)
@@ -98,8 +106,8 @@ class Dispatcher:
                 return
             route = self._routes[key]
             if route.handler is None:
-                route.load()
-            _, _, correlation_id, client_id, position = frames.decode_request_header(frame, 2 if version >= messages.flexible_from(route.request) else 1)
+                self._flexible_from[key] = route.load()
+            _, _, correlation_id, client_id, position = frames.read_request_header(frame, self._flexible_from)
             request, position = (route.decoders[version] or route.decoder(version))(frame, position)
         except (errors.ProtocolError, StructError) as error:
             connection.close(f"{self._name(view, start, end)}: {error}")
@@ -130,10 +138,10 @@ class Dispatcher:
             return True
         if key == _API_VERSIONS:
             # The body of a version we don't know can't be read: answer in version 0, which every client can.
-            correlation_id = frames.decode_request_header(frame, 1)[2]
+            correlation_id = frames.peek_request(frame)[2]
             context = Context(self._node, connection, route, 0, correlation_id, "")
             if route.handler is None:
-                route.load()
+                self._flexible_from[key] = route.load()
             from pykafkad.handlers import api_versions
 
             self.answer(connection, context, api_versions.unsupported())
@@ -212,14 +220,12 @@ class Dispatcher:
         """The chunks of a whole answer, size and header included; None, logged, if it can't be encoded."""
         route = context.route
         version = context.version
-        first = bytearray(8 if version < route.flexible_from else 9)
-        chunks: list[object] = [first]
+        chunks: list[object] = [frames.start_response(context.correlation_id, version >= route.tagged_from)]
         try:
             (route.encoders[version] or route.encoder(version))(message, chunks)
+            frames.finish_frame(chunks)
         except Exception as error:  # noqa: BLE001 - an answer that can't be encoded is our bug, and only this request's
             self._node.metrics.unexpected_errors += 1
             log.error("unexpected-error", api=route.row.name, version=version, error=error, traceback=self._node.traceback(error))
             return None
-        size = sum(chunk.chunk_size if hasattr(chunk, "chunk_size") else len(chunk) for chunk in chunks)
-        _SIZE_AND_CORRELATION.pack_into(first, 0, size - 4, context.correlation_id)
         return chunks

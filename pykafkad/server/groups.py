@@ -8,6 +8,7 @@ from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.shard import GroupShard
 from pykafkad.errors import StorageFailure
 from pykafkad.handlers.context import PARKED
+from pykafkad.log.replay import batches
 from pykafkad.server.logs import logger
 from pykafkad.server.machines import Gather, Host
 
@@ -35,7 +36,7 @@ class ShardHost(Host):
     def load(self) -> None:
         """Replay the whole partition, then let the shard serve."""
         shard = self.machine
-        for header, records in self._log.iterate(self._log.log_start_offset):
+        for header, records in batches(self._log, self._log.log_start_offset):
             if header.is_control:
                 continue
             for record in records:

@@ -63,8 +63,9 @@ class Housekeeping:
 
     def _deletions(self) -> None:
         node = self._node
-        for job in node.directory.due_deletions(node.now_ms):
-            node.offload.submit(job, self._deleted)
+        directory = node.directory
+        for path, is_directory in directory.take_due_deletions(node.now_ms):
+            node.offload.submit(lambda path=path, is_directory=is_directory: directory.remove(path, is_directory), self._deleted)
 
     @staticmethod
     def _deleted(result: object) -> None:

@@ -60,7 +60,11 @@ def standard_error() -> object:
     """A write function for standard error that does not block where the system allows it.
 
     A pipe is opened anew, because the non-blocking flag belongs to the open file, which our parent and standard output may share.
+    A regular file is not: standard output may write to the same one, and only through one open file do the two not overwrite
+    each other.
     """
+    if os.fstat(2).st_mode & 0o170000 == 0o100000:
+        return lambda data: os.write(2, data)
     try:
         descriptor = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -126,6 +130,11 @@ def configure(level: str = "info", sink: Sink | None = None) -> None:
     _OUTPUT.level = LEVELS.index(level.lower())
     if sink is not None:
         _OUTPUT.sink = sink
+
+
+def level() -> str:
+    """The least level that is written."""
+    return LEVELS[_OUTPUT.level]
 
 
 class Logger:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pykafkad import effects
 from pykafkad.errors import StorageFailure
+from pykafkad.log.replay import batches
 from pykafkad.metadata import quorum as quorum_machine, stored
 from pykafkad.metadata.controller import Controller
 from pykafkad.metadata.image import Image
@@ -59,10 +60,10 @@ class MetadataLog:
     def load(self) -> None:
         """Read the log into the image. With one voter everything that is whole in the log is committed."""
         image = self.image
-        for header, records in self._log.iterate(self._log.log_start_offset):
-            offset = header.base_offset
-            for index, record in enumerate(records):
-                image.apply(stored.decode(record.key if header.is_control else None, record.value), offset + index, header.leader_epoch)
+        for header, records in batches(self._log, self._log.log_start_offset):
+            for record in records:
+                typed = stored.decode(record.key if header.is_control else None, record.value)
+                image.apply(typed, record.offset, header.leader_epoch)
 
     def start(self, quorum: quorum_machine.Quorum, controller: Controller) -> None:
         """Elect a leader and let the controller do what a new epoch begins with."""
@@ -94,7 +95,7 @@ class MetadataLog:
 
     def persist(self, name: str, value: bytes) -> None:
         """Replace a small file, synced. Raises StorageFailure."""
-        self._node.directory.write_file(name, value)
+        self._node.disk.replace(f"{self._node.directory.path}/{name}", value)
 
     def resign(self) -> None:
         """The node stops."""

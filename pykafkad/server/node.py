@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 from random import Random
 
+from pykafkad import config
 from pykafkad.clock import Clock
+from pykafkad.coordinator.producer_ids import ProducerIds
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
 from pykafkad.log.directory import LogDirectory
-from pykafkad.metadata import events, quorum, voters
+from pykafkad.metadata import events, quorum, stored, uuids, voters
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
-from pykafkad.server import housekeeping
+from pykafkad.server import housekeeping, listeners, logs
 from pykafkad.server.dispatch import Dispatcher
 from pykafkad.server.groups import Groups
 from pykafkad.server.logs import logger
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
 
 log_lines = logger("server")
 
-_METADATA_TOPIC_ID = b"\0" * 15 + b"\1"
+# The metadata log is never thinned by age or size, and its index grows with it.
+_METADATA_LOG_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1", "max.message.bytes": str(8 * 1024 * 1024)}
 _BROKER_CONFIG = 4
 _RETRIES_PER_TURN = 16
 _STOP_SECONDS = 5.0
@@ -49,9 +52,19 @@ _STOP_SECONDS = 5.0
 class Node:
     """A broker that is also the controller of its quorum of one. `start`, then `run` until `stop`, then `close`."""
 
-    def __init__(self, settings: Settings, listeners: list[Listener], data_directory: str, *, clock: Clock | None = None, disk: Disk | None = None, random: Random | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        listening: list[Listener],
+        data_directory: str,
+        *,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        random: Random | None = None,
+        reactor: type = Reactor,
+    ) -> None:
         self.settings = settings
-        self.listeners = listeners
+        self.listeners = listening
         self.clock = clock or Clock()
         self.random = random or Random()
         self.now = self.clock.now()
@@ -60,11 +73,11 @@ class Node:
         self.timers = Timers()
         self.node_id = settings.node_id
         self.data_directory = data_directory
-        self._disk = disk or Disk()
+        self.disk = disk or Disk()
         self.stopping: str | None = None
         self.failure: str | None = None
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, self.random)
-        self.reactor = Reactor(
+        self.reactor = reactor(
             self,
             max_frame_bytes=settings.socket_request_max_bytes,
             idle_seconds=settings.connections_max_idle_ms / 1000 if settings.connections_max_idle_ms >= 0 else float("inf"),
@@ -76,6 +89,7 @@ class Node:
         self.reply = self.dispatcher.reply
         self.waits = Waits(self.dispatcher.reply)
         self.writes = Writes(self.log_written, self.log_failed, self.dispatcher.encode)
+        self.producer_ids = ProducerIds()
         self.groups = Groups(self)
         self.directory: LogDirectory | None = None
         self.partitions: Partitions | None = None
@@ -85,16 +99,37 @@ class Node:
 
     @property
     def cluster_id(self) -> str:
-        return self.directory.cluster_id
+        """The cluster's id, as text."""
+        return self.directory.meta["cluster.id"]
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id of the log directory (KIP-858)."""
+        return uuids.from_text(self.directory.meta["directory.id"])
 
     @property
     def image(self) -> Image:
         """The current picture of the cluster."""
         return self.controller.image
 
+    @property
+    def log_level(self) -> str:
+        return logs.level()
+
+    def set_log_level(self, level: str) -> None:
+        """As the broker-logger resource of IncrementalAlterConfigs asks."""
+        logs.configure(level)
+
     def start(self) -> None:
         """Everything up to serving. Raises ConfigError, StorageFailure or OSError with what stands in the way."""
-        self.directory = LogDirectory(self.data_directory, self.node_id, disk=self._disk, clock=self.clock, random=self.random)
+        directory = self.directory = LogDirectory(self.data_directory, disk=self.disk, clock=self.clock, random=self.random)
+        directory.check_meta(cluster_id=None, node_id=self.node_id)
+        if not directory.meta:
+            directory.write_meta(
+                cluster_id=uuids.to_text(uuids.random_uuid(self.random)),
+                node_id=self.node_id,
+                directory_id=uuids.to_text(uuids.random_uuid(self.random)),
+            )
         self.partitions = Partitions(self.directory, self.node_id, self.settings)
         self._start_metadata()
         self._bind()
@@ -105,19 +140,20 @@ class Node:
 
     def _start_metadata(self) -> None:
         directory = self.directory
-        log = directory.open_metadata_log(_METADATA_TOPIC_ID)
+        log = directory.open_partition(*stored.LOG, stored.TOPIC_ID, config.topic_settings(self.settings, _METADATA_LOG_SETTINGS))
         metadata = self.controller = MetadataLog(self, log)
         metadata.load()
-        voter_set = metadata.image.voters or [voters.Voter(self.node_id, directory.directory_id, [])]
+        directory_id = self.directory_id
+        voter_set = metadata.image.voters or [voters.Voter(self.node_id, directory_id, [])]
         machine = quorum.Quorum(
             self.node_id,
-            directory.directory_id,
+            directory_id,
             voter_set,
             self.random,
             voters_in_log=bool(metadata.image.voters),
-            state_file=directory.read_file(quorum.STATE_FILE),
+            state_file=self.disk.read(f"{directory.path}/{quorum.STATE_FILE}"),
         )
-        metadata.start(machine, Controller(self.node_id, directory.cluster_id, self.settings, metadata.image, self.random))
+        metadata.start(machine, Controller(self.node_id, self.cluster_id, self.settings, metadata.image, self.random))
         if self.failure:
             raise StorageFailure("write", log.directory, self.failure)
 
@@ -143,9 +179,9 @@ class Node:
                 self.node_id,
                 incarnation_id,
                 endpoints,
-                [self.directory.directory_id],
+                [self.directory_id],
                 rack=self.settings.broker_rack,
-                previous_broker_epoch=self.directory.previous_broker_epoch,
+                previous_broker_epoch=self.directory.broker_epoch,
             )
         )
         broker = self.image.brokers[self.node_id]
@@ -266,7 +302,7 @@ class Node:
         if any(kind == _BROKER_CONFIG for kind, _ in changes.configs):
             self.settings.set_dynamic(image.configs(_BROKER_CONFIG, ""), image.configs(_BROKER_CONFIG, str(self.node_id)))
             self.partitions.reconfigure_all(image)
-        for log in self.partitions.apply(changes, image, self.now_ms):
+        for log in self.partitions.apply(changes, image):
             self.waits.touch(log)
         self.dispatcher.forget_topics()
         if loading:
@@ -284,8 +320,18 @@ class Node:
         return "".join(traceback.format_exception(error))
 
 
-def run(settings: Settings, listeners: list[Listener], data_directory: str, *, topics: list[tuple[str, int]] | None = None, ready_file: str | None = None) -> int:
+def run(
+    settings: Settings,
+    *,
+    addresses: list[tuple[str, int]],
+    data_directory: str,
+    topics: list[tuple[str, int]],
+    ready_file: str | None,
+) -> int:
     """Serve until SIGTERM or SIGINT; the exit code. A second signal stops at once.
+
+    `addresses` are (host, port) pairs that take the place of the setting `listeners`; `topics` are (name, partitions) that
+    are created if they are not there.
 
     Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
     """
@@ -293,7 +339,7 @@ def run(settings: Settings, listeners: list[Listener], data_directory: str, *, t
     import signal
 
     try:
-        node = Node(settings, listeners, data_directory)
+        node = Node(settings, _listeners(settings, addresses), data_directory)
     except OSError as error:
         raise ConfigError(str(error)) from None
 
@@ -321,12 +367,26 @@ def run(settings: Settings, listeners: list[Listener], data_directory: str, *, t
     return 1 if node.failure else 0
 
 
+def _listeners(settings: Settings, addresses: list[tuple[str, int]]) -> list[Listener]:
+    texts = [f"{_listener_name(number)}://{f'[{host}]' if ':' in host else host}:{port}" for number, (host, port) in enumerate(addresses)]
+    return listeners.parse(
+        texts or list(settings.listeners),
+        list(settings.advertised_listeners or ()),
+        list(settings.listener_security_protocol_map or ()) + [f"{_listener_name(number)}:PLAINTEXT" for number in range(len(texts))],
+        list(settings.controller_listener_names or ()),
+    )
+
+
+def _listener_name(number: int) -> str:
+    return "PLAINTEXT" if number == 0 else f"PLAINTEXT_{number + 1}"
+
+
 def _create(node: Node, topics: list[tuple[str, int]]) -> None:
     """Create the topics of `--topic` that are not there yet."""
     from pykafkad.wire import messages
 
     wanted = [
-        messages.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
         for name, partitions in topics
         if name not in node.image.topics
     ]
@@ -352,4 +412,4 @@ def _tell_ready(node: Node, ready_file: str | None) -> None:
     addresses = " ".join(listener.address() for listener in node.listeners)
     print(f"pykafkad ready on {addresses}", flush=True)
     if ready_file is not None:
-        node.directory.disk.replace(ready_file, f"{addresses}\n".encode())
+        node.disk.replace(ready_file, f"{addresses}\n".encode())

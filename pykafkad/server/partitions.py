@@ -41,11 +41,11 @@ class Partitions:
     def get_by_id(self, topic_id: bytes, partition: int) -> PartitionLog | None:
         return self._by_id.get((topic_id, partition))
 
-    def apply(self, changes: Changes, image: Image, now_ms: int) -> list[PartitionLog]:
+    def apply(self, changes: Changes, image: Image) -> list[PartitionLog]:
         """Create, delete and reconfigure logs as the metadata changed; the logs that went are returned."""
         gone = []
         for topic in changes.topics_deleted:
-            gone += self._delete_topic(topic, now_ms)
+            gone += self._delete_topic(topic)
         for (topic, index), state in changes.partitions.items():
             if self._node_id in state.replicas and topic in image.topics:
                 self._take(image, topic, index, state)
@@ -75,13 +75,13 @@ class Partitions:
             log = self.directory.open_partition(topic, index, topic_id, settings)
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
-        if state.leader == self._node_id and log.leader_epoch != state.leader_epoch:
+        if state.leader == self._node_id:
             try:
-                log.assign_epoch(state.leader_epoch, log.end_offset)
+                log.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
             except StorageFailure as failure:
                 log_lines.error("partition-offline", topic=topic, partition=index, reason=failure)
 
-    def _delete_topic(self, topic: object, now_ms: int) -> list[PartitionLog]:
+    def _delete_topic(self, topic: object) -> list[PartitionLog]:
         gone = []
         for index in range(len(topic.partitions)):
             log = self._by_id.pop((topic.id, index), None)
@@ -91,7 +91,7 @@ class Partitions:
                 del self._by_name[(topic.name, index)]
             gone.append(log)
             try:
-                self.directory.delete_partition(log, now_ms)
+                self.directory.delete_partition(topic.name, index)
             except StorageFailure as failure:
                 log_lines.error("delete-failed", topic=topic.name, partition=index, reason=failure)
         return gone

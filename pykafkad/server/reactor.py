@@ -363,9 +363,8 @@ class Reactor:
                     raise OSError(5, f"log file cut short under a reader: {chunk!r}")
                 share -= sent
                 if sent < size:
-                    outbox[index] = chunk.rest(sent)
+                    outbox[index] = chunk.after(sent)
                     continue
-                chunk.release()
                 index += 1
         finally:
             del outbox[:index]
@@ -383,9 +382,7 @@ class Reactor:
                 pieces.append(chunk)
                 total += len(chunk)
             elif size <= _SMALL_SLICE_BYTES:
-                data = chunk.pread()
-                chunk.release()
-                outbox[last] = data
+                data = outbox[last] = chunk.pread()
                 pieces.append(data)
                 total += len(data)
             else:
@@ -415,9 +412,6 @@ class Reactor:
         del self._connections[connection.fileno]
         self._epoll.unregister(connection.fileno)
         connection.socket.close()
-        for chunk in connection.outbox:
-            if hasattr(chunk, "chunk_size"):
-                chunk.release()
         connection.outbox.clear()
         connection.halted = True
         connection.pending = b""

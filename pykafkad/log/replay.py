@@ -1,0 +1,26 @@
+"""Reading a log from the front, batch by batch, for the machines that rebuild their state from it."""
+
+from __future__ import annotations
+
+from pykafkad.wire.records import iterate_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.wire.batch import BatchHeader
+    from pykafkad.wire.records import Record
+
+
+def batches(log: PartitionLog, start_offset: int) -> Iterator[tuple[BatchHeader, list[Record]]]:
+    """Every batch that reaches `start_offset` or beyond, with its records, in the order of the log.
+
+    Records below `start_offset` are left out. Raises `StorageFailure`, and `KafkaError` for a batch whose body is broken.
+    """
+    for segment in log.segments_from(start_offset):
+        for position, header in segment.headers():
+            if header.base_offset + header.last_offset_delta < start_offset:
+                continue
+            data = memoryview(segment.file.pread(header.size_bytes, position))
+            yield header, [record for record in iterate_records(data, header) if record.offset >= start_offset]

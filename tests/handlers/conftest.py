@@ -1,0 +1,19 @@
+"""Whole brokers in this process for the tests of handlers."""
+
+import pytest
+
+from tests.simulation.world import World
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A fresh broker; pass its data on with `world.restart()`."""
+    made = World(tmp_path / "data")
+    yield made
+    assert made.node.metrics.unexpected_errors == 0, "an unexpected error is a bug, whatever was answered"
+
+
+@pytest.fixture
+def peer(world):
+    """A client connection to it."""
+    return world.connect()

@@ -1,0 +1,198 @@
+"""Fetch: what is read, how long it waits, and what a session remembers."""
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.wire import messages
+from tests.handlers.requests import batch, fetch, produce
+from tests.handlers.test_produce import values
+from tests.simulation.world import NOTHING
+
+
+def rows_of(answer):
+    return {row.partition_index: row for topic in answer.responses for row in topic.partitions}
+
+
+def fill(world, topic, partition=0, count=1, size=100):
+    peer = world.connect()
+    for number in range(count):
+        answer = peer.ask(produce(topic, {partition: batch(b"%06d" % number + b"x" * (size - 6))}), 8)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_every_version_reads_what_was_written(world, peer, version):
+    topic_id = world.create_topic("t", 2)
+    fill(world, "t", 1, 3)
+    answer = peer.ask(fetch("t", {1: 1, 0: 0}, topic_id=topic_id if version >= 13 else bytes(16)), version)
+    rows = rows_of(answer)
+    assert [value[:6] for value in values(rows[1])] == [b"000001", b"000002"]
+    assert (rows[1].high_watermark, rows[1].last_stable_offset, rows[1].error_code) == (3, 3, 0)
+    assert bytes(rows[0].records) == b"" and rows[0].high_watermark == 0
+    assert rows[1].aborted_transactions is None, "read_uncommitted is given no list"
+
+
+def test_read_committed_is_given_an_empty_list_of_aborted_transactions(world, peer):
+    world.create_topic("t")
+    fill(world, "t")
+    assert rows_of(peer.ask(fetch("t", {0: 0}, isolation_level=1), 11))[0].aborted_transactions == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"fetch_offset": 4}, errors.OFFSET_OUT_OF_RANGE),
+        ({"fetch_offset": -1}, errors.OFFSET_OUT_OF_RANGE),
+        ({"fetch_offset": 0, "current_leader_epoch": 1}, errors.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_errors_stand_on_their_partition(world, peer, asked, code):
+    world.create_topic("t", 2)
+    fill(world, "t", 0, 3)
+    rows = rows_of(peer.ask(fetch("t", {0: asked, 1: 0}, max_wait_ms=500), 11))
+    assert (rows[0].error_code, rows[0].high_watermark, rows[0].log_start_offset) == (code, -1, -1)
+    assert rows[1].error_code == 0
+
+
+def test_unknown_topics_and_ids(world, peer):
+    topic_id = world.create_topic("t")
+    assert rows_of(peer.ask(fetch("nowhere", {0: 0}, max_wait_ms=500), 12))[0].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert rows_of(peer.ask(fetch("t", {7: 0}, max_wait_ms=500), 12))[7].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    answer = peer.ask(fetch("", {0: 0}, topic_id=b"\x09" * 16, max_wait_ms=500), 13)
+    assert rows_of(answer)[0].error_code == errors.UNKNOWN_TOPIC_ID
+    assert answer.responses[0].topic_id == b"\x09" * 16, "the answer echoes the id"
+    assert rows_of(peer.ask(fetch("", {0: 0}, topic_id=topic_id), 13))[0].error_code == 0
+
+
+def test_a_follower_is_told_that_it_is_not_one(world, peer):
+    """Kafka: the leader does not know the replica; ReplicaManager answers NOT_LEADER_OR_FOLLOWER."""
+    world.create_topic("t")
+    assert rows_of(peer.ask(fetch("t", {0: 0}, replica_id=2), 11))[0].error_code == errors.NOT_LEADER_OR_FOLLOWER
+
+
+def test_waiting_ends_with_the_append(world, peer):
+    world.create_topic("t")
+    assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
+    fill(world, "t")
+    assert len(values(rows_of(peer.answers[-1])[0])) == 1
+
+
+def test_waiting_ends_at_the_deadline_with_nothing(world, peer):
+    world.create_topic("t")
+    assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
+    world.advance(0.499)
+    assert peer.answers == []
+    world.advance(0.002)
+    assert bytes(rows_of(peer.answers[-1])[0].records) == b""
+
+
+def test_waiting_for_min_bytes(world, peer):
+    world.create_topic("t")
+    assert peer.ask(fetch("t", {0: 0}, max_wait_ms=60_000, min_bytes=500), 11) is NOTHING
+    fill(world, "t", 0, 2)
+    assert peer.answers == []
+    fill(world, "t", 0, 2)
+    assert len(values(rows_of(peer.answers[-1])[0])) == 4 - 1
+
+
+def test_another_request_behind_a_parked_fetch_ends_it(world, peer):
+    """Spark asks ListOffsets on the connection that its prefetch is parked on; Kafka makes it wait, we do not."""
+    world.create_topic("t")
+    assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
+    peer.send(messages.ApiVersionsRequest(), 0)
+    assert [type(answer).__name__ for answer in peer.answers] == ["FetchResponse", "ApiVersionsResponse"]
+
+
+def test_a_parked_fetch_is_not_ended_by_half_a_request(world, peer):
+    world.create_topic("t")
+    assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
+    frame = peer.encode(messages.ApiVersionsRequest(), 0)
+    peer.send_bytes(frame[:-1])
+    assert peer.answers == []
+    peer.send_bytes(frame[-1:])
+    assert len(peer.answers) == 2
+
+
+def test_the_connection_of_a_parked_fetch_may_end(world, peer):
+    world.create_topic("t")
+    assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
+    world.node.connection_lost(peer.connection)
+    assert world.node.waits.count == 0
+    fill(world, "t")
+
+
+def test_deleting_the_topic_wakes_who_waits_for_it(world, peer):
+    world.create_topic("t")
+    assert peer.ask(fetch("t", {0: 0}, max_wait_ms=60_000), 11) is NOTHING
+    delete = messages.DeleteTopicsRequest(topics=[messages.DeleteTopicsRequest.DeleteTopicState(name="t")], timeout_ms=1000)
+    world.connect().ask(delete, 6)
+    assert rows_of(peer.answers[-1])[0].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_limits_cut_at_whole_batches_but_give_one_at_least(world, peer):
+    world.create_topic("t", 2)
+    fill(world, "t", 0, 20, size=1000)
+    fill(world, "t", 1, 20, size=1000)
+    row = rows_of(peer.ask(fetch("t", {0: 0}, partition_max_bytes=3500), 11))[0]
+    assert 1 <= len(values(row)) <= 3
+    rows = rows_of(peer.ask(fetch("t", {0: 0, 1: 0}, max_bytes=10), 11))
+    assert len(values(rows[0])) == 1, "one batch above the limit, so that the consumer gets on"
+    assert bytes(rows[1].records) == b"", "and only one"
+
+
+class TestSessions:
+    """KIP-227."""
+
+    @pytest.fixture
+    def opened(self, world, peer):
+        world.create_topic("t", 3)
+        fill(world, "t", 0)
+        answer = peer.ask(fetch("t", {0: 0, 1: 0, 2: 0}, session_epoch=0), 11)
+        assert answer.session_id > 0
+        assert len(rows_of(answer)) == 3, "the first answer names every partition"
+        return answer.session_id
+
+    def test_only_news_travel(self, world, peer, opened):
+        quiet = peer.ask(fetch("t", {0: 1}, session_id=opened, session_epoch=1), 11)
+        assert quiet.responses == [] and quiet.session_id == opened
+        fill(world, "t", 2)
+        news = peer.ask(fetch("t", {}, session_id=opened, session_epoch=2), 11)
+        assert list(rows_of(news)) == [2]
+
+    def test_a_forgotten_partition_is_left_out(self, world, peer, opened):
+        peer.ask(fetch("t", {}, session_id=opened, session_epoch=1, forget=[1]), 11)
+        fill(world, "t", 1)
+        assert 1 not in rows_of(peer.ask(fetch("t", {}, session_id=opened, session_epoch=2), 11))
+
+    def test_errors_of_the_session(self, world, peer, opened):
+        assert peer.ask(fetch("t", {}, session_id=opened + 1, session_epoch=1), 11).error_code == errors.FETCH_SESSION_ID_NOT_FOUND
+        assert peer.ask(fetch("t", {}, session_id=opened, session_epoch=5), 11).error_code == errors.INVALID_FETCH_SESSION_EPOCH
+        assert peer.ask(fetch("t", {}, session_id=opened, session_epoch=1), 13).error_code == errors.FETCH_SESSION_TOPIC_ID_ERROR
+
+    def test_an_incremental_fetch_waits_when_there_is_no_news(self, world, peer, opened):
+        assert peer.ask(fetch("t", {0: 1}, session_id=opened, session_epoch=1, max_wait_ms=500), 11) is NOTHING
+        fill(world, "t", 1)
+        assert list(rows_of(peer.answers[-1])) == [1]
+
+    def test_epoch_minus_one_closes_it(self, world, peer, opened):
+        answer = peer.ask(fetch("t", {0: 0}, session_id=opened, session_epoch=-1), 11)
+        assert answer.session_id == 0
+        assert peer.ask(fetch("t", {}, session_id=opened, session_epoch=1), 11).error_code == errors.FETCH_SESSION_ID_NOT_FOUND
+
+    def test_a_full_cache_gives_no_session(self, tmp_path):
+        from tests.simulation.world import World
+
+        world = World(tmp_path, max_incremental_fetch_session_cache_slots=2)
+        world.create_topic("t")
+        peer = world.connect()
+        ids = [peer.ask(fetch("t", {0: 0}, session_epoch=0), 11).session_id for _ in range(3)]
+        assert ids[0] > 0 and ids[1] > 0 and ids[2] == 0
+        assert len(world.node.fetch_sessions) == 2
+        world.advance(121)
+        assert peer.ask(fetch("t", {0: 0}, session_epoch=0), 11).session_id > 0, "two minutes unused: its place is free"
+
+    def test_epochs_wrap_to_one(self, world, opened):
+        session = world.node.fetch_sessions.get(opened)
+        session.epoch = 2**31 - 1
+        session.next_epoch()
+        assert session.epoch == 1

@@ -1,0 +1,164 @@
+"""Produce: what is appended, what is answered, and that the flat path and the general one cannot be told apart."""
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.errors import StorageFailure
+from pykafkad.handlers import produce_flat
+from pykafkad.wire.records import iterate_records
+from tests.handlers.requests import NOW_MS, batch, fetch, produce
+from tests.simulation.world import NOTHING
+
+
+def values(row):
+    """The values of all records in a fetch answer's row."""
+    found, data = [], memoryview(bytes(row.records))
+    while data:
+        size = int.from_bytes(data[8:12], "big") + 12
+        found += [record.value for record in iterate_records(data[:size])]
+        data = data[size:]
+    return found
+
+
+def row_of(answer):
+    return answer.responses[0].partition_responses[0]
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+@pytest.mark.parametrize("acks", [1, -1])
+def test_every_version_appends_and_answers_the_base_offset(world, peer, version, acks):
+    topic_id = world.create_topic("t", 2)
+    names = {"topic_id": topic_id} if version >= 13 else {}
+    first = row_of(peer.ask(produce("t", {1: batch(b"a", b"b")}, acks=acks, **names), version))
+    second = row_of(peer.ask(produce("t", {1: batch(b"c")}, acks=acks, **names), version))
+    assert (first.index, first.error_code, first.base_offset, first.log_append_time_ms) == (1, 0, 0, -1)
+    assert (second.error_code, second.base_offset) == (0, 2)
+    assert second.log_start_offset == (0 if version >= 5 else -1)
+    answer = peer.ask(fetch("t", {1: 0}), 11)
+    assert values(answer.responses[0].partitions[0]) == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(tmp_path, version, monkeypatch):
+    from tests.simulation.world import World
+
+    sent = []
+    for flat in (True, False):
+        served = []
+        original = produce_flat.FlatProduce.serve
+
+        def serve(self, *arguments, original=original, flat=flat, served=served):
+            result = flat and original(self, *arguments)
+            served.append(result)
+            return result
+
+        monkeypatch.setattr(produce_flat.FlatProduce, "serve", serve)
+        world = World(tmp_path / str(flat))
+        topic_id = world.create_topic("topic", 3)
+        peer = world.connect()
+        raw = []
+        peer.take = raw.append
+        for index in (0, 2):
+            peer.send(produce("topic", {index: batch(b"x" * 300)}, topic_id=topic_id if version >= 13 else bytes(16)), version)
+        monkeypatch.undo()
+        assert served == [flat, flat]
+        sent.append(b"".join(raw).replace(topic_id, b"*" * 16))
+    assert sent[0] == sent[1]
+
+
+def test_acks_0_has_no_answer_and_is_written_all_the_same(world, peer):
+    world.create_topic("t")
+    assert peer.ask(produce("t", {0: batch(b"quiet")}, acks=0), 8) is NOTHING
+    assert values(peer.ask(fetch("t", {0: 0}), 11).responses[0].partitions[0]) == [b"quiet"]
+    assert peer.closed is None
+
+
+def test_acks_0_with_an_error_closes_the_connection(world, peer):
+    """There is no answer in which to say it; the client then looks up metadata again."""
+    assert peer.ask(produce("nowhere", {0: batch(b"lost")}, acks=0), 8) is NOTHING
+    assert "acks=0" in peer.closed
+
+
+def test_one_bad_partition_does_not_fail_its_neighbours(world, peer):
+    world.create_topic("t", 2)
+    damaged = bytearray(batch(b"damaged"))
+    damaged[-1] ^= 1
+    rows = peer.ask(produce("t", {0: bytes(damaged), 1: batch(b"good"), 9: batch(b"none")}), 9).responses[0].partition_responses
+    assert [row.error_code for row in rows] == [errors.CORRUPT_MESSAGE, 0, errors.UNKNOWN_TOPIC_OR_PARTITION]
+    assert rows[0].base_offset == -1
+    assert rows[1].base_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("request_changes", "version", "code"),
+    [
+        ({"acks": 2}, 9, errors.INVALID_REQUIRED_ACKS),
+        ({"acks": -2}, 3, errors.INVALID_REQUIRED_ACKS),
+        ({"topic": "__consumer_offsets"}, 9, errors.INVALID_TOPIC_EXCEPTION),
+        ({"topic": "nowhere"}, 9, errors.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"topic_id": b"\x07" * 16}, 13, errors.UNKNOWN_TOPIC_ID),
+        ({"transactional_id": "tx"}, 9, errors.INVALID_TXN_STATE),
+    ],
+)
+def test_refusals(world, peer, request_changes, version, code):
+    world.create_topic("t")
+    topic = request_changes.pop("topic", "t")
+    row = row_of(peer.ask(produce(topic, {0: batch(b"v")}, **request_changes), version))
+    assert (row.error_code, row.base_offset) == (code, -1)
+
+
+def test_too_few_replicas_for_acks_all_are_refused_before_the_append(world, peer):
+    """With min.insync.replicas=2 and one replica, acks=all fails with 19 and acks=1 is served."""
+    world.create_topic("t", 1, min_insync_replicas=2)
+    assert row_of(peer.ask(produce("t", {0: batch(b"v")}, acks=-1), 9)).error_code == errors.NOT_ENOUGH_REPLICAS
+    assert row_of(peer.ask(produce("t", {0: batch(b"v")}, acks=1), 9)).base_offset == 0
+
+
+def test_pipelined_requests_are_answered_in_order(world, peer):
+    world.create_topic("t", 1)
+    peer.send_bytes(b"".join(peer.encode(produce("t", {0: batch(b"%d" % number)}), 7) for number in range(5)))
+    assert [row_of(answer).base_offset for answer in peer.answers] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch):
+    """The answer is encoded when the batch is gathered; if the turn's write fails it must not leave as a success."""
+    world.create_topic("t", 2)
+    good = world.node.partitions.get("t", 1)
+    log = world.node.partitions.get("t", 0)
+    assert good.end_offset == log.end_offset == 0
+    kind = type(log._active.file)
+    pwrite = kind.pwrite
+
+    def broken(self, data, position):
+        if self is log._active.file:
+            raise StorageFailure("write", self.path, OSError(28, "No space left on device"))
+        return pwrite(self, data, position)
+
+    monkeypatch.setattr(kind, "pwrite", broken)
+    partitions = {0: batch(b"lost")} if flat else {0: batch(b"lost"), 1: batch(b"kept")}
+    rows = peer.ask(produce("t", partitions), 9).responses[0].partition_responses
+    assert (rows[0].error_code, rows[0].base_offset) == (errors.KAFKA_STORAGE_ERROR, -1)
+    if not flat:
+        assert (rows[1].error_code, rows[1].base_offset) == (0, 0)
+    again = peer.ask(produce("t", {0: batch(b"again")}), 9).responses[0].partition_responses[0]
+    assert again.error_code == errors.KAFKA_STORAGE_ERROR, "the log stays offline until a restart has recovered it"
+    assert world.node.metrics.writes_failed == 1
+
+
+def test_a_topic_made_again_under_its_name_is_not_the_old_one(world, peer):
+    """What the flat path remembered of a name must not outlive the topic."""
+    from pykafkad.wire import messages
+
+    world.create_topic("t")
+    assert row_of(peer.ask(produce("t", {0: batch(b"old", b"old")}), 9)).base_offset == 0
+    delete = messages.DeleteTopicsRequest(topics=[messages.DeleteTopicsRequest.DeleteTopicState(name="t")], timeout_ms=1000)
+    assert peer.ask(delete, 6).responses[0].error_code == 0
+    assert row_of(peer.ask(produce("t", {0: batch(b"none")}), 9)).error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    world.create_topic("t")
+    assert row_of(peer.ask(produce("t", {0: batch(b"new")}), 9)).base_offset == 0
+
+
+def test_the_clock_of_a_broker_that_stamps_records(world, peer):
+    world.create_topic("t", 1, message_timestamp_type="LogAppendTime")
+    assert row_of(peer.ask(produce("t", {0: batch(b"v", timestamp_ms=5)}), 9)).log_append_time_ms == NOW_MS

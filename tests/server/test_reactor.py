@@ -1,0 +1,222 @@
+"""The loop against real sockets, turned by hand in this thread."""
+
+import os
+import socket
+import struct
+
+import pytest
+
+from pykafkad.disk import Disk
+from pykafkad.log.segment import FileSlice
+from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
+from pykafkad.server.metrics import Metrics
+from pykafkad.server.reactor import Reactor
+
+
+class EchoNode:
+    """Answers every frame with itself, or as the test's `answer` says."""
+
+    def __init__(self):
+        self.metrics = Metrics()
+        self.now = 0.0
+        self.lost = []
+        self.answer = lambda connection, payload: connection.outbox.append(struct.pack(">i", len(payload)) + payload)
+
+    def begin_turn(self):
+        return self.now
+
+    def end_turn(self):
+        pass
+
+    def serve(self, connection, view, start, end):
+        payload = bytes(view[start:end])
+        self.answer(connection, payload)
+        connection.outbox_bytes += sum(len(chunk) for chunk in connection.outbox[-1:] if not hasattr(chunk, "chunk_size"))
+        self.reactor.send_soon(connection)
+
+    def connection_lost(self, connection):
+        self.lost.append((connection, connection.close_reason))
+
+
+@pytest.fixture
+def node():
+    node = EchoNode()
+    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+    yield node
+    node.reactor.close()
+
+
+def connect(node, host="127.0.0.1", port=None):
+    client = socket.create_connection((host, port or node.port))
+    client.setblocking(False)
+    turns(node, 2)
+    return client
+
+
+def turns(node, count=5):
+    for _ in range(count):
+        node.reactor.turn(0.01)
+
+
+def received(node, client, size, limit=2000):
+    data = b""
+    for _ in range(limit):
+        try:
+            part = client.recv(1 << 20)
+        except BlockingIOError:
+            node.reactor.turn(0.01)
+            continue
+        if not part:
+            break
+        data += part
+        if len(data) >= size:
+            break
+    return data
+
+
+@pytest.fixture
+def listening(node):
+    node.port = node.reactor.listen("localhost", 0, None, send_buffer_bytes=0, backlog=10)
+    return node
+
+
+def frame(payload):
+    return struct.pack(">i", len(payload)) + payload
+
+
+def test_localhost_is_bound_for_ipv4_and_ipv6_on_one_free_port(listening):
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        try:
+            client = connect(listening, host)
+        except OSError:
+            assert family == socket.AF_INET6, "a machine may lack IPv6, not IPv4"
+            continue
+        client.sendall(frame(b"hello"))
+        assert received(listening, client, 9) == frame(b"hello")
+        client.close()
+
+
+def test_the_wildcard_takes_both(node):
+    node.port = node.reactor.listen("", 0, None, send_buffer_bytes=0, backlog=10)
+    client = connect(node)
+    client.sendall(frame(b"4"))
+    assert received(node, client, 5) == frame(b"4")
+    client.close()
+
+
+def test_a_taken_port_is_said_with_its_address(listening):
+    with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{listening.port}"):
+        listening.reactor.listen("127.0.0.1", listening.port, None, send_buffer_bytes=0, backlog=10)
+
+
+def test_frames_in_pieces_and_in_bulk(listening):
+    client = connect(listening)
+    data = b"".join(frame(os.urandom(size)) for size in (0, 1, 100, 70_000, 200_000, 5))
+    for position in range(0, len(data), 50_000):
+        client.sendall(data[position : position + 50_000])
+        turns(listening, 3)
+    assert received(listening, client, len(data)) == data
+    client.close()
+
+
+def test_a_peer_that_never_reads_holds_a_bounded_outbox_and_disturbs_nobody(listening):
+    answer = b"x" * 200_000
+    listening.answer = lambda connection, payload: connection.outbox.append(frame(answer))
+    slow = connect(listening)
+    other = connect(listening)
+    for _ in range(300):
+        try:
+            slow.sendall(frame(b"give") * 20)
+        except BlockingIOError:
+            break
+        turns(listening, 1)
+    connection = next(iter(listening.reactor._connections.values()))
+    assert connection.blocked
+    assert sum(map(len, connection.outbox)) <= OUTBOX_LIMIT_BYTES + 2 * len(answer)
+    assert len(connection.pending) <= 256 * 1024
+    listening.answer = lambda connection, payload: connection.outbox.append(frame(payload))
+    other.sendall(frame(b"still here"))
+    assert received(listening, other, 14) == frame(b"still here")
+    slow.close()
+    other.close()
+    turns(listening)
+    assert len(listening.lost) == 2
+
+
+def test_what_a_slow_peer_asked_for_arrives_once_it_reads(listening):
+    listening.answer = lambda connection, payload: connection.outbox.append(frame(payload * 50_000))
+    client = connect(listening)
+    client.sendall(b"".join(frame(bytes([65 + number % 26])) for number in range(200)))
+    turns(listening, 20)
+    data = received(listening, client, 200 * 50_004)
+    assert len(data) == 200 * 50_004
+    assert [data[position + 4] for position in range(0, len(data), 50_004)] == [65 + number % 26 for number in range(200)]
+    client.close()
+
+
+@pytest.mark.parametrize("size", [10, 5000, 9000, 300_000, 6_000_000])
+def test_slices_of_files_leave_between_buffers(listening, tmp_path, size):
+    content = os.urandom(size + 100)
+    disk = Disk()
+    file = disk.open(str(tmp_path / "log"), create=True)
+    file.pwrite(content, 0)
+
+    def answer(connection, payload):
+        connection.outbox.append(b"<head>")
+        connection.outbox.append(FileSlice(file, 50, size))
+        connection.outbox.append(b"<tail>")
+
+    listening.answer = answer
+    client = connect(listening)
+    client.sendall(frame(b"1") + frame(b"2"))
+    expected = (b"<head>" + content[50 : 50 + size] + b"<tail>") * 2
+    assert received(listening, client, len(expected)) == expected
+    client.close()
+
+
+def test_a_frame_that_is_too_large_ends_the_connection_after_the_answers_before_it(listening):
+    client = connect(listening)
+    client.sendall(frame(b"first") + struct.pack(">i", 2 << 20))
+    assert received(listening, client, 10_000) == frame(b"first"), "and then the end"
+    turns(listening)
+    assert "above socket.request.max.bytes" in listening.lost[0][1]
+    assert listening.metrics.frames_refused == 1
+    client.close()
+
+
+def test_more_connections_than_allowed_are_refused(listening):
+    clients = [connect(listening) for _ in range(51)]
+    turns(listening, 3)
+    assert listening.reactor.connection_count == 50
+    assert listening.metrics.connections_refused == 1
+    assert received(listening, clients[-1], 1) == b""
+    for client in clients:
+        client.close()
+
+
+def test_idle_connections_are_closed_and_parked_ones_are_not(listening):
+    idle, parked = connect(listening), connect(listening)
+    connections = list(listening.reactor._connections.values())
+    connections[1].parked = object()
+    listening.now = 601.0
+    turns(listening)
+    assert [connection for connection, _ in listening.lost] == [connections[0]]
+    connections[1].parked = None
+    idle.close()
+    parked.close()
+
+
+def test_an_abrupt_end_of_the_peer_is_noticed(listening):
+    client = connect(listening)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.sendall(frame(b"x")[:3])
+    turns(listening, 2)
+    client.close()
+    turns(listening, 3)
+    assert len(listening.lost) == 1
+    assert listening.reactor.connection_count == 0
+
+
+def test_waking_from_another_thread_ends_the_wait(listening):
+    listening.reactor.wake()
+    listening.reactor.turn(60)
