@@ -163,6 +163,9 @@ class Disk:
         except OSError as error:
             raise StorageFailure("list", path, error) from error
 
+    def absolute_path(self, path: str) -> str:
+        return os.path.abspath(path)
+
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 

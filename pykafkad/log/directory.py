@@ -58,6 +58,11 @@ class LogDirectory:
     def __repr__(self) -> str:
         return f"LogDirectory({self.path})"
 
+    @property
+    def absolute_path(self) -> str:
+        """How DescribeLogDirs names the directory."""
+        return self.disk.absolute_path(self.path)
+
     # -- opening -------------------------------------------------------------------------------------------------------
 
     def _read_offsets(self, name: str) -> dict[tuple[str, int], int]:

@@ -327,8 +327,11 @@ class LogFiles:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all segments."""
-        return sum(segment.size for segment in self.segments)
+        """Bytes of all segments. Of a log that was not opened yet, the files tell, so that asking opens nothing."""
+        if self.is_loaded:
+            return sum(segment.size for segment in self.segments)
+        names = self._disk.listdir(self.directory)
+        return sum(self._disk.size(f"{self.directory}/{name}") for name in names if name.endswith(LOG_SUFFIX))
 
     def segment_at(self, offset: int) -> int:
         """Index of the segment that holds an offset, or would."""

@@ -1,0 +1,63 @@
+"""DeleteRecords, versions 0 to 2 (KIP-107).
+
+Moves a partition's start up to an offset; -1 means its high watermark. The answer is the new low watermark, which with one
+replica is the log's start. Above the high watermark or negative: OFFSET_OUT_OF_RANGE; a topic that is only compacted:
+POLICY_VIOLATION; an internal topic: INVALID_TOPIC_EXCEPTION. The files go with the next look at retention. Version 2 is
+flexible.
+
+Gaps: none. The timeout never applies, as no other replica is waited for.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+_Topic = messages.DeleteRecordsResponse.DeleteRecordsTopicResult
+_Row = messages.DeleteRecordsResponse.DeleteRecordsPartitionResult
+
+_HIGH_WATERMARK = -1
+_INVALID_LOW_WATERMARK = -1
+_INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+
+def handle(ctx: Context, request: object) -> object:
+    # A partition named twice is served once, as Kafka's map of them does; the last offset counts.
+    topics: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        offsets = topics.setdefault(topic.name, {})
+        for asked in topic.partitions:
+            offsets[asked.partition_index] = asked.offset
+    rows = [_Topic(name=name, partitions=[_row(ctx, name, index, offset) for index, offset in offsets.items()]) for name, offsets in topics.items()]
+    return messages.DeleteRecordsResponse(topics=rows)
+
+
+def _row(ctx: Context, topic: str, index: int, offset: int) -> object:
+    row = _Row(partition_index=index, low_watermark=_INVALID_LOW_WATERMARK)
+    try:
+        row.low_watermark = _delete(ctx, topic, index, offset)
+    except errors.KafkaError as error:
+        row.error_code = error.code
+    except errors.StorageFailure:
+        row.error_code = errors.KAFKA_STORAGE_ERROR
+    return row
+
+
+def _delete(ctx: Context, topic: str, index: int, offset: int) -> int:
+    if not ctx.allowed("Delete", "Topic", topic):
+        raise errors.KafkaError(errors.TOPIC_AUTHORIZATION_FAILED)
+    log = ctx.partitions.get(topic, index)
+    if log is None:
+        raise errors.KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic in _INTERNAL_TOPICS:
+        raise errors.KafkaError(errors.INVALID_TOPIC_EXCEPTION)
+    if log.offline is not None:
+        raise log.offline
+    policy = log.settings.cleanup_policy
+    if "compact" in policy and "delete" not in policy:
+        raise errors.KafkaError(errors.POLICY_VIOLATION)
+    return log.delete_records(log.high_watermark if offset == _HIGH_WATERMARK else offset)

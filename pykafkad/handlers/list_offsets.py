@@ -1,0 +1,109 @@
+"""ListOffsets, versions 1 to 11.
+
+By time: the first record at or after it; offset and timestamp -1 when there is none below the end that the caller may read.
+Special times: -1 the end (high watermark; with read_committed the last stable offset; for replicas and tools the log's end),
+-2 the start, -3 the record with the largest timestamp (7, KIP-734), -4 the local start (8, KIP-405), -5 the last tiered offset
+(9, KIP-1005), -6 the first not yet tiered (11, KIP-1023). Without tiered storage, as here, Kafka answers -4 like -2, and -5
+and -6 with offset -1. A special time that the version does not know is UNSUPPORTED_VERSION. Version 2 adds the isolation
+level, 4 leader epochs (KIP-320), 10 a timeout for remote reads, which never applies.
+
+A partition named twice is answered once, with INVALID_REQUEST.
+
+Gaps: none without tiered storage.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+    from pykafkad.log.partition_log import PartitionLog
+
+_Topic = messages.ListOffsetsResponse.ListOffsetsTopicResponse
+_Row = messages.ListOffsetsResponse.ListOffsetsPartitionResponse
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+# Special time: the first version that knows it.
+_SPECIAL_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_CONSUMER = -1
+_READ_COMMITTED = 1
+
+
+def handle(ctx: Context, request: object) -> object:
+    twice = _named_twice(request.topics)
+    topics: dict[str, dict[int, object]] = {}
+    for topic in request.topics:
+        allowed = ctx.allowed("Describe", "Topic", topic.name)
+        rows = topics.setdefault(topic.name, {})
+        for asked in topic.partitions:
+            row = rows[asked.partition_index] = _Row(partition_index=asked.partition_index)
+            if not allowed:
+                row.error_code = errors.TOPIC_AUTHORIZATION_FAILED
+            elif (topic.name, asked.partition_index) in twice:
+                row.error_code = errors.INVALID_REQUEST
+            elif asked.timestamp < 0 and ctx.version < _SPECIAL_SINCE.get(asked.timestamp, 1 << 15):
+                row.error_code = errors.UNSUPPORTED_VERSION
+            else:
+                _answer(ctx, request, topic.name, asked, row)
+    return messages.ListOffsetsResponse(topics=[_Topic(name=name, partitions=list(rows.values())) for name, rows in topics.items()])
+
+
+def _named_twice(topics: list[object]) -> set[tuple[str, int]]:
+    seen: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for topic in topics:
+        for asked in topic.partitions:
+            key = topic.name, asked.partition_index
+            (twice if key in seen else seen).add(key)
+    return twice
+
+
+def _answer(ctx: Context, request: object, topic: str, asked: object, row: object) -> None:
+    log = ctx.partitions.get(topic, asked.partition_index)
+    if log is None:
+        row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        return
+    try:
+        row.error_code = epoch_error(log, asked.current_leader_epoch)
+        if row.error_code:
+            return
+        found = _find(log, asked.timestamp, _last_fetchable(request, log))
+    except errors.StorageFailure:
+        row.error_code = errors.KAFKA_STORAGE_ERROR
+        return
+    except errors.KafkaError:
+        # A stored batch that does not open.
+        row.error_code = errors.UNKNOWN_SERVER_ERROR
+        return
+    if found is not None:
+        row.offset, row.timestamp, leader_epoch = found
+        if ctx.version >= 4:
+            row.leader_epoch = leader_epoch
+
+
+def epoch_error(log: PartitionLog, current_leader_epoch: int) -> int:
+    """The error of a caller whose idea of the leader epoch is not ours (KIP-320); -1 asks for no check."""
+    if current_leader_epoch < 0 or current_leader_epoch == log.leader_epoch:
+        return errors.NONE
+    return errors.FENCED_LEADER_EPOCH if current_leader_epoch < log.leader_epoch else errors.UNKNOWN_LEADER_EPOCH
+
+
+def _last_fetchable(request: object, log: PartitionLog) -> int:
+    if request.replica_id != _CONSUMER:
+        return log.written_end_offset
+    return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
+
+
+def _find(log: PartitionLog, timestamp_ms: int, last_fetchable: int) -> tuple[int, int, int] | None:
+    """(offset, timestamp, leader epoch), None when no record is there to be told."""
+    if timestamp_ms == LATEST:
+        return last_fetchable, -1, log.leader_epoch
+    if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
+        return log.log_start_offset, -1, log.epochs.epoch_for(log.log_start_offset)
+    if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return -1, -1, -1
+    found = log.max_timestamp_offset() if timestamp_ms == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp_ms)
+    return found if found is not None and found[0] < last_fetchable else None

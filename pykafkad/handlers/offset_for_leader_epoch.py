@@ -1,0 +1,46 @@
+"""OffsetForLeaderEpoch, versions 2 to 4 (KIP-101, KIP-320).
+
+Where the largest leader epoch at or below the asked one ended, so that a consumer or follower finds where its log and the
+leader's part. An epoch that is newer than all of ours, or -1, is answered with epoch and offset -1 and no error. Version 3 says
+which replica asks, 4 is flexible.
+
+Gaps: none.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.list_offsets import epoch_error
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+_Topic = messages.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+_Row = messages.OffsetForLeaderEpochResponse.EpochEndOffset
+
+
+def handle(ctx: Context, request: object) -> object:
+    topics = []
+    for topic in request.topics:
+        allowed = ctx.allowed("Describe", "Topic", topic.topic)
+        topics.append(_Topic(topic=topic.topic, partitions=[_row(ctx, topic.topic, asked, allowed) for asked in topic.partitions]))
+    return messages.OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _row(ctx: Context, topic: str, asked: object, allowed: bool) -> object:
+    row = _Row(partition=asked.partition)
+    log = ctx.partitions.get(topic, asked.partition)
+    if not allowed:
+        row.error_code = errors.TOPIC_AUTHORIZATION_FAILED
+    elif log is None:
+        row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        row.error_code = epoch_error(log, asked.current_leader_epoch)
+        if not row.error_code:
+            try:
+                row.leader_epoch, row.end_offset = log.end_offset_for_epoch(asked.leader_epoch)
+            except errors.StorageFailure:
+                row.error_code = errors.KAFKA_STORAGE_ERROR
+    return row
