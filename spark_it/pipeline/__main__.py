@@ -137,7 +137,8 @@ def _follow(query: StreamingQuery, total: int, progress: Progress) -> None:
             break
         time.sleep(POLL_S)
     if query.exception() is not None:
-        raise PipelineFailed(f"the streaming query failed: {query.exception()}")
+        reason, *_ = str(query.exception()).partition("JVM stacktrace")
+        raise PipelineFailed(f"the streaming query failed: {reason.strip()}")
     if late:
         raise PipelineFailed(f"{late} rows came later than the watermark of {delays.LATENESS} allows and were left out")
 

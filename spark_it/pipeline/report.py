@@ -92,7 +92,7 @@ def _draw_year(axes, statistics: DataFrame) -> None:
     axes.set_ylabel("minutes late at departure")
     axes.xaxis.set_major_locator(dates.MonthLocator())
     axes.xaxis.set_major_formatter(dates.DateFormatter("%b"))
-    axes.margins(x=0.01)
+    axes.margins(x=0.01, y=0.14)
     _tidy(axes)
     axes.legend(frameon=False, ncols=3, loc="upper right")
 
