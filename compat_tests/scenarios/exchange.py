@@ -183,7 +183,7 @@ class Exchange:
         return name
 
     def topic_id(self, name: str) -> bytes:
-        """The id of a topic, once every partition of it is led."""
+        """The id of a topic, once every partition of it is led, and its leader knows it."""
         asked = [part("Metadata", "MetadataRequestTopic", name=name)]
 
         def led(answer: Any) -> bool:
@@ -191,7 +191,14 @@ class Exchange:
             return topic.error_code == 0 and all(p.leader_id >= 0 and p.error_code == 0 for p in topic.partitions)
 
         attempt = lambda: self.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False)  # noqa: E731
-        return self.until(attempt, led).topics[0].topic_id
+        (topic,) = self.until(attempt, led).topics
+        rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=p.partition_index, timestamp=-1) for p in topic.partitions]
+        asked = [part("ListOffsets", "ListOffsetsTopic", name=name, partitions=rows)]
+        self.until(
+            lambda: self.quietly("ListOffsets", 5, replica_id=-1, topics=asked),
+            lambda answer: all(row.error_code == 0 for row in answer.topics[0].partitions),
+        )
+        return topic.topic_id
 
     def produce(self, topic: str, partition: int, records: bytes, *, acks: int = -1) -> Any:
         """Append one batch quietly; returns the partition's answer."""

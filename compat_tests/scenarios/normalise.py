@@ -19,11 +19,10 @@ NOW_TOLERANCE_MS = 3_600_000
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}$")
 # Field name to the kind of id that it holds; a value of -1 or 0 is no id and stays.
 IDS = {"producer_id": "producer", "session_id": "session", "cluster_id": "cluster", "log_dir": "directory"}
-IDS["finalized_features_epoch"] = "epoch"
 # Texts for people: whether there is one is compared, its words are not.
 TEXTS = ("error_message", "batch_index_error_message", "documentation")
-# Sizes of the machine's disk.
-AMOUNTS = ("total_bytes", "usable_bytes")
+# Sizes of the machine's disk, and an offset of the metadata log.
+AMOUNTS = ("total_bytes", "usable_bytes", "finalized_features_epoch")
 
 
 class Volatile:
