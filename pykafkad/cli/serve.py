@@ -10,7 +10,7 @@ import os
 import sys
 
 from pykafkad import config
-from pykafkad.errors import ConfigError
+from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.server import logs
 from pykafkad.settings import sources
 
@@ -48,6 +48,9 @@ def main(arguments: list[str]) -> int:
     except ConfigError as error:
         print(f"pykafkad: {error}", file=sys.stderr)
         return 2
+    except StorageFailure as error:
+        print(f"pykafkad: {error}", file=sys.stderr)
+        return 1
 
 
 def _serve(options: Options) -> int:
@@ -60,11 +63,12 @@ def _serve(options: Options) -> int:
     from pykafkad.server.listeners import parse_address
 
     addresses = [parse_address(text, "--listen") for text in options.listen]
+    ready_file = os.path.abspath(options.ready_file) if options.ready_file else None
     log = logs.logger("config")
     for sentence in settings.warnings:
         log.warning("setting", text=sentence)
     return node.run(
-        settings, addresses=addresses, data_directory=settings.log_directories[0], topics=topics, ready_file=options.ready_file
+        settings, addresses=addresses, data_directory=settings.log_directories[0], topics=topics, ready_file=ready_file
     )
 
 
