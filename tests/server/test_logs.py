@@ -1,0 +1,136 @@
+"""Log lines: one each, with nothing in it that a peer could forge, and never in the way."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+
+import pytest
+
+from pykafkad.clock import ManualClock
+from pykafkad.server import logs
+
+
+class _Lines:
+    """A sink's write function that keeps what it gets, and can be full."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.full = False
+
+    def __call__(self, data: bytes) -> int:
+        if self.full:
+            raise BlockingIOError(errno.EAGAIN, "full")
+        self.texts.append(data.decode())
+        return len(data)
+
+
+@pytest.fixture
+def lines() -> _Lines:
+    """The process's log goes into a list, at level info, for one test."""
+    kept = _Lines()
+    before = logs._OUTPUT.level, logs._OUTPUT.sink
+    logs.configure("info", logs.Sink(kept, ManualClock(1_795_262_847_123)))
+    yield kept
+    logs._OUTPUT.level, logs._OUTPUT.sink = before
+
+
+def test_a_line(lines: _Lines) -> None:
+    """Time, level, who speaks, the event, then key=value; None is left out."""
+    logs.logger("server").warning("connection-closed", peer="127.0.0.1:5", reason="frame too large", count=3, nothing=None)
+    assert lines.texts == ['2026-11-21T12:07:27.123Z WARNING server connection-closed peer=127.0.0.1:5 reason="frame too large" count=3\n']
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("plain", "plain"),
+        ("", '""'),
+        ("a b", '"a b"'),
+        ("a=b", '"a=b"'),
+        ('say "x"', '"say \\"x\\""'),
+        ("back\\slash", '"back\\\\slash"'),
+        ("x\n2026 ERROR forged", '"x\\n2026 ERROR forged"'),
+        ("\x1b[31mred", '"\\x1b[31mred"'),
+        ("é", '"é"'),
+        (b"\x00\xff", '"b\'\\\\x00\\\\xff\'"'),
+        (True, "True"),
+        (ValueError("no"), '"ValueError: no"'),
+    ],
+)
+def test_values_cannot_forge_lines(lines: _Lines, value: object, shown: str) -> None:
+    """Whatever a peer sends as a client id or topic name stays inside its quotes on its line."""
+    logs.logger("x").info("e", v=value)
+    assert lines.texts[0].endswith(f" INFO x e v={shown}\n")
+    assert lines.texts[0].count("\n") == 1
+
+
+def test_long_values_are_cut(lines: _Lines) -> None:
+    """A line has a limit; a traceback has a wider one."""
+    logs.logger("x").info("e", v="a" * 10_000, traceback="b" * 10_000)
+    assert len(lines.texts[0]) < logs.VALUE_CHARACTERS + logs.TRACEBACK_CHARACTERS + 200
+
+
+def test_levels(lines: _Lines) -> None:
+    """Below the level nothing is written; an unknown level is an error."""
+    log = logs.logger("x")
+    log.debug("no")
+    log.info("yes")
+    logs.configure("error")
+    log.warning("no")
+    log.error("yes")
+    logs.configure("DEBUG")
+    log.debug("yes")
+    assert [line.split()[3] for line in lines.texts] == ["yes"] * 3
+    with pytest.raises(ValueError, match="not in tuple"):
+        logs.configure("loud")
+
+
+def test_a_full_pipe_drops_and_counts(lines: _Lines) -> None:
+    """The broker goes on; the next line that gets out tells how many were lost."""
+    log = logs.logger("x")
+    lines.full = True
+    log.info("lost")
+    log.info("lost")
+    lines.full = False
+    log.info("here")
+    assert [line.split()[3:] for line in lines.texts] == [["lines-dropped", "count=2"], ["here"]]
+
+
+def test_a_flood_is_cut(lines: _Lines) -> None:
+    """More lines in a second than the limit are dropped; the next second tells."""
+    clock = ManualClock(1_000_000)
+    logs.configure("info", logs.Sink(lines, clock))
+    for _ in range(logs.LINES_PER_SECOND + 5):
+        logs.logger("x").info("e")
+    assert len(lines.texts) == logs.LINES_PER_SECOND
+    clock.advance(1)
+    logs.logger("x").info("e")
+    assert "lines-dropped count=5" in lines.texts[-2]
+
+
+@pytest.mark.parametrize("now_ms", [0, 951_782_399_999, 951_868_800_001, 1_709_164_800_000, 1_795_262_847_123, 4_107_542_400_000])
+def test_timestamps_equal_datetimes(now_ms: int) -> None:
+    """Leap days and centuries included."""
+    expected = datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC).isoformat(timespec="seconds")[:19]
+    assert logs.timestamp(now_ms) == f"{expected}.{now_ms % 1000:03}Z"
+
+
+def test_standard_error_does_not_block() -> None:
+    """A pipe that nobody reads: writing fails at once instead of waiting, and the pipe's other holders stay blocking."""
+    import os
+    import subprocess
+    import sys
+
+    code = (
+        "import os; from pykafkad.server import logs; log = logs.logger('x');\n"
+        "for _ in range(900): log.info('e', v='a' * 250)\n"
+        "print(logs._OUTPUT.sink.dropped > 0, os.get_blocking(2))"
+    )
+    read, write = os.pipe()
+    try:
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=write, timeout=30, check=True)
+    finally:
+        os.close(read)
+        os.close(write)
+    assert done.stdout.split() == [b"True", b"True"]

@@ -1,0 +1,151 @@
+"""DescribeConfigs and the checks of AlterConfigs, against what a real Kafka 4.3.1 answered (`tests/golden/kafka_4_3_1/`).
+
+That broker was given the properties below, then live settings; every row of its answers is in the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pykafkad import config
+from pykafkad.errors import INVALID_CONFIG, INVALID_REQUEST, KafkaError
+from pykafkad.settings import entries, sources
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "kafka_4_3_1"
+
+PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://localhost:24611,CONTROLLER://localhost:24612
+advertised.listeners=PLAINTEXT://localhost:24611,CONTROLLER://localhost:24612
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=localhost:24612
+log.dirs=/var/lib/kafka
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.retention.minutes=1000
+log.roll.hours=5
+num.partitions=2
+unknown.thing=1
+ssl.keystore.password=secret
+queued.max.requests= 700  \n"""
+
+LIVE_DEFAULTS = {
+    "compression.type": "zstd", "group.consumer.assignment.interval.ms": "900", "log.flush.interval.ms": "5000",
+    "log.retention.ms": "123456789", "message.max.bytes": "3000000", "min.insync.replicas": "1",
+}  # fmt: skip
+LIVE = {"message.max.bytes": "2000000"}
+
+SOURCES = {
+    1: "DYNAMIC_TOPIC_CONFIG", 2: "DYNAMIC_BROKER_CONFIG", 3: "DYNAMIC_DEFAULT_BROKER_CONFIG", 4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG", 7: "DYNAMIC_CLIENT_METRICS_CONFIG", 8: "DYNAMIC_GROUP_CONFIG",
+}  # fmt: skip
+TYPES = {number: name.upper() for name, number in entries.TYPE_IDS.items()} | {0: "UNKNOWN"}
+
+# What differs on purpose: our directory has another name.
+DIFFERENT = {("broker1", "log.dir")}
+
+DESCRIBED: dict[str, Callable[[config.Settings], list[entries.Entry]]] = {
+    "broker1": entries.describe_broker,
+    "brokerdef": entries.describe_broker_defaults,
+    "t1": lambda settings: entries.describe_topic(settings, {}),
+    "t2": lambda settings: entries.describe_topic(
+        settings, {"retention.ms": "5000", "cleanup.policy": "compact", "max.message.bytes": "4000000"}
+    ),
+    "g1": lambda settings: entries.describe_group(settings, {"consumer.session.timeout.ms": "50000"}),
+    "g2": lambda settings: entries.describe_group(settings, {}),
+    "c1": lambda settings: entries.describe_client_metrics(settings, {"interval.ms": "1000"}),
+}
+
+
+def _settings() -> config.Settings:
+    properties = {name: (text, f"p:{line}") for name, text, line in sources.parse_properties(PROPERTIES)}
+    settings = config.Settings.from_properties(properties)
+    settings.set_dynamic(LIVE_DEFAULTS, LIVE)
+    return settings
+
+
+def _answered(resource: str) -> dict[str, list[str]]:
+    rows = [line.split("\t") for line in (GOLDEN / "describe_configs.tsv").read_text().splitlines()]
+    return {row[1]: row[2:] for row in rows if row[0] == resource}
+
+
+def _columns(entry: entries.Entry) -> list[str]:
+    synonyms = "".join(f"{SOURCES[source]}:{name}={'null' if text is None else text};" for name, text, source in entry.synonyms)
+    return [
+        "null" if entry.value is None else entry.value, SOURCES[entry.source], "ro" if entry.read_only else "rw",
+        "sens" if entry.sensitive else "-", TYPES[entry.type_id], synonyms,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("resource", DESCRIBED)
+def test_describe_configs_answers_what_kafka_answers(resource: str) -> None:
+    """Names, values, sources, read-only and sensitive flags, types and synonyms in their order, for every setting."""
+    ours = {entry.name: _columns(entry) for entry in DESCRIBED[resource](_settings())}
+    kafka = _answered(resource)
+    for _, name in (pair for pair in DIFFERENT if pair[0] == resource):
+        ours.pop(name), kafka.pop(name)
+    assert ours == kafka
+
+
+# Checks that Kafka makes with its running threads and plug-ins, which are not here: live values that it refuses and we store.
+NOT_CHECKED = {
+    "log.cleaner.threads", "num.io.threads", "listeners", "max.connections.per.ip.overrides", "cordoned.log.dirs", "metric.reporters",
+}  # fmt: skip
+
+
+def _changes() -> list[tuple[str, ...]]:
+    rows = [line.split("\t") for line in (GOLDEN / "alter_configs.tsv").read_text().splitlines()]
+    return [tuple(row) for row in rows if row[2] == "SET" and row[1] not in ("nosuch", "bad name") and (row[0] != "GROUP" or row[1])]
+
+
+@pytest.mark.parametrize("row", [row for row in _changes() if row[3] not in NOT_CHECKED], ids=lambda row: f"{row[0]}-{row[1]}-{row[3]}={row[4]}")
+def test_changes_are_refused_with_kafkas_words(row: tuple[str, ...]) -> None:
+    """Every change that the real broker was sent: the same ones are taken, the others get the same error and sentence."""
+    kind, resource, _, name, text, result, *sentence = row
+    scope = {"TOPIC": config.TOPIC, "GROUP": config.GROUP, "CLIENT_METRICS": config.CLIENT_METRICS, "BROKER": config.BROKER}[kind]
+    code = {"InvalidConfigurationException": INVALID_CONFIG, "InvalidRequestException": INVALID_REQUEST, "OK": None}[result]
+
+    def change() -> None:
+        if scope == config.BROKER:
+            config.validate_broker_changes({name: text}, one_broker=bool(resource))
+        else:
+            config.validate_overrides(scope, {name: text}, config.Settings({}))
+
+    if code is None:
+        change()
+        return
+    with pytest.raises(KafkaError) as refused:
+        change()
+    assert (refused.value.code, refused.value.text) == (code, sentence[0])
+
+
+def test_a_live_value_in_milliseconds_hides_a_static_one_in_minutes() -> None:
+    """The topic follows log.retention.ms; once it is deleted, log.retention.minutes counts again."""
+    settings = _settings()
+    assert config.topic_settings(settings, {}).retention_ms == 123456789
+    settings.set_dynamic({}, {})
+    assert config.topic_settings(settings, {}).retention_ms == 1000 * 60_000
+
+
+def test_secrets_are_not_shown() -> None:
+    """A password's value is null in the entry and in all its synonyms."""
+    entry = next(entry for entry in entries.describe_broker(_settings()) if entry.name == "ssl.keystore.password")
+    assert entry.sensitive and entry.value is None
+    assert [text for _, text, _ in entry.synonyms] == [None]
+
+
+def test_a_listeners_own_setting_stands_over_the_general_one() -> None:
+    """listener.name.<listener>.<setting> has the general setting as its synonym (KIP-103)."""
+    settings = config.Settings({"listener.name.internal.ssl.protocol": "TLSv1.2"})
+    synonyms = entries.broker_synonyms(settings, "listener.name.internal.ssl.protocol")
+    assert [name for name, _, _ in synonyms] == ["listener.name.internal.ssl.protocol", "ssl.protocol"]

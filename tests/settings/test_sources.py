@@ -1,0 +1,92 @@
+"""Property files, the environment, `--set`, and which of them wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pykafkad.errors import ConfigError
+from pykafkad.settings import sources
+
+
+def _parsed(text: str) -> dict[str, str]:
+    return {name: value for name, value, _ in sources.parse_properties(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1", {"a": "1"}),
+        ("a = 1 ", {"a": "1 "}),
+        ("a: 1", {"a": "1"}),
+        ("a 1", {"a": "1"}),
+        ("a\t=\t1", {"a": "1"}),
+        ("# c\n! c\n\n  a=1", {"a": "1"}),
+        ("a=1#2", {"a": "1#2"}),
+        ("a", {"a": ""}),
+        ("a=", {"a": ""}),
+        ("a=b=c:d", {"a": "b=c:d"}),
+        ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        ("a=1,\\\n   2,\\\n\t3\nb=4", {"a": "1,2,3", "b": "4"}),
+        ("a=x\\\\\nb=2", {"a": "x\\", "b": "2"}),
+        ("a\\ b\\=c\\:d=1", {"a b=c:d": "1"}),
+        ("a=\\u00e9\\t\\n\\q", {"a": "é\t\nq"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("# no\\\na=1", {"a": "1"}),
+        ("a=1\\", {"a": "1"}),
+        ("a==1", {"a": "=1"}),
+    ],
+)
+def test_java_properties(text: str, expected: dict[str, str]) -> None:
+    """The expected values are those of java.util.Properties."""
+    assert _parsed(text) == expected
+
+
+def test_line_numbers_are_those_of_the_first_line() -> None:
+    """An error about a continued value points at where it begins."""
+    assert sources.parse_properties("\n\na=1,\\\n 2\nb=3") == [("a", "1,2", 3), ("b", "3", 5)]
+
+
+def test_a_bad_escape_names_the_line() -> None:
+    """Java refuses the file; so do we, with the line."""
+    with pytest.raises(ConfigError, match=r"properties:2: .*'12x4'"):
+        sources.parse_properties("a=1\nb=\\u12x4")
+
+
+def test_files(tmp_path: Path) -> None:
+    """UTF-8 is read as such, other bytes as Latin-1; a file that cannot be read or is far too large is a ConfigError."""
+    path = tmp_path / "server.properties"
+    path.write_bytes("a=é".encode())
+    assert sources.from_file(str(path)) == {"a": ("é", f"{path}:1")}
+    path.write_bytes(b"a=\xe9")
+    assert sources.from_file(str(path)) == {"a": ("é", f"{path}:1")}
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        sources.from_file(str(tmp_path / "absent"))
+    path.write_bytes(b"#" * (sources.FILE_SIZE_BYTES_MAX + 1))
+    with pytest.raises(ConfigError, match="larger than"):
+        sources.from_file(str(path))
+
+
+def test_environment() -> None:
+    """A variable is a setting's name in capitals; a slip is an error, other programs' variables are not looked at."""
+    found = sources.from_environment({"PYKAFKAD_SOCKET_REQUEST_MAX_BYTES": "7", "PATH": "x", "PYKAFKAD_LOG_LEVEL": "debug"})
+    assert found == {"socket.request.max.bytes": ("7", "environment PYKAFKAD_SOCKET_REQUEST_MAX_BYTES")}
+    with pytest.raises(ConfigError, match="PYKAFKAD_NUM_PARTITION names no setting"):
+        sources.from_environment({"PYKAFKAD_NUM_PARTITION": "1"})
+
+
+@pytest.mark.parametrize("pair", ["num.partitions", "=1", " =1"])
+def test_set_needs_a_name_and_a_value(pair: str) -> None:
+    """`--set` without name or equals sign says what it must be."""
+    with pytest.raises(ConfigError, match="must be name=value"):
+        sources.from_pairs([pair])
+
+
+def test_the_stronger_source_wins(tmp_path: Path) -> None:
+    """Command line over --set over environment over file."""
+    path = tmp_path / "p"
+    path.write_text("a=file\nnum.partitions=1\nlog.dirs=file\nb.c=file")
+    environment = {"PYKAFKAD_NUM_PARTITIONS": "2", "PYKAFKAD_LOG_DIRS": "environment"}
+    found = sources.gather(str(path), environment, ["b.c=set", "log.dirs=set"], {"log.dirs": "command"})
+    assert {name: text for name, (text, _) in found.items()} == {"a": "file", "num.partitions": "2", "b.c": "set", "log.dirs": "command"}

@@ -1,0 +1,190 @@
+"""Settings as the broker sees them: typed, with warnings, live changes, and topics that inherit."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import config
+from pykafkad.errors import INVALID_CONFIG, ConfigError, KafkaError
+
+
+def _settings(**named: str) -> config.Settings:
+    return config.Settings.from_properties({name.replace("_", "."): (text, "test:1") for name, text in named.items()})
+
+
+def test_no_settings_at_all_is_a_broker_that_starts() -> None:
+    """One broker for tests: a node id, both roles, internal topics with one copy."""
+    settings = config.Settings.from_properties({})
+    assert settings.node_id == 1
+    assert settings.process_roles == {"broker", "controller"}
+    assert settings.offsets_topic_replication_factor == 1
+    assert settings.log_directories == ("pykafkad-data",)
+    assert settings.warnings == []
+
+
+def test_values_are_typed() -> None:
+    """Code sees numbers, booleans and tuples, never texts."""
+    settings = _settings(num_partitions="3", delete_topic_enable="false", listeners="PLAINTEXT://:1,OTHER://:2", log_dirs="/a,/b")
+    assert (settings.num_partitions, settings.delete_topic_enable) == (3, False)
+    assert settings.listeners == ("PLAINTEXT://:1", "OTHER://:2")
+    assert settings.log_directories == ("/a", "/b")
+    assert settings.log_retention_ms is None
+
+
+def test_an_unknown_attribute_is_an_error() -> None:
+    """Slots: a slip in the code does not read None, and does not write either."""
+    settings = _settings()
+    with pytest.raises(AttributeError):
+        settings.num_partition  # noqa: B018
+    with pytest.raises(AttributeError):
+        settings.num_partition = 1
+
+
+def test_an_impossible_value_names_place_setting_and_what_is_allowed() -> None:
+    """What a person needs to repair a server.properties."""
+    with pytest.raises(ConfigError) as error:
+        config.Settings.from_properties({"num.partitions": ("0", "server.properties:12")})
+    assert str(error.value) == (
+        "server.properties:12: num.partitions: Invalid value 0 for configuration num.partitions: Value must be at least 1"
+    )
+
+
+def test_warnings_name_what_has_no_effect() -> None:
+    """Unknown names and settings that nothing reads are named; a broker still starts."""
+    settings = config.Settings.from_properties({
+        "zookeeper.connect": ("localhost:2181", "p:1"),
+        "num.network.threads": ("8", "p:2"),
+        "listener.name.internal.ssl.protocol": ("TLSv1.2", "p:3"),
+        "num.partitions": ("1", "p:4"),
+    })  # fmt: skip
+    assert settings.warnings == [
+        "p:1: zookeeper.connect is not a setting of Kafka 4.3.1 and is ignored",
+        "p:2: num.network.threads has no effect in this version of pykafkad",
+        "p:3: listener.name.internal.ssl.protocol has no effect in this version of pykafkad",
+    ]
+
+
+def test_node_id_and_broker_id_are_one() -> None:
+    """Either may be given; both must agree."""
+    assert _settings(broker_id="7").node_id == 7
+    assert _settings(node_id="7").broker_id == 7
+    with pytest.raises(ConfigError, match=r"node.id=1 must equal broker.id=2"):
+        _settings(node_id="1", broker_id="2")
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"process_roles": "controller"}, "must contain broker"),
+        ({"log_dirs": "/a,/a"}, "names a directory twice"),
+        ({"group_min_session_timeout_ms": "9000000"}, "must not be above group.max.session.timeout.ms"),
+        ({"group_max_session_timeout_ms": "1"}, "group.max.session.timeout.ms: group.min.session.timeout.ms must not be above"),
+    ],
+)
+def test_values_that_do_not_go_together(properties: dict[str, str], words: str) -> None:
+    """Each is possible alone; the error names one of them and where it stands."""
+    with pytest.raises(ConfigError, match=words):
+        _settings(**properties)
+
+
+def test_live_values_lie_over_static_ones() -> None:
+    """This broker's live value, then the live default of all brokers, then server.properties, then the default (KIP-226)."""
+    settings = _settings(message_max_bytes="10")
+    settings.set_dynamic({"message.max.bytes": "20"}, {"message.max.bytes": "30"})
+    assert settings.message_max_bytes == 30
+    settings.set_dynamic({"message.max.bytes": "20"}, {})
+    assert settings.message_max_bytes == 20
+    settings.set_dynamic({}, {})
+    assert settings.message_max_bytes == 10
+    settings = _settings()
+    settings.set_dynamic({"log.retention.ms": "5"}, {})
+    settings.set_dynamic({}, {})
+    assert settings.log_retention_ms is None
+
+
+def test_a_live_value_that_cannot_be_is_passed_over() -> None:
+    """It stands in the metadata log, perhaps from another version; the next weaker value counts."""
+    settings = _settings(message_max_bytes="10")
+    settings.set_dynamic({"message.max.bytes": "20"}, {"message.max.bytes": "many", "no.such": "1"})
+    assert settings.message_max_bytes == 20
+
+
+def test_topics_inherit_by_synonyms() -> None:
+    """The first unit that is set wins; minutes and hours become milliseconds; a negative time is without end."""
+    assert config.topic_settings(_settings(), {}).retention_ms == 7 * 24 * 3_600_000
+    assert config.topic_settings(_settings(log_retention_hours="2"), {}).retention_ms == 7_200_000
+    assert config.topic_settings(_settings(log_retention_hours="2", log_retention_minutes="3"), {}).retention_ms == 180_000
+    assert config.topic_settings(_settings(log_retention_minutes="3", log_retention_ms="4"), {}).retention_ms == 4
+    assert config.topic_settings(_settings(log_retention_hours="-1"), {}).retention_ms == -1
+    assert config.topic_settings(_settings(log_flush_scheduler_interval_ms="9"), {}).flush_ms == 9
+    assert config.topic_settings(_settings(log_flush_scheduler_interval_ms="9", log_flush_interval_ms="8"), {}).flush_ms == 8
+
+
+def test_a_topics_own_settings_win() -> None:
+    """Overrides are texts; unknown and impossible ones of an older log are passed over."""
+    values = config.topic_settings(_settings(), {"retention.ms": "5", "cleanup.policy": "compact, delete", "old.one": "1", "segment.ms": "x"})
+    assert (values.retention_ms, values.cleanup_policy, values.segment_ms) == (5, {"compact", "delete"}, 7 * 24 * 3_600_000)
+    assert values.compacted and values.deleted
+    neither = config.topic_settings(_settings(), {"cleanup.policy": ""})
+    assert not neither.compacted and not neither.deleted
+
+
+def test_the_internal_segment_size_is_the_segment_size() -> None:
+    """Kafka's own tests use it to roll often; its limit of 1 MiB does not hold for it."""
+    assert config.topic_settings(_settings(), {"internal.segment.bytes": "100"}).segment_bytes == 100
+
+
+def test_topics_without_overrides_share_one_object_until_a_live_change() -> None:
+    """Ten thousand partitions, one set of defaults."""
+    settings = _settings()
+    first = config.topic_settings(settings, {})
+    assert config.topic_settings(settings, {}) is first
+    settings.set_dynamic({"log.retention.ms": "5"}, {})
+    assert first.retention_ms != 5
+    assert config.topic_settings(settings, {}).retention_ms == 5
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"}, r"min.compaction.lag.ms \(10\) > max.compaction.lag.ms \(9\)"),
+        ({"remote.storage.enable": "true"}, "Tiered Storage functionality is disabled"),
+        ({"no.such": "1"}, "Unknown topic config name: no.such"),
+    ],
+)
+def test_topic_overrides_are_checked_together(overrides: dict[str, str], words: str) -> None:
+    """Sentences as Kafka's."""
+    with pytest.raises(KafkaError, match=words) as refused:
+        config.validate_overrides(config.TOPIC, overrides, _settings())
+    assert refused.value.code == INVALID_CONFIG
+
+
+def test_remote_storage_goes_with_delete_only() -> None:
+    """With tiered storage on, a compacted topic may not be tiered (KIP-405)."""
+    settings = _settings(remote_log_storage_system_enable="true")
+    config.validate_overrides(config.TOPIC, {"remote.storage.enable": "true"}, settings)
+    with pytest.raises(KafkaError, match="only supports topics with cleanup.policy=delete"):
+        config.validate_overrides(config.TOPIC, {"remote.storage.enable": "true", "cleanup.policy": "compact"}, settings)
+
+
+def test_a_groups_session_must_outlast_its_heartbeat() -> None:
+    """Each may be within its limits, together they cannot be."""
+    settings = _settings(group_consumer_min_session_timeout_ms="1", group_consumer_max_heartbeat_interval_ms="60000")
+    with pytest.raises(KafkaError, match="consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"):
+        config.validate_overrides(config.GROUP, {"consumer.session.timeout.ms": "20000", "consumer.heartbeat.interval.ms": "20000"}, settings)
+
+
+def test_validate_gives_the_typed_value() -> None:
+    """A broker may be told things that only plug-ins know; a listener's own setting is checked as the general one."""
+    assert config.validate(config.TOPIC, "retention.ms", "5") == 5
+    assert config.validate(config.BROKER, "some.plugin.thing", "x") == "x"
+    assert config.validate(config.BROKER, "listener.name.a.max.connections", "5") == 5
+    with pytest.raises(KafkaError, match="Not a number of type INT"):
+        config.validate(config.BROKER, "listener.name.a.max.connections", "x")
+
+
+def test_deleting_a_live_value_is_checked_too() -> None:
+    """None deletes: the name must still be one that may change live."""
+    config.validate_broker_changes({"message.max.bytes": None}, one_broker=False)
+    with pytest.raises(KafkaError, match=r"Cannot update these configs dynamically: \[num.partitions\]"):
+        config.validate_broker_changes({"num.partitions": None}, one_broker=True)

@@ -1,0 +1,52 @@
+"""The table of error codes, against kafka-python's."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+
+
+def test_codes_are_dense_and_named() -> None:
+    """Kafka 4.3.1 has the codes -1 to 133 without a gap."""
+    codes = errors.codes()
+    assert sorted(codes) == list(range(-1, 134))
+    assert len(set(codes.values())) == len(codes)
+    assert errors.name(3) == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert errors.name(9999) == "ERROR_9999"
+    assert errors.message(3) == "Unknown topic or partition."
+
+
+# Names that kafka-python writes otherwise than Kafka's own Errors.java does.
+OTHER_NAMES = {
+    -1: "UNKNOWN", 0: "NO_ERROR", 6: "NOT_LEADER_FOR_PARTITION", 10: "MESSAGE_SIZE_TOO_LARGE", 17: "INVALID_TOPIC", 39: "INVALID_REPLICATION_ASSIGNMENT",
+}  # fmt: skip
+
+
+def test_names_and_codes_equal_another_projects() -> None:
+    """Every code that kafka-python knows has the same name here."""
+    kafka_errors = pytest.importorskip("kafka.errors")
+    known = {
+        cls.errno: cls.message
+        for cls in vars(kafka_errors).values()
+        if isinstance(cls, type) and issubclass(cls, kafka_errors.BrokerResponseError) and isinstance(getattr(cls, "errno", None), int)
+    }
+    assert len(known) > 80
+    different = {code: (name, errors.name(code)) for code, name in known.items() if name != errors.name(code) and OTHER_NAMES.get(code) != name}
+    assert different == {}
+
+
+def test_retriable_codes() -> None:
+    """What clients try again by themselves, and what they do not."""
+    assert errors.is_retriable(errors.NOT_LEADER_OR_FOLLOWER)
+    assert errors.is_retriable(errors.COORDINATOR_LOAD_IN_PROGRESS)
+    assert not errors.is_retriable(errors.TOPIC_ALREADY_EXISTS)
+    assert not errors.is_retriable(errors.NONE)
+
+
+def test_kafka_error_reads_well() -> None:
+    """In a traceback the code has its name."""
+    error = errors.KafkaError(errors.INVALID_CONFIG, "no such")
+    assert str(error) == "INVALID_CONFIG: no such"
+    assert (error.code, error.text, error.record_errors) == (40, "no such", [])
+    assert str(errors.StorageFailure("write", "/x", "full")) == "write /x: full"
