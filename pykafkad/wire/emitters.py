@@ -200,8 +200,9 @@ class Decoder(Writer):
     def nested(self, field: Field, target: str) -> None:
         local = self.fresh("m")
         if field.nullable(self.version):
-            self.flush("n", "b")
-            self.add("if n < 0:")
+            # The byte before a struct that may be null: -1 or 1 (KIP-893), but in a tagged field an unsigned 0 or 1.
+            self.flush("n", "b" if field.tag is None else "B")
+            self.add("if n < 0:" if field.tag is None else "if n == 0:")
             self.add(f"    {target} = None")
             self.add("else:")
             self.depth += 1
@@ -391,7 +392,7 @@ class Encoder(Writer):
         if field.nullable(self.version):
             self.flush()
             self.add(f"if {local} is None:")
-            self.add("    out += b'\\xff'")
+            self.add("    out += b'\\xff'" if field.tag is None else "    out += b'\\0'")
             self.add("else:")
             self.depth += 1
             self.run.append(("1", "b"))

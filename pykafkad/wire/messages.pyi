@@ -2824,7 +2824,7 @@ class ConsumerGroupMemberMetadataValue(Struct):  # type 5, versions 0, flexible 
     subscribed_topic_regex: str | None = ...  # = ''
     rebalance_timeout_ms: int = ...  # int32, = -1
     server_assignor: str | None = ...  # = ''
-    classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = ...  # tag 0, = None
+    classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = ...  # tag 0
 
 class ConsumerGroupTargetAssignmentMetadataKey(Struct):  # type 6, versions 0, never flexible
     group_id: str = ...
@@ -2852,7 +2852,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Struct):  # type 8, versions 0, 
     class TopicPartitions(Struct):
         topic_id: bytes = ...  # uuid
         partitions: list[int] = ...  # int32
-        assignment_epochs: list[int] | None = ...  # int32, tag 0, = None
+        assignment_epochs: list[int] | None = ...  # int32, tag 0, = []
 
     member_epoch: int = ...  # int32
     previous_member_epoch: int = ...  # int32
@@ -2946,7 +2946,7 @@ class StreamsGroupMetadataValue(Struct):  # type 17, versions 0, flexible from 0
     epoch: int = ...  # int32
     metadata_hash: int = ...  # int64
     validated_topology_epoch: int = ...  # int32, tag 0, = -1
-    last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = ...  # tag 1, = None
+    last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = ...  # tag 1, = []
 
 class StreamsGroupMemberMetadataKey(Struct):  # type 19, versions 0, never flexible
     group_id: str = ...
@@ -2999,7 +2999,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Struct):  # type 22, versions 0, 
     class TaskIds(Struct):
         subtopology_id: str = ...
         partitions: list[int] = ...  # int32
-        assignment_epochs: list[int] | None = ...  # int32, tag 0, = None
+        assignment_epochs: list[int] | None = ...  # int32, tag 0, = []
 
     member_epoch: int = ...  # int32
     previous_member_epoch: int = ...  # int32

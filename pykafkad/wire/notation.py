@@ -15,7 +15,8 @@ indented by two spaces per level of nesting, in the order of the wire:
 * life: the versions that carry the field (`3+`, `0-7`, `5`); left out means always.
 * `tag N`: a tagged field (KIP-482). `null N+`: nullable only from that version. `drop`: a value that the version cannot carry is
   left out in silence; without it such a value is an error. `rigid`: keeps its two-byte length in flexible versions.
-* `= default`: what an absent field holds. Without it: zero, false, an empty string, bytes or list, a struct of defaults; nullable records and nullable structs start null.
+* `= default`: what an absent field holds. Without it: zero, false, an empty string, bytes or list, a struct of defaults; only
+  nullable records start null.
 
 `#` begins a comment. Every error is a `NotationError` that names file, line and what is allowed.
 """
@@ -35,7 +36,10 @@ class NotationError(Exception):
 
 
 class Field:
-    """One row: `type` is a scalar's name, or None where `struct` (a `Struct`) says what it holds; versions are inclusive pairs."""
+    """One row: `type` is a scalar's name, or None where `struct` (a `Struct`) says what it holds; `first` and `last` version are inclusive.
+
+    `default` is the value of an absent field, `...` for a struct of defaults. `null_from` is None where null is never allowed.
+    """
 
     __slots__ = (
         "name", "type", "struct", "is_array", "null_from", "first", "last", "tag", "drop", "rigid", "default", "line",
@@ -140,7 +144,7 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
     field.name = words[0]
     struct_name = _type(words[1], field, message, where)
     field.first, field.last, field.tag, field.drop, field.rigid = 0, LATEST, None, False, False
-    field.default = [] if field.is_array else None if field.type is None else _ZERO.get(field.type, 0)
+    field.default = [] if field.is_array else ... if field.type is None else _ZERO.get(field.type, 0)
     if field.type == "records" and field.null_from is not None:
         field.default = None
     rest = words[:1:-1]
@@ -160,8 +164,6 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
             field.default = _default(rest.pop(), field, where)
         else:
             raise NotationError(f"{where}: {word!r} is not understood: tag N, null N+ (of a nullable type), drop, rigid or = default")
-    if field.type is None and not field.is_array and field.null_from is None:
-        field.default = ...
     return field, struct_name
 
 

@@ -62,7 +62,7 @@ def _field(field: notation.Field, message: notation.Message) -> str:
         notes.append(f"{first}-{last}" if last < message.last else f"{first}+")
     if field.tag is not None:
         notes.append(f"tag {field.tag}")
-    if field.null_from is not None or field.default not in (0, "", b"", bytes(16), [], ...):
+    if (field.null_from is not None and field.default is not ...) or field.default not in (0, "", b"", bytes(16), [], ...):
         notes.append(f"= {field.default!r}")
     return f"{field.name}: {annotation} = ..." + (f"  # {', '.join(notes)}" if notes else "")
 

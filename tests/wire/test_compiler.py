@@ -61,7 +61,7 @@ def test_every_kind_of_null(flexible):
 
 def test_tagged_fields_of_every_type():
     """Tags ascend whatever the order of the rows; defaults are left out; a null that differs from the default is written."""
-    rows = "  b bytes tag 3\n  s string? tag 0\n  a [int32]? tag 1\n  t {T} tag 2\n    x int8 = 5\n  n {U}? tag 130 = null\n    y bool\n"
+    rows = "  b bytes tag 3\n  s string? tag 0\n  a [int32]? tag 1\n  t {T} tag 2\n    x int8 = 5\n  n {U}? tag 130 = null\n    y bool\n  o {V}? tag 4\n    z bool\n"
     cls, _, _, decode, encode = _codec(rows, 0, "0+")
 
     def data(value):
@@ -75,4 +75,6 @@ def test_tagged_fields_of_every_type():
     assert data(cls(a=None)) == "01010100"
     assert data(cls(b=b"q", s="w", a=[1], t=cls.T(x=6))) == "04" + "00020277" + "01050200000001" + "02020600" + "03020271"
     assert data(cls(t=cls.T(x=5))) == "00"
+    assert data(cls(o=None)) == "01040100", "a tagged struct's null is an unsigned 0"
+    assert data(cls(o=cls.V())) == "00" and data(cls(o=cls.V(z=True))) == "010403010100"
     assert data(cls(n=cls.U(y=True))) == "01" + "8201" + "03" + "010100", "a large tag number takes two bytes"

@@ -1,0 +1,53 @@
+"""Stored records against Kafka's own classes: bytes that Apache Kafka 4.3.1 read and wrote back unchanged, value by value.
+
+`java_records.txt` holds one line per version of each record of the internal logs, which no Python codec knows: name, version, bytes. The
+values count upwards in the order of the fields, so two fields of one type cannot be swapped unseen. Each line was decoded by the Java class of
+that name, whose printed values were compared, and which encoded it to the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pykafkad.wire import messages, notation
+from tests.wire.values import RANGES, Values
+
+with open(os.path.join(os.path.dirname(__file__), "java_records.txt"), encoding="ascii") as stream:
+    LINES = [line.split() for line in stream]
+
+
+class Numbered(Values):
+    """Every field holds the next number, in the form of its type; arrays of scalars have two elements, arrays of structs one."""
+
+    count = 0
+
+    def _value(self, field: notation.Field, classes: dict[str, type], version: int):
+        if not field.is_array:
+            return self._element(field, classes, version)
+        return [self._element(field, classes, version) for _ in range(1 if field.type is None else 2)]
+
+    def scalar(self, field: notation.Field):
+        """The next number."""
+        self.count += 1
+        if field.type in RANGES:
+            return self.count + {"int8": 0, "int16": 25_600, "uint16": 25_600, "int64": 2**40}.get(field.type, 70_000)
+        forms = {"string": f"s{self.count}", "bytes": b"b%d" % self.count, "bool": True, "uuid": self.count.to_bytes(16, "big"), "float64": float(self.count)}
+        return forms[field.type]
+
+
+def test_every_version_of_the_internal_logs_is_there():
+    """No record class is left without a line."""
+    wanted = {(name, str(version)) for file in messages.COLLECTIONS if file.startswith("stored_") for types in messages.stored_types(file).values()
+              for cls in types.values() for name in [cls.__name__] for version in messages.valid_versions(cls)}  # fmt: skip
+    assert {(name, version) for name, version, _ in LINES} == wanted
+
+
+@pytest.mark.parametrize(("name", "version", "text"), LINES, ids=lambda value: value[:30])
+def test_bytes_of_kafkas_own_classes(name, version, text):
+    """The counted message has exactly these bytes, and these bytes are that message."""
+    cls = messages.stored_class(name)
+    message = Numbered(0).message(cls, int(version))
+    assert messages.encode(message, int(version)).hex() == text
+    assert messages.decode(cls, int(version), bytes.fromhex(text)) == message
