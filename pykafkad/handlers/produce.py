@@ -12,6 +12,7 @@ are opened only when a rule needs it (compacted topic, LogAppendTime, another co
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.log.append_rules import NotOneBatch
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -36,19 +37,21 @@ def handle(ctx: Context, request: object) -> object | None:
         for data in topic.partition_data:
             row = _Row(index=data.index, error_code=errors.NONE, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
             rows.append(row)
+            log = None
             try:
                 log = _log(ctx, request, topic, data.index, by_id)
                 result = log.append(data.records, ctx.now_ms, produce_version=ctx.version)
             except errors.KafkaError as error:
                 failed = True
-                _fail(row, error)
+                _fail(row, error, log)
             except errors.StorageFailure as failure:
                 failed = True
-                _fail(row, errors.KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)))
+                _fail(row, errors.KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)), log)
             else:
                 row.base_offset, _, row.log_append_time_ms, row.log_start_offset = result
                 unwritten.append((log, row))
-        responses.append(_Topic(name=topic.name, topic_id=topic.topic_id, partition_responses=rows))
+        if rows:
+            responses.append(_Topic(name=topic.name, topic_id=topic.topic_id, partition_responses=rows))
     if request.acks == 0:
         for log, _ in unwritten:
             ctx.written_without_answer(log)
@@ -77,19 +80,26 @@ def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) 
         raise errors.KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
     if log.offline is not None:
         raise errors.KafkaError(errors.KAFKA_STORAGE_ERROR, f"Partition {topic.name}-{index} is offline: {log.offline}")
-    if request.acks == -1 and log.settings.min_insync_replicas > 1:
-        raise errors.KafkaError(
-            errors.NOT_ENOUGH_REPLICAS,
-            f"The size of the current ISR of {topic.name}-{index} is 1, below min.insync.replicas {log.settings.min_insync_replicas}",
-        )
     if request.transactional_id is not None:
         raise errors.KafkaError(errors.INVALID_TXN_STATE, "Transactions are not offered by this broker")
     return log
 
 
-def _fail(row: object, error: errors.KafkaError) -> None:
+# Errors that Kafka expects of a broker's life; its answers to all others of an append carry the log's start.
+_WITHOUT_LOG_START = frozenset((
+    errors.CORRUPT_MESSAGE, errors.NOT_LEADER_OR_FOLLOWER, errors.MESSAGE_TOO_LARGE, errors.RECORD_LIST_TOO_LARGE,
+    errors.KAFKA_STORAGE_ERROR, errors.UNSUPPORTED_COMPRESSION_TYPE,
+))
+
+
+def _fail(row: object, error: errors.KafkaError, log: object | None) -> None:
     row.error_code = error.code
-    row.error_message = error.text
-    row.record_errors = [
-        messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text) for index, text in error.record_errors
-    ]
+    if log is not None and error.code not in _WITHOUT_LOG_START and not isinstance(error, NotOneBatch):
+        row.log_start_offset = log.log_start_offset
+    if error.record_errors or isinstance(error, NotOneBatch) and error.code == errors.CORRUPT_MESSAGE:
+        # Kafka tells a message only where it also singles out records, and of what it cannot take apart at all.
+        row.error_message = error.text
+        row.record_errors = [
+            messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+            for index, text in error.record_errors
+        ]

@@ -24,8 +24,8 @@ Order and codes (LogValidator, UnifiedLog, ProduceRequest in Kafka 4.3.1):
 | transactional: transactions are not offered | 48 |
 
 Where we differ: on a topic that asks for nothing of the above, batches are not opened (Kafka walks every record), so a
-client that lies about records inside a batch with a valid checksum is found out by its consumers only. Records open to
-at most `records.MAX_OPENED_BYTES`.
+client that lies about records inside a batch with a valid checksum is found out by its consumers only; a compressed body
+that does not begin as its codec begins is opened, and refused. Records open to at most `records.MAX_OPENED_BYTES`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ from pykafkad.wire.batch import (
     ATTRIBUTES_POSITION, CODEC_MASK, CONTROL_BIT, HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, LOG_APPEND_TIME_BIT, MAGIC,
     MIN_RECORD_SIZE_BYTES, NO_TIMESTAMP, TRANSACTIONAL_BIT, BatchHeader, build_batch, crc32c, parse_header, set_max_timestamp,
 )
-from pykafkad.wire.compression import CODECS, IDS, ZSTD
+from pykafkad.wire.compression import CODECS, FRAME_STARTS, IDS, ZSTD
 from pykafkad.wire.records import iterate_records
+
+
+class NotOneBatch(KafkaError):
+    """The records are not one batch of magic 2: Kafka refuses them before it looks at the log."""
+
 
 # Smallest length field of any batch format, and where the magic byte lies in all of them.
 _MIN_LENGTH = 14
@@ -58,7 +63,7 @@ def check(records, settings, now_ms: int, produce_version: int, from_client: boo
     stamped = settings.message_timestamp_type == "LogAppendTime"
     target = _target_codec(settings.compression_type, header)
     opened = None
-    if target != header.codec or from_client and _asks_to_open(settings, header, now_ms):
+    if target != header.codec or from_client and _asks_to_open(settings, header, bytes(batch[61:63]), now_ms):
         opened = _open(batch, header)
         if from_client:
             _check_records(opened, header, settings, now_ms, where)
@@ -80,14 +85,17 @@ def _one_batch(records, produce_version: int):
     """The one whole batch that `records` begins with. A cut-off rest behind it is dropped, as in Kafka."""
     size = _batch_size(records, 0)
     if size is None:
-        raise KafkaError(errors.INVALID_RECORD, f"Produce {produce_version} needs one record batch per partition, "
-                                                f"{len(records)} bytes hold none")
+        raise NotOneBatch(errors.INVALID_RECORD, f"Produce {produce_version} needs one record batch per partition, "
+                                                 f"{len(records)} bytes hold none")
     if records[_MAGIC_POSITION] != MAGIC:
-        raise KafkaError(errors.INVALID_RECORD, f"Produce {produce_version} takes magic {MAGIC} only, not {records[_MAGIC_POSITION]}")
-    if produce_version < 7 and records[ATTRIBUTES_POSITION + 1] & CODEC_MASK == ZSTD:
-        raise KafkaError(errors.UNSUPPORTED_COMPRESSION_TYPE, f"Produce {produce_version} does not take zstd, which begins with 7")
+        raise NotOneBatch(errors.INVALID_RECORD, f"Produce {produce_version} takes magic {MAGIC} only, not {records[_MAGIC_POSITION]}")
+    codec = records[ATTRIBUTES_POSITION + 1] & CODEC_MASK
+    if produce_version < 7 and codec >= ZSTD:
+        if codec not in CODECS:
+            raise NotOneBatch(errors.UNKNOWN_SERVER_ERROR, f"a batch names the unknown codec {codec}")
+        raise NotOneBatch(errors.UNSUPPORTED_COMPRESSION_TYPE, f"Produce {produce_version} does not take zstd, which begins with 7")
     if _batch_size(records, size) is not None:
-        raise KafkaError(errors.INVALID_RECORD, f"Produce {produce_version} takes exactly one record batch per partition")
+        raise NotOneBatch(errors.INVALID_RECORD, f"Produce {produce_version} takes exactly one record batch per partition")
     return records if size == len(records) else records[:size]
 
 
@@ -98,11 +106,11 @@ def _batch_size(records, position: int) -> int | None:
         return None
     length = int.from_bytes(records[position + 8:position + LENGTH_OVERHEAD_BYTES], "big", signed=True)
     if length < _MIN_LENGTH:
-        raise KafkaError(errors.CORRUPT_MESSAGE, f"a batch length of {length} is below the smallest of {_MIN_LENGTH}")
+        raise NotOneBatch(errors.CORRUPT_MESSAGE, f"a batch length of {length} is below the smallest of {_MIN_LENGTH}")
     if left <= _MAGIC_POSITION:
         return None
     if not 0 <= records[position + _MAGIC_POSITION] <= MAGIC:
-        raise KafkaError(errors.CORRUPT_MESSAGE, f"a batch has the unknown magic {records[position + _MAGIC_POSITION]}")
+        raise NotOneBatch(errors.CORRUPT_MESSAGE, f"a batch has the unknown magic {records[position + _MAGIC_POSITION]}")
     size = length + LENGTH_OVERHEAD_BYTES
     return size if left >= size else None
 
@@ -154,10 +162,11 @@ def _target_codec(compression_type: str, header: BatchHeader) -> int:
     return IDS["none" if compression_type == "uncompressed" else compression_type]
 
 
-def _asks_to_open(settings, header: BatchHeader, now_ms: int) -> bool:
+def _asks_to_open(settings, header: BatchHeader, first_bytes: bytes, now_ms: int) -> bool:
     return ("compact" in settings.cleanup_policy or settings.message_timestamp_before_max_ms < _NEVER_MS
             or header.max_timestamp_ms > now_ms + settings.message_timestamp_after_max_ms
-            or header.max_timestamp_ms < header.base_timestamp_ms or header.has_log_append_time)
+            or header.max_timestamp_ms < header.base_timestamp_ms or header.has_log_append_time
+            or header.codec and first_bytes != FRAME_STARTS[header.codec])
 
 
 def _open(batch, header: BatchHeader) -> list:

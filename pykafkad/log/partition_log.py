@@ -19,6 +19,7 @@ from pykafkad.log.log_files import GATHER_SIZE_BYTES, LogFiles
 from pykafkad.log.producers import ProducerEntry, check_sequence
 from pykafkad.log.segment import FileSlice, Segment
 from pykafkad.wire.batch import HEADER, HEADER_SIZE_BYTES, PREFIX, build_batch, control_key, crc32c
+from pykafkad.wire.compression import FRAME_STARTS
 
 # Where a batch comes from, which says how much is checked.
 CLIENT = "client"
@@ -58,7 +59,8 @@ class PartitionLog(LogFiles):
                 or size > self._plain_size_limit or count != last_delta + 1 or count <= 0
                 or max_timestamp_ms > now_ms + self._after_max_ms or max_timestamp_ms < base_timestamp_ms
                 or base_sequence < 0 <= producer_id or attributes == 4 and produce_version < 7
-                or not attributes and count * 7 > size - 61 or crc32c(records[21:]) != crc):
+                or (records[61:63] != FRAME_STARTS[attributes] if attributes else count * 7 > size - 61)
+                or crc32c(records[21:]) != crc):
             records, header, log_append_time_ms = self._check(records, now_ms, produce_version, origin)
             size = len(records)
             (_, length, _, _, _, _, last_delta, _, max_timestamp_ms, producer_id, producer_epoch, base_sequence, _) = header

@@ -22,6 +22,9 @@ CODECS = {
 }
 IDS = {row[0]: codec for codec, row in CODECS.items()}
 
+# The first two bytes of a compressed body, by codec: gzip, xerial snappy, lz4 frame, zstd frame.
+FRAME_STARTS = {GZIP: b"\x1f\x8b", SNAPPY: b"\x82S", LZ4: b"\x04\x22", ZSTD: b"\x28\xb5"}
+
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 # Magic, then version 1 and lowest compatible version 1.
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
