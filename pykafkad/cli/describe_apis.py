@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafkad.cli.output import Failure, print_table
+from pykafkad.cli.output import Failure, print_table, put_between_markers
 from pykafkad.handlers.table import ROWS
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="also the APIs that are not offered, with the reason")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--markdown", action="store_true", help="the table that stands in the README")
+    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document")
     parser.add_argument(
         "--source", nargs=2, metavar=("NAME", "VERSION"), help="print the functions that decode and encode an API's messages, such as Fetch 12"
     )
@@ -29,6 +30,9 @@ def run(options: argparse.Namespace) -> int:
     """Prints the table, or one API's codec."""
     if options.source is not None:
         print(codec_source(*options.source))
+        return 0
+    if options.markdown and options.into:
+        put_between_markers(options.into, "apis", markdown())
         return 0
     if options.markdown:
         print(markdown())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafkad.cli.output import Failure, print_json, print_table
+from pykafkad.cli.output import Failure, print_json, print_table, put_between_markers
 from pykafkad.config import BROKER, ROWS, SCOPES
 
 TYPE_CHECKING = False
@@ -24,10 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--effect", action="store_true", help="only settings that this version acts on")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--markdown", action="store_true", help="the tables that stand in the README")
+    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document")
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the rows asked for; 1 when there are none."""
+    if options.markdown and options.into:
+        put_between_markers(options.into, "settings", markdown())
+        return 0
     if options.markdown:
         print(markdown())
         return 0

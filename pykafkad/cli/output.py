@@ -68,3 +68,19 @@ def readable(data: bytes | None) -> str | None:
     except UnicodeDecodeError:
         return "0x" + data.hex()
     return text if all(character.isprintable() or character in "\t\n" for character in text) else "0x" + data.hex()
+
+
+def put_between_markers(path: str, name: str, text: str) -> None:
+    """Replaces what stands between `<!-- name -->` and `<!-- /name -->` in a document; raises `Failure` without the markers."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = file.read()
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from None
+    opening, closing = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
+    before, found, rest = document.partition(opening)
+    _, ended, after = rest.partition(closing)
+    if not found or not ended:
+        raise Failure(f"{path} has no markers {opening.strip()} and {closing.strip()}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{before}{opening}{text}{closing}{after}")

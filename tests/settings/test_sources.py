@@ -86,7 +86,8 @@ def test_set_needs_a_name_and_a_value(pair: str) -> None:
 def test_the_stronger_source_wins(tmp_path: Path) -> None:
     """Command line over --set over environment over file."""
     path = tmp_path / "p"
-    path.write_text("a=file\nnum.partitions=1\nlog.dirs=file\nb.c=file")
-    environment = {"PYKAFKAD_NUM_PARTITIONS": "2", "PYKAFKAD_LOG_DIRS": "environment"}
-    found = sources.gather(str(path), environment, ["b.c=set", "log.dirs=set"], {"log.dirs": "command"})
-    assert {name: text for name, (text, _) in found.items()} == {"a": "file", "num.partitions": "2", "b.c": "set", "log.dirs": "command"}
+    path.write_text("a=file\nnum.partitions=1\nlog.dirs=file\nbroker.rack=file")
+    environment = {"PYKAFKAD_NUM_PARTITIONS": "2", "PYKAFKAD_LOG_DIRS": "environment", "PYKAFKAD_BROKER_RACK": "environment"}
+    found = sources.gather(str(path), environment, ["num.partitions=3", "log.dirs=set"], {"log.dirs": "command"})
+    expected = {"a": "file", "broker.rack": "environment", "num.partitions": "3", "log.dirs": "command"}
+    assert {name: text for name, (text, _) in found.items()} == expected

@@ -1,0 +1,148 @@
+"""`pykafkad dump-log` over files written with our own wire and log libraries, whole and damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from struct import pack
+
+import pytest
+
+from pykafkad.__main__ import main
+from pykafkad.coordinator import stored as group_records
+from pykafkad.log.producers import ProducerStates
+from pykafkad.wire.batch import build_batch, parse_header
+from pykafkad.wire.records import Record
+
+
+def _batch(base_offset: int = 0, **named: object) -> bytes:
+    records = [
+        Record(base_offset, 1000, b"k", b"v", [("h", b"1")]),
+        Record(base_offset + 1, 1001, None, b"\xff", []),
+    ]
+    return bytes(build_batch([(record.key, record.value, record.headers) for record in records], base_offset=base_offset, timestamp_ms=1000, **named))
+
+
+def _log(tmp_path: Path, data: bytes, directory: str = "t-0") -> Path:
+    path = tmp_path / directory / "00000000000000000000.log"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def _dumped(capsys: pytest.CaptureFixture[str]) -> list[dict]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
+def test_batches_and_records(codec: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every batch with its header, every record in it, whatever the compression."""
+    path = _log(tmp_path, _batch(codec=codec) + _batch(2, codec=codec))
+    assert main(["dump-log", str(path), "--json"]) == 0
+    batch, first, second, *rest = _dumped(capsys)
+    assert (batch["kind"], batch["base_offset"], batch["last_offset"], batch["record_count"]) == ("batch", 0, 1, 2)
+    assert batch["codec"] == ("none", "gzip", "snappy", "lz4", "zstd")[codec]
+    assert (first["offset"], first["key"], first["value"], first["headers"]) == (0, "k", "v", [["h", "1"]])
+    assert (second["offset"], second["key"], second["value"]) == (1, "null", "0xff")
+    assert [line["kind"] for line in rest] == ["batch", "record", "record"]
+
+
+def test_text_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file's name, a line per batch, indented lines for the records; --batches leaves them out."""
+    path = _log(tmp_path, _batch())
+    assert main(["dump-log", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"# {path}"
+    assert lines[1].startswith("batch base_offset=0 last_offset=1 record_count=2 ")
+    assert lines[2] == "  record offset=0 timestamp_ms=1000 key=k value=v headers=h=1"
+    assert main(["dump-log", "--batches", str(path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def _damages() -> list[tuple[str, bytes]]:
+    whole = _batch()
+    flipped = bytearray(whole)
+    flipped[-1] ^= 1
+    old = bytearray(whole)
+    old[16] = 1
+    return [
+        ("too few for a batch", whole[:5]),
+        ("bytes are left, too few", whole + b"\0\0\0\1"),
+        ("the batch should have", whole[:-3]),
+        ("the checksum does not match", bytes(flipped)),
+        ("record format 1", bytes(old)),
+        ("cannot be", pack(">qi", 0, 5) + whole[12:]),
+        ("cannot be", pack(">qi", 0, -1) + whole[12:]),
+    ]
+
+
+@pytest.mark.parametrize(("words", "data"), _damages())
+def test_damage_is_said(words: str, data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, what is wrong and where; what comes before it is printed."""
+    assert main(["dump-log", str(_log(tmp_path, data)), "--json"]) == 1
+    last = _dumped(capsys)[-1]
+    assert last["kind"] == "damaged" and words in last["reason"]
+
+
+def test_a_preallocated_end_is_no_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kafka fills files with zeros when it is told to preallocate."""
+    assert main(["dump-log", "--batches", str(_log(tmp_path, _batch() + bytes(100))), "--json"]) == 0
+    assert len(_dumped(capsys)) == 1
+
+
+def test_group_offsets_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In __consumer_offsets keys and values are shown as what they are, unless --decoder none is asked."""
+    key, value = group_records.encode(group_records.group_tombstone("my-group"))
+    data = bytes(build_batch([(key, value, [])], base_offset=0, timestamp_ms=1))
+    path = _log(tmp_path, data, "__consumer_offsets-3")
+    assert main(["dump-log", str(path), "--json"]) == 0
+    record = _dumped(capsys)[1]
+    assert record["key"].startswith("GroupMetadataKey(") and "my-group" in record["key"]
+    assert main(["dump-log", "--decoder", "none", str(path), "--json"]) == 0
+    assert _dumped(capsys)[1]["key"].startswith("0x")
+
+
+def test_what_cannot_be_decoded_is_shown_as_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record that is no group record does not end the dump."""
+    assert main(["dump-log", "--decoder", "offsets", str(_log(tmp_path, _batch())), "--json"]) == 0
+    assert [line["kind"] for line in _dumped(capsys)] == ["batch", "record", "record"]
+
+
+def test_indexes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Relative offsets become absolute by the file's name; the zeros of a preallocated index end it."""
+    index = tmp_path / "00000000000000000100.index"
+    index.write_bytes(pack(">iiii", 5, 4096, 9, 8200) + bytes(80))
+    times = tmp_path / "00000000000000000100.timeindex"
+    times.write_bytes(pack(">qi", 1234, 7))
+    assert main(["dump-log", "--json", str(index), str(times)]) == 0
+    assert _dumped(capsys) == [
+        {"kind": "entry", "offset": 105, "position": 4096},
+        {"kind": "entry", "offset": 109, "position": 8200},
+        {"kind": "entry", "timestamp_ms": 1234, "offset": 107},
+    ]
+
+
+def test_producer_snapshots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line a producer; a snapshot whose checksum is wrong is damage."""
+    states = ProducerStates()
+    states.track(parse_header(_batch(producer_id=7, producer_epoch=2, base_sequence=0)))
+    path = tmp_path / "00000000000000000002.snapshot"
+    path.write_bytes(states.to_snapshot())
+    assert main(["dump-log", str(path), "--json"]) == 0
+    (producer,) = _dumped(capsys)
+    assert (producer["producer_id"], producer["producer_epoch"], producer["last_sequence"], producer["last_offset"]) == (7, 2, 1, 1)
+    path.write_bytes(states.to_snapshot()[:-1] + b"\1")
+    assert main(["dump-log", str(path), "--json"]) == 1
+
+
+def test_checkpoints_are_text_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Printed as they are; a directory is all files in it."""
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    assert main(["dump-log", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"# {tmp_path}/leader-epoch-checkpoint\n0\n1\n0 0\n"
+
+
+def test_an_absent_file_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """1, the path and the system's reason."""
+    assert main(["dump-log", str(tmp_path / "x.log")]) == 1
+    assert "x.log: No such file" in capsys.readouterr().err

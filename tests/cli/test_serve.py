@@ -1,0 +1,108 @@
+"""The options of `pykafkad serve`, and what reaches the node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pykafkad.__main__ import main
+from pykafkad.cli import serve
+from pykafkad.server import logs, node
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    """Calls of `node.run`, in place of a broker."""
+    calls: list[dict] = []
+
+    def run(settings: object, **named: object) -> int:
+        calls.append({"settings": settings, **named})
+        return 0
+
+    monkeypatch.setattr(node, "run", run)
+    for name in ("PYKAFKAD_LOG_LEVEL", "PYKAFKAD_NUM_PARTITIONS"):
+        monkeypatch.delenv(name, raising=False)
+    level = logs._OUTPUT.level
+    yield calls
+    logs._OUTPUT.level = level
+
+
+def test_defaults(started: list[dict]) -> None:
+    """Without options: Kafka's listeners setting, our directory, nothing created."""
+    assert main(["serve"]) == 0
+    (call,) = started
+    assert (call["addresses"], call["data_directory"], call["topics"], call["ready_file"]) == ([], "pykafkad-data", [], None)
+
+
+def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeated options add up; --option=value and --option value are the same."""
+    monkeypatch.chdir(tmp_path)
+    properties = tmp_path / "server.properties"
+    properties.write_text("num.partitions=4\nlog.dirs=/elsewhere\n")
+    code = main([
+        "serve", "--listen", "localhost:0", str(properties), "--listen=[::1]:9093", "--data", "d", "--topic", "a:3", "--topic=b",
+        "--set", "delete.topic.enable=false", "--ready-file", "r", "--log-level", "error",
+    ])  # fmt: skip
+    assert code == 0
+    (call,) = started
+    assert call["addresses"] == [("localhost", 0), ("::1", 9093)]
+    assert call["topics"] == [("a", 3), ("b", 4)]
+    assert (call["data_directory"], call["ready_file"]) == ("d", str(tmp_path / "r"))
+    assert call["settings"].log_directories == ("d",)
+    assert call["settings"].delete_topic_enable is False
+    assert logs._OUTPUT.level == logs.LEVELS.index("error")
+
+
+def test_environment(started: list[dict], monkeypatch: pytest.MonkeyPatch) -> None:
+    """PYKAFKAD_… variables are settings, PYKAFKAD_LOG_LEVEL is the log's."""
+    monkeypatch.setenv("PYKAFKAD_NUM_PARTITIONS", "7")
+    monkeypatch.setenv("PYKAFKAD_LOG_LEVEL", "debug")
+    assert main(["serve"]) == 0
+    assert started[0]["settings"].num_partitions == 7
+    assert logs._OUTPUT.level == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--topic", "a:0"], "--topic a:0: must be NAME or NAME:PARTITIONS"),
+        (["--topic", "a:x"], "--topic a:x"),
+        (["--set", "num.partitions"], "--set num.partitions: must be name=value"),
+        (["--set", "num.partitions=0"], "--set: num.partitions: .*must be at least 1"),
+        (["--listen", "localhost"], "'localhost' is not HOST:PORT"),
+        (["--log-level", "loud"], "--log-level loud: must be one of debug, info, warning, error"),
+        (["absent.properties"], "absent.properties: cannot be read"),
+        (["--data"], "argument --data: expected one argument"),
+        (["--data", "--topic"], "argument --data: expected one argument"),
+        (["--bogus"], "unrecognized arguments: --bogus"),
+        (["a", "b"], "unrecognized arguments: b"),
+    ],
+)
+def test_what_cannot_be_is_said(arguments: list[str], words: str, started: list[dict], capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2 and a sentence that names the option and what is allowed; nothing is started."""
+    import re
+
+    assert main(["serve", *arguments]) == 2
+    assert re.search(words, capsys.readouterr().err)
+    assert started == []
+
+
+def test_the_warnings_go_to_the_log(started: list[dict]) -> None:
+    """A setting without effect is named in a warning before the broker is ready."""
+    from pykafkad.clock import ManualClock
+
+    lines: list[bytes] = []
+    before = logs._OUTPUT.sink
+    logs.configure("info", logs.Sink(lambda data: lines.append(data) or len(data), ManualClock()))
+    try:
+        assert main(["serve", "--set", "num.io.threads=9"]) == 0
+    finally:
+        logs._OUTPUT.sink = before
+    assert b'WARNING config setting text="--set: num.io.threads has no effect in this version of pykafkad"' in lines[0]
+
+
+def test_help_and_reader_have_the_same_options() -> None:
+    """Both read the one table; every option has an attribute."""
+    options = serve.Options()
+    assert [name for name in vars(options)] == ["properties", "listen", "data", "topic", "set", "ready_file", "log_level"]
