@@ -12,6 +12,7 @@ from struct import Struct, error as StructError
 from pykafkad import errors
 from pykafkad.handlers import table
 from pykafkad.handlers.context import PARKED, Context, ReplyToken
+from pykafkad.handlers.fetch_flat import FlatFetch
 from pykafkad.handlers.produce_flat import FlatProduce
 from pykafkad.server.logs import logger
 from pykafkad.wire import frames, messages
@@ -25,6 +26,7 @@ log = logger("server")
 
 _KEY_AND_VERSION = Struct(">hh")
 _PRODUCE = 0
+_FETCH = 1
 _API_VERSIONS = 18
 _NEVER = 32767
 
@@ -72,19 +74,19 @@ class Route:
 class Dispatcher:
     """Serves frames of every connection of one node."""
 
-    __slots__ = ("_flat", "_flat_versions", "_flexible_from", "_node", "_routes")
+    __slots__ = ("_flat", "_flexible_from", "_node", "_routes")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._routes = {row.key: Route(row) for row in table.ROWS if row.offered}
         self._flexible_from: dict[int, int] = {}
-        flat = self._flat = FlatProduce(node)
-        produce = self._routes[_PRODUCE]
-        self._flat_versions = frozenset(v for v in flat.versions if produce.min_version <= v <= produce.max_version)
+        # API key to the function that may serve a frame without a message, and the versions it knows.
+        self._flat = {_PRODUCE: FlatProduce(node), _FETCH: FlatFetch(node)}
 
     def forget_topics(self) -> None:
         """The metadata changed: what was looked up by name must be looked up again."""
-        self._flat.forget()
+        for flat in self._flat.values():
+            flat.forget()
 
     # --- in -------------------------------------------------------------------------------------------------------
 
@@ -94,9 +96,10 @@ class Dispatcher:
         node.metrics.requests += 1
         try:
             key, version = _KEY_AND_VERSION.unpack_from(view, start)
-            if key == _PRODUCE and version in self._flat_versions:
+            flat = self._flat.get(key)
+            if flat is not None and version in flat.versions:
                 try:
-                    if self._flat.serve(connection, view, start, end, version):
+                    if flat.serve(connection, view, start, end, version):
                         return
                 except (StructError, IndexError):
                     # Not of the common shape, or broken: the general path tells which.

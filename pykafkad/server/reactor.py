@@ -363,8 +363,9 @@ class Reactor:
                     raise OSError(5, f"log file cut short under a reader: {chunk!r}")
                 share -= sent
                 if sent < size:
+                    # The peer's window is full: another call would only say so.
                     outbox[index] = chunk.after(sent)
-                    continue
+                    return
                 index += 1
         finally:
             del outbox[:index]

@@ -1,8 +1,11 @@
 """Fetch: what is read, how long it waits, and what a session remembers."""
 
+import random
+
 import pytest
 
 from pykafkad import errors
+from pykafkad.handlers import fetch_flat
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.handlers.test_produce import values
@@ -138,6 +141,57 @@ def test_limits_cut_at_whole_batches_but_give_one_at_least(world, peer):
     rows = rows_of(peer.ask(fetch("t", {0: 0, 1: 0}, max_bytes=10), 11))
     assert len(values(rows[0])) == 1, "one batch above the limit, so that the consumer gets on"
     assert bytes(rows[1].records) == b"", "and only one"
+
+
+@pytest.mark.parametrize("isolation_level", [0, 1])
+@pytest.mark.parametrize("version", range(4, 18))
+def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(world, version, isolation_level, monkeypatch):
+    topic_id = world.create_topic("topic", 2)
+    fill(world, "topic", 1, 30, size=1000)
+    sent = []
+    for flat in (True, False):
+        served = []
+        original = fetch_flat.FlatFetch.serve
+        monkeypatch.setattr(
+            fetch_flat.FlatFetch, "serve", lambda *arguments: served.append(flat and original(*arguments)) or served[-1]
+        )
+        peer = world.connect()
+        raw = []
+        peer.take = raw.append
+        ids = {"topic_id": topic_id} if version >= 13 else {}
+        peer.send(fetch("topic", {1: 3}, max_bytes=9000, isolation_level=isolation_level, rack_id="r" if version >= 11 else "", **ids), version)
+        peer.send(fetch("topic", {1: 0}, partition_max_bytes=5000, max_wait_ms=500, min_bytes=10, isolation_level=isolation_level, **ids), version)
+        monkeypatch.undo()
+        assert served == [flat, flat]
+        assert len(b"".join(raw)) > 9_000, "both requests were given records"
+        sent.append(b"".join(raw))
+    assert sent[0] == sent[1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_damaged_frame_is_served_alike_with_and_without_the_flat_path(world, seed, monkeypatch):
+    """A flipped byte gives the same answer, or the same end, whichever path looks at it first."""
+    generator = random.Random(seed)
+    topic_id = world.create_topic("topic", 2)
+    fill(world, "topic", 0, 3)
+    for _ in range(60):
+        version = generator.randrange(4, 18)
+        frame = bytearray(world.connect().encode(fetch("topic", {0: 1}, topic_id=topic_id if version >= 13 else bytes(16)), version))
+        for _ in range(generator.randrange(1, 4)):
+            frame[generator.randrange(8, len(frame))] = generator.choice((0, 1, 2, 3, 127, 128, 255, generator.randrange(256)))
+        outcomes = []
+        for flat in (True, False):
+            if not flat:
+                monkeypatch.setattr(fetch_flat.FlatFetch, "serve", lambda *_: False)
+            peer = world.connect()
+            raw = []
+            peer.take = raw.append
+            peer.send_bytes(bytes(frame))
+            outcomes.append((b"".join(raw), peer.closed is None, peer.connection.parked is None))
+            if not outcomes[-1][2]:
+                world.node.connection_lost(peer.connection)
+            monkeypatch.undo()
+        assert outcomes[0] == outcomes[1], bytes(frame)
 
 
 class TestSessions:

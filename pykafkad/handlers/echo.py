@@ -1,0 +1,74 @@
+"""The bytes from a topic count to a partition index, which Produce and Fetch repeat in their answers.
+
+In a request for one topic and one partition these bytes name the log, and the answer begins with the same bytes. So the flat
+paths (`produce_flat.py`, `fetch_flat.py`) find the log by them and send them back as they came.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.partition_log import PartitionLog
+
+# How the topic stands between the counts: a string, a compact string, an id.
+NAME, COMPACT_NAME, ID = range(3)
+
+_COUNT_AND_INDEX = Struct(">ii")
+_MAX_REMEMBERED = 20_000
+
+
+class Echoes:
+    """Remembers which log the bytes of an echo name, until told to forget."""
+
+    __slots__ = ("_accepts", "_logs", "_partitions")
+
+    def __init__(self, partitions: object, accepts: object) -> None:
+        """`partitions()` gives the logs of this broker; `accepts(log)` whether a log may be used without further checks."""
+        self._partitions = partitions
+        self._accepts = accepts
+        self._logs: dict[bytes, PartitionLog] = {}
+
+    def forget(self) -> None:
+        """Topics, leaders or settings changed."""
+        self._logs.clear()
+
+    def log(self, echo: bytes, form: int) -> PartitionLog | None:
+        """The log that `echo` names; None if it is not of one partition, not here, or not accepted."""
+        log = self._logs.get(echo)
+        if log is None:
+            log = self._look_up(echo, form)
+            if log is None or not self._accepts(log):
+                return None
+            if len(self._logs) >= _MAX_REMEMBERED:
+                self._logs.clear()
+            self._logs[echo] = log
+        return log
+
+    def _look_up(self, echo: bytes, form: int) -> PartitionLog | None:
+        if form == NAME:
+            count, index = _COUNT_AND_INDEX.unpack_from(echo, len(echo) - 8)
+            return self._partitions().get(echo[6:-8].decode("utf-8", "replace"), index) if count == 1 else None
+        index = int.from_bytes(echo[-4:], "big", signed=True)
+        # A compact count of one is 2.
+        if echo[-5] != 2:
+            return None
+        if form == ID:
+            return self._partitions().get_by_id(echo[1:17], index)
+        return self._partitions().get(echo[2:-5].decode("utf-8", "replace"), index)
+
+
+def end_of_echo(view: memoryview, start: int, form: int) -> int:
+    """Where an echo of one topic that starts at `start` (with the topic count) ends; -1 for a name that is none.
+
+    Reads beyond the frame raise IndexError or struct.error, or give a position that the caller finds to be beyond its end.
+    """
+    if form == ID:
+        return start + 22
+    if form == COMPACT_NAME:
+        # One length byte: topic names have at most 249 characters, longer than 126 ones take the general path.
+        length = view[start + 1]
+        return start + length + 6 if 1 < length < 128 else -1
+    length = view[start + 4] << 8 | view[start + 5]
+    return start + 14 + length if length < 0x8000 else -1

@@ -1,0 +1,160 @@
+"""The commonest Fetch request, served without building a message: one topic, one partition, no session, and records to give.
+
+The log is found by the bytes of `echo.py`. Whatever is not exactly this shape, every error, and a fetch that would have to
+wait, is left to `fetch.py`, which sees the untouched frame.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.handlers import echo as echoes
+from pykafkad.wire.primitives import append_uvarint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.server.connection import Connection
+    from pykafkad.server.node import Node
+
+_HEADER = Struct(">hhih")  # key, version, correlation id, client id length
+_REPLICA = Struct(">i")
+_WAIT = Struct(">iiib")  # max wait, min bytes, max bytes, isolation level
+_SESSION = Struct(">ii")
+
+# From the partition index on: leader epoch, fetch offset, last fetched epoch, log start offset, max bytes, as the version has them.
+_ASKED_4 = Struct(">qi")
+_ASKED_5 = Struct(">qqi")
+_ASKED_9 = Struct(">iqqi")
+_ASKED_12 = Struct(">iqiqi")
+
+_NO_FORGOTTEN = b"\0\0\0\0"
+_EMPTY_END = b"\0\0\0"  # tags of the partition, the topic and the answer
+_READ_COMMITTED = 1
+
+# After the echo: error code, high watermark, last stable offset, log start offset, aborted transactions, preferred replica.
+_ROW_4 = Struct(">hqqii")
+_ROW_5 = Struct(">hqqqii")
+_ROW_11 = Struct(">hqqqiii")
+_ROW_12 = Struct(">hqqqbi")
+
+_HEAD_4 = Struct(">iii")  # size, correlation id, throttle time
+_HEAD_7 = Struct(">iiihi")  # and error code, session id
+_HEAD_12 = Struct(">iibihi")  # and an empty tag section that ends the header
+
+
+class FlatFetch:
+    """Serves frames of the common shape. `serve` answers False for every other frame, having changed nothing."""
+
+    versions = frozenset(range(4, 18))
+
+    __slots__ = ("_log", "_node", "forget")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        known = echoes.Echoes(lambda: node.partitions, lambda log: log.offline is None)
+        self._log = known.log
+        self.forget = known.forget
+
+    def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> bool:
+        """Read and answer; False if the frame is not of the common shape or there is too little to give."""
+        _, _, correlation_id, client_length = _HEADER.unpack_from(view, start)
+        position = start + 10 + (client_length if client_length > 0 else 0)
+        if version >= 12:
+            if view[position]:
+                return False
+            position += 1
+        if version < 15:
+            if _REPLICA.unpack_from(view, position)[0] >= 0:
+                return False
+            position += 4
+        _, min_bytes, max_bytes, isolation_level = _WAIT.unpack_from(view, position)
+        position += 13
+        if version >= 7:
+            if _SESSION.unpack_from(view, position) != (0, -1):
+                return False
+            position += 8
+        if version < 12:
+            form = echoes.NAME
+        else:
+            form = echoes.COMPACT_NAME if version < 13 else echoes.ID
+            if view[position] != 2:
+                return False
+        echo_end = echoes.end_of_echo(view, position, form)
+        if echo_end < 0 or echo_end + 12 > end:
+            return False
+        asked = _asked(view, echo_end, end, version)
+        if asked is None:
+            return False
+        fetch_offset, partition_max_bytes, leader_epoch = asked
+        echo = bytes(view[position:echo_end])
+        if form == echoes.NAME and echo[:4] != b"\0\0\0\1":
+            return False
+        log = self._log(echo, form)
+        if log is None or (leader_epoch >= 0 and leader_epoch != log.leader_epoch):
+            return False
+        max_bytes = min(max_bytes, self._node.settings.fetch_max_bytes)
+        committed = log.last_stable_offset if isolation_level == _READ_COMMITTED else log.high_watermark
+        try:
+            records = log.read(fetch_offset, min(partition_max_bytes, max_bytes), end_offset=committed)
+        except (KafkaError, StorageFailure):
+            return False
+        if records is None or records.chunk_size < min(min_bytes, max_bytes):
+            return False
+        self._answer(connection, version, correlation_id, echo, log, records, isolation_level == _READ_COMMITTED)
+        return True
+
+    def _answer(self, connection: Connection, version: int, correlation_id: int, echo: bytes, log: object, records: object, committed: bool) -> None:
+        size = records.chunk_size
+        offsets = (0, log.high_watermark, log.last_stable_offset)
+        none_aborted = 0 if committed else -1
+        if version >= 12:
+            lengths = bytearray(_ROW_12.pack(*offsets, log.log_start_offset, none_aborted + 1, -1))
+            append_uvarint(lengths, size + 1)
+            head = _HEAD_12.pack(16 + len(echo) + len(lengths) + size - 1 + 3, correlation_id, 0, 0, 0, 0)
+        elif version >= 7:
+            row = (*offsets, log.log_start_offset, none_aborted)
+            lengths = _ROW_11.pack(*row, -1, size) if version == 11 else _ROW_5.pack(*row, size)
+            head = _HEAD_7.pack(14 + len(echo) + len(lengths) + size, correlation_id, 0, 0, 0)
+        else:
+            lengths = _ROW_5.pack(*offsets, log.log_start_offset, none_aborted, size) if version >= 5 else _ROW_4.pack(*offsets, none_aborted, size)
+            head = _HEAD_4.pack(8 + len(echo) + len(lengths) + size, correlation_id, 0)
+        outbox = connection.outbox
+        outbox.append(head + echo + lengths)
+        outbox.append(records)
+        connection.outbox_bytes += 100
+        if version >= 12:
+            outbox.append(_EMPTY_END)
+        if not connection.queued:
+            connection.queued = True
+            self._node.reactor.ready.append(connection)
+
+
+def _asked(view: memoryview, position: int, end: int, version: int) -> tuple[int, int, int] | None:
+    """(fetch offset, max bytes, leader epoch) of the one partition, and that the request ends behind it as it should."""
+    leader_epoch = -1
+    if version >= 12:
+        leader_epoch, fetch_offset, last_fetched_epoch, _, max_bytes = _ASKED_12.unpack_from(view, position)
+        # Empty tags of partition and topic, nothing forgotten, any rack, no tags at the end.
+        rack = position + 31
+        if last_fetched_epoch >= 0 or view[rack - 3] or view[rack - 2] or view[rack - 1] != 1:
+            return None
+        if not 0 < view[rack] < 128 or rack + view[rack] + 1 != end or view[end - 1]:
+            return None
+        return fetch_offset, max_bytes, leader_epoch
+    if version >= 9:
+        leader_epoch, fetch_offset, _, max_bytes = _ASKED_9.unpack_from(view, position)
+        position += 24
+    elif version >= 5:
+        fetch_offset, _, max_bytes = _ASKED_5.unpack_from(view, position)
+        position += 20
+    else:
+        fetch_offset, max_bytes = _ASKED_4.unpack_from(view, position)
+        position += 12
+    if version >= 7:
+        if view[position : position + 4] != _NO_FORGOTTEN:
+            return None
+        position += 4
+    if version == 11:
+        position += 2 + (view[position] << 8 | view[position + 1])
+    return (fetch_offset, max_bytes, leader_epoch) if position == end else None
