@@ -21,19 +21,6 @@ _REQUEST = Struct(">hhih")
 _RESPONSE = Struct(">ii")
 
 
-def frame_size(view: bytes | bytearray | memoryview, position: int, max_bytes: int) -> int | None:
-    """The size that a frame announces at `position`, without its own four bytes; None while fewer than four are there.
-
-    Raises `ProtocolError` for a negative size or one above `max_bytes` (`socket.request.max.bytes`).
-    """
-    if len(view) - position < 4:
-        return None
-    (size,) = _SIZE.unpack_from(view, position)
-    if not 0 <= size <= max_bytes:
-        raise ProtocolError(f"frame of {size} bytes; 0 to {max_bytes} are allowed")
-    return size
-
-
 def peek_request(view: memoryview) -> tuple[int, int, int]:
     """Key, version and correlation id of a frame (without its size), before anything is known about that version."""
     if len(view) < 8:
@@ -45,8 +32,8 @@ def peek_request(view: memoryview) -> tuple[int, int, int]:
 def read_request_header(view: memoryview, flexible_from: dict[int, int]) -> tuple[int, int, int, str, int]:
     """(api_key, api_version, correlation_id, client_id, position of the body) of a frame without its size.
 
-    `flexible_from` maps an API key to its first flexible version (`flexible_versions()`); a key that is not in it has header 1. A null client
-    id is the empty string. Raises `ProtocolError`.
+    `flexible_from` maps an API key to its first flexible version (`flexible_versions()`); a key that is not in it has header 1. A null
+    client id is the empty string. Raises `ProtocolError`.
     """
     limit = len(view)
     if limit < 10:

@@ -61,7 +61,8 @@ def test_every_kind_of_null(flexible):
 
 def test_tagged_fields_of_every_type():
     """Tags ascend whatever the order of the rows; defaults are left out; a null that differs from the default is written."""
-    rows = "  b bytes tag 3\n  s string? tag 0\n  a [int32]? tag 1\n  t {T} tag 2\n    x int8 = 5\n  n {U}? tag 130 = null\n    y bool\n  o {V}? tag 4\n    z bool\n"
+    rows = "  b bytes tag 3\n  s string? tag 0\n  a [int32]? tag 1\n  t {T} tag 2\n    x int8 = 5\n"
+    rows += "  n {U}? tag 130 = null\n    y bool\n  o {V}? tag 4\n    z bool\n"
     cls, _, _, decode, encode = _codec(rows, 0, "0+")
 
     def data(value):

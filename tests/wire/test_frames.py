@@ -16,17 +16,6 @@ def test_flexible_versions_of_every_api():
     assert {key for key, _, _, _ in messages.all_apis()} - set(FLEXIBLE) == {17, 47}
 
 
-def test_frame_size():
-    """The size field does not count itself; fewer than four bytes say nothing yet."""
-    assert frames.frame_size(b"\0\0\0", 0, 100) is None
-    assert frames.frame_size(b"\0\0\0\5", 0, 100) == 5
-    assert frames.frame_size(b"\0\0\0\0\0", 1, 100) == 0
-    assert frames.frame_size(b"\0\0\0\x64", 0, 100) == 100
-    for size in (b"\0\0\0\x65", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"):
-        with pytest.raises(ProtocolError, match="0 to 100 are allowed"):
-            frames.frame_size(size, 0, 100)
-
-
 @pytest.mark.parametrize(
     ("key", "version", "client", "text"),
     [

@@ -33,7 +33,8 @@ class Numbered(Values):
         self.count += 1
         if field.type in RANGES:
             return self.count + {"int8": 0, "int16": 25_600, "uint16": 25_600, "int64": 2**40}.get(field.type, 70_000)
-        forms = {"string": f"s{self.count}", "bytes": b"b%d" % self.count, "bool": True, "uuid": self.count.to_bytes(16, "big"), "float64": float(self.count)}
+        forms = {"string": f"s{self.count}", "bytes": b"b%d" % self.count, "bool": True, "float64": float(self.count)}
+        forms["uuid"] = self.count.to_bytes(16, "big")
         return forms[field.type]
 
 

@@ -6,7 +6,14 @@ import random
 
 from pykafkad.wire import messages, notation
 
-RANGES = {"int8": (-(2**7), 2**7), "int16": (-(2**15), 2**15), "int32": (-(2**31), 2**31), "int64": (-(2**63), 2**63), "uint16": (0, 2**16), "uint32": (0, 2**32)}
+RANGES = {
+    "int8": (-(2**7), 2**7),
+    "int16": (-(2**15), 2**15),
+    "int32": (-(2**31), 2**31),
+    "int64": (-(2**63), 2**63),
+    "uint16": (0, 2**16),
+    "uint32": (0, 2**32),
+}
 TEXTS = ("", "a", "topic-1", "größe", "x" * 126, "y" * 127, "z" * 200)
 
 
@@ -50,7 +57,9 @@ class Values:
             return self.random.randbytes(16)
         if kind == "string":
             return self.random.choice(TEXTS)
-        return memoryview(self.random.randbytes(self.random.choice((0, 1, 126, 300)))) if kind == "records" else self.random.randbytes(self.random.choice((0, 1, 127)))
+        if kind == "records":
+            return memoryview(self.random.randbytes(self.random.choice((0, 1, 126, 300))))
+        return self.random.randbytes(self.random.choice((0, 1, 127)))
 
     def integer(self, field: notation.Field) -> int:
         """An integer: small, at the edge, or anything."""
