@@ -2,7 +2,10 @@
 
 Grows topics; each has its own result. A count that is not above the present one is INVALID_PARTITIONS, a wrong manual
 assignment INVALID_REPLICA_ASSIGNMENT, a topic given twice INVALID_REQUEST. `validate_only` checks and changes nothing. The
-answer leaves when the partitions are committed and have their logs. Version 3 has a quota error (never given: no quotas yet).
+answer leaves when the partitions are committed and have their logs. With a `timeout_ms` of zero or less nothing is done and
+every topic is REQUEST_TIMED_OUT. Version 3 has a quota error (never given: no quotas yet).
+
+More than 10 000 new partitions are POLICY_VIOLATION, where Kafka answers UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ def handle(ctx: Context, request: object) -> object:
             topics.append(topic)
         else:
             refused.append(_refusal(topic.name, errors.TOPIC_AUTHORIZATION_FAILED, None))
+    if topics and request.timeout_ms <= 0:
+        rows = [_refusal(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in request.topics]
+        return messages.CreatePartitionsResponse(results=rows)
     event = CreatePartitions(ctx.token, topics, validate_only=request.validate_only, refused=refused)
     return ctx.controller.submit(event)
 

@@ -4,7 +4,8 @@ Each topic has its own result: invalid names and names that differ from an exist
 (INVALID_TOPIC_EXCEPTION), existing ones, impossible partition counts, replication factors, assignments and settings. A name
 given twice, and the metadata log's own name, are INVALID_REQUEST. More than 10 000 partitions in one request are refused.
 `validate_only` checks all of it and creates nothing. The answer leaves when the topics are committed and their leaders have
-their logs; `timeout_ms` bounds a wait that does not occur here.
+their logs. A `timeout_ms` of zero or less is over before the controller begins: nothing is created, every topic is
+REQUEST_TIMED_OUT.
 
 Version 4 lets the partition count and replication factor be -1 (the broker's), 5 answers them and every setting with its
 source, 6 has a quota error (never given: no quotas yet), 7 answers the topic id.
@@ -42,10 +43,13 @@ def handle(ctx: Context, request: object) -> object:
             refused.append(_refusal(name, errors.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
         else:
             topics.append(topic)
+    if topics and request.timeout_ms <= 0:
+        rows = [_refusal(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in request.topics]
+        return messages.CreateTopicsResponse(topics=rows)
     describable = frozenset(topic.name for topic in topics if ctx.allowed("DescribeConfigs", "Topic", topic.name))
     event = CreateTopics(ctx.token, topics, validate_only=request.validate_only, describable=describable, refused=refused)
     return ctx.controller.submit(event)
 
 
-def _refusal(name: str, code: int, text: str) -> object:
+def _refusal(name: str, code: int, text: str | None) -> object:
     return messages.CreateTopicsResponse.CreatableTopicResult(name=name, error_code=code, error_message=text)

@@ -2,7 +2,8 @@
 
 Each topic has its own result. With `delete.topic.enable` off everything is refused (TOPIC_DELETION_DISABLED, or
 INVALID_REQUEST before version 3). A topic given twice, by name, by id, or once by each, is INVALID_REQUEST. The answer leaves
-when the deletion is committed; the files are renamed at once and removed later. Rows come in no particular order.
+when the deletion is committed; the files are renamed at once and removed later. With a `timeout_ms` of zero or less nothing is
+deleted and every topic is REQUEST_TIMED_OUT. Rows come in no particular order.
 
 Version 5 adds a text to errors, 6 topics by id.
 """
@@ -24,7 +25,9 @@ ZERO_ID = b"\0" * 16
 def handle(ctx: Context, request: object) -> object:
     """Hands what may be deleted to the controller."""
     if not ctx.settings.delete_topic_enable:
-        return _disabled(ctx, request)
+        if ctx.version < 3:
+            return _same(request, errors.INVALID_REQUEST, "This version does not support topic deletion.")
+        return _same(request, errors.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     deletion = _Deletion(ctx)
     for name in request.topic_names:
         deletion.add_name(name)
@@ -37,14 +40,13 @@ def handle(ctx: Context, request: object) -> object:
             deletion.add_name(topic.name)
         else:
             deletion.refuse(topic.name, topic.topic_id, errors.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if request.timeout_ms <= 0 and deletion.has_topics():
+        return _same(request, errors.REQUEST_TIMED_OUT, None)
     return ctx.controller.submit(DeleteTopics(ctx.token, deletion.resolve(), refused=deletion.refused))
 
 
-def _disabled(ctx: Context, request: object) -> object:
-    if ctx.version < 3:
-        code, text = errors.INVALID_REQUEST, "This version does not support topic deletion."
-    else:
-        code, text = errors.TOPIC_DELETION_DISABLED, "Topic deletion is disabled."
+def _same(request: object, code: int, text: str | None) -> object:
+    """One error for every topic of the request."""
     rows = [_row(name, ZERO_ID, code, text) for name in request.topic_names]
     rows += [_row(topic.name, topic.topic_id, code, text) for topic in request.topics]
     return messages.DeleteTopicsResponse(responses=rows)
@@ -66,6 +68,10 @@ class _Deletion:
 
     def add_id(self, topic_id: bytes) -> None:
         self._ids[topic_id] = self._ids.get(topic_id, 0) + 1
+
+    def has_topics(self) -> bool:
+        """Whether anything is left for the controller to look up."""
+        return 1 in self._names.values() or 1 in self._ids.values()
 
     def refuse(self, name: str | None, topic_id: bytes, code: int, text: str | None = None) -> None:
         self.refused.append(_row(name, topic_id, code, text or errors.message(code)))
@@ -118,7 +124,7 @@ class _Deletion:
         return ctx.allowed("Delete", "Cluster", CLUSTER_NAME) or ctx.allowed(operation, "Topic", name)
 
 
-def _row(name: str | None, topic_id: bytes, code: int, text: str) -> object:
+def _row(name: str | None, topic_id: bytes, code: int, text: str | None) -> object:
     return messages.DeleteTopicsResponse.DeletableTopicResult(
         name=name, topic_id=topic_id, error_code=code, error_message=text
     )

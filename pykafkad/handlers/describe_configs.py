@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: object) -> object:
     """One result per resource, in the order asked."""
-    unexpected = next((each for each in request.resources if each.resource_type not in CONFIG_RESOURCES), None)
-    if unexpected is not None:
-        text = f"Unexpected resource type UNKNOWN for resource {unexpected.resource_name}"
+    if any(each.resource_type not in CONFIG_RESOURCES for each in request.resources):
+        text = errors.message(errors.INVALID_REQUEST)
         return messages.DescribeConfigsResponse(
             results=[_failed(each, errors.INVALID_REQUEST, text) for each in request.resources]
         )
@@ -76,7 +75,7 @@ def _row(entry: entries.Entry, request: object) -> object:
             for name, value, source in synonyms
         ],
         config_type=entry.type_id,
-        documentation=entry.help if request.include_documentation else None,
+        documentation=entry.help if request.include_documentation or entry.help == "" else None,
     )
 
 
@@ -106,6 +105,7 @@ def _broker_logger(ctx: Context, name: str) -> list[entries.Entry]:
     root = entries.Entry(ROOT, KAFKA_LEVELS[ctx.log_level], [], None, False)
     root.source = entries.DYNAMIC_BROKER_LOGGER_CONFIG
     root.sensitive = False
+    root.help = ""
     return [root]
 
 

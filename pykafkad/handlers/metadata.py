@@ -39,10 +39,9 @@ def handle(ctx: Context, request: object) -> object:
         rows = [
             view.topic(topic, asked_operations) for name, topic in image.topics.items() if ctx.allowed("Describe", "Topic", name)
         ]
-    elif ctx.version < 12 and any(topic.name is None or topic.topic_id != ZERO_ID for topic in request.topics):
-        # Topics are asked for by name only: the answer carries nothing but this error.
-        rows = [_error(errors.INVALID_REQUEST, topic.name or "", topic.topic_id) for topic in request.topics]
-        return messages.MetadataResponse(topics=rows)
+    elif (code := _malformed(ctx, request)) != errors.NONE:
+        rows = [_error(code, topic.name or "", topic.topic_id) for topic in request.topics]
+        return messages.MetadataResponse(topics=rows, error_code=code)
     else:
         rows = _asked(ctx, request, view, asked_operations)
     operations = cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
@@ -61,6 +60,18 @@ def _broker(ctx: Context, broker: Broker) -> object:
     return messages.MetadataResponse.MetadataResponseBroker(node_id=broker.id, host=host, port=port, rack=broker.rack)
 
 
+def _malformed(ctx: Context, request: object) -> int:
+    """The error of a request that names topics in a way its version does not have: the answer carries nothing else.
+
+    From version 12 a topic with neither name nor id makes Kafka stumble; the answer is the same here.
+    """
+    if ctx.version < 12:
+        well_formed = all(topic.name is not None and topic.topic_id == ZERO_ID for topic in request.topics)
+        return errors.NONE if well_formed else errors.INVALID_REQUEST
+    by_name = all(topic.topic_id == ZERO_ID for topic in request.topics)
+    return errors.UNKNOWN_SERVER_ERROR if by_name and any(topic.name is None for topic in request.topics) else errors.NONE
+
+
 def _asked(ctx: Context, request: object, view: _View, asked_operations: bool) -> list[object]:
     """Rows for the topics of the list, each once. With one id in the list only ids count, as in Kafka."""
     ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id != ZERO_ID)
@@ -68,7 +79,7 @@ def _asked(ctx: Context, request: object, view: _View, asked_operations: bool) -
         return [_by_id(ctx, topic_id, view, asked_operations) for topic_id in ids]
     rows = []
     missing = []
-    for name in dict.fromkeys(topic.name for topic in request.topics if topic.name is not None):
+    for name in dict.fromkeys(topic.name for topic in request.topics):
         if not ctx.allowed("Describe", "Topic", name):
             rows.append(_error(errors.TOPIC_AUTHORIZATION_FAILED, name))
             continue

@@ -9,7 +9,7 @@ from pykafkad.effects import Append, Persist, Reply
 from pykafkad.metadata import events, quorum, quorum_states, stored
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
-from pykafkad.metadata.image import Image
+from pykafkad.metadata.image import TYPE_BROKER, Changes, Image
 from pykafkad.metadata.voters import Voter
 
 CLUSTER_ID = "AAsoE0KTRP2R9A4sSTVg0g"
@@ -42,6 +42,7 @@ class Cluster:
         self.image = Image()
         self.replies: list[tuple[object, object]] = []
         self.now = 0.0
+        self.changes = Changes()
         epoch = 0
         for epoch, records in self.disk.batches:
             for key, value in records:
@@ -84,6 +85,10 @@ class Cluster:
                 assert self.quorum.high_watermark == end_offset
                 for key, value in encoded:
                     self.image.apply(stored.decode(key, value), epoch=self.quorum.epoch)
+                self.changes = self.image.take_changes()
+                if any(resource_type == TYPE_BROKER for resource_type, _ in self.changes.configs):
+                    own, everyone = self.image.configs(TYPE_BROKER, str(NODE_ID)), self.image.configs(TYPE_BROKER, "")
+                    self.settings.set_dynamic(everyone, own)
             elif type(effect) is Persist:
                 self.disk.files[effect.name] = effect.value
             else:
