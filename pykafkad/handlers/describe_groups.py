@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.group_states import DEAD
+from pykafkad.handlers.operations import authorized_operations
 from pykafkad.wire import messages
-
-GROUP_OPERATIONS = (("Read", 3), ("Delete", 6), ("Describe", 8), ("DescribeConfigs", 10), ("AlterConfigs", 11))
-"""What can be done to a group, with the operations' codes in Kafka's ACLs."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ def handle(ctx: Context, request: object) -> object:
     if request.include_authorized_operations:
         for row in described:
             if row.error_code == errors.NONE:
-                row.authorized_operations = _operations(ctx, row.group_id)
+                row.authorized_operations = authorized_operations(ctx, "Group", row.group_id)
     return messages.DescribeGroupsResponse(groups=refused + described)
 
 
@@ -50,8 +48,3 @@ def _describe(ctx: Context, group_id: str) -> object:
         error_code=errors.GROUP_ID_NOT_FOUND,
         error_message=f"Group {group_id} not found.",
     )
-
-
-def _operations(ctx: Context, group_id: str) -> int:
-    """What the caller may do to the group, one bit per operation."""
-    return sum(1 << code for operation, code in GROUP_OPERATIONS if ctx.allowed(operation, "Group", group_id))

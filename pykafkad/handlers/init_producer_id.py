@@ -10,6 +10,7 @@ with that error; a retriable one would have them ask until they time out. They s
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
 from pykafkad.wire import messages
 
 NO_PRODUCER_ID = -1
@@ -42,7 +43,7 @@ def _refusal(ctx: Context, request: object) -> int:
     if request.transactional_id is not None:
         if not ctx.allowed("Write", "TransactionalId", request.transactional_id):
             return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif not ctx.allowed("IdempotentWrite", "Cluster", "kafka-cluster"):
+    elif not ctx.allowed("IdempotentWrite", "Cluster", CLUSTER_NAME):
         return errors.CLUSTER_AUTHORIZATION_FAILED
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return errors.INVALID_REQUEST

@@ -8,10 +8,8 @@ Gaps: the only type is `classic`; groups of other protocols do not exist yet.
 
 from __future__ import annotations
 
+from pykafkad.handlers.operations import CLUSTER_NAME
 from pykafkad.wire import messages
-
-CLUSTER = "kafka-cluster"
-"""The name of the one cluster resource in Kafka's ACLs."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 def handle(ctx: Context, request: object) -> object:
     states = {state.strip().lower() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
-    sees_all = ctx.allowed("Describe", "Cluster", CLUSTER)
+    sees_all = ctx.allowed("Describe", "Cluster", CLUSTER_NAME)
     return messages.ListGroupsResponse(
         groups=[
             row

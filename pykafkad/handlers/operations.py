@@ -19,6 +19,7 @@ OPERATIONS = {
         ("Read", 3), ("Write", 4), ("Create", 5), ("Delete", 6), ("Alter", 7), ("Describe", 8), ("DescribeConfigs", 10),
         ("AlterConfigs", 11),
     ),
+    "Group": (("Read", 3), ("Delete", 6), ("Describe", 8), ("DescribeConfigs", 10), ("AlterConfigs", 11)),
     "Cluster": (
         ("Create", 5), ("Alter", 7), ("Describe", 8), ("ClusterAction", 9), ("DescribeConfigs", 10), ("AlterConfigs", 11),
         ("IdempotentWrite", 12),
