@@ -103,7 +103,7 @@ class Broker:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.folder
             )
-        return first_answer(self.port, begin + START_TIMEOUT) - begin
+        return first_answer(self.port, begin + START_TIMEOUT, lambda: self.process.poll() is None) - begin
 
     def stop(self):
         """Stops the broker cleanly; raises when it ends with an error or not at all."""

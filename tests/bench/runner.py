@@ -62,6 +62,11 @@ class Bench:
             session.delete_topics([topic])
         broker.wait_until_deleted(topic)
 
+    def _deaths(self):
+        """Names the brokers that are no longer there, with the end of their logs."""
+        dead = [broker for broker in self.brokers.values() if broker.process.poll() is not None]
+        return "".join(f"\n{broker.name} ended with {broker.process.poll()}; its log:\n{broker.log_tail()}" for broker in dead)
+
     def close(self):
         """Stops the brokers and removes everything."""
         for broker in self.brokers.values():
@@ -84,7 +89,7 @@ class Bench:
         except CaseSkipped as reason:
             skipped = str(reason)
         except Exception as error:  # One case that fails must not take the others' figures with it.
-            trouble = f"{type(error).__name__}: {error}"
+            trouble = f"{type(error).__name__}: {error}" + self._deaths()
             if self.options.verbose:
                 traceback.print_exc()
         for broker in self.brokers.values():

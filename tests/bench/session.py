@@ -68,9 +68,12 @@ class Session:
                 raise LoadFailed(f"topic {name} was not deleted: error {error_code}")
 
 
-def first_answer(port, deadline):
-    """Waits until localhost:`port` answers an ApiVersions request; returns the monotonic time of the answer."""
-    while time.monotonic() < deadline:
+def first_answer(port, deadline, is_alive=lambda: True):
+    """Waits until localhost:`port` answers an ApiVersions request; returns the monotonic time of the answer.
+
+    Raises LoadFailed at the `deadline`, or when `is_alive()` says that nobody will answer any more.
+    """
+    while time.monotonic() < deadline and is_alive():
         try:
             with Session(port, timeout=5.0) as session:
                 session.call(wire_bytes.api_versions().request)
