@@ -55,7 +55,14 @@ def _columns(row: Row) -> tuple[object, ...]:
     default = row.default
     if default != row.kafka_default:
         default = f"{default} (Kafka: {'none' if row.kafka_default is None else row.kafka_default})"
-    return row.scope, row.name, row.type, default, row.allowed, APPLIES[row.applies], "yes" if row.effect else "no", row.help
+    return row.scope, row.name, row.type, default, row.allowed, _applies(row), "yes" if row.effect else "no", row.help
+
+
+def _applies(row: Row) -> str:
+    """When a change counts; where Kafka acts on a live change and this version does not yet, both are said."""
+    if row.effect and row.applies != "start" and not row.acts_live:
+        return f"at start (Kafka: {APPLIES[row.applies]})"
+    return APPLIES[row.applies]
 
 
 def markdown() -> str:
@@ -73,7 +80,7 @@ def markdown() -> str:
 def _markdown_line(row: Row) -> str:
     name = f"`{row.name}`" + ("" if row.scope == BROKER else f" ({row.scope})")
     default = "none" if row.default is None else "empty" if row.default == "" else row.default
-    return f"| {name} | {default} | {APPLIES[row.applies]} | {row.help} |".replace("|delete", "\\|delete")
+    return f"| {name} | {default} | {_applies(row)} | {row.help} |".replace("|delete", "\\|delete")
 
 
 def _differences(rows: Iterable[Row]) -> list[str]:

@@ -71,16 +71,16 @@ def readable(data: bytes | None) -> str | None:
 
 
 def put_between_markers(path: str, name: str, text: str) -> None:
-    """Replaces what stands between `<!-- name -->` and `<!-- /name -->` in a document; raises `Failure` without the markers."""
+    """Replaces what stands between `<!-- name: begin -->` and `<!-- name: end -->` in a document; raises `Failure` without the markers."""
     try:
         with open(path, encoding="utf-8") as file:
             document = file.read()
     except OSError as error:
         raise Failure(f"{path}: {error.strerror}") from None
-    opening, closing = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
+    opening, closing = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
     before, found, rest = document.partition(opening)
     _, ended, after = rest.partition(closing)
     if not found or not ended:
         raise Failure(f"{path} has no markers {opening.strip()} and {closing.strip()}")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{before}{opening}{text}{closing}{after}")
+        file.write(f"{before}{opening}{text}\n{closing}{after}")

@@ -23,11 +23,12 @@ class InvalidValue(ValueError):
 
 
 class Row:
-    """One setting. `default` is text or None; `applies` is `start`, `cluster`, `broker` (see broker.txt) or `live`;
+    """One setting. `default` is text or None; `applies` is when Kafka lets it change: `start`, `cluster`, `broker` (see
+    broker.txt) or `live`; `effect` says whether this version reads it, `acts_live` whether a live change counts at once;
     `broker_settings` is a tuple of (broker setting, factor) from which a topic or group inherits, strongest first."""
 
     __slots__ = ("scope", "name", "type", "default", "kafka_default", "allowed", "applies", "effect", "help", "internal",
-                 "attribute", "broker_settings")  # fmt: skip
+                 "attribute", "broker_settings", "acts_live")  # fmt: skip
 
     def __init__(self, scope: str, line: str) -> None:
         inherits = scope in (TOPIC, GROUP)
@@ -37,9 +38,10 @@ class Row:
         self.internal = name[-1] == "!"
         self.name = name = name[:-1] if self.internal else name
         self.attribute = name.replace(".", "_")
-        self.effect = columns[-2] == "yes"
-        self.help = columns[-1]
         self.applies = columns[4] if scope == BROKER else "live"
+        self.effect = columns[-2] != "no"
+        self.acts_live = columns[-2] == "yes" and self.applies != "start"
+        self.help = columns[-1]
         self.broker_settings = _broker_settings(columns[4]) if inherits and columns[4] != "-" else ()
         if default[-1] == ")":
             default, _, kafka_default = default[:-1].partition("(")

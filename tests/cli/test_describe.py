@@ -57,8 +57,8 @@ def test_settings_that_act(capsys: pytest.CaptureFixture[str]) -> None:
 def test_tables_go_between_their_markers(tmp_path: Path) -> None:
     """`--into` renews one table of a document and touches nothing else; without markers it is a failure."""
     document = tmp_path / "R.md"
-    document.write_text("a\n<!-- apis -->\nold\n<!-- /apis -->\nb\n")
+    document.write_text("a\n<!-- apis: begin -->\nstale line\n<!-- apis: end -->\nb\n")
     assert main(["describe-apis", "--markdown", "--into", str(document)]) == 0
     text = document.read_text()
-    assert text.startswith("a\n<!-- apis -->\n| key | API |") and text.endswith("\n<!-- /apis -->\nb\n") and "old" not in text
+    assert text.startswith("a\n<!-- apis: begin -->\n| key | API |") and text.endswith("\n<!-- apis: end -->\nb\n") and "stale line" not in text
     assert main(["describe-config", "--markdown", "--into", str(document)]) == 1

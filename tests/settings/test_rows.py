@@ -90,6 +90,9 @@ def test_columns() -> None:
     assert (deviating.default, deviating.kafka_default) == ("1", "3")
     required = _row("int", default="1(?)")
     assert (required.default, required.kafka_default) == ("1", None)
+    assert ROWS[TOPIC]["retention.ms"].acts_live and ROWS[TOPIC]["retention.ms"].effect
+    listeners = ROWS[BROKER]["listeners"]
+    assert (listeners.applies, listeners.effect, listeners.acts_live) == ("broker", True, False)
     assert ROWS[TOPIC]["retention.ms"].broker_settings == (
         ("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000),
     )  # fmt: skip

@@ -1,0 +1,102 @@
+"""Every row of `handlers/table.py` keeps its word: a handler, a schema for all its versions, an authorization, a test."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from pykafkad.handlers import table
+from pykafkad.wire import messages
+from tests.architecture.source import PROJECT, modules
+
+OFFERED = [row for row in table.ROWS if row.offered]
+
+# Modules in handlers/ that are not an API's: what several handlers share.
+SHARED = {
+    "__init__": "the package",
+    "table": "the registry",
+    "context": "what a handler may touch",
+    "operations": "authorization's operations as bits",
+    "echo": "names and ids of topics, answered as they were asked",
+    "fetch_flat": "the fast path of Fetch",
+    "broker_loggers": "the loggers' names and levels, for the three config APIs",
+    "fetch_sessions": "sessions of Fetch (KIP-227)",
+    "produce_flat": "the fast path of Produce",
+}
+
+
+def _row_id(row: table.Api) -> str:
+    return row.name
+
+
+def test_rows_are_unique_and_in_order() -> None:
+    """One row a key, sorted, one name each."""
+    keys = [row.key for row in table.ROWS]
+    assert keys == sorted(set(keys))
+    assert len({row.name for row in table.ROWS}) == len(keys)
+
+
+@pytest.mark.parametrize("row", OFFERED, ids=_row_id)
+def test_an_offered_api_has_a_handler(row: table.Api) -> None:
+    """`handlers/<api_name>.py` with one public `handle(ctx, request)`; its docstring opens with the API's name and versions."""
+    handle = table.handler(row)
+    assert list(inspect.signature(handle).parameters)[:2] == ["ctx", "request"]
+    docstring = inspect.getmodule(handle).__doc__
+    first = docstring.splitlines()[0]
+    assert first.startswith(row.name) and re.search(r"\bversions?\b", first), first
+    for version in (row.min_version, row.max_version):
+        assert re.search(rf"\b{version}\b", first), f"{row.name}: version {version} is not in its first line: {first}"
+    public = [
+        node.name
+        for module in modules()
+        if module.name == f"pykafkad.handlers.{table.module_name(row)}"
+        for node in module.tree.body
+        if type(node).__name__ == "FunctionDef" and not node.name.startswith("_")
+    ]
+    assert "handle" in public
+
+
+@pytest.mark.parametrize("row", OFFERED, ids=_row_id)
+def test_an_offered_api_has_its_messages(row: table.Api) -> None:
+    """Request and response have a schema that covers every version served, and are named as the row."""
+    for cls, kind in ((messages.request_class(row.key), "Request"), (messages.response_class(row.key), "Response")):
+        assert cls.__name__ == row.name + kind
+        valid = messages.valid_versions(cls)
+        assert row.min_version in valid and row.max_version in valid
+
+
+@pytest.mark.parametrize("row", OFFERED, ids=_row_id)
+def test_an_offered_api_serves_all_of_kafkas_versions(row: table.Api) -> None:
+    """What is offered is offered whole."""
+    low, _, high = row.kafka_versions.partition("-")
+    assert (row.min_version, row.max_version) == (int(low), int(high or low))
+
+
+@pytest.mark.parametrize("row", table.ROWS, ids=_row_id)
+def test_every_api_declares_its_authorization(row: table.Api) -> None:
+    """An operation on a resource, or the word none; an API that is not offered says why."""
+    assert row.authorization == "none" or re.fullmatch(r"[A-Z][A-Za-z]+ on the .+", row.authorization), row.authorization
+    assert row.offered or row.gaps
+
+
+@pytest.mark.parametrize("row", OFFERED, ids=_row_id)
+def test_every_offered_api_has_tests(row: table.Api) -> None:
+    """A file of its own in tests/handlers/, named as the handler."""
+    assert (PROJECT / "tests" / "handlers" / f"test_{table.module_name(row)}.py").is_file()
+
+
+def test_no_handler_without_a_row() -> None:
+    """A module in handlers/ is an offered API's, or is listed above with what it is."""
+    named = {table.module_name(row) for row in OFFERED} | set(SHARED)
+    found = {path.stem for path in (PROJECT / "pykafkad" / "handlers").glob("*.py")}
+    assert found - named == set()
+    assert set(SHARED) - found == set(), "listed above but gone"
+
+
+def test_the_type_stub_is_fresh() -> None:
+    """`messages.pyi` is what `python -m pykafkad.wire.stub` writes now."""
+    from pykafkad.wire import stub
+
+    assert (PROJECT / "pykafkad" / "wire" / "messages.pyi").read_text() == stub.text(), "run: python -m pykafkad.wire.stub"
