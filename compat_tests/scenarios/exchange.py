@@ -34,11 +34,11 @@ def part(api: str, struct_name: str, /, **fields: Any) -> Struct:
 
 
 class Step:
-    """One entry of a transcript: what was done, and the answer (a message with its version, or a text)."""
+    """One entry of a transcript: what was done (None: quietly), and the answer (a message with its version, or a text)."""
 
     __slots__ = ("answer", "label", "version")
 
-    def __init__(self, label: str, answer: Struct | str, version: int) -> None:
+    def __init__(self, label: str | None, answer: Struct | str, version: int) -> None:
         self.label = label
         self.answer = answer
         self.version = version
@@ -136,7 +136,7 @@ class Exchange:
         """A name that only this run of the scenario uses; answers are compared as if it were the same on both brokers."""
         return f"{self.prefix}.{kind}"
 
-    def record(self, label: str, answer: Struct | str, version: int = 0) -> None:
+    def record(self, label: str | None, answer: Struct | str, version: int = 0) -> None:
         """Add to the transcript something that is compared like an answer."""
         self.steps.append(Step(label, answer, version))
 
@@ -145,12 +145,17 @@ class Exchange:
 
         `fields` that the version does not carry, also in nested structs, take their default.
         """
-        answer = self.quietly(api, version, on=on, **fields)
+        answer = self._exchange(api, version, on, fields)
         self.record(f"{api} v{version} {note.replace(self.prefix, '')}".rstrip(), answer, version)
         return answer
 
     def quietly(self, api: str, version: int, /, *, on: Connection | None = None, **fields: Any) -> Any:
-        """As `ask`, outside the transcript: for preparations."""
+        """As `ask`, outside the transcript: for preparations. Ids in the answer are known to the transcript."""
+        answer = self._exchange(api, version, on, fields)
+        self.record(None, answer, version)
+        return answer
+
+    def _exchange(self, api: str, version: int, on: Connection | None, fields: dict[str, Any]) -> Any:
         connection = on or self._main
         connection.send(api, version, request(api, version, **fields))
         answer = connection.receive()

@@ -17,7 +17,8 @@ from pykafkad.wire import batch, messages, records
 
 NOW_TOLERANCE_MS = 3_600_000
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}$")
-# Field name to the kind of id that it holds; a value of -1 or 0 is no id and stays.
+# Field name to the kind of id that it holds; "no id" stays, which 0 is too, except as a producer id.
+NO_ID = (-1, "")
 IDS = {"producer_id": "producer", "session_id": "session", "cluster_id": "cluster", "log_dir": "directory"}
 # Texts for people: whether there is one is compared, its words are not.
 TEXTS = ("error_message", "batch_index_error_message", "documentation")
@@ -25,36 +26,44 @@ TEXTS = ("error_message", "batch_index_error_message", "documentation")
 AMOUNTS = ("total_bytes", "usable_bytes", "finalized_features_epoch")
 
 
-class Volatile:
-    """A value that differs between brokers, by its kind; it prints alike everywhere, so that sorting ignores it."""
-
-    def __init__(self, kind: str, value: object) -> None:
-        self.kind = kind
-        self.value = value
-
-    def __repr__(self) -> str:
-        return self.kind
-
-
 class Run(NamedTuple):
-    """What is a run's own: the port of its broker, and the prefix of the names in it."""
+    """What is a run's own: the port of its broker, the prefix of the names in it, and the ids seen so far."""
 
     port: int
     prefix: str
+    numbers: dict[tuple[str, object], str]
+
+
+class Volatile:
+    """A value that differs between brokers. It prints as its number if it was seen before, else as its kind, and is sorted so."""
+
+    def __init__(self, run: Run, kind: str, value: object) -> None:
+        self.key = (kind, value)
+        self.run = run
+
+    def __repr__(self) -> str:
+        return self.run.numbers.get(self.key, self.key[0])
+
+    def number(self) -> str:
+        """Its number, from now on a known one."""
+        if self.key not in self.run.numbers:
+            count = sum(1 for kind, _ in self.run.numbers if kind == self.key[0])
+            self.run.numbers[self.key] = f"{self.key[0]}#{count + 1}"
+        return self.run.numbers[self.key]
 
 
 def normalised(exchange: Exchange) -> list[tuple[str, Any]]:
     """`(label, plain value)` for every step of a transcript."""
-    numbers: dict[tuple[str, object], str] = {}
-    run = Run(int(exchange.bootstrap.rsplit(":", 1)[1]), exchange.prefix)
+    run = Run(int(exchange.bootstrap.rsplit(":", 1)[1]), exchange.prefix, {})
     result = []
     for step in exchange.steps:
-        if isinstance(step.answer, str):
-            result.append((step.label, step.answer))
-        else:
+        plain = step.answer
+        if not isinstance(plain, str):
             schema = messages.schema(type(step.answer)).root
-            plain = _struct(step.answer, schema, step.version, run)
-            result.append((step.label, _numbered(plain, numbers)))
+            plain = _numbered(_struct(step.answer, schema, step.version, run))
+        # A quiet step only makes its ids known.
+        if step.label is not None:
+            result.append((step.label, plain))
     return result
 
 
@@ -82,13 +91,13 @@ def _field(field: Any, value: Any, version: int, run: Run) -> Any:
 def _scalar(field: Any, value: Any, run: Run) -> Any:
     name = field.name
     if field.type == "uuid":
-        return "zero uuid" if bytes(value) == ZERO_UUID else Volatile("uuid", bytes(value))
+        return "zero uuid" if bytes(value) == ZERO_UUID else Volatile(run, "uuid", bytes(value))
     if field.type == "records":
         return list(_batches(value, run))
     if field.type == "bytes":
         return bytes(value).replace(run.prefix.encode(), b"")
-    if name in IDS and value not in (-1, 0, ""):
-        return Volatile(IDS[name], value)
+    if name in IDS and value not in NO_ID and (value != 0 or name == "producer_id"):
+        return Volatile(run, IDS[name], value)
     if name in TEXTS:
         return "a text" if value else value
     if name in AMOUNTS and value > 0:
@@ -99,15 +108,15 @@ def _scalar(field: Any, value: Any, run: Run) -> Any:
     if name == "port" and value == run.port:
         return "our port"
     if isinstance(value, str):
-        return _text(value.replace(run.prefix, ""))
+        return _text(value.replace(run.prefix, ""), run)
     if isinstance(value, int) and "time" in name:
         return _time(value)
     return value
 
 
-def _text(value: str) -> Any:
+def _text(value: str, run: Run) -> Any:
     found = UUID_TEXT.search(value)
-    return Volatile(value.replace(found.group(), "") + "uuid", found.group()) if found else value
+    return Volatile(run, value.replace(found.group(), "") + "uuid", found.group()) if found else value
 
 
 def _time(value: int) -> int | str:
@@ -131,7 +140,7 @@ def _batches(view: Any, run: Run) -> Iterator[dict[str, Any]]:
             "last_offset_delta": header.last_offset_delta,
             "base_timestamp": _time(header.base_timestamp_ms),
             "max_timestamp": _time(header.max_timestamp_ms),
-            "producer_id": Volatile("producer", header.producer_id) if header.producer_id >= 0 else header.producer_id,
+            "producer_id": Volatile(run, "producer", header.producer_id) if header.producer_id >= 0 else header.producer_id,
             "producer_epoch": header.producer_epoch,
             "base_sequence": header.base_sequence,
             "records": [[r.offset, _time(r.timestamp_ms), r.key, r.value, r.headers] for r in body],
@@ -139,17 +148,13 @@ def _batches(view: Any, run: Run) -> Iterator[dict[str, Any]]:
         position += header.size_bytes
 
 
-def _numbered(value: Any, numbers: dict[tuple[str, object], str]) -> Any:
+def _numbered(value: Any) -> Any:
     if isinstance(value, Volatile):
-        known = numbers.setdefault((value.kind, value.value), "")
-        if not known:
-            count = sum(1 for kind, _ in numbers if kind == value.kind)
-            numbers[value.kind, value.value] = known = f"{value.kind}#{count}"
-        return known
+        return value.number()
     if isinstance(value, dict):
-        return {key: _numbered(inner, numbers) for key, inner in value.items()}
+        return {key: _numbered(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_numbered(inner, numbers) for inner in value]
+        return [_numbered(inner) for inner in value]
     return value
 
 
