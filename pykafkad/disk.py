@@ -155,7 +155,7 @@ class Disk:
         temporary = path + ".tmp"
         self.write(temporary, data, sync=True)
         self.rename(temporary, path)
-        self.sync_directory(os.path.dirname(path))
+        self.sync_directory(os.path.dirname(path) or ".")
 
     def listdir(self, path: str) -> list[str]:
         try:

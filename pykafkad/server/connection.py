@@ -23,6 +23,11 @@ OUTBOX_LIMIT_BYTES = 1024 * 1024
 
 _FIRST_GROWTH_BYTES = 1024 * 1024
 
+POOLED_BYTES = _FIRST_GROWTH_BYTES + 128 * 1024
+"""Buffers of frames up to this size are used again: the system gives fresh memory page by page, which costs more than the copy."""
+
+POOLED_BUFFERS = 6
+
 _KNOWN_GREETINGS = (
     (b"\x16\x03", "a TLS handshake on a PLAINTEXT listener"),
     (b"GET ", "an HTTP request"),
@@ -56,6 +61,7 @@ class Connection:
         "parked",
         "peer",
         "pending",
+        "pool",
         "queued",
         "sequence",
         "serve",
@@ -69,11 +75,14 @@ class Connection:
         peer: str,
         serve: Callable[[Connection, memoryview, int, int], None],
         max_frame_bytes: int,
+        pool: list[bytearray],
     ) -> None:
+        """`pool` holds buffers for large frames, shared by all connections of a reactor."""
         self.id = connection_id
         self.peer = peer
         self.serve = serve
         self.max_frame_bytes = max_frame_bytes
+        self.pool = pool
         self.outbox: list[object] = []
         self.outbox_bytes = 0
         self.pending: bytes | bytearray = b""
@@ -129,11 +138,11 @@ class Connection:
     def large_target(self) -> memoryview:
         """Where the next bytes of a frame that is larger than the scratch go."""
         large = self.large
+        size = _SIZE.unpack_from(large, 0)[0]
         if self.large_filled == len(large) - 4:
             # The buffer grows as bytes arrive: a size field alone must not make us allocate.
-            size = _SIZE.unpack_from(large, 0)[0]
             large.extend(bytes(min(size - self.large_filled, max(self.large_filled, _FIRST_GROWTH_BYTES))))
-        return memoryview(large)[4 + self.large_filled :]
+        return memoryview(large)[4 + self.large_filled : 4 + size]
 
     def receive_large(self, length: int) -> None:
         """`length` bytes were written to `large_target()`: serve the frame when it is whole."""
@@ -146,8 +155,21 @@ class Connection:
         view = memoryview(large)
         self.serve(self, view, 4, 4 + size)
         view.release()
-        # Emptying raises BufferError while anybody still holds a view of a frame that has been served.
-        large.clear()
+        # Resizing raises BufferError while anybody still holds a view of a frame that has been served: such a view would
+        # show the next frame's bytes.
+        large.append(0)
+        if len(large) <= POOLED_BYTES and len(self.pool) < POOLED_BUFFERS:
+            self.pool.append(large)
+
+    def _large_buffer(self, size: int, left: int) -> bytearray:
+        """A buffer for a frame of `size` bytes of which `left`, with the size field, are here."""
+        needed = 4 + min(size, max(left, _FIRST_GROWTH_BYTES))
+        pool = self.pool
+        for index in range(len(pool)):
+            if len(pool[index]) >= needed:
+                return pool.pop(index)
+        # Rounded up, so that frames of about the same size can share it.
+        return bytearray(needed if needed > POOLED_BYTES - 65536 else (needed + 65535) & ~65535)
 
     def has_whole_frame(self) -> bool:
         """Whether a request waits behind the one in service."""
@@ -159,7 +181,7 @@ class Connection:
         if left >= 4 and not self.halted:
             size = _SIZE.unpack_from(view, position)[0]
             if size + 4 > SCRATCH_BYTES and size <= self.max_frame_bytes:
-                self.large = bytearray(4 + min(size, max(left, _FIRST_GROWTH_BYTES)))
+                self.large = self._large_buffer(size, left)
                 self.large[:left] = view[position:length]
                 self.large_filled = left - 4
                 self.pending = b""

@@ -14,15 +14,12 @@ from pykafkad.handlers import table
 from pykafkad.handlers.context import PARKED, Context, ReplyToken
 from pykafkad.handlers.fetch_flat import FlatFetch
 from pykafkad.handlers.produce_flat import FlatProduce
-from pykafkad.server.logs import logger
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.server.connection import Connection
     from pykafkad.server.node import Node
-
-log = logger("server")
 
 _KEY_AND_VERSION = Struct(">hh")
 _PRODUCE = 0
@@ -154,17 +151,8 @@ class Dispatcher:
 
     def _failed(self, context: Context, error: Exception) -> object:
         """A handler raised: log it once with everything needed to repeat it, and answer if the answer has a place for it."""
-        node = self._node
-        node.metrics.unexpected_errors += 1
         connection = context.connection
-        log.error(
-            "unexpected-error",
-            api=context.route.row.name,
-            version=context.version,
-            peer=connection.peer,
-            error=error,
-            traceback=node.traceback(error),
-        )
+        self._node.unexpected(error, api=context.route.row.name, version=context.version, peer=connection.peer)
         response = context.route.response
         if "error_code" in response.__slots__:
             connection.in_service = None
@@ -228,7 +216,6 @@ class Dispatcher:
             (route.encoders[version] or route.encoder(version))(message, chunks)
             frames.finish_frame(chunks)
         except Exception as error:  # noqa: BLE001 - an answer that can't be encoded is our bug, and only this request's
-            self._node.metrics.unexpected_errors += 1
-            log.error("unexpected-error", api=route.row.name, version=version, error=error, traceback=self._node.traceback(error))
+            self._node.unexpected(error, api=route.row.name, version=version, answer=type(message).__name__)
             return None
         return chunks

@@ -87,7 +87,7 @@ class Node:
         self.dispatcher = Dispatcher(self)
         self.serve = self.dispatcher.serve
         self.reply = self.dispatcher.reply
-        self.waits = Waits(self.dispatcher.reply)
+        self.waits = Waits(self.dispatcher.reply, self._wait_failed)
         self.writes = Writes(self.log_written, self.log_failed, self.dispatcher.encode)
         self.producer_ids = ProducerIds()
         self.groups = Groups(self)
@@ -257,7 +257,19 @@ class Node:
 
     def _fire(self, key: object) -> None:
         owner, inner = key
-        owner.fired(inner)
+        try:
+            owner.fired(inner)
+        except Exception as error:  # noqa: BLE001 - a bug in one timer must not end the broker
+            self.unexpected(error, timer=inner)
+
+    def _wait_failed(self, token: object, error: Exception) -> None:
+        self.unexpected(error)
+        self.abandon(token, "unexpected error while the request waited")
+
+    def unexpected(self, error: Exception, **where: object) -> None:
+        """A bug of ours: counted, and logged once with its traceback."""
+        self.metrics.unexpected_errors += 1
+        log_lines.error("unexpected-error", error=error, traceback=self.traceback(error), **where)
 
     # --- what effects and handlers act on ---------------------------------------------------------------------------
 
@@ -283,8 +295,10 @@ class Node:
             self.reactor.send_soon(connection)
 
     def end_early(self, connection: Connection) -> None:
-        """Another request waits behind a parked one that says it is a maximum."""
-        self.waits.end_early(connection.parked, self.now)
+        """Answer a parked request whose wait is a maximum, if another request waits behind it."""
+        parked = connection.parked
+        if parked is not None and parked.wait.ends_early and connection.has_whole_frame():
+            self.waits.end_early(parked, self.now)
 
     def connection_lost(self, connection: Connection) -> None:
         """Nobody waits for the parked answer any more."""

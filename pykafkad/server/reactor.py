@@ -47,6 +47,7 @@ class Reactor:
         self._by_id: dict[int, Connection] = {}
         self._listeners: dict[int, tuple[socket.socket, object]] = {}
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._large_buffers: list[bytearray] = []
         self._next_id = 0
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._epoll.register(self._wake_reader, _IN)
@@ -128,7 +129,11 @@ class Reactor:
                 self._flush(connection)
             if mask & _IN:
                 connection.last_active = now
-                self._read(connection)
+                try:
+                    self._read(connection)
+                except Exception as error:  # noqa: BLE001 - a bug met on one connection must not end the others
+                    node.unexpected(error, peer=connection.peer)
+                    self._drop(connection, "unexpected error")
             elif mask & _ENDED:
                 self._drop(connection, "ended by the peer")
         node.end_turn()
@@ -223,7 +228,7 @@ class Reactor:
                 continue
             accepted.setblocking(False)
             self._next_id += 1
-            connection = Connection(self._next_id, _name(address), self.node.serve, self._max_frame_bytes)
+            connection = Connection(self._next_id, _name(address), self.node.serve, self._max_frame_bytes, self._large_buffers)
             connection.socket = accepted
             connection.fileno = accepted.fileno()
             connection.listener = listener
@@ -269,14 +274,15 @@ class Reactor:
         if connection.halted:
             if connection.close_reason is not None:
                 self.send_soon(connection)
+            elif connection.parked is not None:
+                # The request behind may have come in the same read as the one that was parked, or later.
+                self.node.end_early(connection)
         elif connection.outbox_bytes > OUTBOX_LIMIT_BYTES and connection.pending:
             self.resumable.append(connection)
 
     def _read_halted(self, connection: Connection, length: int) -> None:
         connection.receive_halted(self._scratch, length)
-        if connection.parked is not None and connection.parked.wait.ends_early and connection.has_whole_frame():
-            self.node.end_early(connection)
-        elif len(connection.pending) >= SCRATCH_BYTES // 2:
+        if len(connection.pending) >= SCRATCH_BYTES // 2:
             self._set_interest(connection, connection.interest & ~_IN)
 
     def _resume(self) -> None:
@@ -299,6 +305,8 @@ class Reactor:
                 connection.receive(scratch, kept)
                 if connection.close_reason is not None:
                     self.send_soon(connection)
+                elif connection.parked is not None:
+                    self.node.end_early(connection)
 
     # --- sockets out ----------------------------------------------------------------------------------------------
 
@@ -427,6 +435,8 @@ class Reactor:
 
     def _scan_idle(self, now: float) -> None:
         self._next_idle_scan = now + min(_IDLE_SCAN_SECONDS, max(self._idle_seconds / 4, 0.05))
+        if self._large_buffers:
+            self._large_buffers.pop()
         oldest = now - self._idle_seconds
         for connection in [each for each in self._connections.values() if each.last_active < oldest]:
             if connection.parked is None:

@@ -35,12 +35,14 @@ class Parked:
 
 
 class Waits:
-    """All parked operations of a node. `complete(token, message)` is called with each answer."""
+    """All parked operations of a node. `complete(token, message)` is called with each answer, `failed(token, error)` for a
+    wait that raised instead of answering: a bug, which must end that request and no other."""
 
-    __slots__ = ("_by_key", "_complete", "_heap", "_sequence", "_touched", "count")
+    __slots__ = ("_by_key", "_complete", "_failed", "_heap", "_sequence", "_touched", "count")
 
-    def __init__(self, complete: Callable[[object, object], None]) -> None:
+    def __init__(self, complete: Callable[[object, object], None], failed: Callable[[object, Exception], None]) -> None:
         self._complete = complete
+        self._failed = failed
         self._by_key: dict[Hashable, list[Parked]] = {}
         self._heap: list[tuple[float, int, Parked]] = []
         self._touched: list[Hashable] = []
@@ -73,14 +75,12 @@ class Waits:
         for key in dict.fromkeys(touched):
             for parked in list(self._by_key.get(key, ())):
                 if not parked.done:
-                    message = parked.wait.attempt(now)
-                    if message is not None:
-                        self._finish(parked, message)
+                    self._try(parked, parked.wait.attempt, now)
 
     def end_early(self, parked: Parked, now: float) -> None:
         """Answer with what there is: another request waits behind this one."""
         if not parked.done:
-            self._finish(parked, parked.wait.expire(now))
+            self._try(parked, parked.wait.expire, now)
 
     def discard(self, parked: Parked) -> None:
         """Drop a wait whose connection is gone."""
@@ -98,11 +98,18 @@ class Waits:
         """Answer every wait whose deadline has passed."""
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             parked = heappop(self._heap)[2]
-            self._finish(parked, parked.wait.expire(now))
+            self._try(parked, parked.wait.expire, now)
 
-    def _finish(self, parked: Parked, message: object) -> None:
-        self._forget(parked)
-        self._complete(parked.token, message)
+    def _try(self, parked: Parked, answer: Callable[[float], object], now: float) -> None:
+        try:
+            message = answer(now)
+        except Exception as error:  # noqa: BLE001 - see the class
+            self._forget(parked)
+            self._failed(parked.token, error)
+            return
+        if message is not None:
+            self._forget(parked)
+            self._complete(parked.token, message)
 
     def _forget(self, parked: Parked) -> None:
         parked.done = True

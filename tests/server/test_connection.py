@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
+from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, POOLED_BYTES, SCRATCH_BYTES, Connection
 
 
 class Peer:
@@ -14,7 +14,7 @@ class Peer:
     def __init__(self, max_frame_bytes=1024 * 1024):
         self.frames = []
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self.connection = Connection(1, "127.0.0.1:1", self._serve, max_frame_bytes)
+        self.connection = Connection(1, "127.0.0.1:1", self._serve, max_frame_bytes, [])
         self.halt_after = None
 
     def _serve(self, connection, view, start, end):
@@ -84,7 +84,21 @@ def test_a_size_field_alone_allocates_little():
     """A peer that announces 100 MB and sends nothing must not make the broker allocate it."""
     peer = Peer(max_frame_bytes=100 * 1024 * 1024)
     peer.feed(struct.pack(">i", 100 * 1024 * 1024) + b"x")
-    assert len(peer.connection.large) <= 1024 * 1024 + 4
+    assert len(peer.connection.large) <= POOLED_BYTES
+
+
+def test_buffers_of_large_frames_are_used_again_and_never_while_somebody_looks_at_them():
+    peer = Peer(max_frame_bytes=4_000_000)
+    first = frame(b"a" * 900_000)
+    peer.feed(first)
+    (buffer,) = peer.connection.pool
+    peer.feed(frame(b"b" * 800_000))
+    assert peer.connection.pool == [buffer] and peer.frames[1] == b"b" * 800_000
+    held = []
+    peer.connection.serve = lambda connection, view, start, end: held.append(view[start:end])
+    with pytest.raises(BufferError):
+        peer.feed(first)
+    assert peer.connection.pool == []
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ class Wait:
 
 def make():
     answers = []
-    return Waits(lambda token, message: answers.append((token, message))), answers
+    return Waits(lambda token, message: answers.append((token, message)), lambda token, error: answers.append((token, error))), answers
 
 
 def test_touching_marks_and_retry_answers():
@@ -89,3 +89,16 @@ def test_ten_thousand_waits_that_come_and_go_leave_nothing_behind():
         waits.retry(0.0)
     assert len(answers) == 10_000
     assert len(waits._heap) <= 65
+
+
+def test_a_wait_that_raises_ends_alone():
+    waits, answers = make()
+    broken, healthy = Wait(["log"], 10.0), Wait(["log"], 10.0)
+    broken.attempt = lambda now: 1 // 0
+    healthy.box = "records"
+    waits.park("broken", broken)
+    waits.park("healthy", healthy)
+    waits.touch("log")
+    waits.retry(1.0)
+    assert [(token, type(answer)) for token, answer in answers] == [("broken", ZeroDivisionError), ("healthy", str)]
+    assert waits.count == 0

@@ -97,12 +97,11 @@ class Peer:
         if connection.halted:
             reactor.scratch[: len(data)] = data
             connection.receive_halted(reactor.scratch, len(data))
-            if connection.parked is not None and connection.parked.wait.ends_early and connection.has_whole_frame():
-                self.world.node.end_early(connection)
         else:
             data = bytes(connection.pending) + data
             reactor.scratch[: len(data)] = data
             connection.receive(reactor.scratch, len(data))
+        self.world.node.end_early(connection)
         self.world.turn(begin=False)
 
     def ask(self, request, version, client_id="test"):
@@ -150,7 +149,7 @@ class World:
     def connect(self):
         """A new client connection."""
         reactor = self.node.reactor
-        connection = Connection(len(self.peers) + 1, "127.0.0.1:50000", self.node.serve, reactor.max_frame_bytes)
+        connection = Connection(len(self.peers) + 1, "127.0.0.1:50000", self.node.serve, reactor.max_frame_bytes, [])
         connection.listener = self.node.listeners[0]
         connection.local_address = ("127.0.0.1", 9092)
         reactor.connections[connection.id] = connection
