@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 from pykafkad.cli.output import Failure
+from pykafkad.errors import GROUP_ID_NOT_FOUND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 TIMEOUT_MS = 10_000
 BOOTSTRAP_TIMEOUT_MS = 5_000
+PATIENCE_TRIES = 25
+PATIENCE_S = 0.2
 CLIENT_ID = "pykafkad-cli"
 
 
@@ -91,6 +95,36 @@ def producer(bootstrap: str, **options: object) -> Iterator[object]:
             yield client
         finally:
             client.close(timeout=TIMEOUT_MS / 1000)
+
+
+def patiently(call: Callable[..., object], *arguments: object) -> object:
+    """Calls until the answer is not one that passes by itself, such as a coordinator that is only just being made."""
+    from time import sleep
+
+    import kafka.errors
+
+    for _ in range(PATIENCE_TRIES - 1):
+        try:
+            return call(*arguments)
+        except kafka.errors.RetriableError as error:
+            if isinstance(error, kafka.errors.KafkaTimeoutError):
+                raise
+            sleep(PATIENCE_S)
+    return call(*arguments)
+
+
+def describe_group(admin: object, group: str) -> dict:
+    """A group's description. Errors that the library leaves in the answer's text are raised, but for that of an unknown group."""
+    import kafka.errors
+
+    def call() -> dict:
+        answer = admin.describe_groups([group])[group]
+        found = re.match(r"\[Error (\d+)\]", answer["error"] or "")
+        if found and int(found[1]) != GROUP_ID_NOT_FOUND:
+            raise kafka.errors.for_code(int(found[1]))
+        return answer
+
+    return patiently(call)
 
 
 def partition_of(topic: str, partition: int) -> object:

@@ -49,8 +49,8 @@ def _list(options: argparse.Namespace) -> int:
 
 def _describe(options: argparse.Namespace) -> int:
     with client.admin(options.bootstrap) as admin:
-        group = admin.describe_groups([options.group])[options.group]
-        committed = admin.list_group_offsets(options.group)[options.group]
+        group = client.describe_group(admin, options.group)
+        committed = client.patiently(admin.list_group_offsets, options.group)[options.group]
         readers = _readers(group)
         if group["group_state"] == "Dead" and not committed:
             raise Failure(f"there is no group {options.group} at {options.bootstrap}; `pykafkad groups list` shows those there are")
@@ -90,7 +90,7 @@ def _reset(options: argparse.Namespace) -> int:
             raise Failure(f"--to {options.to}: must be start, end or an offset", 2)
         partitions = _partitions(admin, options)
         place = places.get(options.to) or int(options.to)
-        answer = admin.reset_group_offsets(options.group, dict.fromkeys(partitions, place))
+        answer = client.patiently(admin.reset_group_offsets, options.group, dict.fromkeys(partitions, place))
     rows = [(each.topic, each.partition, answer[each]["offset"]) for each in partitions if not answer[each]["error"].errno]
     print_table(("topic", "partition", "committed_offset"), rows, as_json=options.json)
     failed = [each for each in partitions if answer[each]["error"].errno]
@@ -102,7 +102,7 @@ def _reset(options: argparse.Namespace) -> int:
 def _partitions(admin: object, options: argparse.Namespace) -> list[object]:
     """Partitions of the topics named, or all that the group has committed."""
     if options.topic is None:
-        partitions = sorted(admin.list_group_offsets(options.group)[options.group])
+        partitions = sorted(client.patiently(admin.list_group_offsets, options.group)[options.group])
         if not partitions:
             raise Failure(f"{options.group} has no offsets at {options.bootstrap}; name topics with --topic")
         return partitions
@@ -116,7 +116,7 @@ def _partitions(admin: object, options: argparse.Namespace) -> list[object]:
 
 def _delete(options: argparse.Namespace) -> int:
     with client.admin(options.bootstrap) as admin:
-        answer = admin.delete_groups(options.groups)
+        answer = client.patiently(admin.delete_groups, options.groups)
     print_table(("group", "result"), [(group, "deleted") for group, result in answer.items() if result == "OK"], as_json=options.json)
     failed = {group: result for group, result in answer.items() if result != "OK"}
     for group, result in failed.items():

@@ -44,7 +44,10 @@ OWNERS = {
     "select": {"pykafkad.server.reactor": "the loop owns every socket"},
     "ssl": {"pykafkad.security.tls": "TLS is a byte transform"},
     "threading": {"pykafkad.server.offload": "threads take values and return events"},
-    "time": {"pykafkad.clock": "the only one who asks the system for the time"},
+    "time": {
+        "pykafkad.clock": "the only one who asks the system for the time",
+        "pykafkad.cli.client": "a command waits a moment before it asks a broker again",
+    },
     "asyncio": {},
     "kafka": {
         "pykafkad.cli.client": "the commands' connections",

@@ -1,0 +1,137 @@
+"""pykafkad's own client commands, which are ordinary clients: they must work on a real Kafka just as on ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+FreshName = Callable[..., str]
+Run = Callable[..., subprocess.CompletedProcess]
+TIMEOUT_SECONDS = 60
+
+
+@pytest.fixture
+def run(bootstrap: str) -> Run:
+    """Runs a command against the broker under test; output as text."""
+
+    def run(*arguments: str, input: bytes = b"", code: int = 0) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "pykafkad", *arguments, "--bootstrap", bootstrap]
+        done = subprocess.run(command, input=input, capture_output=True, timeout=TIMEOUT_SECONDS)
+        assert done.returncode == code, done
+        return subprocess.CompletedProcess(command, code, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+def _json(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_topics(run: Run, fresh_name: FreshName) -> None:
+    """Create with partitions and settings, list, describe, delete; one bad name does not spoil the others."""
+    first, second = fresh_name(), fresh_name()
+    assert run("topics", "create", f"{first}:3", second, "--config", "retention.ms=5000").stdout == (
+        f"topic\tresult\n{first}\tcreated\n{second}\tcreated\n"
+    )
+    again = run("topics", "create", first, code=1)
+    assert f"{first}: TOPIC_ALREADY_EXISTS" in again.stderr
+    listed = {row["topic"]: row["partitions"] for row in _json(run("topics", "list", "--json").stdout)}
+    assert listed[first] == 3
+    rows = _json(run("topics", "describe", first, "--json").stdout)
+    assert [(row["partition"], row["leader"], row["start_offset"], row["end_offset"], row["settings"]) for row in rows] == [
+        (number, 1, 0, 0, "retention.ms=5000") for number in range(3)
+    ]
+    refused = run("topics", "create", fresh_name(), "--config", "no.such=1", code=1)
+    assert "INVALID_CONFIG: Unknown topic config name: no.such" in refused.stderr
+    deleted = run("topics", "delete", first, "absent-" + second, code=1)
+    assert deleted.stdout == f"topic\tresult\n{first}\tdeleted\n"
+    assert f"absent-{second}: UNKNOWN_TOPIC_OR_PARTITION" in deleted.stderr
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
+def test_what_tail_prints_produce_writes_again(run: Run, fresh_name: FreshName, codec: str | None) -> None:
+    """A topic copied through a pipe is the same to the byte: keys, values, nulls, headers, timestamps."""
+    source, copy = fresh_name(), fresh_name()
+    run("topics", "create", source, copy)
+    run("produce", source, "--key-separator", ":", "--header", "h=1", input=b"k:v\nk2:\xff\xfe\n:\n")
+    options = [] if codec is None else ["--compression", codec]
+    lines = run("tail", source, "--from", "start", "--stop-at-end", "--json").stdout
+    run("produce", copy, "--json", *options, input=lines.encode())
+    copied = _json(run("tail", copy, "--from", "start", "--stop-at-end", "--json").stdout)
+    assert [{**row, "topic": source} for row in copied] == _json(lines)
+    assert [row["value"] for row in copied] == ["v", {"hex": "fffe"}, ""]
+
+
+def test_tail_from_places(run: Run, fresh_name: FreshName) -> None:
+    """From the start, an offset, the last few, a time; a place that is none is wrong usage."""
+    topic = fresh_name()
+    reports = _json(run("produce", topic, "a", "b", "c", "d", "--report").stdout)
+    assert [row["offset"] for row in reports] == [0, 1, 2, 3]
+
+    def values(*where: str) -> list[str]:
+        return [row["value"] for row in _json(run("tail", topic, "--from", *where, "--stop-at-end", "--json").stdout)]
+
+    assert values("start") == ["a", "b", "c", "d"]
+    assert values("2") == ["c", "d"]
+    assert values("-1") == ["d"]
+    assert values("-100") == ["a", "b", "c", "d"]
+    assert values("end") == []
+    assert values("2001-01-01T00:00:00Z") == ["a", "b", "c", "d"]
+    assert values("2101-01-01T00:00:00Z") == []
+    assert values("start", "--max", "2") == ["a", "b"]
+    assert "must be start, end" in run("tail", topic, "--from", "somewhere", code=2).stderr
+    assert "there is no topic" in run("tail", fresh_name("absent"), code=1).stderr
+
+
+def test_tail_follows_until_interrupted(run: Run, bootstrap: str, fresh_name: FreshName) -> None:
+    """A record that comes while tail waits is printed at once; Ctrl-C ends it; no group was made."""
+    topic = fresh_name()
+    run("topics", "create", topic)
+    groups = run("groups", "list").stdout
+    command = [sys.executable, "-m", "pykafkad", "tail", topic, "--from", "start", "--json", "--bootstrap", bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tail:
+        try:
+            for value in ("one", "two"):
+                run("produce", topic, value)
+                assert json.loads(tail.stdout.readline())["value"] == value
+        finally:
+            os.kill(tail.pid, signal.SIGINT)
+        assert tail.wait(20) == 130
+        assert tail.stderr.read() == b""
+    assert run("groups", "list").stdout == groups
+
+
+def test_groups(run: Run, fresh_name: FreshName) -> None:
+    """Offsets are set, shown with their lag, moved, deleted; an absent group is said."""
+    topic, group = fresh_name(), fresh_name("group")
+    run("topics", "create", topic)
+    run("produce", topic, "a", "b", "c")
+    assert "there is no group" in run("groups", "describe", group, code=1).stderr
+    run("groups", "reset", group, "--topic", topic, "--to", "start")
+
+    def described() -> list[tuple]:
+        rows = _json(run("groups", "describe", group, "--json").stdout)
+        return [(row["partition"], row["committed_offset"], row["end_offset"], row["lag"]) for row in rows]
+
+    assert described() == [(0, 0, 3, 3)]
+    run("groups", "reset", group, "--to", "2")
+    assert described() == [(0, 2, 3, 1)]
+    run("groups", "reset", group, "--to", "end")
+    assert described() == [(0, 3, 3, 0)]
+    assert group in {row["group"] for row in _json(run("groups", "list", "--json").stdout)}
+    assert run("groups", "delete", group).stdout == f"group\tresult\n{group}\tdeleted\n"
+    assert "GroupIdNotFound" in run("groups", "delete", group, code=1).stderr
+
+
+def test_no_broker_is_a_sentence() -> None:
+    """Exit code 1 and what to do, no traceback."""
+    command = [sys.executable, "-m", "pykafkad", "topics", "list", "--bootstrap", "localhost:1"]
+    done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS)
+    assert done.returncode == 1
+    assert done.stderr.decode() == "pykafkad: no broker answers at localhost:1; start one with `pykafkad serve`, or name another with --bootstrap\n"
