@@ -50,7 +50,7 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
         return _start_empty(disk, directory, log_start_offset, epochs, now_ms)
     segments = [_open(disk, directory, base, now_ms) for base in bases]
     if known.clean and not epochs_lost:
-        end_offset = _load_last(segments[-1], settings)
+        end_offset = _load_last(segments[-1], settings.index_interval_bytes)
     else:
         first = 0 if epochs_lost else _first_to_recover(bases, known.recovery_point)
         end_offset = _recover(segments, first, epochs, settings, disk)
@@ -103,40 +103,27 @@ def remove_segment(disk, segment: Segment) -> None:
         disk.unlink(segment.prefix + suffix)
 
 
-def _load_last(segment: Segment, settings) -> int:
+def _load_last(segment: Segment, index_interval_bytes: int) -> int:
     """The end offset of a log that was closed cleanly: walk what lies behind the last index entry."""
-    interval = settings.index_interval_bytes
-    prefix = segment.prefix
-    offset_index = OffsetIndex.from_bytes(disk_read(segment, INDEX_SUFFIX), segment.size)
-    time_index = TimeIndex.from_bytes(disk_read(segment, TIME_INDEX_SUFFIX))
-    end_offset = segment.base_offset
     if not segment.size:
         segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
-        return end_offset
-    if offset_index is None or time_index is None or not time_index and not len(offset_index):
-        segment.rebuild_indexes(interval)
-        position = segment.offset_index.lookup(MAX_RELATIVE_OFFSET)
-    else:
-        segment.offset_index, segment.time_index = offset_index, time_index
-        segment.indexes_written = True
-        timestamp_ms, relative_offset = time_index.last()
+        segment.max_timestamp_ms = segment.max_timestamp_offset = -1
+        return segment.base_offset
+    segment.first_timestamp_ms = segment.header_at(0).max_timestamp_ms
+    if segment.read_indexes():
+        timestamp_ms, relative_offset = segment.time_index.last()
         segment.max_timestamp_ms = timestamp_ms
         segment.max_timestamp_offset = segment.base_offset + relative_offset if timestamp_ms >= 0 else -1
-        segment.first_timestamp_ms = segment.header_at(0).max_timestamp_ms
-        position = offset_index.lookup(MAX_RELATIVE_OFFSET)
+    else:
+        segment.rebuild_indexes(index_interval_bytes)
+    position = segment.offset_index.lookup(MAX_RELATIVE_OFFSET)
     segment.bytes_since_index = segment.size - position
-    end = 0
+    end_offset, end = segment.base_offset, 0
     for position, header in segment.headers(position):
-        end_offset = header.end_offset
-        end = position + header.size_bytes
+        end_offset, end = header.end_offset, position + header.size_bytes
     if end != segment.size:
-        raise StorageFailure("open", prefix + LOG_SUFFIX, f"the file is marked clean but its last batch ends at {end} of {segment.size}")
+        raise StorageFailure("open", segment.file.path, f"it was closed cleanly, but its last batch ends at {end} of {segment.size}")
     return end_offset
-
-
-def disk_read(segment: Segment, suffix: str) -> bytes:
-    """One of a segment's small files, empty when missing."""
-    return segment.disk.read(segment.prefix + suffix) or b""
 
 
 def _first_to_recover(bases: list[int], recovery_point: int) -> int:

@@ -127,13 +127,20 @@ class Segment:
 
     def load_indexes(self) -> None:
         """Read both index files; one that is missing or cannot be this log's is rebuilt from the log."""
-        offset_index = OffsetIndex.from_bytes(self.disk.read(self.prefix + INDEX_SUFFIX) or b"", self.written_size)
-        time_index = TimeIndex.from_bytes(self.disk.read(self.prefix + TIME_INDEX_SUFFIX) or b"")
-        if offset_index is None or time_index is None:
+        if not self.read_indexes():
             self.rebuild_indexes()
-        else:
-            self.offset_index, self.time_index = offset_index, time_index
-            self.indexes_written = True
+
+    def read_indexes(self) -> bool:
+        """Take both indexes from their files; False when one is missing or cannot be this log's."""
+        offsets = self.disk.read(self.prefix + INDEX_SUFFIX)
+        times = self.disk.read(self.prefix + TIME_INDEX_SUFFIX)
+        offset_index = None if offsets is None else OffsetIndex.from_bytes(offsets, self.written_size)
+        time_index = None if times is None else TimeIndex.from_bytes(times)
+        if offset_index is None or time_index is None:
+            return False
+        self.offset_index, self.time_index = offset_index, time_index
+        self.indexes_written = True
+        return True
 
     def _load_max_timestamp(self) -> None:
         # The last time index entry of a sealed segment was added for this.

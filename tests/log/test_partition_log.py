@@ -6,11 +6,11 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.wire.batch import build_batch, parse_header
-from pykafkad.wire.records import iterate_records
-from tests.log.settings import open_directory, open_log
-
-NOW_MS = 1_700_000_000_000
+from pykafkad.log.log_files import GATHER_SIZE_BYTES
+from pykafkad.log.segment import MAX_REMEMBERED_POSITIONS
+from pykafkad.wire.batch import CONTROL_LEADER_CHANGE, parse_header
+from tests.log.settings import NOW_MS, append, batch, batches_of, content, offsets_of, open_directory, open_log, topic_settings
+from tests.simulation.disk import MemoryDisk
 
 
 @pytest.fixture
@@ -18,19 +18,6 @@ def directory(tmp_path):
     directory = open_directory(tmp_path / "data")
     yield directory
     directory.close()
-
-
-def batch(count=1, size=10, **keywords):
-    return memoryview(build_batch([(None, b"v" * size)] * count, timestamp_ms=NOW_MS, **keywords))
-
-
-def values(found):
-    data, position, out = found.pread(), 0, []
-    while position < len(data):
-        header = parse_header(data, position)
-        out += [(record.offset, record.value) for record in iterate_records(data[position:position + header.size_bytes])]
-        position += header.size_bytes
-    return out
 
 
 def test_offsets_are_assigned_in_place_and_read_back(directory):
@@ -42,18 +29,63 @@ def test_offsets_are_assigned_in_place_and_read_back(directory):
     assert log.append(second, NOW_MS)[:2] == (3, 4)
     assert parse_header(second).base_offset == 3
     assert parse_header(second).leader_epoch == 7
-    assert (log.end_offset, log.written_end_offset) == (5, 0)
+    assert (log.end_offset, log.written_end_offset, log.has_pending) == (5, 0, True)
     log.write_pending()
-    assert log.written_end_offset == 5
-    assert [offset for offset, _ in values(log.read(0, 1 << 20, end_offset=5))] == [0, 1, 2, 3, 4]
-    assert [offset for offset, _ in values(log.read(4, 1 << 20, end_offset=5))] == [3, 4]
+    assert (log.written_end_offset, log.has_pending) == (5, False)
+    assert offsets_of(log.read(0, 1 << 20, end_offset=5)) == [0, 1, 2, 3, 4]
+    assert offsets_of(log.read(4, 1 << 20, end_offset=5)) == [3, 4]
     assert log.read(5, 1 << 20, end_offset=5) is None
+
+
+def test_a_batch_can_be_given_back_as_soon_as_it_is_appended(directory):
+    """`append` keeps no view of the caller's buffer: the buffer can be emptied at once."""
+    log = open_log(directory)
+    for size in (10, 20_000):
+        buffer = bytearray(batch(size=size))
+        view = memoryview(buffer)
+        log.append(view, NOW_MS)
+        view.release()
+        buffer.clear()
+    log.write_pending()
+    assert [len(records[0].value) for _, records in content(log)] == [10, 20_000]
+
+
+def test_what_does_not_fit_the_gather_buffer_is_written_in_between(directory):
+    """The buffer that gathers small batches has a size; many in one turn are written in several calls."""
+    log = open_log(directory)
+    count = 3 * GATHER_SIZE_BYTES // 1000
+    for _ in range(count):
+        log.append(batch(size=1000), NOW_MS)
+    assert 0 < log.written_end_offset < log.end_offset
+    log.write_pending()
+    assert [header.base_offset for header, _ in content(log)] == list(range(count))
+
+
+def test_a_large_batch_goes_behind_the_small_ones_before_it(directory):
+    """Batches of 16 KiB and more are written at once, in order with what was gathered."""
+    log = open_log(directory)
+    for size in (10, 30_000, 10, 10, 40_000):
+        log.append(batch(size=size), NOW_MS)
+    assert log.written_end_offset == log.end_offset == 5
+    assert [(header.base_offset, len(records[0].value)) for header, records in content(log)] == [
+        (0, 10), (1, 30_000), (2, 10), (3, 10), (4, 40_000)]
+
+
+def test_records_of_our_own(directory):
+    """Coordinators append key and value, the quorum control records in a batch of their own; epochs rise as told."""
+    log = open_log(directory)
+    assert log.append_records([(b"k", b"v"), (b"k2", None)], NOW_MS)[:2] == (0, 1)
+    assert log.append_records([(None, b"change")], NOW_MS, control_type=CONTROL_LEADER_CHANGE, leader_epoch=3)[:2] == (2, 2)
+    log.write_pending()
+    (first, records), (second, control) = content(log)
+    assert [(record.key, record.value) for record in records] == [(b"k", b"v"), (b"k2", None)]
+    assert (second.is_control, control[0].key, control[0].value, second.leader_epoch) == (True, b"\0\0\0\2", b"change", 3)
+    assert log.end_offset_for_epoch(0) == (0, 2)
 
 
 def test_outside_the_log_is_out_of_range(directory):
     log = open_log(directory)
-    log.append(batch(), NOW_MS)
-    log.write_pending()
+    append(log, batch())
     for offset in (-1, 2):
         with pytest.raises(KafkaError) as caught:
             log.read(offset, 100, end_offset=1)
@@ -63,43 +95,178 @@ def test_outside_the_log_is_out_of_range(directory):
 @pytest.mark.parametrize("size", [10, 900, 5000, 20_000])
 @pytest.mark.parametrize("max_bytes", [1, 100, 4096, 20_000, 70_000])
 def test_reads_end_on_batch_boundaries_and_cover_the_log(directory, size, max_bytes):
-    """Whole batches, at least one even if it is above the limit, each read going on where the last ended."""
-    log = open_log(directory)
+    """Whole batches, at least one even if it is above the limit, each read going on where the last ended; over segments too."""
+    log = open_log(directory, segment_bytes=150_000)
     for _ in range(60):
-        log.append(batch(2, size), NOW_MS)
-        log.write_pending()
+        append(log, batch(2, size))
     offset = 0
     while offset < log.end_offset:
         found = log.read(offset, max_bytes, end_offset=log.end_offset)
-        got = values(found)
-        assert got[0][0] == offset
+        got = offsets_of(found)
+        assert got[0] == offset
         assert len(found) <= max_bytes or len(got) == 2
-        offset = got[-1][0] + 1
+        offset = got[-1] + 1
     assert offset == 120
+
+
+def test_without_the_promise_of_one_batch_what_is_too_large_is_not_read(directory):
+    """Kafka gives a batch above the limit only to the first partition of a Fetch that has data."""
+    log = open_log(directory)
+    append(log, batch(size=500), batch(size=500))
+    assert log.read(0, 100, end_offset=2, minimum_one_batch=False) is None
+    assert offsets_of(log.read(0, 700, end_offset=2, minimum_one_batch=False)) == [0]
 
 
 def test_reads_stop_at_the_end_they_are_given(directory):
     """A consumer does not see past the high watermark."""
     log = open_log(directory)
-    for _ in range(10):
-        log.append(batch(2), NOW_MS)
-    log.write_pending()
-    assert [offset for offset, _ in values(log.read(2, 1 << 20, end_offset=6))] == [2, 3, 4, 5]
+    append(log, *(batch(2) for _ in range(10)))
+    assert offsets_of(log.read(2, 1 << 20, end_offset=6)) == [2, 3, 4, 5]
     assert log.read(6, 1 << 20, end_offset=6) is None
+
+
+def test_what_is_gathered_cannot_be_read_yet(directory):
+    log = open_log(directory)
+    append(log, batch())
+    log.append(batch(), NOW_MS)
+    assert offsets_of(log.read(0, 1 << 20, end_offset=log.end_offset)) == [0]
+    assert log.read(1, 1 << 20, end_offset=log.end_offset) is None
+
+
+def test_the_high_watermark_never_falls_and_stays_within_what_is_written(directory):
+    log = open_log(directory)
+    log.append(batch(4), NOW_MS)
+    assert log.advance_high_watermark(4) == 0
+    log.write_pending()
+    assert log.advance_high_watermark(9) == 4
+    assert log.advance_high_watermark(2) == 4
+    assert log.last_stable_offset == 4
+
+
+def test_remembered_reader_positions_are_bounded(directory):
+    """Where readers came from and go to is remembered for a limited number of them."""
+    log = open_log(directory)
+    append(log, *(batch() for _ in range(3 * MAX_REMEMBERED_POSITIONS)))
+    for offset in range(log.end_offset):
+        assert offsets_of(log.read(offset, 100, end_offset=log.end_offset)) == [offset]
+    assert len(log.segments[0].positions) <= MAX_REMEMBERED_POSITIONS
+
+
+@pytest.mark.parametrize(("changes", "count"), [({"segment_bytes": 1000}, 4), ({"segment_index_bytes": 32}, 5), ({"segment_index_bytes": 48}, 2)])
+def test_a_segment_rolls_when_it_or_its_index_is_full(directory, changes, count):
+    log = open_log(directory, index_interval_bytes=100, **changes)
+    append(log, *(batch(size=230) for _ in range(10)))
+    assert len(log.segments) == count
+    for earlier, later in zip(log.segments, log.segments[1:]):
+        assert earlier.locate(later.base_offset) == (earlier.size, 0)
+    assert [header.base_offset for header, _ in content(log)] == list(range(10))
+
+
+@pytest.mark.parametrize(("timestamps", "bases"), [
+    ((0, 1000, 1001, 2001, 5000), [0, 2, 4]),
+    ((5000, 0, 6000, 6001), [0, 3]),
+])
+def test_a_segment_rolls_by_the_time_of_its_first_batch(directory, timestamps, bases):
+    """segment.ms counts from the first batch's timestamp to that of the batch which comes."""
+    log = open_log(directory, segment_ms=1000)
+    append(log, *(batch(timestamp_ms=NOW_MS + ms) for ms in timestamps), now_ms=NOW_MS + 10_000)
+    assert [segment.base_offset for segment in log.segments] == bases
+
+
+def test_without_timestamps_a_segment_rolls_by_the_clock(directory):
+    log = open_log(directory, segment_ms=1000)
+    append(log, batch(timestamp_ms=-1))
+    append(log, batch(timestamp_ms=-1), now_ms=NOW_MS + 900)
+    append(log, batch(timestamp_ms=-1), now_ms=NOW_MS + 1100)
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+
+
+def test_jitter_makes_segments_roll_earlier(directory):
+    """segment.jitter.ms spreads the rolls: each segment is due up to that much before segment.ms."""
+    log = open_log(directory, segment_ms=1000, segment_jitter_ms=999)
+    append(log, batch())
+    jitter_ms = log.segments[0].jitter_ms
+    assert 0 < jitter_ms < 999
+    append(log, batch(timestamp_ms=NOW_MS + 1000 - jitter_ms))
+    assert len(log.segments) == 1
+    append(log, batch(timestamp_ms=NOW_MS + 1001 - jitter_ms))
+    assert len(log.segments) == 2
+
+
+def test_changed_settings_hold_from_the_next_append(directory):
+    log = open_log(directory)
+    append(log, batch(size=100))
+    log.update_settings(topic_settings(max_message_bytes=100, segment_bytes=300))
+    with pytest.raises(KafkaError) as caught:
+        log.append(batch(size=100), NOW_MS)
+    assert caught.value.code == errors.MESSAGE_TOO_LARGE
+    append(log, batch(size=10), batch(size=10))
+    assert len(log.segments) == 2
+
+
+def test_a_log_is_opened_by_its_first_use():
+    """Ten thousand partitions start without a single file being opened; leading one is no use yet."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    append(open_log(directory), batch(3))
+    directory.close()
+    directory = open_directory(disk=disk)
+    opened = disk.calls["open"]
+    log = open_log(directory)
+    log.lead(4, sole_replica=True)
+    assert (log.is_loaded, disk.calls["open"]) == (False, opened)
+    assert (log.high_watermark, log.end_offset, log.is_loaded) == (3, 3, True)
+    assert log.end_offset_for_epoch(4) == (4, 3)
+    append(log, batch())
+    assert content(log)[-1][0].leader_epoch == 4
 
 
 def test_a_clean_restart_knows_everything_again(tmp_path):
     directory = open_directory(tmp_path / "data")
-    log = open_log(directory)
-    for _ in range(500):
-        log.append(batch(2, 50), NOW_MS)
-    log.write_pending()
-    log.advance_high_watermark(log.written_end_offset)
+    log = open_log(directory, segment_bytes=20_000)
+    append(log, *(batch(2, 50) for _ in range(500)))
+    before = content(log)
     directory.close()
     directory = open_directory(tmp_path / "data")
     assert directory.clean
-    log = open_log(directory)
+    log = open_log(directory, segment_bytes=20_000)
     assert (log.end_offset, log.high_watermark, log.log_start_offset) == (1000, 1000, 0)
-    assert [offset for offset, _ in values(log.read(999, 1 << 20, end_offset=1000))] == [998, 999]
-    assert log.append(batch(1), NOW_MS).base_offset == 1000
+    assert content(log) == before
+    assert offsets_of(log.read(999, 1 << 20, end_offset=1000)) == [998, 999]
+    assert append(log, batch()) == [1000]
     directory.close()
+
+
+def test_a_slice_of_a_removed_segment_can_still_be_sent(directory):
+    """The descriptor lives as long as the slice that refers to it."""
+    log = open_log(directory, segment_bytes=200)
+    append(log, batch(size=100), batch(size=100))
+    found = log.read(0, 1000, end_offset=1)
+    log.delete_records(2)
+    assert log.run_retention(NOW_MS) == 1
+    for path, is_directory in directory.take_due_deletions(NOW_MS + 60_000):
+        directory.remove(path, is_directory)
+    assert offsets_of(found) == [0]
+
+
+def test_every_turn_gives_its_buffer_back(directory):
+    """Gather buffers are shared by the logs of a directory, and only so many idle ones are kept."""
+    logs = [open_log(directory, partition=partition) for partition in range(40)]
+    for _ in range(2):
+        for log in logs:
+            log.append(batch(), NOW_MS)
+        for log in logs:
+            log.write_pending()
+        assert 0 < len(directory.services.gather_pool) <= 32
+
+
+def test_flush_messages_syncs_at_once(tmp_path):
+    """flush.messages=1 makes every write durable before it is acknowledged, gathered or written directly."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk), flush_messages=1)
+    for size in (10, 20_000):
+        before = disk.calls.get("sync", 0)
+        append(log, batch(size=size))
+        assert disk.calls["sync"] == before + 1
+        assert log.recovery_point == log.end_offset
+    assert batches_of(log.segments[0].file._content.synced)[-1][0].base_offset == 1

@@ -1,0 +1,189 @@
+"""One directory of logs: whose it is, what survives, what goes."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from pykafkad.clock import ManualClock
+from pykafkad.errors import ConfigError, StorageFailure
+from tests.log.settings import TOPIC_ID, append, batch, open_directory, open_log, topic_settings
+from tests.simulation.disk import MemoryDisk
+
+
+def test_a_second_broker_on_the_same_directory_is_refused(tmp_path):
+    """It says which directory, and that another broker has it; when the first is gone it is let in."""
+    first = open_directory(tmp_path / "data")
+    with pytest.raises(ConfigError, match=f"another broker uses the directory {tmp_path}/data"):
+        open_directory(tmp_path / "data")
+    first.close()
+    open_directory(tmp_path / "data").close()
+
+
+def test_the_directory_of_another_broker_or_cluster_is_refused():
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    assert directory.meta == {}
+    directory.check_meta(cluster_id="c", node_id=1)
+    directory.write_meta(cluster_id="c", node_id=1, directory_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    directory.close()
+    directory = open_directory(disk=disk)
+    assert directory.meta == {"version": "1", "cluster.id": "c", "node.id": "1", "directory.id": "AAAAAAAAAAAAAAAAAAAAAQ"}
+    directory.check_meta(cluster_id=None, node_id=1)
+    with pytest.raises(ConfigError, match=r"belongs to node.id 1, this broker is 2"):
+        directory.check_meta(cluster_id="c", node_id=2)
+    with pytest.raises(ConfigError, match="belongs to the cluster c, not to d"):
+        directory.check_meta(cluster_id="d", node_id=1)
+
+
+def test_the_clean_marker_is_taken_at_once():
+    """A broker that dies after its start has not stopped cleanly, even if it did nothing."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    assert (directory.clean, directory.broker_epoch) == (False, -1)
+    directory.close(broker_epoch=17)
+    assert disk.files["/data/.kafka_cleanshutdown"].data == b'{"version":0,"brokerEpoch":17}'
+    directory = open_directory(disk=disk)
+    assert (directory.clean, directory.broker_epoch) == (True, 17)
+    disk.kill()
+    assert not open_directory(disk=disk).clean
+
+
+def test_a_stop_without_ceremony_leaves_no_marker():
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    append(open_log(directory), batch())
+    directory.close(clean=False)
+    directory = open_directory(disk=disk)
+    assert not directory.clean
+    assert open_log(directory).end_offset == 1
+
+
+def test_logs_of_an_unclean_start_that_nobody_opened_forbid_the_marker():
+    """They were never recovered; the next start must look at them."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    for partition in (0, 1):
+        append(open_log(directory, partition=partition), batch())
+    disk.kill()
+    directory = open_directory(disk=disk)
+    open_log(directory, partition=0)
+    directory.close()
+    assert not open_directory(disk=disk).clean
+
+
+def test_checkpoints_are_kafkas_and_written_only_when_they_changed():
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log, other = open_log(directory, "b", 2), open_log(directory, "a", 10)
+    append(log, batch(4))
+    append(other, batch(1))
+    log.flush()
+    log.delete_records(3)
+    directory.checkpoint()
+    read = {name: disk.files[f"/data/{name}"].data.decode() for name in (
+        "recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")}
+    assert read == {
+        "recovery-point-offset-checkpoint": "0\n2\na 10 0\nb 2 4\n", "log-start-offset-checkpoint": "0\n1\nb 2 3\n",
+        "replication-offset-checkpoint": "0\n2\na 10 1\nb 2 4\n"}
+    renames = disk.calls["rename"]
+    directory.checkpoint()
+    assert disk.calls["rename"] == renames
+    disk.kill()
+    log = open_log(open_directory(disk=disk), "b", 2)
+    assert (log.log_start_offset, log.recovery_point) == (3, 4)
+
+
+@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"])
+def test_a_checkpoint_that_cannot_be_read_counts_as_missing(name):
+    """As in Kafka: recovery begins earlier, the start is the first segment's, nothing is lost."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    append(open_log(directory), batch(4))
+    directory.checkpoint()
+    disk.kill()
+    for garbage in (b"", b"0\n2\nt 0 1\n", b"7\n0\n", b"\xff\xfe", b"0\n1\nt zero 1\n"):
+        disk.files[f"/data/{name}"].data = bytearray(garbage)
+        disk.kill()
+        log = open_log(open_directory(disk=disk))
+        assert (log.log_start_offset, log.end_offset) == (0, 4)
+
+
+def test_the_topic_id_is_kept_and_guarded():
+    """A directory that holds another topic of the same name is not served as this one."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    open_log(directory)
+    assert disk.files["/data/t-0/partition.metadata"].data == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    assert directory.stored_topic_id("t", 0) == TOPIC_ID
+    assert directory.stored_topic_id("t", 1) is None
+    directory.close()
+    directory = open_directory(disk=disk)
+    assert directory.partitions_on_disk == {("t", 0)}
+    log = directory.open_partition("t", 0, bytes(16), topic_settings())
+    with pytest.raises(StorageFailure, match="AAECAwQFBgcICQoLDA0ODw"):
+        _ = log.end_offset
+
+
+def test_a_deleted_partition_is_renamed_at_once_and_removed_later():
+    """So that a topic of the same name can be made at once; what a dead broker left goes at the next start."""
+    disk, clock = MemoryDisk(), ManualClock()
+    directory = open_directory(disk=disk, clock=clock)
+    append(open_log(directory, file_delete_delay_ms=1000), batch())
+    directory.delete_partition("t", 0)
+    assert ("t", 0) not in directory.logs
+    renamed, = (path for path in disk.directories if path.endswith("-delete"))
+    assert renamed.startswith("/data/t-0.") and len(renamed) == len("/data/t-0.") + 32 + len("-delete")
+    assert append(open_log(directory), batch()) == [0]
+    assert directory.next_deletion_ms == clock.now_ms() + 1000
+    assert directory.take_due_deletions(clock.now_ms() + 999) == []
+    due = directory.take_due_deletions(clock.now_ms() + 1000)
+    assert due == [(renamed, True)]
+    assert directory.next_deletion_ms is None
+    directory.close()
+    directory = open_directory(disk=disk, clock=clock)
+    assert directory.take_due_deletions(clock.now_ms()) == due
+    directory.remove(*due[0])
+    assert not disk.exists(renamed) and disk.exists("/data/t-0")
+
+
+def test_the_longest_topic_name_can_be_deleted(tmp_path):
+    """Names are cut so that the suffix fits the 255 bytes of a file name."""
+    directory = open_directory(tmp_path / "data")
+    open_log(directory, "x" * 249, 99)
+    directory.delete_partition("x" * 249, 99)
+    assert [len(name) for name in os.listdir(tmp_path / "data") if name.endswith("-delete")] == [255]
+    directory.close()
+
+
+def test_stray_files_are_left_alone(tmp_path):
+    """Files, links and directories with other names are no partitions; links are never followed."""
+    (tmp_path / "elsewhere-0").mkdir()
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("notes-1.txt", "t-0-stray", "t-0.abc-future", "nodash", "-3", "t-x"):
+        (data / name).mkdir()
+    (data / "file-0").write_text("x")
+    (data / "link-0").symlink_to(tmp_path / "elsewhere-0")
+    directory = open_directory(data)
+    assert directory.partitions_on_disk == set()
+    directory.close()
+
+
+def test_ten_thousand_partitions_start_quickly(tmp_path):
+    """After a clean stop a start opens no partition; two seconds are the promise for all of a broker's start."""
+    directory = open_directory(tmp_path / "data")
+    settings = topic_settings()
+    for partition in range(10_000):
+        directory.open_partition("many", partition, TOPIC_ID, settings)
+    directory.close()
+    begin = time.monotonic()
+    directory = open_directory(tmp_path / "data")
+    for partition in range(10_000):
+        directory.open_partition("many", partition, TOPIC_ID, settings).lead(0, sole_replica=True)
+    seconds = time.monotonic() - begin
+    assert not any(log.is_loaded for log in directory.logs.values())
+    directory.close()
+    assert seconds < 2

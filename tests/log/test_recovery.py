@@ -1,0 +1,257 @@
+"""After a crash: what was whole is there, what was not is gone, and doing it twice changes nothing."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from pykafkad.errors import StorageFailure
+from tests.log.settings import NOW_MS, append, batch, batches_of, content, open_directory, open_log
+from tests.simulation.disk import MemoryDisk
+
+SMALL = {"segment_bytes": 2000, "index_interval_bytes": 300}
+
+
+def crashed(disk, **changes):
+    """The log as the next broker finds it after the last one was killed."""
+    disk.kill()
+    directory = open_directory(disk=disk)
+    assert not directory.clean
+    return directory, open_log(directory, **{**SMALL, **changes})
+
+
+def state(log):
+    """What a log knows, to compare two of them. Of each producer the last batch: a snapshot keeps no more, as in Kafka."""
+    producers = {key: (entry.epoch, entry.next_sequence, entry.batches[-1:], entry.last_timestamp_ms) for key, entry in log.producers.items()}
+    indexes = [(s.base_offset, s.size, s.offset_index.to_bytes(), s.time_index.to_bytes(), s.max_timestamp_ms) for s in log.segments]
+    return log.end_offset, log.log_start_offset, producers, log.epochs.entries, indexes
+
+
+def write_log(disk, seed=1, count=60):
+    """A log of several segments and epochs, with and without producer ids; returns the log."""
+    chance = random.Random(seed)
+    log = open_log(open_directory(disk=disk), **SMALL)
+    sequences = {}
+    for number in range(count):
+        size, producer_id = chance.randrange(1, 5), chance.choice((-1, 7, 8))
+        keywords = {}
+        if producer_id >= 0:
+            keywords = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequences.get(producer_id, 0)}
+            sequences[producer_id] = keywords["base_sequence"] + size
+        append(log, batch(size, chance.randrange(80), timestamp_ms=NOW_MS + chance.randrange(1000), codec=chance.randrange(5), **keywords))
+        if number == count // 2:
+            log.lead(1, sole_replica=True)
+    return log
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_killed_broker_loses_nothing_that_was_written(seed):
+    """Every written batch survives the process; indexes, producers and epochs are rebuilt equal."""
+    disk = MemoryDisk()
+    live = write_log(disk, seed)
+    live._active.write_indexes()
+    expected, rows = state(live), content(live)
+    _, log = crashed(disk)
+    log.lead(1, sole_replica=True)
+    assert (state(log), content(log)) == (expected, rows)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_recovering_twice_is_recovering_once(seed):
+    disk = MemoryDisk()
+    write_log(disk, seed)
+    disk.lose_power(random.Random(seed))
+    directory, once = crashed(disk)
+    first = state(once)
+    files = {path: bytes(found.data) for path, found in disk.files.items() if path.endswith((".log", "index"))}
+    _, twice = crashed(disk)
+    assert state(twice) == first
+    assert files == {path: bytes(found.data) for path, found in disk.files.items() if path.endswith((".log", "index"))}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_loss_leaves_a_prefix_with_all_that_was_synced(seed):
+    disk, chance = MemoryDisk(), random.Random(seed)
+    log = write_log(disk, seed, count=30)
+    log.flush()
+    synced = log.end_offset
+    append(log, *(batch(2, chance.randrange(300)) for _ in range(20)))
+    rows = content(log)
+    disk.lose_power(chance)
+    _, log = crashed(disk)
+    kept = content(log)
+    assert kept == rows[:len(kept)]
+    assert log.end_offset >= synced
+
+
+def test_the_last_batch_cut_at_every_byte():
+    """Whatever is left of the last batch, the log ends with the one before it, and goes on from there."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk))
+    append(log, *(batch(3, 40, producer_id=5, producer_epoch=0, base_sequence=3 * number) for number in range(3)))
+    path = log.segments[0].file.path
+    whole = bytes(disk.files[path].data)
+    last = len(whole) // 3 * 2
+    for size in range(last, len(whole)):
+        disk.files[path].data = bytearray(whole[:size])
+        directory, log = crashed(disk)
+        assert (log.end_offset, log.producers[5].next_sequence, log.segments[0].size) == (6, 6, last)
+        assert append(log, batch(3, 40, producer_id=5, producer_epoch=0, base_sequence=6)) == [6]
+        assert len(content(log)) == 3
+
+
+def test_any_flipped_byte_ends_the_log_before_its_batch():
+    """A damaged batch is not served, nor is anything behind it. (The leader epoch has no checksum.)"""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk))
+    append(log, *(batch(2, 10) for _ in range(3)))
+    path = log.segments[0].file.path
+    whole = bytes(disk.files[path].data)
+    size = len(whole) // 3
+    for position in range(size, 2 * size):
+        if size + 12 <= position < size + 16 or position < size + 8:
+            continue
+        data = bytearray(whole)
+        data[position] ^= 0x41
+        disk.files[path].data = data
+        _, log = crashed(disk)
+        assert log.end_offset == 2, position - size
+
+
+def test_segments_behind_a_broken_one_go():
+    disk = MemoryDisk()
+    log = write_log(disk)
+    assert len(log.segments) > 3
+    second = log.segments[1]
+    disk.files[second.file.path].data[-1] ^= 1
+    _, log = crashed(disk)
+    assert len(log.segments) == 2
+    assert log.end_offset < second.base_offset + 60
+    assert append(log, batch()) == [log.end_offset - 1]
+    bases = [int(path.split("/")[-1][:20]) for path in disk.files if path.endswith(".snapshot")]
+    assert max(bases) <= log.end_offset
+
+
+def test_only_what_lies_behind_the_recovery_point_is_read_again():
+    """What was synced and checkpointed is trusted, as in Kafka: a start after a crash does not read the whole disk."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(2, 100) for _ in range(100)))
+    log.flush()
+    directory.checkpoint()
+    append(log, batch())
+    before = disk.calls["read"]
+    _, log = crashed(disk)
+    assert log.end_offset == 201
+    assert disk.calls["read"] - before < 30
+
+
+def test_indexes_that_are_missing_or_garbage_are_rebuilt():
+    """After a clean stop too, where nothing else is checked."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(2, 100) for _ in range(30)))
+    rows, expected = content(log), state(log)
+    directory.close()
+    for path in list(disk.files):
+        if path.endswith(".index"):
+            del disk.files[path]
+        elif path.endswith(".timeindex"):
+            disk.files[path].data = bytearray(b"\xff" * 25)
+    log = open_log(open_directory(disk=disk), **SMALL)
+    assert content(log) == rows
+    assert [row[4] for row in state(log)[4]] == [row[4] for row in expected[4]]
+    assert log.offset_for_timestamp(NOW_MS)[0] == 0
+
+
+def test_a_producer_snapshot_that_is_damaged_gives_way_to_an_older_one_and_the_log():
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(2, 100, producer_id=4, producer_epoch=1, base_sequence=2 * number) for number in range(40)))
+    directory.close()
+    for path in sorted(path for path in disk.files if path.endswith(".snapshot"))[1:]:
+        disk.files[path].data[8] ^= 1
+    log = open_log(open_directory(disk=disk), **SMALL)
+    assert (log.producers[4].epoch, log.producers[4].next_sequence) == (1, 80)
+    assert len(log.producers[4].batches) == 5
+
+
+def test_leader_epochs_that_cannot_be_read_are_rebuilt_from_the_batches():
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
+    append(log, batch(2))
+    log.lead(5, sole_replica=True)
+    append(log, batch(2))
+    directory.close()
+    disk.files["/data/t-0/leader-epoch-checkpoint"].data = bytearray(b"nonsense")
+    log = open_log(open_directory(disk=disk))
+    log.load()
+    assert log.epochs.entries == [(0, 0), (5, 2)]
+
+
+def test_a_log_that_ends_below_its_start_begins_anew_there():
+    """DeleteRecords was checkpointed, the records behind it were lost with the power: the log starts where it was promised."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
+    append(log, *(batch(2) for _ in range(10)))
+    log.delete_records(15)
+    directory.checkpoint()
+    disk.lose_power(random.Random(1))
+    disk.files["/data/t-0/00000000000000000000.log"].data.clear()
+    _, log = crashed(disk)
+    assert (log.log_start_offset, log.end_offset, [s.base_offset for s in log.segments]) == (15, 15, [15])
+    assert append(log, batch()) == [15]
+
+
+def test_batches_of_formats_before_kafka_0_11_are_refused_not_cut_off():
+    """Their files are whole; a broker that does not read them must not truncate them."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk))
+    append(log, batch(2))
+    disk.files[log.segments[0].file.path].data[16] = 1
+    disk.kill()
+    directory = open_directory(disk=disk)
+    with pytest.raises(StorageFailure, match="before 0.11"):
+        open_log(directory)
+    assert len(disk.files[log.segments[0].file.path].data) == log.segments[0].size
+
+
+def test_files_of_an_interrupted_deletion_go_and_of_an_interrupted_compaction_stop_the_log():
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    append(open_log(directory), batch())
+    directory.close()
+    disk.write("/data/t-0/00000000000000000000.log.deleted", b"old")
+    disk.write("/data/t-0/00000000000000000000.log.cleaned", b"half")
+    directory = open_directory(disk=disk)
+    assert open_log(directory).end_offset == 1
+    assert not [path for path in disk.files if path.endswith((".deleted", ".cleaned"))]
+    directory.close()
+    disk.write("/data/t-0/00000000000000000000.log.swap", b"whole")
+    with pytest.raises(StorageFailure, match="compaction"):
+        _ = open_log(open_directory(disk=disk)).end_offset
+
+
+@hypothesis_settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=400), st.integers(0, 3))
+def test_any_bytes_behind_whole_batches_are_cut_off(garbage, count):
+    """Any bytes as a segment file give a valid prefix or a `StorageFailure`, never anything else."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk))
+    append(log, *(batch(2) for _ in range(count)))
+    data = disk.files[log.segments[0].file.path].data
+    data += garbage
+    try:
+        _, log = crashed(disk)
+    except StorageFailure:
+        return
+    assert log.end_offset == 2 * count
+    assert len(batches_of(bytes(disk.files[log.segments[0].file.path].data))) == count

@@ -1,0 +1,109 @@
+"""A disk that refuses: the log goes out of service, nothing half-written counts, readers go on, a restart heals."""
+
+from __future__ import annotations
+
+import errno
+import random
+
+import pytest
+
+from pykafkad.errors import StorageFailure
+from tests.log.settings import NOW_MS, append, batch, content, offsets_of, open_directory, open_log
+from tests.simulation.disk import MemoryDisk
+
+
+@pytest.mark.parametrize("size", [100, 20_000])
+@pytest.mark.parametrize("part", [0, 1, 70])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_failed_write_takes_the_log_out_of_service(size, part, code):
+    """Gathered or direct, even when a part reached the file: the end is where it was, appends fail, reads go on."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk))
+    append(log, batch(2), batch(2))
+    disk.fail("write", part=part, error=code)
+    with pytest.raises(StorageFailure) as caught:
+        append(log, batch(2, size))
+    assert log.offline is caught.value
+    assert (log.end_offset, log.written_end_offset) == (4, 4)
+    with pytest.raises(StorageFailure):
+        log.append(batch(), NOW_MS)
+    assert offsets_of(log.read(0, 1 << 20, end_offset=log.high_watermark)) == [0, 1, 2, 3]
+    assert len(disk.files[log.segments[0].file.path].data) == log.segments[0].size
+
+
+def test_when_cutting_back_fails_too_the_next_start_does_it():
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
+    append(log, batch(2))
+    disk.fail("write", part=50)
+    disk._failures["truncate"] = [1, True, 0]
+    with pytest.raises(StorageFailure):
+        append(log, batch(2))
+    assert len(disk.files[log.segments[0].file.path].data) == log.segments[0].size + 50
+    disk.heal()
+    directory.close()
+    directory = open_directory(disk=disk)
+    assert not directory.clean, "a log that went offline is recovered at the next start"
+    log = open_log(directory)
+    assert (log.end_offset, log.offline) == (2, None)
+    assert append(log, batch()) == [2]
+
+
+def test_a_failed_sync_is_final():
+    """The kernel may have dropped the pages: a second sync that succeeds proves nothing."""
+    log = open_log(open_directory(disk=(disk := MemoryDisk())))
+    append(log, batch())
+    disk.fail("sync", error=errno.EIO)
+    with pytest.raises(StorageFailure):
+        log.flush()
+    assert log.offline is not None and log.recovery_point == 0
+
+
+def test_a_full_disk_fails_the_write_that_needs_it_and_no_other_log():
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    first, second = open_log(directory), open_log(directory, partition=1)
+    append(first, batch())
+    append(second, batch())
+    disk.fail("write")
+    with pytest.raises(StorageFailure):
+        append(first, batch())
+    append(second, batch())
+    assert (first.offline is not None, second.offline) == (True, None)
+
+
+@pytest.mark.parametrize("operation", ["write", "open", "create", "rename", "sync", "truncate", "list", "read"])
+def test_every_call_may_fail_and_nothing_acknowledged_is_lost(operation):
+    """The n-th call of each operation fails, for every n: what was acknowledged is there after the next start."""
+    for at in range(1, 400):
+        disk = MemoryDisk()
+        chance = random.Random(at)
+        acknowledged = []
+        directory = log = None
+        try:
+            directory = open_directory(disk=disk)
+            log = open_log(directory, segment_bytes=600, index_interval_bytes=200)
+            log.load()
+            disk.fail(operation, at=at, part=chance.randrange(200), sticky=at % 2)
+            for number in range(12):
+                before = log.end_offset
+                append(log, batch(2, chance.randrange(200), producer_id=1, producer_epoch=0, base_sequence=2 * number))
+                acknowledged = content(log)
+                assert acknowledged[-1][0].base_offset == before
+            directory.checkpoint()
+            log.run_retention(NOW_MS)
+            directory.close()
+        except StorageFailure:
+            pass
+        reached = not disk._failures or disk._failures[operation][0] <= 0
+        disk.heal()
+        disk.kill()
+        log = open_log(open_directory(disk=disk), segment_bytes=600, index_interval_bytes=200)
+        assert content(log)[:len(acknowledged)] == acknowledged, (operation, at)
+        assert log.producers.get(1) is None or log.producers[1].next_sequence == log.end_offset
+        append(log, batch())
+        if not reached:
+            break
+    else:
+        pytest.fail("the run never got past the injected failures")
