@@ -4,9 +4,9 @@ Names the broker that coordinates a group: the leader of the group's partition o
 does not exist it is created, and the answer is COORDINATOR_NOT_AVAILABLE, on which clients ask again. From version 1 a key
 type (0 group, 1 transaction, 2 share); from 4 any number of keys with a row each (KIP-699).
 
-Gaps: transactions and share groups are not offered yet. Their coordinators are answered with UNSUPPORTED_VERSION and a
-sentence that says so: Java's and kafka-python's producers show it to the user at once, while the retriable error that a
-Kafka gives while it creates the topic would have them ask until they time out.
+Gaps: transactions and share groups are not offered yet. For a transactional id this broker names itself, so that clients
+go on to InitProducerId, whose refusal all of them show at once as a fatal error; a refusal here would make librdkafka ask
+until it times out. The coordinator of a share group is UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ from pykafkad.wire import messages
 GROUP = 0
 TRANSACTION = 1
 SHARE = 2
-NOT_OFFERED = {
-    TRANSACTION: "Transactions are not offered by this broker yet.",
-    SHARE: "Share groups are not offered by this broker yet.",
-}
 NO_NODE = (-1, "", -1)
 
 TYPE_CHECKING = False
@@ -59,8 +55,10 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
         return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "", NO_NODE
     if key_type == SHARE and ctx.version < 6:
         return errors.INVALID_REQUEST, "", NO_NODE
-    if key_type in NOT_OFFERED:
-        return errors.UNSUPPORTED_VERSION, NOT_OFFERED[key_type], NO_NODE
+    if key_type == TRANSACTION:
+        return errors.NONE, "", (ctx.node_id, *ctx.advertised(ctx.node_id))
+    if key_type == SHARE:
+        return errors.UNSUPPORTED_VERSION, "Share groups are not offered by this broker yet.", NO_NODE
     if key_type != GROUP:
         return errors.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}", NO_NODE
     image = ctx.metadata
