@@ -106,6 +106,21 @@ def test_another_request_behind_a_parked_fetch_ends_it(world, peer):
     assert [type(answer).__name__ for answer in peer.answers] == ["FetchResponse", "ApiVersionsResponse"]
 
 
+def test_a_request_that_arrives_together_with_the_fetch_ends_it(world, peer):
+    """A client's two requests often come in one read, and the second is there before the first is parked."""
+    world.create_topic("t")
+    two = [peer.encode(fetch("t", {0: 0}, max_wait_ms=500), 11), peer.encode(messages.ApiVersionsRequest(), 0)]
+    peer.send_bytes(b"".join(two))
+    assert [type(answer).__name__ for answer in peer.answers] == ["FetchResponse", "ApiVersionsResponse"]
+
+
+def test_each_of_several_waiting_fetches_ends_for_the_next(world, peer):
+    world.create_topic("t")
+    frame = [peer.encode(fetch("t", {0: 0}, max_wait_ms=500), 11) for _ in range(3)]
+    peer.send_bytes(b"".join(frame))
+    assert len(peer.answers) == 2
+
+
 def test_a_parked_fetch_is_not_ended_by_half_a_request(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING

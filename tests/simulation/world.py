@@ -170,6 +170,7 @@ class World:
                     data = bytes(connection.pending)
                     reactor.scratch[: len(data)] = data
                     connection.receive(reactor.scratch, len(data))
+                    node.end_early(connection)
             node.end_turn()
         ready, reactor.ready = reactor.ready, []
         for connection in ready:
