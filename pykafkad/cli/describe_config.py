@@ -66,13 +66,13 @@ def _applies(row: Row) -> str:
 
 
 def markdown() -> str:
-    """The README's settings section: what has an effect as a table, the rest as counts, and the defaults that differ from Kafka's."""
+    """The README's settings section: what has an effect as a table, the rest as counts, and the defaults that are not Kafka's."""
     lines = ["| setting | default | changes apply | what it does |", "|---|---|---|---|"]
     lines += [_markdown_line(row) for scope in SCOPES for row in ROWS[scope].values() if row.effect and not row.internal]
     quiet = {scope: sum(not row.effect and not row.internal for row in ROWS[scope].values()) for scope in SCOPES}
     counts = ", ".join(f"{count} {scope}" for scope, count in quiet.items() if count)
     lines += ["", f"Known, checked and answered like Kafka's, but without effect yet: {counts} settings (`pykafkad describe-config`)."]
-    lines += ["", "Defaults that differ from Kafka's, because one broker for tests must start with no settings at all:", ""]
+    lines += ["", "Defaults that are not Kafka's: one broker for tests starts with no settings at all, and sends faster with a larger buffer:", ""]
     lines += _differences(ROWS[BROKER].values())
     return "\n".join(lines)
 

@@ -68,7 +68,7 @@ CALL_OWNERS = {
 # What a broker that serves must not import when it starts: each costs milliseconds of a start that has 100.
 HEAVY = (
     "logging", "typing", "dataclasses", "argparse", "json", "re", "threading", "ssl", "asyncio", "inspect", "pathlib", "uuid",
-    "datetime", "random", "enum", "importlib.resources", "importlib.metadata", "decimal", "kafka", "rich", "cramjam", "email",
+    "datetime", "importlib.resources", "importlib.metadata", "decimal", "kafka", "rich", "cramjam", "email",
 )  # fmt: skip
 
 # Modules that a starting broker never loads, and that may import heavy things at their top.
