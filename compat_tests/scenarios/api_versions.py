@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 from compat_tests.scenarios.exchange import Exchange, versions
 from compat_tests.scenarios.registry import scenario
 from pykafkad.wire import messages
 
-INVALID_REQUEST = 42
 UNSUPPORTED_VERSION = 35
+# What pykafkad promises to serve; the rest of Kafka's list is not compared.
+PROMISED = {*range(4), *range(8, 17), *range(18, 24), 32, 33, 35, 37, 42, 44, 47, 60, 75}
+
+
+def of_promised(answer: Any) -> Any:
+    """The answer with the APIs that pykafkad promises alone."""
+    answer.api_keys = [row for row in answer.api_keys if row.api_key in PROMISED]
+    return answer
 
 
 @scenario
 def served_apis(broker: Exchange) -> None:
     """Every version lists the same APIs; features are told from 3 on."""
     for version in versions("ApiVersions"):
-        answer = broker.ask("ApiVersions", version, client_software_name="scenario", client_software_version="1.0")
+        fields = {"client_software_name": "scenario", "client_software_version": "1.0"}
+        answer = of_promised(broker.ask("ApiVersions", version, **fields))
         assert answer.error_code == 0
-        assert {row.api_key for row in answer.api_keys} >= {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18}
+        assert {row.api_key for row in answer.api_keys} == PROMISED
 
 
 @scenario
@@ -27,7 +36,7 @@ def bad_software_names(broker: Exchange) -> None:
     for version in (3, 4):
         for name, software_version in (("", "1"), ("a", ""), ("a b", "1"), ("-a", "1"), ("a-", "1"), ("a.b-c", "1.0-x")):
             fields = {"client_software_name": name, "client_software_version": software_version}
-            broker.ask("ApiVersions", version, note=f"{name!r} {software_version!r}", **fields)
+            of_promised(broker.ask("ApiVersions", version, note=f"{name!r} {software_version!r}", **fields))
 
 
 @scenario
@@ -44,7 +53,7 @@ def version_above_ours(broker: Exchange) -> None:
         assert answer.error_code == UNSUPPORTED_VERSION
         assert [row.api_key for row in answer.api_keys] == [18]
         # The connection goes on.
-        broker.ask("ApiVersions", 0, on=connection, note="afterwards")
+        of_promised(broker.ask("ApiVersions", 0, on=connection, note="afterwards"))
 
 
 @scenario

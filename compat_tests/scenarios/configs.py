@@ -10,7 +10,15 @@ from compat_tests.scenarios.registry import scenario
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 # Settings whose values are the machine's or the process's own.
-OWN_VALUES = ("listeners", "advertised.listeners", "log.dirs", "log.dir", "controller.quorum.bootstrap.servers", "metric.reporters")
+OWN_VALUES = (
+    "listeners",
+    "advertised.listeners",
+    "controller.quorum.bootstrap.servers",
+    "inter.broker.listener.name",
+    "listener.security.protocol.map",
+    "log.dir",
+    "log.dirs",
+)
 
 
 def resource(kind: int, name: str, keys: list[str] | None = None) -> Any:
