@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.effects import Append, Reply
-from pykafkad.errors import KafkaError
+from pykafkad.errors import ConfigError, KafkaError
 from pykafkad.metadata import creation, events, features, stored
 from pykafkad.metadata.brokers import UNFENCED
 from pykafkad.metadata.configs import MIN_INSYNC_REPLICAS, Alteration, record as config_record
@@ -48,8 +48,14 @@ class Controller:
 
     def _activate(self, event: events.Activate) -> list[object]:
         """What a new leader writes first: the features of an empty cluster, or the end of a transaction cut short; then where
-        this controller listens."""
+        this controller listens. Raises `ConfigError` when the cluster runs features that this release does not have."""
         image = self.image
+        unsupported = features.unsupported(image.features)
+        if unsupported:
+            raise ConfigError(
+                f"the metadata log was written by a cluster that runs {', '.join(unsupported)}, which this release of pykafkad "
+                "does not have: lower the features with kafka-features, or start on another directory"
+            )
         records: list[object] = []
         if image.transaction is not None:
             records.append(stored.record(messages.AbortTransactionRecord(reason="Controller failover")))
@@ -204,7 +210,7 @@ class Controller:
         """Producer ids are unique in the cluster because each block is in the log before anybody uses it."""
         first = self.image.next_producer_id
         if first > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK_SIZE:
-            raise KafkaError(errors.UNKNOWN_SERVER_ERROR, "Exhausted all producerIds as the next block's end producerId has exceeded long type limit")
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR, "all producer ids that 64 bits can hold have been given away")
         allocation = messages.ProducerIdsRecord(
             broker_id=event.broker_id, broker_epoch=event.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK_SIZE
         )

@@ -29,3 +29,12 @@ BOOTSTRAP = {
 }
 
 NEW_CLUSTER_KRAFT_VERSION = 1
+
+
+def unsupported(finalized: dict[str, int]) -> list[str]:
+    """Features of a cluster that this release cannot run at their level, as `name=level`."""
+    return [
+        f"{name}={level}"
+        for name, level in sorted(finalized.items())
+        if not SUPPORTED.get(name, (0, 0))[0] <= level <= SUPPORTED.get(name, (0, 0))[1]
+    ]

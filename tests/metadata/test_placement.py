@@ -1,0 +1,84 @@
+"""Where replicas go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykafkad.errors import INVALID_REPLICATION_FACTOR, KafkaError
+from pykafkad.metadata import placement
+from pykafkad.metadata.brokers import Broker
+from pykafkad.wire import messages
+
+
+def broker(number, rack=None, *, fenced=False, log_dirs=(b"d" * 16,), cordoned=()):
+    return Broker(
+        messages.RegisterBrokerRecord(broker_id=number, rack=rack, fenced=fenced, log_dirs=list(log_dirs), cordoned_log_dirs=list(cordoned))
+    )
+
+
+@given(
+    racks=st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=7),
+    fenced=st.sets(st.integers(1, 6)),
+    partitions=st.integers(1, 30),
+    seed=st.integers(0, 1000),
+    data=st.data(),
+)
+def test_placement_keeps_its_promises(racks, fenced, partitions, seed, data):
+    """Replicas are different brokers, the leader is alive, fenced brokers stand in only when nobody else is left in the rack."""
+    brokers = [broker(number, rack, fenced=number in fenced) for number, rack in enumerate(racks)]
+    replication_factor = data.draw(st.integers(1, len(brokers)))
+    placed = placement.place(brokers, partitions, replication_factor, Random(seed))
+    assert len(placed) == partitions
+    for replicas in placed:
+        assert len(set(replicas)) == len(replicas) == replication_factor
+        assert replicas[0] not in fenced
+
+
+def test_leaders_are_even():
+    """Every broker of a rack leads as many partitions as any other."""
+    brokers = [broker(number) for number in range(4)]
+    leaders = Counter(replicas[0] for replicas in placement.place(brokers, 400, 2, Random(5)))
+    assert leaders == {number: 100 for number in range(4)}
+
+
+def test_replicas_spread_over_racks():
+    """Two racks, two replicas: one in each."""
+    brokers = [broker(number, "ab"[number % 2]) for number in range(6)]
+    for replicas in placement.place(brokers, 60, 2, Random(9)):
+        assert {number % 2 for number in replicas} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replication_factor", "part"),
+    [
+        ([broker(1)], 0, "the replication factor must be positive"),
+        ([broker(1)], 2, "cannot be reached because only 1 broker(s) are registered"),
+        ([broker(1, fenced=True)], 1, "All brokers are currently fenced"),
+        ([], 1, "All brokers are currently fenced"),
+    ],
+)
+def test_what_cannot_be_placed(brokers, replication_factor, part):
+    with pytest.raises(KafkaError) as caught:
+        placement.place(brokers, 1, replication_factor, Random(1))
+    assert caught.value.code == INVALID_REPLICATION_FACTOR
+    assert part in caught.value.text
+
+
+def test_cordoned_and_leaving_brokers_get_no_replicas():
+    """KIP-1066: a broker whose directories are all cordoned is left out."""
+    leaving = broker(3)
+    leaving.in_controlled_shutdown = True
+    brokers = {1: broker(1), 2: broker(2, cordoned=[b"d" * 16]), 3: leaving}
+    assert [each.id for each in placement.usable(brokers)] == [1]
+
+
+def test_directory_of_a_replica():
+    """The only directory is taken at once; with several the broker chooses."""
+    assert placement.directory(broker(1)) == b"d" * 16
+    assert placement.directory(broker(1, log_dirs=(b"d" * 16, b"e" * 16))) == placement.UNASSIGNED_DIRECTORY
+    assert placement.directory(broker(1, log_dirs=(b"d" * 16, b"e" * 16), cordoned=(b"d" * 16,))) == b"e" * 16

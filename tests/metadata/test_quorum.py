@@ -1,0 +1,187 @@
+"""The quorum machine: one voter, three voters, restarts."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from pykafkad.effects import Append, Persist
+from pykafkad.metadata import quorum_states as states
+from pykafkad.metadata import stored
+from pykafkad.metadata.brokers import Endpoint
+from pykafkad.metadata.quorum import STATE_FILE, Durable, Quorum, Resign, Start, Tick, VoteAnswer, format_state, parse_state
+from pykafkad.metadata.voters import Voter, from_records, majority, to_record
+
+DIRECTORY = bytes(range(16))
+
+
+def voters(*numbers):
+    return [Voter(number, DIRECTORY if number == 1 else bytes([number]) * 16, [Endpoint("C", "h", 9)]) for number in numbers]
+
+
+def member(*numbers, state_file=None, voters_in_log=False, node_id=1):
+    return Quorum(node_id, DIRECTORY, voters(*numbers), Random(1), voters_in_log=voters_in_log, state_file=state_file)
+
+
+def start(machine, end_offset=0, epoch=0):
+    return machine.step(Start(end_offset, epoch), 0.0, 0)
+
+
+def test_one_voter_leads_at_once():
+    """Its own vote is the majority; the vote is on disk before the leadership, and both before the epoch's first records."""
+    machine = member(1)
+    effects = start(machine)
+    assert machine.state == states.LEADER
+    assert (machine.epoch, machine.leader_id) == (1, 1)
+    assert [type(effect) for effect in effects] == [Persist, Persist, Append]
+    voted, led, append = effects
+    assert parse_state(voted.value) == (1, -1, 1, DIRECTORY)
+    assert parse_state(led.value) == (1, 1, -1, b"\0" * 16)
+    assert voted.name == led.name == STATE_FILE
+    assert [type(record.value).__name__ for record in append.records] == ["LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"]
+    assert append.log == stored.LOG
+    assert from_records(append.records[2].value.voters) == voters(1)
+    assert machine.next_deadline() is None
+
+
+def test_every_start_is_a_new_epoch():
+    """A node never goes on in an epoch that it led: what it lost unflushed could be followed by other records of that epoch."""
+    machine = member(1, state_file=format_state(7, 1, -1, b"\0" * 16), voters_in_log=True)
+    effects = start(machine, 100, 7)
+    assert machine.epoch == 8
+    assert [type(record.value).__name__ for record in effects[-1].records] == ["LeaderChangeMessage"]
+
+
+def test_an_old_state_file_does_not_bring_an_old_epoch_back():
+    """The log knows a later epoch than the file: the next one is after both."""
+    machine = member(1, state_file=format_state(2, -1, -1, b"\0" * 16))
+    start(machine, 100, 9)
+    assert machine.epoch == 10
+
+
+def test_high_watermark_waits_for_the_leaders_own_epoch():
+    """Older epochs' records count as committed only with a record of the new epoch behind them."""
+    machine = member(1)
+    start(machine, 50, 3)
+    machine.step(Durable(1, 50), 0.0, 0)
+    assert machine.high_watermark == -1
+    machine.step(Durable(1, 53), 0.0, 0)
+    assert machine.high_watermark == 53
+    machine.step(Durable(1, 52), 0.0, 0)
+    assert machine.high_watermark == 53
+
+
+def test_three_voters_need_two_votes():
+    """Alone it waits for its timeout, asks for pre-votes without changing anything, and leads with one vote more."""
+    machine = member(1, 2, 3)
+    assert start(machine) == []
+    assert machine.state == states.UNATTACHED
+    deadline = machine.next_deadline()
+    assert 1.0 <= deadline <= 2.0
+    assert machine.step(Tick(), deadline - 0.01, 0) == []
+    assert machine.step(Tick(), deadline, 0) == []
+    assert (machine.state, machine.epoch) == (states.PROSPECTIVE, 0)
+    assert machine.step(VoteAnswer(2, 0, False, True), 2.0, 0) == []
+    effects = machine.step(VoteAnswer(3, 0, True, True), 2.0, 0)
+    assert (machine.state, machine.epoch, machine.voted_id) == (states.CANDIDATE, 1, 1)
+    assert parse_state(effects[0].value) == (1, -1, 1, DIRECTORY)
+    assert machine.step(VoteAnswer(3, 1, True, True), 2.0, 0) == []
+    effects = machine.step(VoteAnswer(2, 1, True, False), 2.0, 0)
+    assert machine.state == states.LEADER
+    change = effects[-1].records[0].value
+    assert [voter.voter_id for voter in change.granting_voters] == [1, 2]
+    machine.step(Durable(1, 5), 2.0, 0)
+    assert machine.high_watermark == -1
+    machine.step(Durable(3, 4), 2.0, 0)
+    assert machine.high_watermark == 4
+
+
+def test_votes_of_strangers_do_not_count():
+    """Somebody who is not in the voter set has no voice."""
+    machine = member(1, 2, 3)
+    start(machine)
+    machine.step(Tick(), 2.0, 0)
+    machine.step(VoteAnswer(9, 0, True, True), 2.0, 0)
+    assert machine.state == states.PROSPECTIVE
+
+
+def test_a_higher_epoch_ends_an_election():
+    """The new epoch is on disk, and the vote of the old one forgotten."""
+    machine = member(1, 2, 3)
+    start(machine)
+    machine.step(Tick(), 2.0, 0)
+    machine.step(VoteAnswer(2, 0, True, True), 2.0, 0)
+    effects = machine.step(VoteAnswer(2, 5, False, False), 2.0, 0)
+    assert (machine.state, machine.epoch, machine.voted_id) == (states.UNATTACHED, 5, -1)
+    assert parse_state(effects[0].value) == (5, -1, -1, b"\0" * 16)
+
+
+def test_an_election_without_answers_is_tried_again():
+    """Prospective and candidate both go back to asking for pre-votes; the epoch grows only with a real vote."""
+    machine = member(1, 2, 3)
+    start(machine)
+    for now in (2.0, 4.0, 6.0):
+        assert machine.step(Tick(), now, 0) == []
+        assert (machine.state, machine.epoch) == (states.PROSPECTIVE, 0)
+    machine.step(VoteAnswer(2, 0, True, True), 6.0, 0)
+    assert (machine.state, machine.epoch) == (states.CANDIDATE, 1)
+    machine.step(Tick(), 9.0, 0)
+    assert (machine.state, machine.epoch) == (states.PROSPECTIVE, 1)
+
+
+def test_a_leader_that_led_before_waits_as_resigned():
+    """With others to wait for it does not vote in the epoch that it led."""
+    machine = member(1, 2, 3, state_file=format_state(4, 1, -1, b"\0" * 16))
+    start(machine, 10, 4)
+    assert machine.state == states.RESIGNED
+    machine.step(Tick(), 2.0, 0)
+    assert machine.state == states.UNATTACHED
+
+
+def test_an_observer_never_asks_for_votes():
+    """A node that is not in the voter set, or has another directory than the voter of its id, only watches."""
+    machine = member(2, 3)
+    assert start(machine) == []
+    assert machine.next_deadline() is None
+    assert machine.step(Tick(), 100.0, 0) == []
+    other = Quorum(1, b"x" * 16, voters(1), Random(1), voters_in_log=True)
+    assert start(other) == []
+    assert other.state == states.UNATTACHED
+
+
+def test_resigning_ends_leadership():
+    machine = member(1)
+    start(machine)
+    assert machine.step(Resign(), 1.0, 0) == []
+    assert machine.state == states.RESIGNED
+    assert machine.step(Resign(), 1.0, 0) == []
+
+
+def test_moves_outside_the_table_are_refused():
+    """The table of states is the law."""
+    with pytest.raises(AssertionError, match="may not become"):
+        states.check(states.FOLLOWER, states.LEADER)
+    assert set(states.TRANSITIONS) == {state for row in states.TRANSITIONS.values() for state in row}
+
+
+def test_state_file_of_kafka_is_read():
+    """Both data versions, as real nodes write them."""
+    new = b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    assert parse_state(new) == (1, 1, -1, b"\0" * 16)
+    assert format_state(1, 1, -1, b"\0" * 16) == new
+    old = b'{"clusterId":"","leaderId":3,"leaderEpoch":12,"votedId":2,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}'
+    assert parse_state(old) == (12, 3, 2, b"\0" * 16)
+    assert parse_state(None) == (0, -1, -1, b"\0" * 16)
+    with pytest.raises(ValueError, match="leaderEpoch"):
+        parse_state(b'{"leaderEpoch":12')
+
+
+def test_majorities():
+    assert [majority(voters(*range(1, count + 1))) for count in (1, 2, 3, 4, 5)] == [1, 2, 2, 3, 3]
+
+
+def test_voters_record_round_trip():
+    record = to_record(voters(1, 2))
+    key, value = stored.encode(stored.control_record(record))
+    assert from_records(stored.decode(key, value).value.voters) == voters(1, 2)
