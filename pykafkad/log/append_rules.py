@@ -37,7 +37,7 @@ from pykafkad.wire.batch import (
     MIN_RECORD_SIZE_BYTES, NO_TIMESTAMP, TRANSACTIONAL_BIT, BatchHeader, build_batch, crc32c, parse_header, set_max_timestamp,
 )
 from pykafkad.wire.compression import CODECS, FRAME_STARTS, IDS, ZSTD
-from pykafkad.wire.records import iterate_records
+from pykafkad.wire.records import MAX_OPENED_BYTES, iterate_records
 
 
 class NotOneBatch(KafkaError):
@@ -171,7 +171,7 @@ def _asks_to_open(settings, header: BatchHeader, first_bytes: bytes, now_ms: int
 
 def _open(batch, header: BatchHeader) -> list:
     try:
-        return list(iterate_records(batch, header))
+        return list(iterate_records(batch, header, MAX_OPENED_BYTES))
     except KafkaError as error:
         if error.code == errors.CORRUPT_MESSAGE:
             # A body that is not what its codec says is an unexpected error in Kafka.

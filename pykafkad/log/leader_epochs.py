@@ -71,7 +71,7 @@ class LeaderEpochs:
         """Forget epochs that ended before the start of the log; the one that spans it begins there now."""
         entries = self.entries
         at = bisect_right([start for _, start in entries], start_offset)
-        if at and entries[at - 1][1] < start_offset:
+        if at > 1 or at and entries[0][1] < start_offset:
             entries[at - 1] = (entries[at - 1][0], start_offset)
             del entries[:at - 1]
             self.changed = True

@@ -73,13 +73,14 @@ class MemoryFile:
 class MemoryDisk(Disk):
     """See the module. `calls` counts what was done, by operation."""
 
-    __slots__ = ("calls", "directories", "error", "files", "locks", "_failures")
+    __slots__ = ("calls", "directories", "error", "files", "locks", "modified", "_failures")
 
     def __init__(self):
         self.files = {}
         self.directories = {"/"}
         self.locks = set()
         self.calls = {}
+        self.modified = 0
         self.error = OSError(errno.ENOSPC, "No space left on device")
         self._failures = {}
 
@@ -171,7 +172,7 @@ class MemoryDisk(Disk):
         return len(self.files[path].data) if path in self.files else 0
 
     def modified_ms(self, path):
-        return 0
+        return self.modified
 
     def make_directories(self, path):
         self._call("create directory", path)

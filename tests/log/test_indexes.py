@@ -1,0 +1,114 @@
+"""Both indexes: a lookup gives what walking the log would give, and the files are Kafka's."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+
+from pykafkad.log.offset_index import OffsetIndex
+from pykafkad.log.time_index import TimeIndex
+from tests.log.settings import NOW_MS, append, batch, content, open_directory, open_log
+from tests.simulation.disk import MemoryDisk
+
+
+def filled(seed, **changes):
+    """A log of several segments whose timestamps go back and forth; its headers and records."""
+    chance = random.Random(seed)
+    log = open_log(open_directory(disk=MemoryDisk()), segment_bytes=3000, index_interval_bytes=chance.choice((1, 200, 1000)), **changes)
+    for _ in range(chance.randrange(40, 120)):
+        timestamp_ms = chance.choice((NOW_MS + chance.randrange(-50, 50), -1)) if seed % 3 == 0 else NOW_MS + chance.randrange(-50, 50)
+        append(log, batch(chance.randrange(1, 4), chance.randrange(60), timestamp_ms=timestamp_ms, codec=chance.randrange(3)))
+    return log, content(log), chance
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lookup_by_offset_is_a_walk_through_the_log(seed):
+    log, rows, _ = filled(seed)
+    positions, at = {}, {}
+    for header, _ in rows:
+        segment = log.segments[log.segment_at(header.base_offset)]
+        positions[header.base_offset] = at.get(segment.base_offset, 0)
+        at[segment.base_offset] = positions[header.base_offset] + header.size_bytes
+    for header, _ in rows:
+        segment = log.segments[log.segment_at(header.base_offset)]
+        for offset in range(header.base_offset, header.end_offset):
+            assert segment.offset_index.lookup(offset - segment.base_offset) <= positions[header.base_offset]
+            assert segment.locate(offset) == (positions[header.base_offset], header.size_bytes)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lookup_by_time_is_a_walk_through_the_log(seed):
+    """The first record, in the order of the log, whose timestamp is at or after the asked one."""
+    log, rows, chance = filled(seed)
+    log.delete_records(chance.randrange(30))
+    records = [record for _, records in rows for record in records if record.offset >= log.log_start_offset]
+    for timestamp_ms in (0, *range(NOW_MS - 52, NOW_MS + 52)):
+        expected = next(((record.offset, record.timestamp_ms, 0) for record in records if record.timestamp_ms >= timestamp_ms), None)
+        assert log.offset_for_timestamp(timestamp_ms) == expected
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_largest_timestamp_is_found(seed):
+    log, rows, _ = filled(seed)
+    latest = max((record for _, records in rows for record in records), key=lambda record: (record.timestamp_ms, -record.offset))
+    assert log.max_timestamp_offset() == (latest.offset, latest.timestamp_ms, 0)
+
+
+def test_the_largest_timestamp_of_the_brokers_own_time_is_the_last_offset_of_its_batch():
+    log = open_log(open_directory(disk=MemoryDisk()), message_timestamp_type="LogAppendTime")
+    append(log, batch(3))
+    assert log.max_timestamp_offset() == (2, NOW_MS, 0)
+
+
+def test_an_empty_log_has_no_time():
+    log = open_log(open_directory(disk=MemoryDisk()))
+    assert (log.max_timestamp_offset(), log.offset_for_timestamp(0)) == (None, None)
+
+
+def test_entries_are_written_about_every_interval():
+    """As Kafka: an entry for the batch that follows more than index.interval.bytes of log, with that batch's last offset."""
+    log = open_log(open_directory(disk=MemoryDisk()), index_interval_bytes=200)
+    size = len(batch(2, 40))
+    append(log, *(batch(2, 40) for _ in range(10)))
+    index = log.segments[0].offset_index
+    every = 200 // size + 1
+    assert list(index.positions) == [number * size for number in range(every, 10, every)]
+    assert list(index.offsets) == [2 * number + 1 for number in range(every, 10, every)]
+    assert index.to_bytes() == b"".join(struct.pack(">ii", *entry) for entry in zip(index.offsets, index.positions))
+
+
+def test_the_files_of_the_offset_index():
+    index = OffsetIndex()
+    for entry in ((3, 100), (9, 220)):
+        index.append(*entry)
+    data = index.to_bytes()
+    assert data == struct.pack(">iiii", 3, 100, 9, 220)
+    read = OffsetIndex.from_bytes(data, 300)
+    assert (list(read.offsets), list(read.positions)) == ([3, 9], [100, 220])
+    for damaged in (data[:-1], data + bytes(8), data[8:] + data[:8], b"\xff" * 8):
+        assert OffsetIndex.from_bytes(damaged, 300) is None
+    assert OffsetIndex.from_bytes(data, 220) is None, "it points behind the end of the log"
+
+
+def test_the_file_of_the_time_index():
+    index = TimeIndex()
+    for entry in ((50, 3), (50, 5), (40, 6), (60, 9)):
+        index.maybe_append(*entry)
+    data = index.to_bytes()
+    assert data == struct.pack(">qiqi", 50, 3, 60, 9), "only a later time makes an entry"
+    assert TimeIndex.from_bytes(data).last() == (60, 9)
+    for damaged in (data[:-1], data + bytes(12), data[12:] + data[:12]):
+        assert TimeIndex.from_bytes(damaged) is None
+
+
+def test_cutting_an_index():
+    offsets, times = OffsetIndex(), TimeIndex()
+    for number in range(5):
+        offsets.append(10 * number, 100 * number)
+        times.maybe_append(1000 + number, 10 * number)
+    offsets.truncate(300)
+    times.truncate(20)
+    assert (list(offsets.positions), list(times.offsets)) == ([0, 100, 200], [0, 10])
+    assert [offsets.last_position_within(*span) for span in ((0, 150), (100, 150), (0, 50), (100, 200))] == [100, None, None, 200]

@@ -1,0 +1,126 @@
+"""What leaves a log: by time, by size, by DeleteRecords, whole segments from the front."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from tests.log.settings import NOW_MS, append, batch, content, open_directory, open_log, topic_settings
+from tests.simulation.disk import MemoryDisk
+
+SIZE = len(batch(1, 100))
+
+
+@pytest.fixture
+def disk():
+    return MemoryDisk()
+
+
+@pytest.fixture
+def directory(disk):
+    return open_directory(disk=disk)
+
+
+def segmented(directory, count=5, **changes):
+    """One batch per segment, a second apart."""
+    log = open_log(directory, **{"segment_bytes": SIZE, "retention_ms": -1, **changes})
+    append(log, *(batch(1, 100, timestamp_ms=NOW_MS + 1000 * number) for number in range(count)))
+    return log
+
+
+def bases(log):
+    return [segment.base_offset for segment in log.segments]
+
+
+def test_segments_whose_newest_record_is_too_old_go(directory):
+    log = segmented(directory, retention_ms=2000)
+    assert log.run_retention(NOW_MS + 2000) == 0
+    assert log.run_retention(NOW_MS + 3500) == 2
+    assert (bases(log), log.log_start_offset, log.epochs.entries) == ([2, 3, 4], 2, [(0, 2)])
+    with pytest.raises(KafkaError) as caught:
+        log.read(1, 100, end_offset=5)
+    assert caught.value.code == errors.OFFSET_OUT_OF_RANGE
+
+
+def test_when_all_is_too_old_a_new_segment_is_rolled_first(directory):
+    """The log goes on at the same offset; an empty last segment stays."""
+    log = segmented(directory, retention_ms=2000)
+    assert log.run_retention(NOW_MS + 60_000) == 5
+    assert (bases(log), log.log_start_offset, log.end_offset) == ([5], 5, 5)
+    assert log.run_retention(NOW_MS + 120_000) == 0
+    assert append(log, batch()) == [5]
+
+
+@pytest.mark.parametrize(("retention_bytes", "left"), [(5 * SIZE, 5), (5 * SIZE - 1, 5), (4 * SIZE, 4), (4 * SIZE - 1, 4), (SIZE, 1), (0, 1)])
+def test_segments_above_the_size_go_while_enough_stays(directory, retention_bytes, left):
+    """Never below retention.bytes; with 0 even the last goes, and a new one takes its place."""
+    log = segmented(directory, retention_bytes=retention_bytes)
+    log.run_retention(NOW_MS)
+    assert len(log.segments) == left
+
+
+def test_nothing_goes_above_the_high_watermark(directory):
+    log = segmented(directory, retention_ms=0)
+    log.high_watermark = 2
+    assert log.run_retention(NOW_MS + 60_000) == 2
+
+
+def test_a_compacted_topic_keeps_everything_but_what_delete_records_passed(directory):
+    """Compaction itself is not done yet: everything is kept."""
+    log = segmented(directory, retention_ms=0, retention_bytes=0)
+    log.update_settings(topic_settings(**{**vars(log.settings), "cleanup_policy": frozenset(("compact",))}))
+    assert log.run_retention(NOW_MS + 60_000) == 0
+    log.delete_records(3)
+    assert log.run_retention(NOW_MS + 60_000) == 3
+
+
+def test_delete_records_moves_the_start_and_retention_takes_the_files(directory):
+    """The start may lie inside a segment, which then stays."""
+    log = segmented(directory, segment_bytes=2 * SIZE)
+    assert log.delete_records(3) == 3
+    assert log.delete_records(1) == 3
+    assert [header.base_offset for header, _ in content(log)] == [3, 4]
+    assert log.run_retention(NOW_MS) == 1
+    assert bases(log) == [2, 4]
+    for offset in (-1, 6):
+        with pytest.raises(KafkaError) as caught:
+            log.delete_records(offset)
+        assert caught.value.code == errors.OFFSET_OUT_OF_RANGE
+
+
+def test_files_are_renamed_at_once_and_removed_after_the_delay(directory, disk):
+    """file.delete.delay.ms; what a crash leaves under the new name goes at the next start."""
+    log = segmented(directory, retention_ms=2000, file_delete_delay_ms=1000)
+    log.run_retention(NOW_MS + 2500)
+    renamed = sorted(path for path in disk.files if path.endswith(".deleted"))
+    assert [path.rsplit("/", 1)[1] for path in renamed] == [
+        f"{0:020d}.{kind}.deleted" for kind in ("index", "log", "timeindex")]
+    assert directory.take_due_deletions(NOW_MS + 3499) == []
+    for row in directory.take_due_deletions(NOW_MS + 3500):
+        directory.remove(*row)
+    assert not any(path.endswith(".deleted") or path.startswith(f"/data/t-0/{0:020d}") for path in disk.files)
+
+
+def test_a_segment_without_timestamps_ages_by_its_file(directory, disk):
+    log = open_log(directory, retention_ms=1000)
+    append(log, batch(timestamp_ms=-1))
+    disk.modified = NOW_MS
+    assert log.run_retention(NOW_MS + 1000) == 0
+    assert log.run_retention(NOW_MS + 1001) == 1
+
+
+def test_sealed_segments_are_synced_in_the_background(directory, disk):
+    """Kafka syncs a segment when it rolls; what is synced needs no recovery. A failed sync is final."""
+    log = segmented(directory)
+    job = log.sync_job()
+    job.run()
+    assert log.recovery_point == 0
+    job.finish()
+    assert (log.recovery_point, log.sync_job()) == (4, None)
+    append(log, batch(1, 100, timestamp_ms=NOW_MS + 9000))
+    job = log.sync_job()
+    disk.fail("sync")
+    failure = pytest.raises(Exception, job.run).value
+    job.failed(failure)
+    assert log.offline is failure
