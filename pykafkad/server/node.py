@@ -399,18 +399,15 @@ def _create(node: Node, topics: list[tuple[str, int]]) -> None:
     """Create the topics of `--topic` that are not there yet."""
     from pykafkad.wire import messages
 
-    wanted = [
-        messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
-        for name, partitions in topics
-        if name not in node.image.topics
-    ]
-    if not wanted:
-        return
-    token = _StartToken()
-    node.controller.submit(events.CreateTopics(token, wanted))
-    for row in token.message.topics:
+    for name, partitions in topics:
+        if name in node.image.topics:
+            continue
+        token = _StartToken()
+        topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
+        node.controller.submit(events.CreateTopics(token, [topic]))
+        (row,) = token.message.topics
         if row.error_code:
-            raise ConfigError(f"--topic {row.name}: {row.error_message}")
+            raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")
 
 
 class _StartToken:
