@@ -21,11 +21,15 @@ FIND_PYTHON = for each in $(PYTHON) python3 python3.14 python3.13 python3.12 pyt
 	if "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$each"; exit 0; fi; done; \
 	echo 'pykafkad needs Python 3.11 or newer, and none was found; install one, or say which: make PYTHON=/path/to/python3' >&2; exit 1
 
+# Debian and Ubuntu keep Python's venv module in a package of its own.
+GET_VENV = if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy python3-venv; \
+	else echo 'the venv module of Python is missing; on Debian and Ubuntu: sudo apt-get install python3-venv' >&2; exit 1; fi
+
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
-	python="$$($(FIND_PYTHON))"; "$$python" -m venv $(VENV)
+	python="$$($(FIND_PYTHON))"; "$$python" -m venv $(VENV) || { $(GET_VENV) && "$$python" -m venv --clear $(VENV); }
 
 # A stamp per lock: base is what the broker needs, test adds the test clients, spark adds PySpark and what it draws with.
 $(VENV)/.installed-%: requirements/%.txt pyproject.toml | $(BIN)/python
@@ -48,9 +52,11 @@ test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a 
 	$(BIN)/python -m pytest compat_tests $(ARGS)
 	$(BIN)/python -m pytest spark_it/tests $(ARGS)
 
-test-long: compile $(VENV)/.installed-spark ## also the long runs: more seeds, 50 rounds of SIGKILL under load
+test-long: compile $(VENV)/.installed-spark ## everything, with 50 rounds of SIGKILL under load
 	$(BIN)/python -m compat_tests.setup
-	PYKAFKAD_TEST_LONG=1 $(BIN)/python -m pytest tests compat_tests spark_it/tests --timeout 3600 $(ARGS)
+	$(BIN)/python -m pytest tests $(ARGS)
+	$(BIN)/python -m pytest compat_tests --rounds 50 --timeout 3600 $(ARGS)
+	$(BIN)/python -m pytest spark_it/tests $(ARGS)
 
 bench: compile $(VENV)/.installed-test ## pykafkad and a real Kafka side by side
 	$(BIN)/python -m compat_tests.setup
