@@ -72,7 +72,7 @@ def markdown() -> str:
     quiet = {scope: sum(not row.effect and not row.internal for row in ROWS[scope].values()) for scope in SCOPES}
     counts = ", ".join(f"{count} {scope}" for scope, count in quiet.items() if count)
     lines += ["", f"Known, checked and answered like Kafka's, but without effect yet: {counts} settings (`pykafkad describe-config`)."]
-    lines += ["", "Defaults that are not Kafka's: one broker for tests starts with no settings at all, and sends faster with a larger buffer:", ""]
+    lines += ["", "Defaults that are not Kafka's:", ""]
     lines += _differences(ROWS[BROKER].values())
     return "\n".join(lines)
 

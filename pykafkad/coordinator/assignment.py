@@ -58,6 +58,7 @@ def complete(step: Step, group: ClassicGroup, assignments: dict[str, bytes]) -> 
 
 
 def assigned(group: ClassicGroup, content: bytes) -> object:
+    """The SyncGroup answer that carries a member's assignment."""
     return messages.SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=content
     )

@@ -28,6 +28,7 @@ with its id can make a broker remember."""
 
 
 def join(step: Step, group: ClassicGroup, event: JoinGroup) -> None:
+    """A JoinGroup: a full group and protocols nobody shares are refused, then the member is new, static or known."""
     request = event.request
     protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
     member_id = request.member_id
@@ -85,6 +86,7 @@ def join_unknown(step: Step, group: ClassicGroup, event: JoinGroup, protocols: t
 
 
 def add(step: Step, group: ClassicGroup, event: JoinGroup, member_id: str, protocols: tuple) -> None:
+    """Make a member of the request, and rebalance."""
     request = event.request
     member = Member(
         member_id,
@@ -276,6 +278,7 @@ def session_timer_fired(step: Step, group: ClassicGroup) -> None:
 
 
 def expire(step: Step, group: ClassicGroup, member_id: str) -> None:
+    """A member's deadline has come: a member id nobody used is forgotten, a silent member leaves."""
     member = group.members.get(member_id)
     if member is None:
         if group.pending_joins.get(member_id, NEVER) <= step.now:

@@ -121,6 +121,7 @@ def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False
 
 
 def listed(group: ClassicGroup, member: Member) -> object:
+    """A member as the leader sees it in its JoinGroup answer."""
     return messages.JoinGroupResponse.JoinGroupResponseMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -151,4 +152,5 @@ def refuse_sync(step: Step, group: ClassicGroup, error_code: int) -> None:
 
 
 def join_error(error_code: int, member_id: str = "") -> object:
+    """A JoinGroup answer that is only an error."""
     return messages.JoinGroupResponse(error_code=error_code, member_id=member_id, protocol_name=None)

@@ -104,6 +104,7 @@ def new_group(group: ClassicGroup) -> StoredRecord:
 
 
 def group_tombstone(group_id: str) -> StoredRecord:
+    """The record that deletes a group."""
     return StoredRecord(messages.GroupMetadataKey(group=group_id), None)
 
 

@@ -53,6 +53,7 @@ def decode_uuid(text: str) -> bytes:
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:
+    """The content of `partition.metadata`."""
     return f"version: 0\ntopic_id: {encode_uuid(topic_id)}".encode()
 
 
