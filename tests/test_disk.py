@@ -1,0 +1,104 @@
+"""The real disk: what a caller may rely on, and that every refusal names what, where and why."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+import pytest
+
+from pykafkad.disk import Disk
+from pykafkad.errors import ConfigError, StorageFailure
+
+
+@pytest.fixture
+def disk():
+    return Disk()
+
+
+def test_reading_and_writing_by_position(disk, tmp_path):
+    file = disk.open(str(tmp_path / "f"), create=True)
+    file.pwrite(b"hello", 0)
+    file.pwritev([b" wor", memoryview(b"ld")], 5)
+    assert (file.pread(5, 6), file.pread(100, 8), file.size()) == (b"world", b"rld", 11)
+    file.truncate(4)
+    file.sync()
+    assert file.pread(100, 0) == b"hell"
+    file.close()
+    file.close()
+
+
+def test_a_file_is_closed_with_its_last_reference(disk, tmp_path):
+    file = disk.open(str(tmp_path / "f"), create=True)
+    fd = file.fileno()
+    os.fstat(fd)
+    del file
+    with pytest.raises(OSError):
+        os.fstat(fd)
+
+
+def test_a_write_that_does_not_fit_is_a_failure(disk, tmp_path):
+    """The operating system may take a part first: the caller is told by the failure, and cuts the file back."""
+    file = disk.open(str(tmp_path / "f"), create=True)
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    import signal
+
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, old[1]))
+    try:
+        for write in (lambda: file.pwrite(b"x" * 80, 60), lambda: file.pwritev([b"x" * 50, b"y" * 60], 0)):
+            with pytest.raises(StorageFailure, match=f"write {tmp_path}/f: .*File too large"):
+                write()
+        file.truncate(0)
+        file.pwrite(b"y" * 100, 0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, before)
+    assert file.size() == 100
+
+
+def test_replacing_a_file_leaves_no_temporary_behind(disk, tmp_path):
+    path = str(tmp_path / "checkpoint")
+    for content in (b"one", b"two"):
+        disk.replace(path, content)
+        assert disk.read(path) == content
+    assert os.listdir(tmp_path) == ["checkpoint"]
+
+
+def test_what_is_not_there(disk, tmp_path):
+    path = str(tmp_path / "none")
+    assert (disk.read(path), disk.read_end(path, 5), disk.size(path), disk.modified_ms(path), disk.exists(path)) == (None, b"", 0, 0, False)
+    disk.unlink(path)
+    for attempt in (lambda: disk.open(path), lambda: disk.listdir(path), lambda: disk.rename(path, path + "2"), lambda: disk.sync(path),
+                    lambda: disk.sync_directory(path), lambda: disk.remove_directory(path), lambda: disk.usage(path),
+                    lambda: disk.write(path + "/deep", b""), lambda: disk.replace(path + "/deep", b"")):
+        with pytest.raises(StorageFailure, match="none"):
+            attempt()
+
+
+def test_small_files_and_directories(disk, tmp_path):
+    deep = str(tmp_path / "a" / "b")
+    disk.make_directories(deep)
+    disk.make_directories(deep)
+    disk.write(f"{deep}/f", b"0123456789", sync=True)
+    disk.sync(f"{deep}/f")
+    assert disk.read_end(f"{deep}/f", 3) == b"789"
+    assert disk.read_end(f"{deep}/f", 30) == b"0123456789"
+    assert (disk.size(f"{deep}/f"), disk.modified_ms(f"{deep}/f") > 10**12) == (10, True)
+    os.symlink(deep, tmp_path / "link")
+    assert (disk.is_directory(deep), disk.is_directory(str(tmp_path / "link"))) == (True, False)
+    total, usable = disk.usage(deep)
+    assert 0 < usable <= total
+    disk.remove_directory(deep)
+    assert disk.listdir(str(tmp_path / "a")) == []
+    with pytest.raises(StorageFailure):
+        disk.remove_directory(str(tmp_path))
+
+
+def test_a_lock_holds_until_it_is_closed(disk, tmp_path):
+    path = str(tmp_path / ".lock")
+    lock = disk.lock(path)
+    with pytest.raises(ConfigError, match=f"another broker uses the directory {tmp_path}"):
+        disk.lock(path)
+    lock.close()
+    disk.lock(path).close()

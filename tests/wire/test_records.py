@@ -1,0 +1,75 @@
+"""Records inside a batch: what they may not say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.wire.batch import HEADER_SIZE_BYTES, build_batch, parse_header
+from pykafkad.wire.records import encode_record, iterate_records
+
+
+def with_body(body: bytes, count=1) -> bytes:
+    """A batch header for `count` records before any bytes."""
+    header = bytearray(build_batch([(None, None)] * count)[:HEADER_SIZE_BYTES])
+    header[8:12] = (HEADER_SIZE_BYTES - 12 + len(body)).to_bytes(4, "big")
+    return bytes(header) + body
+
+
+def record(*rest: int) -> bytes:
+    """A record of these bytes behind attributes, timestamp and offset delta, with its length in front."""
+    return bytes([2 * (3 + len(rest)), 0, 0, 0, *rest])
+
+
+GOOD = record(1, 1, 0)
+
+
+@pytest.mark.parametrize("body", [
+    b"", GOOD[:-1], GOOD + b"\0", b"\x01" + GOOD, b"\x80\x80\x80\x80\x80\x01" + GOOD,
+    record(20, 1, 0), record(1, 20, 0), record(1, 1, 20), record(1, 1, 1), record(1, 1, 0, 0), record(1, 1),
+    record(1, 1, 2, 1, 1), record(1, 1, 2, 20, 1), record(1, 1, 2, 2, 0xFF, 1), record(1, 1, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F),
+    b"\x00",
+], ids=bytes.hex)
+def test_lying_lengths_and_counts_are_refused(body):
+    """Record, key, value, header name and header value lengths, header counts, a varint without end, null header names,
+    bytes that are left over: INVALID_RECORD, and nothing is read beyond the batch."""
+    with pytest.raises(KafkaError) as caught:
+        list(iterate_records(with_body(body) + GOOD * 3))
+    assert caught.value.code == errors.INVALID_RECORD
+
+
+def test_a_good_body_is_read():
+    assert [tuple(found) for found in iterate_records(with_body(GOOD))] == [(0, 0, None, None, [])]
+
+
+@pytest.mark.parametrize("count", [0, 2, 2**31 - 1])
+def test_the_count_in_the_header_must_be_true(count):
+    header = parse_header(with_body(GOOD))._replace(record_count=count)
+    with pytest.raises(KafkaError) as caught:
+        list(iterate_records(with_body(GOOD), header))
+    assert caught.value.code == errors.INVALID_RECORD
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=60), st.integers(0, 4), st.integers(1, 3))
+def test_any_bytes_are_records_or_a_kafka_error(body, codec, count):
+    batch = bytearray(with_body(body, count))
+    batch[22] = codec
+    try:
+        found = list(iterate_records(bytes(batch)))
+    except KafkaError as error:
+        assert error.code in (errors.INVALID_RECORD, errors.CORRUPT_MESSAGE)
+    else:
+        assert len(found) == count
+
+
+@given(st.integers(-(2**62), 2**62), st.integers(0, 2**31 - 1))
+def test_deltas_of_any_size(timestamp_delta, offset_delta):
+    out = bytearray()
+    encode_record(out, offset_delta, timestamp_delta, None, b"v")
+    header = parse_header(with_body(bytes(out)))._replace(base_timestamp_ms=0)
+    found, = iterate_records(with_body(bytes(out)), header)
+    assert (found.offset, found.timestamp_ms) == (offset_delta, timestamp_delta)
