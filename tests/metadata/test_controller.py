@@ -1,0 +1,333 @@
+"""The controller: life of a cluster, topics, settings, producer ids; errors topic by topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.errors import ConfigError, KafkaError
+from pykafkad.metadata import controller as controller_module
+from pykafkad.metadata import creation, events, stored
+from pykafkad.metadata.brokers import Endpoint
+from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
+from pykafkad.wire import messages
+from tests.metadata.cluster import DIRECTORY_ID, NODE_ID, Cluster
+
+Request = messages.CreateTopicsRequest
+
+
+def topic(name, partitions=1, replication_factor=1, assignments=(), **configs):
+    return Request.CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=[Request.CreatableReplicaAssignment(partition_index=index, broker_ids=ids) for index, ids in assignments],
+        configs=[Request.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+    )
+
+
+def create(cluster, *topics, **fields):
+    return cluster.submit(events.CreateTopics("token", list(topics), **fields)).topics
+
+
+def codes(results):
+    return {result.name: result.error_code for result in results}
+
+
+# ---- the cluster
+
+
+def test_a_new_cluster_begins_as_kafkas():
+    """Feature levels inside a metadata transaction, and the cluster-wide min.insync.replicas that ELR needs."""
+    cluster = Cluster(min_insync_replicas="2")
+    _, first = cluster.disk.batches[1]
+    names = [type(stored.decode(*record).value).__name__ for record in first]
+    assert names[0] == "BeginTransactionRecord"
+    assert names[-2:] == ["EndTransactionRecord", "RegisterControllerRecord"]
+    assert cluster.image.features == {"kraft.version": 1, "metadata.version": 30, "eligible.leader.replicas.version": 1}
+    assert cluster.image.configs(TYPE_BROKER, "") == {"min.insync.replicas": "2"}
+
+
+def test_no_feature_is_finalized_that_is_not_served():
+    """A finalized transaction.version 2 would make producers skip AddPartitionsToTxn, which is not here."""
+    image = Cluster().image
+    assert not {"transaction.version", "group.version", "share.version", "streams.version"} & set(image.features)
+    assert all(low <= image.features[name] <= high for name, (low, high) in image.supported_features().items())
+
+
+def test_a_cluster_with_features_beyond_ours_is_refused():
+    """A directory of a Kafka that runs transactions V2 is not served half: the start says which features stand in the way."""
+    cluster = Cluster()
+    feature = messages.FeatureLevelRecord(name="transaction.version", feature_level=2)
+    cluster.disk.batches.append((1, [stored.encode(stored.record(feature))]))
+    with pytest.raises(ConfigError, match="transaction.version=2"):
+        cluster.restart()
+    feature.feature_level = 0
+    cluster.disk.batches.append((1, [stored.encode(stored.record(feature))]))
+    assert "transaction.version" not in cluster.restart().image.features
+
+
+def test_a_cut_bootstrap_is_aborted_and_written_again():
+    """Records between Begin and a crash never take effect (KIP-868)."""
+    cluster = Cluster()
+    del cluster.disk.batches[1:]
+    cut = [messages.BeginTransactionRecord(name="Bootstrap records"), messages.FeatureLevelRecord(name="metadata.version", feature_level=30)]
+    cluster.disk.batches.append((1, [stored.encode(stored.record(each)) for each in cut]))
+    again = cluster.restart()
+    names = [type(stored.decode(*record).value).__name__ for record in again.disk.batches[3][1]]
+    assert names[:2] == ["AbortTransactionRecord", "BeginTransactionRecord"]
+    assert again.image.features["metadata.version"] == 30
+    assert again.image.transaction is None
+
+
+def test_broker_epoch_is_the_offset_of_the_registration():
+    cluster = Cluster()
+    create(cluster, topic("a", 3))
+    for clean in (True, False):
+        again = cluster.restart(clean=clean)
+        broker = again.image.brokers[NODE_ID]
+        offset = broker.epoch
+        records = [record for _, batch in again.disk.batches for record in batch]
+        registration = stored.decode(*records[offset]).value
+        assert type(registration).__name__ == "RegisterBrokerRecord"
+        assert registration.fenced
+        assert not broker.fenced
+
+
+def test_leader_epochs_rise_only_after_an_unclean_stop():
+    """After a crash of the machine other records may stand at offsets that clients have seen; after a clean stop they cannot."""
+    cluster = Cluster()
+    create(cluster, topic("a", 2))
+    clean = cluster.restart(clean=True)
+    assert [state.leader_epoch for state in clean.image.topics["a"].partitions] == [0, 0]
+    unclean = clean.restart(clean=False)
+    assert [(state.leader, state.leader_epoch) for state in unclean.image.topics["a"].partitions] == [(1, 1), (1, 1)]
+
+
+def test_unfencing_needs_the_present_epoch():
+    """A word from an earlier life of the broker changes nothing; neither does a second one."""
+    cluster = Cluster()
+    epoch = cluster.image.brokers[NODE_ID].epoch
+    listener = Endpoint("PLAINTEXT", "localhost", 9092)
+    cluster.submit(events.RegisterBroker(NODE_ID, b"c" * 16, [listener], [DIRECTORY_ID], rack="r", previous_broker_epoch=epoch))
+    assert cluster.image.brokers[NODE_ID].fenced
+    assert cluster.image.brokers[NODE_ID].rack == "r"
+    count = len(cluster.disk.batches)
+    cluster.submit(events.UnfenceBroker(NODE_ID, epoch))
+    cluster.submit(events.UnfenceBroker(7, epoch))
+    assert len(cluster.disk.batches) == count
+    cluster.submit(events.UnfenceBroker(NODE_ID, cluster.image.brokers[NODE_ID].epoch))
+    assert not cluster.image.brokers[NODE_ID].fenced
+    assert len(cluster.disk.batches) == count + 1
+
+
+# ---- topics
+
+
+def test_a_created_topic_has_everything():
+    cluster = Cluster()
+    (result,) = create(cluster, topic("a", 3, retention_ms="1000"))
+    made = cluster.image.topics["a"]
+    assert (result.error_code, result.num_partitions, result.replication_factor, result.topic_id) == (0, 3, 1, made.id)
+    assert {config.name: config.config_source for config in result.configs}["retention.ms"] == 1
+    assert [config.name for config in result.configs] == sorted(config.name for config in result.configs)
+    assert [(state.index, state.replicas, state.isr, state.leader, state.directories) for state in made.partitions] == [
+        (index, (1,), (1,), 1, (DIRECTORY_ID,)) for index in range(3)
+    ]
+    assert cluster.image.configs(TYPE_TOPIC, "a") == {"retention.ms": "1000"}
+    assert cluster.changes.topics_created == [made]
+    assert set(cluster.changes.partitions) == {("a", 0), ("a", 1), ("a", 2)}
+    assert cluster.changes.configs == {(TYPE_TOPIC, "a")}
+
+
+def test_each_topic_has_its_own_error():
+    """One bad topic never stops its neighbours."""
+    cluster = Cluster()
+    create(cluster, topic("a"), topic("x.y_z"))
+    results = create(
+        cluster,
+        topic("a"), topic(""), topic("a/b"), topic("x_y.z"), topic("p0", 0), topic("p-2", -2), topic("r0", 1, 0), topic("r2", 1, 2),
+        topic("c1", nope="1"), topic("c2", retention_ms="x"), topic("c3", retention_ms=None), topic("good", -1, -1),
+    )  # fmt: skip
+    assert codes(results) == {
+        "a": errors.TOPIC_ALREADY_EXISTS,
+        "": errors.INVALID_TOPIC_EXCEPTION,
+        "a/b": errors.INVALID_TOPIC_EXCEPTION,
+        "x_y.z": errors.INVALID_TOPIC_EXCEPTION,
+        "p0": errors.INVALID_PARTITIONS,
+        "p-2": errors.INVALID_PARTITIONS,
+        "r0": errors.INVALID_REPLICATION_FACTOR,
+        "r2": errors.INVALID_REPLICATION_FACTOR,
+        "c1": errors.INVALID_CONFIG,
+        "c2": errors.INVALID_CONFIG,
+        "c3": errors.INVALID_CONFIG,
+        "good": 0,
+    }
+    assert set(cluster.image.topics) == {"a", "x.y_z", "good"}
+    assert len(cluster.image.topics["good"].partitions) == cluster.settings.num_partitions
+
+
+@pytest.mark.parametrize(
+    ("partitions", "replication_factor", "assignments", "code"),
+    [
+        (-1, -1, [(0, [1]), (1, [1])], 0),
+        (-1, -1, [(1, [1]), (0, [1])], 0),
+        (2, -1, [(0, [1])], errors.INVALID_REQUEST),
+        (-1, 1, [(0, [1])], errors.INVALID_REQUEST),
+        (-1, -1, [(1, [1])], errors.INVALID_REPLICA_ASSIGNMENT),
+        (-1, -1, [(0, [1]), (0, [1])], errors.INVALID_REPLICA_ASSIGNMENT),
+        (-1, -1, [(0, [])], errors.INVALID_REPLICA_ASSIGNMENT),
+        (-1, -1, [(0, [2])], errors.INVALID_REPLICA_ASSIGNMENT),
+        (-1, -1, [(0, [1, 1])], errors.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_manual_assignments(partitions, replication_factor, assignments, code):
+    cluster = Cluster()
+    (result,) = create(cluster, topic("a", partitions, replication_factor, assignments))
+    assert result.error_code == code
+    assert ("a" in cluster.image.topics) == (code == 0)
+
+
+def test_manual_assignments_need_as_many_replicas_everywhere_and_one_alive():
+    cluster = Cluster()
+    for number, log_dir in ((2, b"e" * 16), (3, b"f" * 16)):
+        cluster.submit(events.RegisterBroker(number, b"c" * 16, [], [log_dir]))
+    (result,) = create(cluster, topic("a", -1, -1, [(0, [1, 2]), (1, [1])]))
+    assert result.error_code == errors.INVALID_REPLICA_ASSIGNMENT
+    assert "consistent" in result.error_message
+    (result,) = create(cluster, topic("a", -1, -1, [(0, [2, 3])]))
+    assert result.error_code == errors.INVALID_REPLICA_ASSIGNMENT
+    assert "fenced" in result.error_message
+    (result,) = create(cluster, topic("a", -1, -1, [(0, [2, 1])]))
+    assert result.error_code == 0
+    assert cluster.image.partition("a", 0).leader == 1
+    assert cluster.image.partition("a", 0).isr == (1,)
+
+
+def test_validating_creates_nothing():
+    cluster = Cluster()
+    count = len(cluster.disk.batches)
+    (result,) = create(cluster, topic("a", 2), validate_only=True)
+    assert (result.error_code, result.num_partitions) == (0, 2)
+    assert len(cluster.disk.batches) == count
+    assert not cluster.image.topics
+
+
+def test_too_many_partitions_are_refused_as_a_whole():
+    """10 000 partitions in a request are the limit, and with the topics' own records 10 000 records."""
+    cluster = Cluster()
+    results = create(cluster, topic("a", creation.MAX_PARTITIONS_PER_REQUEST), topic("b"))
+    assert codes(results) == {"a": errors.POLICY_VIOLATION, "b": errors.POLICY_VIOLATION}
+    results = create(cluster, topic("a", creation.MAX_RECORDS_PER_REQUEST), validate_only=True)
+    assert codes(results) == {"a": errors.POLICY_VIOLATION}
+    results = create(cluster, topic("a", creation.MAX_RECORDS_PER_REQUEST - 1), validate_only=True)
+    assert codes(results) == {"a": 0}
+    assert not cluster.image.topics
+
+
+def test_configs_are_answered_only_to_those_who_may_see_them():
+    cluster = Cluster()
+    hidden, shown = create(cluster, topic("a"), topic("b"), describable=frozenset("b"))
+    assert (hidden.topic_config_error_code, hidden.configs, hidden.num_partitions) == (errors.TOPIC_AUTHORIZATION_FAILED, [], -1)
+    assert (shown.topic_config_error_code, shown.num_partitions) == (0, 1)
+
+
+def test_automatic_topics():
+    """Client topics as the defaults say, internal ones as their own settings say, existing and impossible ones not at all."""
+    cluster = Cluster(num_partitions="4", offsets_topic_num_partitions="7", offsets_topic_replication_factor="3")
+    create(cluster, topic("old"))
+    cluster.submit(events.AutoCreateTopics(["new", "old", "a/b", "new", "__consumer_offsets", "__transaction_state"]))
+    topics = cluster.image.topics
+    assert {name: len(made.partitions) for name, made in topics.items()} == {
+        "old": 1, "new": 4, "__consumer_offsets": 7, "__transaction_state": 50,
+    }  # fmt: skip
+    assert topics["__consumer_offsets"].partitions[0].replicas == (1,)
+    assert cluster.image.configs(TYPE_TOPIC, "__consumer_offsets") == {
+        "cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600",
+    }  # fmt: skip
+    assert not cluster.replies[1:]
+
+
+def test_deleting_topics():
+    cluster = Cluster()
+    create(cluster, topic("a", 2, retention_ms="5"), topic("b"))
+    first = cluster.image.topics["a"]
+    response = cluster.submit(events.DeleteTopics("token", {first.id: "a", b"?" * 16: None}, refused=["refused"]))
+    assert [(row.name, row.error_code) for row in response.responses[:2]] == [("a", 0), (None, errors.UNKNOWN_TOPIC_ID)]
+    assert response.responses[2] == "refused"
+    assert set(cluster.image.topics) == {"b"}
+    assert cluster.image.topic_by_id(first.id) is None
+    assert cluster.image.configs(TYPE_TOPIC, "a") == {}
+    assert cluster.changes.topics_deleted == [first]
+    (result,) = create(cluster, topic("a"))
+    assert result.error_code == 0
+    assert cluster.image.topics["a"].id != first.id
+
+
+def test_a_deleted_name_collides_no_more():
+    cluster = Cluster()
+    create(cluster, topic("a.b"))
+    cluster.submit(events.DeleteTopics(None, {cluster.image.topics["a.b"].id: "a.b"}))
+    assert codes(create(cluster, topic("a_b"))) == {"a_b": 0}
+
+
+def grow(cluster, name, count, assignments=None, **fields):
+    part = messages.CreatePartitionsRequest
+    rows = None if assignments is None else [part.CreatePartitionsAssignment(broker_ids=ids) for ids in assignments]
+    event = events.CreatePartitions("token", [part.CreatePartitionsTopic(name=name, count=count, assignments=rows)], **fields)
+    (row,) = cluster.submit(event).results
+    return row.error_code
+
+
+def test_growing_topics():
+    cluster = Cluster()
+    create(cluster, topic("a", 2))
+    assert grow(cluster, "nope", 3) == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert grow(cluster, "a", 2) == errors.INVALID_PARTITIONS
+    assert grow(cluster, "a", 1) == errors.INVALID_PARTITIONS
+    assert grow(cluster, "a", 4, [[1]]) == errors.INVALID_REPLICA_ASSIGNMENT
+    assert grow(cluster, "a", 3, [[2]]) == errors.INVALID_REPLICA_ASSIGNMENT
+    assert grow(cluster, "a", 3, [[1, 1]]) == errors.INVALID_REPLICA_ASSIGNMENT
+    assert grow(cluster, "a", 1_000_000) == errors.POLICY_VIOLATION
+    assert grow(cluster, "a", 5, validate_only=True) == 0
+    assert len(cluster.image.topics["a"].partitions) == 2
+    assert grow(cluster, "a", 4, [[1], [1]]) == 0
+    assert grow(cluster, "a", 5) == 0
+    assert [state.index for state in cluster.image.topics["a"].partitions] == [0, 1, 2, 3, 4]
+    assert set(cluster.changes.partitions) == {("a", 4)}
+    assert cluster.changes.topics_created == []
+
+
+def test_growing_needs_a_live_broker():
+    cluster = Cluster()
+    create(cluster, topic("a"))
+    cluster.image.brokers[NODE_ID].fenced = True
+    assert grow(cluster, "a", 2) == errors.INVALID_REPLICATION_FACTOR
+
+
+def test_growing_too_much_together_is_refused_as_a_whole():
+    cluster = Cluster()
+    create(cluster, topic("a"), topic("b"))
+    part = messages.CreatePartitionsRequest
+    topics = [part.CreatePartitionsTopic(name=name, count=6000, assignments=None) for name in "ab"]
+    response = cluster.submit(events.CreatePartitions("token", topics))
+    assert {row.error_code for row in response.results} == {errors.POLICY_VIOLATION}
+    assert len(cluster.image.topics["a"].partitions) == 1
+
+
+# ---- producer ids
+
+
+def test_producer_ids_come_in_blocks_that_are_never_given_twice():
+    cluster = Cluster()
+    blocks = [cluster.submit(events.AllocateProducerIds("token", 1, 9, lambda first, count: (first, count))) for _ in range(2)]
+    again = cluster.restart()
+    blocks.append(again.submit(events.AllocateProducerIds("token", 1, 9, lambda first, count: (first, count))))
+    assert blocks == [(0, 1000), (1000, 1000), (2000, 1000)]
+
+
+def test_producer_ids_end():
+    cluster = Cluster()
+    cluster.image.next_producer_id = controller_module.MAX_PRODUCER_ID - 5
+    with pytest.raises(KafkaError):
+        cluster.submit(events.AllocateProducerIds("token", 1, 9, lambda first, count: (first, count)))
