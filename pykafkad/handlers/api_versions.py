@@ -25,7 +25,7 @@ _INNER = _LETTERS | frozenset("-.")
 def handle(ctx: Context, request: object) -> object:
     """The offered APIs, or INVALID_REQUEST for a client software name or version that Kafka would not take."""
     if ctx.version >= 3 and not (_well_formed(request.client_software_name) and _well_formed(request.client_software_version)):
-        return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST, api_keys=_keys())
+        return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST)
     image = ctx.metadata
     supported = image.supported_features()
     if ctx.version < 4:

@@ -33,7 +33,7 @@ def handle(ctx: Context, request: object) -> object:
     """An answer at once, or a `WaitForBytes`."""
     session, partitions, full = _asked(ctx, request)
     if partitions is None:
-        return messages.FetchResponse(error_code=session, session_id=request.session_id)
+        return messages.FetchResponse(error_code=session)
     fetch = _Fetch(ctx, request, session, partitions, full)
     rows, enough = fetch.read()
     if enough:
@@ -158,7 +158,7 @@ class _Fetch:
         enough = self.max_wait_ms <= 0
         interesting = False
         for partition in self._partitions:
-            row = _Row(partition_index=partition.partition, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b"")
+            row = _Row(partition_index=partition.partition, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, aborted_transactions=None, records=b"")
             log = self._log(partition)
             if log is None:
                 row.error_code = errors.UNKNOWN_TOPIC_ID if partition.topic is None else errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -227,10 +227,6 @@ class _Fetch:
         row.high_watermark = log.high_watermark
         row.last_stable_offset = log.last_stable_offset
         row.log_start_offset = log.log_start_offset
-        if self._read_committed:
-            row.aborted_transactions = []
-        else:
-            row.aborted_transactions = None
         if diverging is not None:
             row.diverging_epoch = messages.FetchResponse.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
             return 0
@@ -243,8 +239,9 @@ class _Fetch:
             )
         except errors.KafkaError:
             row.high_watermark = row.last_stable_offset = row.log_start_offset = -1
-            row.aborted_transactions = None
             raise
+        if self._read_committed:
+            row.aborted_transactions = []
         if records is None:
             return 0
         row.records = records
