@@ -1,0 +1,88 @@
+"""DescribeTopicPartitions: pages, cursors, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.handlers import describe_topic_partitions
+from pykafkad.wire import messages
+from tests.metadata.cluster import Cluster
+from tests.metadata.context import ask
+from tests.metadata.test_controller import create, topic
+
+Request = messages.DescribeTopicPartitionsRequest
+
+
+@pytest.fixture
+def cluster():
+    made = Cluster()
+    create(made, topic("b", 3), topic("a", 2), topic("c"))
+    return made
+
+
+def describe(cluster, *names, cursor=None, limit=2000, denied=None):
+    where = None if cursor is None else Request.Cursor(topic_name=cursor[0], partition_index=cursor[1])
+    topics = [Request.TopicRequest(name=name) for name in names]
+    request = Request(topics=topics, response_partition_limit=limit, cursor=where)
+    answer = ask(cluster, describe_topic_partitions, request, 0, denied=denied)
+    rows = [(row.name, row.error_code, [part.partition_index for part in row.partitions]) for row in answer.topics]
+    following = answer.next_cursor
+    return rows, None if following is None else (following.topic_name, following.partition_index)
+
+
+def test_all_topics_in_order(cluster):
+    assert describe(cluster) == ([("a", 0, [0, 1]), ("b", 0, [0, 1, 2]), ("c", 0, [0])], None)
+
+
+def test_pages_follow_one_another(cluster):
+    """A page that ends inside a topic points into it, one that ends with a topic at the start of the next."""
+    pages, cursor = [], None
+    while True:
+        rows, cursor = describe(cluster, cursor=cursor, limit=2)
+        pages.append((rows, cursor))
+        if cursor is None:
+            break
+    assert pages == [
+        ([("a", 0, [0, 1])], ("b", 0)),
+        ([("b", 0, [0, 1])], ("b", 2)),
+        ([("b", 0, [2]), ("c", 0, [0])], None),
+    ]
+    assert describe(cluster, "a", "b", limit=0) == ([("a", 0, [0])], ("a", 1))
+
+
+def test_the_broker_has_a_limit_of_its_own():
+    cluster = Cluster(max_request_partition_size_limit="1")
+    create(cluster, topic("a", 2))
+    assert describe(cluster) == ([("a", 0, [0])], ("a", 1))
+
+
+def test_errors_per_topic(cluster):
+    """Unknown and invalid names have errors when asked for; a denied one hides whether it exists."""
+    rows, _ = describe(cluster, "nope", "a/b", "a", "c", denied={("Describe", "Topic", "c")})
+    assert rows == [
+        ("a", 0, [0, 1]), ("a/b", errors.INVALID_TOPIC_EXCEPTION, []), ("nope", errors.UNKNOWN_TOPIC_OR_PARTITION, []),
+        ("c", errors.TOPIC_AUTHORIZATION_FAILED, []),
+    ]  # fmt: skip
+    assert describe(cluster, denied={("Describe", "Topic", "c")})[0] == [("a", 0, [0, 1]), ("b", 0, [0, 1, 2])]
+
+
+@pytest.mark.parametrize("cursor", [("c", 0), ("a", -1)])
+def test_cursors_that_may_not_be(cluster, cursor):
+    """A cursor outside the asked topics or below zero."""
+    assert describe(cluster, "a", "b", cursor=cursor) == ([("a", errors.INVALID_REQUEST, []), ("b", errors.INVALID_REQUEST, [])], None)
+
+
+def test_a_cursor_at_a_topic_that_is_gone(cluster):
+    """The walk over all topics goes on behind it."""
+    assert describe(cluster, cursor=("bb", 5)) == ([("c", 0, [0])], None)
+    assert describe(cluster, cursor=("c", 9)) == ([("c", 0, [])], None)
+
+
+def test_what_a_partition_shows(cluster):
+    request = Request(topics=[Request.TopicRequest(name="a")])
+    (row,) = ask(cluster, describe_topic_partitions, request, 0).topics
+    part = row.partitions[0]
+    assert (row.topic_id, row.is_internal, row.topic_authorized_operations) == (cluster.image.topics["a"].id, False, 3576)
+    assert (part.leader_id, part.leader_epoch, part.replica_nodes, part.isr_nodes, part.offline_replicas) == (1, 0, [1], [1], [])
+    assert (part.eligible_leader_replicas, part.last_known_elr) == ([], [])
