@@ -263,8 +263,8 @@ class PartitionLog(LogFiles):
 
         return retention.delete_records(self, before_offset)
 
-    def run_retention(self, now_ms: int) -> int:
-        """Remove the segments that time, size or the log start have passed, and expired producers; how many segments went."""
+    def run_retention(self, now_ms: int, producer_expiration_ms: int = 86_400_000) -> int:
+        """Remove the segments that time, size or the log start have passed, and producers silent for so long; how many segments went."""
         from pykafkad.log import retention
 
-        return retention.run(self, now_ms)
+        return retention.run(self, now_ms, producer_expiration_ms)

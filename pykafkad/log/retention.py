@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.segment import Segment
 
-# `producer.id.expiration.ms`: how long an idle producer is remembered.
-PRODUCER_EXPIRATION_MS = 86_400_000
-
 
 def delete_records(log: PartitionLog, before_offset: int) -> int:
     """See `PartitionLog.delete_records`."""
@@ -36,7 +33,7 @@ def delete_records(log: PartitionLog, before_offset: int) -> int:
     return log.log_start_offset
 
 
-def run(log: PartitionLog, now_ms: int, producer_expiration_ms: int = PRODUCER_EXPIRATION_MS) -> int:
+def run(log: PartitionLog, now_ms: int, producer_expiration_ms: int) -> int:
     """See `PartitionLog.run_retention`."""
     settings = log.settings
     log.producers.expire(now_ms, producer_expiration_ms)

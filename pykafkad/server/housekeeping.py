@@ -47,9 +47,10 @@ class Housekeeping:
 
     def _retention(self) -> None:
         now_ms = self._node.now_ms
+        producer_expiration_ms = self._node.settings.producer_id_expiration_ms
         for log in list(self._node.partitions):
             if log.is_loaded and log.offline is None:
-                self._each(log, "retention", lambda log=log: log.run_retention(now_ms))
+                self._each(log, "retention", lambda log=log: log.run_retention(now_ms, producer_expiration_ms))
 
     def _checkpoint(self) -> None:
         self._node.directory.checkpoint()

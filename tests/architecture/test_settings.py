@@ -24,7 +24,8 @@ def _read_attributes() -> set[str]:
     for module in modules():
         if not module.name.startswith(("pykafkad.config", "pykafkad.settings", "pykafkad.cli")):
             names.update(re.findall(r"settings\.([a-z0-9_]+)", module.text))
-            names.update(re.findall(r"getattr\([a-z_.]*settings, \"([a-z0-9_]+)\"", module.text))
+            # A table may hold a setting's name, to be read by getattr; long names mean nothing else.
+            names.update(name for name in re.findall(r"\"([a-z0-9_]+)\"", module.text) if name.count("_") >= 3)
     return names
 
 
