@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator import rebalance, stored
 from pykafkad.coordinator.classic_group import ClassicGroup
-from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
+from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, PREPARING_REBALANCE
 from pykafkad.coordinator.step import Step
 from pykafkad.wire import messages
 
@@ -30,7 +30,7 @@ def sync(step: Step, group: ClassicGroup | None, token: object, request: object)
 
 def check(group: ClassicGroup | None, request: object) -> int:
     """Why a SyncGroup cannot be served, in Kafka's order, or NONE."""
-    if group is None or group.state is EMPTY:
+    if group is None:
         return errors.UNKNOWN_MEMBER_ID
     error_code = group.check_member(request.member_id, request.group_instance_id)
     if error_code:

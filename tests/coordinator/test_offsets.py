@@ -105,6 +105,7 @@ def test_an_administrator_commits_to_a_group_that_is_empty():
     assert world.commit({("t", 0): 1}) == ["UNKNOWN_MEMBER_ID"]
     world.leave(leader)
     assert world.commit({("t", 0): 1}) == ["NONE"]
+    assert world.commit({("t", 0): 2}, member_id="tool") == ["NONE"]
 
 
 @pytest.mark.parametrize(
@@ -256,6 +257,30 @@ def test_nothing_expires_during_a_rebalance_or_while_subscriptions_cannot_be_rea
     world.join(protocols=(("range", subscription("x")),))
     pass_time(world, 8)
     assert world.committed("t", 0) == 1
+
+
+def test_offsets_of_members_of_another_protocol_do_not_expire():
+    world = World()
+    generation, (leader,) = world.stable(protocol_type="connect")
+    world.commit({("t", 0): 1}, member_id=leader, generation=generation)
+    pass_time(world, 30)
+    assert world.committed("t", 0) == 1
+
+
+def test_while_members_join_even_unwanted_topics_keep_their_offsets():
+    world = World()
+    generation, (leader,) = world.stable(protocols=(("range", subscription("wanted")),))
+    world.commit({("old", 0): 1}, member_id=leader, generation=generation)
+    world.join(protocols=(("range", subscription("wanted")),))
+    pass_time(world, 8)
+    assert (world.committed("old", 0), world.state()) == (1, "PreparingRebalance")
+
+
+def test_a_group_with_members_stays_without_offsets():
+    world = World()
+    world.stable()
+    pass_time(world, 30)
+    assert world.state() == "Stable"
 
 
 def test_an_old_client_sets_a_retention_of_its_own():

@@ -113,6 +113,7 @@ def test_a_leader_that_never_syncs_is_left_out_and_who_waited_starts_over():
 def test_when_all_have_synced_nothing_happens_at_the_rebalance_timeout():
     world = World()
     generation, members = world.stable(2, rebalance_ms=15_000, session_ms=60_000)
+    assert ("sync", "g") not in world.timers
     world.advance(30)
     assert world.state() == "Stable" and world.heartbeat(members[0], generation) == "NONE"
 
@@ -125,6 +126,15 @@ def test_an_assignment_that_no_batch_can_hold_is_refused_and_the_group_starts_ov
     first = world.sync(leader, generation, {leader: bytes(1_048_588), follower: b""})
     assert [error(world.answer(each)) for each in (first, parked)] == ["UNKNOWN_SERVER_ERROR"] * 2
     assert world.state() == "PreparingRebalance" and len(world.log) == written
+
+
+def test_an_interrupted_rebalance_leaves_no_assignment_of_the_generation_before():
+    world = World()
+    generation, (leader,) = world.stable()
+    world.join(leader)
+    assert world.state() == "CompletingRebalance"
+    world.join()
+    assert [member.member_assignment for member in world.shard.describe("g").members] == [b"", b""]
 
 
 # Heartbeats.
@@ -205,6 +215,26 @@ def test_when_the_last_member_is_given_up_the_group_is_empty_in_a_new_generation
     assert (group.state, group.generation, group.protocol_name, group.leader_id) == ("Empty", generation + 1, None, None)
     assert group.protocol_type == "consumer"
     assert world.replayed().groups["g"].generation == generation + 1
+
+
+def test_a_newcomers_session_begins_when_it_has_joined():
+    """Until then it has five minutes: it cannot send heartbeats without its id."""
+    world, generation, (leader,) = completing(1, session_ms=10_000)
+    world.advance(6.9)
+    assert world.state() == "CompletingRebalance"
+    world.advance(0.2)
+    assert world.state() == "Empty"
+
+
+def test_an_id_that_lapses_is_no_longer_waited_for():
+    world = World()
+    generation, (leader,) = world.stable(session_ms=60_000)
+    world.join(id_required=True, session_ms=6_000)
+    token = world.join(leader, session_ms=60_000)
+    world.advance(5.9)
+    assert world.answer(token) is None
+    world.advance(0.2)
+    assert world.answer(token).generation_id == generation + 1
 
 
 # LeaveGroup.
@@ -322,6 +352,15 @@ def test_a_static_member_that_returns_with_another_protocol_starts_a_rebalance()
     static_group(world, "a", protocols=both)
     token = world.join(instance="a", protocols=(("sticky", b""), ("range", b"")))
     assert world.answer(token).protocol_name == "sticky" and world.answer(token).generation_id == 2
+
+
+def test_what_a_static_member_offers_when_it_returns_counts_from_then_on():
+    world = World()
+    generation, ids = static_group(world, "a", protocols=(("range", b""), ("old", b"")))
+    world.join(instance="a", protocols=(("range", b""), ("new", b"")))
+    assert world.state() == "Stable"
+    assert error(world.answer(world.join(protocols=(("old", b""),)))) == "INCONSISTENT_GROUP_PROTOCOL"
+    assert world.answer(world.join(protocols=(("new", b""),))) is None
 
 
 def test_a_static_member_that_returns_while_the_assignment_is_awaited_starts_over():
