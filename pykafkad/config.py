@@ -64,6 +64,8 @@ class _BrokerValues:
         # sample server.properties, which sets the same.
         self.static = {row.name: row.default for row in rows.values() if row.default != row.kafka_default}
         self.static.update(static)
+        if "log.dirs" in static and "log.dir" not in static:
+            del self.static["log.dir"]
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.warnings: list[str] = []

@@ -51,8 +51,12 @@ SOURCES = {
 }  # fmt: skip
 TYPES = {number: name.upper() for name, number in entries.TYPE_IDS.items()} | {0: "UNKNOWN"}
 
-# What differs on purpose: defaults of ours that these properties do not replace.
-DIFFERENT = {row.name for row in config.ROWS[config.BROKER].values() if row.default != row.kafka_default and f"\n{row.name}=" not in PROPERTIES}
+# What differs on purpose: defaults of ours that these properties do not replace (log.dirs replaces log.dir).
+DIFFERENT = {
+    row.name
+    for row in config.ROWS[config.BROKER].values()
+    if row.default != row.kafka_default and row.name != "log.dir" and f"\n{row.name}=" not in PROPERTIES
+}
 
 DESCRIBED: dict[str, Callable[[config.Settings], list[entries.Entry]]] = {
     "broker1": entries.describe_broker,
