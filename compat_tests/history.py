@@ -1,0 +1,62 @@
+"""A history of what producers were told, and the checks that a log has to pass against it."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import NamedTuple
+
+
+class Sent(NamedTuple):
+    """One record: its partition, the producer that sent it, and that producer's number for it."""
+
+    partition: int
+    producer: str
+    number: int
+
+
+class History:
+    """What was sent, and at which offset the broker acknowledged it; filled by producers in their threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.sent: set[Sent] = set()
+        self.acknowledged: dict[Sent, int] = {}
+
+    def send(self, record: Sent) -> None:
+        """Called before a record is sent."""
+        with self._lock:
+            self.sent.add(record)
+
+    def acknowledge(self, record: Sent, offset: int) -> None:
+        """Called when the broker said that it has the record."""
+        with self._lock:
+            assert record not in self.acknowledged, f"{record} was acknowledged twice"
+            self.acknowledged[record] = offset
+
+    def check(self, log: dict[int, list[tuple[int, Sent]]], idempotent: set[str]) -> None:
+        """Compare with what is in the log: for each partition, (offset, record) in the order in which it was read.
+
+        Nothing acknowledged is lost or elsewhere, nothing is there that was not sent, offsets only grow, acknowledged
+        records of one producer keep their order, and a producer of `idempotent` finds each of its records at most once.
+        """
+        for partition, entries in log.items():
+            offsets = [offset for offset, _ in entries]
+            assert offsets == sorted(set(offsets)), f"offsets of partition {partition} do not grow"
+            at = dict(entries)
+            for record, offset in self.acknowledged.items():
+                if record.partition == partition:
+                    assert at.get(offset) == record, f"{record}, acknowledged at {offset}: there is {at.get(offset)}"
+            unknown = [record for record in at.values() if record not in self.sent]
+            assert not unknown, f"partition {partition} holds what nobody sent: {unknown[:3]}"
+            self._check_producers(entries, idempotent)
+
+    def _check_producers(self, entries: list[tuple[int, Sent]], idempotent: set[str]) -> None:
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for _, record in entries:
+            if record.producer in idempotent or record in self.acknowledged:
+                numbers[record.producer].append(record.number)
+        for producer, found in numbers.items():
+            if producer in idempotent:
+                assert len(found) == len(set(found)), f"records of {producer} are doubled"
+                assert found == sorted(found), f"records of {producer} are out of order"

@@ -1,0 +1,92 @@
+"""Peers that try to take pykafkad's memory or its time from others.
+
+pykafkad alone: a real Kafka reserves the memory that a frame announces, so that a few such peers end a small one.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from compat_tests.brokers.broker import API_VERSIONS_FRAME, ProcessBroker, answers
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.scenarios.exchange import Exchange, part, request
+from compat_tests.scenarios.produce import batch
+
+
+@pytest.fixture
+def peer(pykafkad: PykafkadProcess) -> Iterator[Callable[[], socket.socket]]:
+    """Opens raw connections, closed at the end of the test."""
+    opened: list[socket.socket] = []
+
+    def connect() -> socket.socket:
+        host, port = pykafkad.bootstrap.rsplit(":", 1)
+        opened.append(socket.create_connection((host, int(port)), timeout=10))
+        return opened[-1]
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture(autouse=True)
+def others_are_served(pykafkad: PykafkadProcess) -> Iterator[None]:
+    """Meanwhile and afterwards another client is served at once."""
+    yield
+    assert_prompt(pykafkad)
+
+
+def assert_prompt(broker: PykafkadProcess) -> None:
+    """A new client is answered within a second."""
+    before = time.monotonic()
+    assert answers(broker.bootstrap)
+    assert time.monotonic() - before < 1
+
+
+def resident_megabytes(broker: ProcessBroker) -> float:
+    """Resident memory of a broker."""
+    with open(f"/proc/{broker.pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def test_announced_frames_take_no_memory(peer: Callable[[], socket.socket], pykafkad: PykafkadProcess) -> None:
+    """Fifty peers that announce 100 MB each and send little of it do not cost 5 GB."""
+    before = resident_megabytes(pykafkad)
+    for _ in range(50):
+        peer().sendall(struct.pack(">i", 100_000_000) + b"x" * 1000)
+    time.sleep(0.3)
+    assert_prompt(pykafkad)
+    assert resident_megabytes(pykafkad) - before < 100
+
+
+def test_peers_that_never_read(pykafkad: PykafkadProcess) -> None:
+    """Peers that ask and ask and never read are stopped by their own full sockets; memory stays bounded."""
+    exchange = Exchange(pykafkad.bootstrap, "never-reads")
+    topic = exchange.topic(retention_ms="-1")
+    for _ in range(10):
+        exchange.produce(topic, 0, batch([(None, os.urandom(900_000))]))
+    before = resident_megabytes(pykafkad)
+    rows = [part("Fetch", "FetchPartition", partition=0, fetch_offset=0, partition_max_bytes=10_000_000)]
+    topics = [part("Fetch", "FetchTopic", topic=topic, partitions=rows)]
+    fields = {"max_wait_ms": 100, "min_bytes": 1, "max_bytes": 10_000_000, "topics": topics}
+    for connection in [exchange.connect() for _ in range(5)]:
+        for _ in range(100):
+            connection.send("Fetch", 11, request("Fetch", 11, **fields))
+    time.sleep(0.5)
+    assert_prompt(pykafkad)
+    assert resident_megabytes(pykafkad) - before < 60
+    exchange.close()
+
+
+def test_many_connections(peer: Callable[[], socket.socket], pykafkad: PykafkadProcess) -> None:
+    """Hundreds of idle connections, and as many that send half a header, hold nobody up."""
+    for number in range(400):
+        connection = peer()
+        if number % 2:
+            connection.sendall(API_VERSIONS_FRAME[:7])
+    assert_prompt(pykafkad)

@@ -1,0 +1,101 @@
+"""Kafka's VerifiableProducer and VerifiableConsumer: what was acknowledged is consumed, each record once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.java_tools import JavaTools
+from compat_tests.samples import wait_until
+
+FreshName = Callable[..., str]
+
+
+class Verifiable:
+    """One of the tools in the background; `events` is what it printed so far, a JSON object a line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.events: list[dict] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                self.events.append(json.loads(line))
+
+    def named(self, name: str) -> list[dict]:
+        """The events of that name."""
+        return [event for event in list(self.events) if event["name"] == name]
+
+    def stop(self) -> None:
+        """Ask it to finish (SIGTERM) and wait until it has."""
+        self.process.terminate()
+        self.process.wait(30)
+        self._reader.join(10)
+
+
+@pytest.fixture
+def start(bootstrap: str, kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Verifiable]]:
+    """Starts a verifiable tool; what still runs at the end is ended."""
+    tools = JavaTools(kafka_jars, bootstrap, tmp_path / "log4j2.properties")
+    running: list[Verifiable] = []
+
+    def begin(tool: str, *arguments: str) -> Verifiable:
+        running.append(Verifiable(tools.start(tool, *arguments)))
+        return running[-1]
+
+    yield begin
+    for tool in running:
+        if tool.process.poll() is None:
+            tool.process.kill()
+            tool.process.wait()
+
+
+def records(consumers: list[Verifiable]) -> list[tuple[int, int]]:
+    """(partition, offset) of everything that the consumers printed."""
+    return [(event["partition"], event["offset"]) for one in consumers for event in one.named("record_data")]
+
+
+def owned(consumer: Verifiable) -> set[int]:
+    """The partitions that a consumer was given last."""
+    given: set[int] = set()
+    for event in list(consumer.events):
+        partitions = {entry["partition"] for entry in event.get("partitions", []) if isinstance(entry, dict)}
+        if event["name"] == "partitions_assigned":
+            given |= partitions
+        if event["name"] == "partitions_revoked":
+            given -= partitions
+    return given
+
+
+def test_acknowledged_is_consumed(start: Callable[..., Verifiable], fresh_name: FreshName) -> None:
+    """Two consumers share the partitions, one leaves while records flow; every acknowledged record is read once."""
+    topic, group = fresh_name(), fresh_name("group")
+    producing = ("--topic", topic, "--acks", "-1", "--repeating-keys", "50")
+    producer = start("kafka-verifiable-producer", *producing, "--max-messages", "4000", "--throughput", "800")
+    wait_until(lambda: producer.named("producer_send_success"), "the producer's first record is acknowledged")
+    reading = ("--topic", topic, "--group-id", group, "--reset-policy", "earliest", "--verbose")
+    consumers = [start("kafka-verifiable-consumer", *reading) for _ in range(2)]
+    wait_until(lambda: any(map(owned, consumers)), "somebody owns the partition")
+    leaver = next(consumer for consumer in consumers if owned(consumer))
+    wait_until(lambda: len(leaver.named("record_data")) > 100, "records are read")
+    leaver.stop()
+    wait_until(lambda: producer.process.poll() is not None, "the producer has finished")
+    (summary,) = producer.named("tool_data")
+    assert (summary["sent"], summary["acked"]) == (4000, 4000)
+    acknowledged = sorted((event["partition"], event["offset"]) for event in producer.named("producer_send_success"))
+    wait_until(lambda: len(records(consumers)) >= len(acknowledged), "everything is read")
+    for consumer in consumers:
+        consumer.stop()
+    assert sorted(records(consumers)) == acknowledged
+    last = max(offset for _, offset in acknowledged) + 1
+    commits = [entry["offset"] for one in consumers for event in one.named("offsets_committed") for entry in event["offsets"]]
+    assert max(commits) == last
