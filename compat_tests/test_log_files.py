@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.java_tools import JavaTools
 
@@ -109,3 +111,28 @@ def test_directory_files(broker_directory: Path) -> None:
         assert (broker_directory / name).read_text().startswith("0\n")
     assert (broker_directory / "files-0" / "leader-epoch-checkpoint").read_text().startswith("0\n1\n0 0\n")
     assert re.search(r"^topic_id: \S{22}$", (broker_directory / "files-0" / "partition.metadata").read_text(), re.M)
+
+
+def test_a_real_kafka_opens_the_directory(broker_directory: Path, kafka_jars: Path, tmp_path: Path) -> None:
+    """A real Kafka starts on a copy of the directory, without a converter, and serves its records and offsets."""
+    shutil.copytree(broker_directory, tmp_path / "data")
+    successor = KafkaProcess(kafka_jars, tmp_path)
+    try:
+        successor.start()
+        partition = TopicPartition("files", 0)
+        consumer = KafkaConsumer(bootstrap_servers=successor.bootstrap, group_id="readers", auto_offset_reset="earliest")
+        assert consumer.committed(partition) == 5 * RECORDS
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        offsets: list[int] = []
+        while len(offsets) < 5 * RECORDS:
+            polled = consumer.poll(timeout_ms=10_000)
+            assert polled, f"only {len(offsets)} records came"
+            offsets += [record.offset for record in polled[partition]]
+        assert offsets == list(range(5 * RECORDS))
+        consumer.close()
+        producer = KafkaProducer(bootstrap_servers=successor.bootstrap)
+        assert producer.send("files", value=b"next").get(30).offset == 5 * RECORDS
+        producer.close()
+    finally:
+        successor.close()
