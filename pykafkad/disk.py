@@ -141,21 +141,32 @@ class Disk:
     def write(self, path: str, data, *, sync: bool = False) -> None:
         """Replace the content of a file in place: for files that can be rebuilt, such as indexes."""
         try:
-            with open(path, "wb", buffering=0) as file:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
                 view = memoryview(data)
                 while view:
-                    view = view[file.write(view):]
+                    view = view[os.write(fd, view):]
                 if sync:
-                    os.fdatasync(file.fileno())
+                    os.fdatasync(fd)
+            finally:
+                os.close(fd)
         except OSError as error:
             raise StorageFailure("write", path, error) from error
 
-    def replace(self, path: str, data) -> None:
-        """Replace a file so that a crash leaves the old content or the new one: temporary file, sync, rename, sync."""
+    def replace(self, path: str, data, *, sync: bool = True) -> None:
+        """Replace a file so that a crash leaves the old content or the new one: temporary file, sync, rename, sync.
+
+        Without `sync` that holds for the death of the process only, for what can be rebuilt after the machine's.
+        """
         temporary = path + ".tmp"
-        self.write(temporary, data, sync=True)
+        self.write(temporary, data, sync=sync)
         self.rename(temporary, path)
-        self.sync_directory(os.path.dirname(path) or ".")
+        if sync:
+            self.sync_directory(os.path.dirname(path) or ".")
+
+    def sync_all(self) -> None:
+        """Bring everything to the device in one call: cheaper than one by one for more than a few files."""
+        os.sync()
 
     def listdir(self, path: str) -> list[str]:
         try:
@@ -193,6 +204,14 @@ class Disk:
 
     def make_directories(self, path: str) -> None:
         """Make a directory and its parents; one that is there already is fine."""
+        try:
+            os.mkdir(path)
+        except (FileExistsError, FileNotFoundError):
+            self._make_parents(path)
+        except OSError as error:
+            raise StorageFailure("create directory", path, error) from error
+
+    def _make_parents(self, path: str) -> None:
         try:
             os.makedirs(path, exist_ok=True)
         except OSError as error:

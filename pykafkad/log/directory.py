@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log import checkpoints
-from pykafkad.log.log_files import LogServices
+from pykafkad.log.log_files import LogServices, SyncJob
 from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
 
@@ -16,6 +16,8 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 MAX_NAME_LENGTH = 255
+# Up to this many logs are synced one by one at a stop; for more the whole file system is, which takes one call.
+MAX_SINGLE_SYNCS = 16
 # Directory names that are no partition although they look like one.
 _NOT_SERVED_SUFFIXES = (DELETE_SUFFIX, STRAY_SUFFIX, FUTURE_SUFFIX)
 
@@ -177,6 +179,11 @@ class LogDirectory:
         else:
             self.disk.unlink(path)
 
+    def sync_jobs(self) -> list[SyncJob]:
+        """The syncs of segments that rolled since the last call to each log's job; run them off the loop."""
+        jobs = (log.sync_job() for log in self.logs.values())
+        return [job for job in jobs if job is not None]
+
     # -- checkpoints and close -----------------------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
@@ -220,11 +227,17 @@ class LogDirectory:
     def _settle(self) -> bool:
         """Write what a clean start reads; whether everything is known to be there."""
         whole = self.clean or self._on_disk <= self.logs.keys()
-        for log in self.logs.values():
+        logs = self.logs.values()
+        one_by_one = sum(log.needs_sync for log in logs) <= MAX_SINGLE_SYNCS
+        for log in logs:
             try:
-                log.settle()
+                log.settle(sync=one_by_one)
             except StorageFailure:
                 whole = False
             whole = whole and log.offline is None
+        if not one_by_one:
+            self.disk.sync_all()
+            for log in logs:
+                log.synced()
         self.checkpoint()
         return whole

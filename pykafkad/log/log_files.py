@@ -296,21 +296,34 @@ class LogFiles:
             self._snapshot_offset = self.end_offset
 
     def write_epochs(self) -> None:
-        """Bring the leader-epoch file up to date."""
+        """Bring the leader-epoch file up to date. Unsynced: what a power loss leaves unreadable is rebuilt from the log."""
         if self.epochs.changed:
-            self._disk.replace(f"{self.directory}/{recovery.EPOCHS_FILE}", self.epochs.to_text().encode())
+            self._disk.replace(f"{self.directory}/{recovery.EPOCHS_FILE}", self.epochs.to_text().encode(), sync=False)
             self.epochs.changed = False
 
-    def settle(self) -> None:
-        """Write and sync all that a clean start reads: batches, indexes, producer snapshot, epochs."""
+    @property
+    def needs_sync(self) -> bool:
+        """Whether `settle` would have to sync: something was appended since the last sync."""
+        return self.is_loaded and self.offline is None and self.recovery_point != self.end_offset
+
+    def settle(self, *, sync: bool = True) -> None:
+        """Write all that a clean start reads: batches, indexes, producer snapshot, epochs. Without `sync` the caller syncs
+        everything at once and calls `synced`."""
         if self.is_loaded and self.offline is None:
-            self.flush()
+            self.write_pending()
             try:
                 self._active.write_indexes()
                 self.write_snapshot()
                 self.write_epochs()
             except StorageFailure as failure:
                 raise self.fail(failure) from None
+            if sync:
+                self.flush()
+
+    def synced(self) -> None:
+        """All that was written has reached the device: nothing of it needs recovery."""
+        if self.is_loaded and self.offline is None:
+            self.recovery_point = self.written_end_offset
 
     def close(self) -> None:
         """Close the files and forget them; what `settle` did not write is recovered at the next start.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 
 import pytest
@@ -72,6 +73,35 @@ def test_logs_of_an_unclean_start_that_nobody_opened_forbid_the_marker():
     open_log(directory, partition=0)
     directory.close()
     assert not open_directory(disk=disk).clean
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_clean_stop_brings_everything_to_the_device(count):
+    """Each log by itself, or for many all at once: a power loss right after the stop loses nothing."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    for partition in range(count):
+        append(open_log(directory, partition=partition), batch(3))
+    before = disk.calls.get("sync", 0)
+    directory.close()
+    assert disk.calls["sync"] - before < count + 12
+    disk.lose_power(random.Random(1))
+    directory = open_directory(disk=disk)
+    assert directory.clean
+    for partition in range(count):
+        assert open_log(directory, partition=partition).end_offset == 3
+
+
+def test_sync_jobs_of_rolled_segments():
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    quiet, rolled = open_log(directory), open_log(directory, partition=1, segment_bytes=100)
+    append(quiet, batch())
+    append(rolled, batch(), batch())
+    job, = directory.sync_jobs()
+    job.run()
+    job.finish()
+    assert (rolled.recovery_point, directory.sync_jobs()) == (1, [])
 
 
 def test_checkpoints_are_kafkas_and_written_only_when_they_changed():

@@ -155,6 +155,11 @@ class MemoryDisk(Disk):
             self._call("sync", path)
             content.synced = bytes(content.data)
 
+    def sync_all(self):
+        self._call("sync", "/")
+        for content in self.files.values():
+            content.synced = bytes(content.data)
+
     def listdir(self, path):
         self._call("list", path)
         return sorted({name[len(path) + 1:].split("/")[0] for name in (*self.files, *self.directories) if name.startswith(path + "/")})
