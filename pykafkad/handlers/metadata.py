@@ -126,12 +126,14 @@ class _View:
     same thousands of partitions again and again.
     """
 
-    __slots__ = ("_brokers", "_ctx", "_key", "image")
+    __slots__ = ("_brokers", "_ctx", "_key", "_lists", "image")
 
     def __init__(self, ctx: Context, image: object) -> None:
         self.image = image
         self._ctx = ctx
         self._brokers = image.brokers
+        # Partitions with the same replicas share their lists: an answer is only read.
+        self._lists: dict[tuple[int, ...], list[int]] = {}
         # Version 0 leaves out replicas that are gone, with an error; from 6 a missing listener has its own error.
         self._key = (image.brokers_generation, ctx.listener, min(ctx.version, 1), ctx.version >= 6)
 
@@ -153,8 +155,8 @@ class _View:
 
     def _partition(self, state: PartitionState) -> object:
         version_0 = self._key[2] == 0
-        replicas = list(state.replicas) if not version_0 else self._alive(state.replicas)
-        isr = list(state.isr) if not version_0 else self._alive(state.isr)
+        replicas = self._alive(state.replicas) if version_0 else self._listed(state.replicas)
+        isr = self._alive(state.isr) if version_0 else self._listed(state.isr)
         leader, code = self._leader(state)
         if code == errors.NONE and (len(replicas) < len(state.replicas) or len(isr) < len(state.isr)):
             code = errors.REPLICA_NOT_AVAILABLE
@@ -175,6 +177,12 @@ class _View:
         if self._key[1] not in leader.endpoints:
             return NO_LEADER, errors.LISTENER_NOT_FOUND if self._key[3] else errors.LEADER_NOT_AVAILABLE
         return leader.id, errors.NONE
+
+    def _listed(self, replicas: tuple[int, ...]) -> list[int]:
+        found = self._lists.get(replicas)
+        if found is None:
+            found = self._lists[replicas] = list(replicas)
+        return found
 
     def _alive(self, replicas: tuple[int, ...]) -> list[int]:
         listener = self._key[1]

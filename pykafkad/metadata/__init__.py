@@ -11,6 +11,6 @@ How a shell drives it, from start to serving:
 2. Make a `Quorum` with `image.voters` (or, for a new log, the voters it begins with), `step(Start(end offset, last epoch))`;
    perform `Persist` and `Append`, sync, `step(Durable(node id, end offset))`.
 3. When its state is LEADER: `Controller.step(Activate)`, then `RegisterBroker`, and once everything serves `UnfenceBroker`.
-4. For every `Append`: append as one batch (a control batch if `stored.is_control`), leader epoch `quorum.epoch`; apply each record below
-   the high watermark to the image; then act on `image.take_changes()`; then let the replies go.
+4. For every `Append`: append as one batch (a control batch if `stored.is_control`) in leader epoch `quorum.epoch`; apply each
+   record below the high watermark to the image; then act on `image.take_changes()`; then let the replies go.
 """

@@ -75,15 +75,16 @@ class Controller:
         return records
 
     def _controller_registration(self, event: events.Activate) -> object:
-        return messages.RegisterControllerRecord(
+        record = messages.RegisterControllerRecord
+        return record(
             controller_id=self.node_id,
             incarnation_id=event.incarnation_id,
             end_points=[
-                messages.RegisterControllerRecord.ControllerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+                record.ControllerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
                 for end in event.endpoints
             ],
             features=[
-                messages.RegisterControllerRecord.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                record.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
                 for name, (low, high) in features.SUPPORTED.items()
             ],
         )
@@ -100,16 +101,17 @@ class Controller:
         records: list[object] = []
         if existing is not None and event.previous_broker_epoch != existing.epoch:
             records += self._new_leader_epochs(event.broker_id)
-        registration = messages.RegisterBrokerRecord(
+        record = messages.RegisterBrokerRecord
+        registration = record(
             broker_id=event.broker_id,
             incarnation_id=event.incarnation_id,
             broker_epoch=image.offset + 1 + len(records),
             end_points=[
-                messages.RegisterBrokerRecord.BrokerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+                record.BrokerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
                 for end in event.endpoints
             ],
             features=[
-                messages.RegisterBrokerRecord.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                record.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
                 for name, (low, high) in features.SUPPORTED.items()
             ],
             rack=event.rack,
@@ -140,12 +142,13 @@ class Controller:
 
     def _create_topics(self, event: events.CreateTopics) -> list[object]:
         making = creation.Creation(self.image, self.settings, self.random)
+        row = messages.CreateTopicsResponse.CreatableTopicResult
         try:
             results = making.topics(event.topics, event.describable)
         except KafkaError as error:
             making.records.clear()
             results = [
-                messages.CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.text)
+                row(name=topic.name, error_code=error.code, error_message=error.text)
                 for topic in event.topics
             ]
         response = messages.CreateTopicsResponse(topics=results + event.refused)
@@ -161,6 +164,7 @@ class Controller:
         return self._create_topics(events.CreateTopics(None, topics))
 
     def _delete_topics(self, event: events.DeleteTopics) -> list[object]:
+        row = messages.DeleteTopicsResponse.DeletableTopicResult
         records = []
         results = []
         for topic_id, name in event.topics.items():
@@ -170,17 +174,18 @@ class Controller:
             else:
                 records.append(stored.record(messages.RemoveTopicRecord(topic_id=topic_id)))
             text = errors.message(code) if code else None
-            results.append(messages.DeleteTopicsResponse.DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=text))
+            results.append(row(name=name, topic_id=topic_id, error_code=code, error_message=text))
         return _finish(event.token, records, messages.DeleteTopicsResponse(responses=results + event.refused))
 
     def _create_partitions(self, event: events.CreatePartitions) -> list[object]:
         making = creation.Creation(self.image, self.settings, self.random)
+        row = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
         try:
             results = making.partitions(event.topics)
         except KafkaError as error:
             making.records.clear()
             results = [
-                messages.CreatePartitionsResponse.CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.text)
+                row(name=topic.name, error_code=error.code, error_message=error.text)
                 for topic in event.topics
             ]
         response = messages.CreatePartitionsResponse(results=results + event.refused)

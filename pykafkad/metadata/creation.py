@@ -25,7 +25,8 @@ MAX_RECORDS_PER_REQUEST = 10_000
 
 
 class Creation:
-    """One CreateTopics (or CreatePartitions) in the making, against one image. `records` grows topic by topic."""
+    """One CreateTopics (or CreatePartitions) in the making, against one image. `records` grows topic by topic, and only when
+    nothing can go wrong with the topic any more."""
 
     __slots__ = ("image", "random", "records", "settings")
 
@@ -41,14 +42,13 @@ class Creation:
         """CreatableTopicResult rows for CreatableTopic messages with different names. Raises `KafkaError` when the request
         as a whole is too large."""
         self._check_total(topics)
+        row = messages.CreateTopicsResponse.CreatableTopicResult
         results = []
         for topic in topics:
-            records = len(self.records)
             try:
                 result = self._topic(topic, describable is None or topic.name in describable)
             except KafkaError as error:
-                del self.records[records:]
-                result = messages.CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.text)
+                result = row(name=topic.name, error_code=error.code, error_message=error.text)
             results.append(result)
         self._check_records()
         return results
@@ -198,16 +198,15 @@ class Creation:
 
     def partitions(self, topics: list[object]) -> list[object]:
         """CreatePartitionsTopicResult rows for CreatePartitionsTopic messages with different names."""
+        row = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
         results = []
         for topic in topics:
-            records = len(self.records)
             code, text = errors.NONE, None
             try:
                 self._grow(topic)
             except KafkaError as error:
-                del self.records[records:]
                 code, text = error.code, error.text
-            results.append(messages.CreatePartitionsResponse.CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=text))
+            results.append(row(name=topic.name, error_code=code, error_message=text))
         self._check_records()
         return results
 
@@ -282,12 +281,13 @@ def automatic_topic(name: str, settings: Settings, brokers: int) -> object:
     if row is None:
         return messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
     partitions, replication_factor, topic_configs = row
+    setting = messages.CreateTopicsRequest.CreatableTopicConfig
     return messages.CreateTopicsRequest.CreatableTopic(
         name=name,
         num_partitions=getattr(settings, partitions),
         replication_factor=min(getattr(settings, replication_factor), max(brokers, 1)),
         configs=[
-            messages.CreateTopicsRequest.CreatableTopicConfig(name=key, value=value[1:] if value[0] == "=" else str(getattr(settings, value)))
+            setting(name=key, value=value[1:] if value[0] == "=" else str(getattr(settings, value)))
             for key, value in topic_configs
         ],
     )

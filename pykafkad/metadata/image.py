@@ -52,8 +52,8 @@ class Image:
 
     __slots__ = (
         "_configs", "_names_by_collision_key", "_shared", "_topics_by_id", "acls", "brokers", "brokers_generation", "changes",
-        "client_quotas", "controllers", "delegation_tokens", "epoch", "features", "kraft_version", "next_producer_id", "offset", "scram_credentials", "topics",
-        "transaction", "unknown_records", "voters",
+        "client_quotas", "controllers", "delegation_tokens", "epoch", "features", "kraft_version", "next_producer_id", "offset",
+        "scram_credentials", "topics", "transaction", "unknown_records", "voters",
     )
 
     def __init__(self) -> None:

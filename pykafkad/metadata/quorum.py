@@ -191,11 +191,12 @@ class Quorum:
         return [self._persist(), Append(stored.LOG, records)]
 
     def _leader_change(self) -> object:
-        return messages.LeaderChangeMessage(
+        record = messages.LeaderChangeMessage
+        return record(
             version=0,
             leader_id=self.node_id,
-            voters=[messages.LeaderChangeMessage.Voter(voter_id=voter.id) for voter in self.voters],
-            granting_voters=[messages.LeaderChangeMessage.Voter(voter_id=voter_id) for voter_id in sorted(self._granted)],
+            voters=[record.Voter(voter_id=voter.id) for voter in self.voters],
+            granting_voters=[record.Voter(voter_id=voter_id) for voter_id in sorted(self._granted)],
         )
 
     def _count_vote(self, voter_id: int, now: float) -> list[object]:

@@ -38,16 +38,17 @@ def majority(voters: list[Voter]) -> int:
 def to_record(voters: list[Voter]) -> object:
     """The VotersRecord that names these voters."""
     low, high = SUPPORTED[KRAFT_VERSION]
-    return messages.VotersRecord(
+    record = messages.VotersRecord
+    return record(
         version=0,
         voters=[
-            messages.VotersRecord.Voter(
+            record.Voter(
                 voter_id=voter.id,
                 voter_directory_id=voter.directory_id,
                 endpoints=[
-                    messages.VotersRecord.Endpoint(name=each.name, host=each.host, port=each.port) for each in voter.endpoints
+                    record.Endpoint(name=each.name, host=each.host, port=each.port) for each in voter.endpoints
                 ],
-                k_raft_version_feature=messages.VotersRecord.KRaftVersionFeature(min_supported_version=low, max_supported_version=high),
+                k_raft_version_feature=record.KRaftVersionFeature(min_supported_version=low, max_supported_version=high),
             )
             for voter in voters
         ],
