@@ -8,10 +8,12 @@ from pykafkad.server.logs import logger
 log_lines = logger("storage")
 
 _DELETION_SECONDS = 5.0
+_SYNC_SECONDS = 5.0
 _HIGH_WATERMARK = "high watermark checkpoint"
 _DELETIONS = "deletions"
 _RETENTION = "retention"
 _FLUSH = "flush"
+_SYNC = "sync of rolled segments"
 
 _FIRST_RETENTION_SECONDS = 30.0
 """Kafka looks for the first time half a minute after its start (`log.initial.task.delay.ms`)."""
@@ -43,7 +45,7 @@ class Housekeeping:
             return settings.replica_high_watermark_checkpoint_interval_ms / 1000
         if job == _FLUSH:
             return max(0.1, min(settings.log_flush_offset_checkpoint_interval_ms, 60_000) / 1000)
-        return _DELETION_SECONDS
+        return _SYNC_SECONDS if job == _SYNC else _DELETION_SECONDS
 
     def _retention(self) -> None:
         now_ms = self._node.now_ms
@@ -68,6 +70,19 @@ class Housekeeping:
         for path, is_directory in directory.take_due_deletions(node.now_ms):
             node.offload.submit(lambda path=path, is_directory=is_directory: directory.remove(path, is_directory), self._deleted)
 
+    def _sync(self) -> None:
+        # As in Kafka a segment is synced some time after it rolled, so that a restart after a crash reads little again.
+        for job in self._node.directory.sync_jobs():
+            self._node.offload.submit(job.run, lambda result, job=job: self._synced(job, result))
+
+    @staticmethod
+    def _synced(job: object, result: object) -> None:
+        if isinstance(result, StorageFailure):
+            log_lines.error("sync-failed", reason=result)
+            job.failed(result)
+        else:
+            job.finish()
+
     @staticmethod
     def _deleted(result: object) -> None:
         if isinstance(result, Exception):
@@ -86,6 +101,7 @@ _JOBS = {
     _HIGH_WATERMARK: Housekeeping._checkpoint,
     _FLUSH: Housekeeping._flush,
     _DELETIONS: Housekeeping._deletions,
+    _SYNC: Housekeeping._sync,
 }
 
 
