@@ -239,6 +239,9 @@ def _check_together(settings: _BrokerValues, properties: Mapping[str, tuple[str,
 def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
     rows = ROWS[BROKER]
     sentences = []
+    roles, origin = properties.get("process.roles", ("controller", ""))
+    if "controller" not in roles:
+        sentences.append(f"{origin}: process.roles={roles}: this version is always its own controller and joins no other cluster")
     for name, (_, origin) in properties.items():
         row = rows.get(name)
         if row is None:

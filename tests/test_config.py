@@ -64,6 +64,12 @@ def test_warnings_name_what_has_no_effect() -> None:
     ]
 
 
+def test_a_broker_of_another_cluster_is_told_so() -> None:
+    """With process.roles=broker Kafka would look for its controllers elsewhere."""
+    (sentence,) = _settings(process_roles="broker").warnings
+    assert sentence == "test:1: process.roles=broker: this version is always its own controller and joins no other cluster"
+
+
 def test_node_id_and_broker_id_are_one() -> None:
     """Either may be given; both must agree."""
     assert _settings(broker_id="7").node_id == 7

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 
 from pykafkad.cli import client
 from pykafkad.cli.output import Failure, print_json
@@ -39,25 +40,26 @@ def run(options: argparse.Namespace) -> int:
     settings = {"acks": acks, "compression_type": options.compression, "linger_ms": 5, "enable_idempotence": acks == "all"}
     count = 0
     with client.producer(options.bootstrap, **settings) as producer:
-        waiting = []
+        waiting: deque[object] = deque()
         for record in _records(options):
             waiting.append(producer.send(options.topic, **record))
             count += 1
-            if len(waiting) >= IN_FLIGHT_MAX:
-                _confirm(waiting, options)
+            # What is answered is reported while more comes: standard input may be a stream without end.
+            while waiting and (waiting[0].is_done or len(waiting) >= IN_FLIGHT_MAX):
+                _confirm(waiting.popleft(), options)
         producer.flush(client.TIMEOUT_MS / 1000)
-        _confirm(waiting, options)
+        for future in waiting:
+            _confirm(future, options)
     if not options.report:
         print(f"{count} records written to {options.topic}", file=sys.stderr)
     return 0
 
 
-def _confirm(waiting: list[object], options: argparse.Namespace) -> None:
-    for future in waiting:
-        done = future.get(client.TIMEOUT_MS / 1000)
-        if options.report:
-            print_json({"topic": done.topic, "partition": done.partition, "offset": done.offset, "timestamp": done.timestamp})
-    waiting.clear()
+def _confirm(future: object, options: argparse.Namespace) -> None:
+    """Waits for one record's answer; the library's error is raised here."""
+    done = future.get(client.TIMEOUT_MS / 1000)
+    if options.report:
+        print_json({"topic": done.topic, "partition": done.partition, "offset": done.offset, "timestamp": done.timestamp})
 
 
 def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:

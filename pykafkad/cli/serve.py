@@ -24,7 +24,7 @@ OPTIONS = (
     ("--data", "DIR", False, "keep the data in this directory (default: pykafkad-data)"),
     ("--topic", "NAME[:PARTITIONS]", True, "create this topic before the first client is served (repeatable)"),
     ("--set", "NAME=VALUE", True, "set one of Kafka's broker settings; `pykafkad describe-config` lists them (repeatable)"),
-    ("--ready-file", "PATH", False, "write the readiness line here too, once every API is served"),
+    ("--ready-file", "PATH", False, "write the address to this file once every API is served"),
     ("--log-level", "LEVEL", False, "debug, info, warning or error (default: info, or the variable PYKAFKAD_LOG_LEVEL)"),
 )
 

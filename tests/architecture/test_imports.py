@@ -39,7 +39,7 @@ REACH = {
 
 # Standard modules with one owner each: only these may import them.
 OWNERS = {
-    "socket": {"pykafkad.server.reactor": "the loop owns every socket"},
+    "socket": {"pykafkad.server.reactor": "the loop owns every socket", "pykafkad.server.binding": "and is given them bound"},
     "selectors": {"pykafkad.server.reactor": "the loop owns every socket"},
     "select": {"pykafkad.server.reactor": "the loop owns every socket"},
     "ssl": {"pykafkad.security.tls": "TLS is a byte transform"},
@@ -133,6 +133,13 @@ def test_calls(module: Module) -> None:
                 assert module.name in allowed, f"{module.relative}:{node.lineno} calls {owner}.{function}"
         if owner == "random" and function not in ("Random", "SystemRandom"):
             assert "random" not in {name for name, _, _ in module.imports()}, f"{module.relative}:{node.lineno} calls random.{function}"
+
+
+@pytest.mark.parametrize("module", modules(), ids=_ids)
+def test_no_global_that_changes(module: Module) -> None:
+    """Any number of brokers live in one process: no module rebinds its own names from a function."""
+    rebound = [f"{module.relative}:{node.lineno}" for node in ast.walk(module.tree) if isinstance(node, ast.Global)]
+    assert rebound == []
 
 
 @pytest.mark.parametrize("module", modules(), ids=_ids)
