@@ -10,6 +10,7 @@ import os
 import select
 import socket
 
+from pykafkad.server.binding import bind_all
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
 from pykafkad.server.logs import logger
 
@@ -29,8 +30,6 @@ _SMALL_SLICE_BYTES = 8 * 1024
 
 _SLICES_PER_FLUSH_BYTES = 4 * 1024 * 1024
 """A connection gets at most this much of a turn's writing, so that a large fetch does not starve the others."""
-
-_LOOPBACK = ("127.0.0.1", "::1")
 
 _IDLE_SCAN_SECONDS = 15.0
 _ACCEPT_PAUSE_SECONDS = 0.2
@@ -67,44 +66,11 @@ class Reactor:
 
         Raises OSError with the address in its text.
         """
-        addresses = self._addresses(host, port)
-        for attempt in range(16):
-            bound: list[socket.socket] = []
-            chosen = port
-            try:
-                for family, address in addresses:
-                    bound.append(_bind(family, (address[0], chosen, *address[2:]), send_buffer_bytes, backlog))
-                    chosen = bound[0].getsockname()[1]
-            except OSError as error:
-                for each in bound:
-                    each.close()
-                # With port 0 the port that the first address got may be taken on the second: draw again.
-                if port == 0 and bound and attempt < 15:
-                    continue
-                raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {error.strerror}") from None
-            for each in bound:
-                self._listeners[each.fileno()] = (each, listener)
-                self._epoll.register(each.fileno(), _IN)
-            return chosen
-        raise AssertionError("unreachable")
-
-    @staticmethod
-    def _addresses(host: str, port: int) -> list[tuple[int, tuple]]:
-        if not host:
-            family = socket.AF_INET6 if socket.has_ipv6 and _ipv6_works() else socket.AF_INET
-            return [(family, ("::", port, 0, 0) if family == socket.AF_INET6 else ("0.0.0.0", port))]
-        found = {}
-        try:
-            # As bytes: text would go through the IDNA codec, which costs 3 ms to import and a host name here never needs.
-            name = host.encode() if host.isascii() else host
-            answers = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        except OSError as error:
-            raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
-        for family, _, _, _, address in answers:
-            if family == socket.AF_INET6 and not _ipv6_works():
-                continue
-            found[(family, address[0])] = (family, address)
-        return sorted(found.values(), key=lambda entry: entry[0] != socket.AF_INET)
+        for each in bind_all(host, port, send_buffer_bytes, backlog):
+            self._listeners[each.fileno()] = (each, listener)
+            self._epoll.register(each.fileno(), _IN)
+            port = each.getsockname()[1]
+        return port
 
     def stop_listening(self) -> None:
         """Refuse new connections from now on."""
@@ -449,50 +415,6 @@ class Reactor:
             self._accept_again_at = None
             for each, _ in self._listeners.values():
                 self._epoll.modify(each.fileno(), _IN)
-
-
-def _bind(family: int, address: tuple, send_buffer_bytes: int, backlog: int) -> socket.socket:
-    server = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Accepted sockets inherit both on Linux: no call per connection.
-        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if send_buffer_bytes > 0:
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-        if family == socket.AF_INET6:
-            # "::" takes IPv4 as well; a named address keeps to its own family, its IPv4 twin is bound beside it.
-            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
-        if address[0] in _LOOPBACK:
-            _use_window_alone(server)
-        server.bind(address)
-        server.listen(max(backlog, 1024))
-        server.setblocking(False)
-    except OSError:
-        server.close()
-        raise
-    return server
-
-
-def _use_window_alone(server: socket.socket) -> None:
-    """Have the connections of a loopback listener paced by nothing but their windows.
-
-    Nothing is lost on the way to the same machine, and a congestion control that paces by timers (BBR, the default of many
-    systems) takes three times the processor for large answers there. Reno is permitted everywhere; where it is not, or the
-    option does not exist, the system's choice stays.
-    """
-    try:
-        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
-    except (AttributeError, OSError):
-        pass
-
-
-def _ipv6_works() -> bool:
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
 
 
 def _name(address: tuple) -> str:

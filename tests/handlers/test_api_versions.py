@@ -1,79 +1,76 @@
-"""ApiVersions: what is offered, and how a client that asks too much learns what it may ask."""
+"""ApiVersions, and what becomes of requests that name an API or version that is not offered."""
+
+import struct
 
 import pytest
 
 from pykafkad import errors
 from pykafkad.handlers import table
-from pykafkad.wire import frames, messages
-
-
-def request(name="kafka-python", version="3.0.12"):
-    return messages.ApiVersionsRequest(client_software_name=name, client_software_version=version)
+from pykafkad.wire import messages
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_version_lists_what_is_offered(peer, version):
-    """Every offered API with its range, in the order of the keys; before version 3 the request is empty."""
-    answer = peer.ask(request() if version >= 3 else messages.ApiVersionsRequest(), version)
-    assert answer.error_code == errors.NONE
-    assert answer.throttle_time_ms == 0
-    assert [(row.api_key, row.max_version) for row in answer.api_keys] == [(row.key, row.max_version) for row in table.ROWS if row.offered]
+def test_every_offered_api_is_listed_with_its_range(peer, version):
+    named = {"client_software_name": "test", "client_software_version": "1"} if version >= 3 else {}
+    answer = peer.ask(messages.ApiVersionsRequest(**named), version)
+    listed = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+    assert listed == {row.key: (row.advertised_min, row.max_version) for row in table.ROWS if row.offered}
+    assert listed[0] == (0, 13), "old librdkafka compresses only if Produce 0 is advertised (KAFKA-18659)"
+    assert all(low <= high for low, high in listed.values())
 
 
-def test_produce_is_listed_from_version_0(peer):
-    """Older librdkafka looks for Produce 0 before it compresses (KAFKA-18659); all others start where they are served."""
-    listed = {row.api_key: row.min_version for row in peer.ask(request(), 4).api_keys}
-    assert listed[0] == 0
-    assert all(listed[row.key] == row.min_version for row in table.ROWS if row.offered and row.key != 0)
+def test_features_with_minimum_0_are_listed_from_version_4(peer):
+    """KIP-1022: clients before version 4 can't parse a minimum of 0."""
+    names = {"client_software_name": "test", "client_software_version": "1"}
+    third = {feature.name: feature.min_version for feature in peer.ask(messages.ApiVersionsRequest(**names), 3).supported_features}
+    fourth = {feature.name for feature in peer.ask(messages.ApiVersionsRequest(**names), 4).supported_features}
+    assert third and all(third.values())
+    assert set(third) < fourth
 
 
-def test_transactions_are_absent(peer):
-    """What is not offered is not in the list: clients then know."""
-    listed = {row.api_key for row in peer.ask(request(), 4).api_keys}
-    assert not listed & {24, 25, 26, 28, 65, 66, 68, 76, 78}
-
-
-def test_a_version_above_ours_is_answered_in_version_0(peer):
-    """UNSUPPORTED_VERSION, our own range of this API, response header 0: the client asks again with what it can read (KIP-511)."""
-    body = b"\x00\x12\x00\x63\x00\x00\x00\x07\x00\x01x\x00" + b"\x02a\x02b\x00"
+@pytest.mark.parametrize("version", [5, 100, 32767, -1])
+def test_a_version_above_ours_is_answered_in_version_0_with_our_range(world, peer, version):
+    """Clients then ask again in a version that both know; the body of an unknown version can't be read."""
     peer.expected.append((messages.ApiVersionsResponse, 0, False))
-    peer.send_bytes(len(body).to_bytes(4, "big") + body)
+    peer.send_bytes(struct.pack(">ihhih", 14, 18, version, 7, 0) + b"\xff\xff\xff\xff")
     (answer,) = peer.answers
     assert answer.error_code == errors.UNSUPPORTED_VERSION
     assert [(row.api_key, row.min_version, row.max_version) for row in answer.api_keys] == [(18, 0, 4)]
     assert peer.closed is None
 
 
-@pytest.mark.parametrize(("name", "version"), [("", "1"), ("a", ""), ("-a", "1"), ("a-", "1"), ("a b", "1"), ("a", "1_0"), ("é", "1")])
-def test_names_of_software_have_a_pattern(peer, name, version):
-    """Letters, digits, dots and dashes, with a letter or digit at both ends; else INVALID_REQUEST and no keys (KIP-511)."""
-    answer = peer.ask(request(name, version), 3)
+@pytest.mark.parametrize(
+    ("name", "software_version"), [("", "1"), ("test", ""), ("-test", "1"), ("te st", "1"), ("test", "1."), ("tést", "1")]
+)
+def test_client_software_outside_the_pattern_is_refused(peer, name, software_version):
+    """KIP-511. Kafka lists no APIs then."""
+    answer = peer.ask(messages.ApiVersionsRequest(client_software_name=name, client_software_version=software_version), 3)
     assert (answer.error_code, answer.api_keys) == (errors.INVALID_REQUEST, [])
 
 
-@pytest.mark.parametrize(("name", "version"), [("a", "1"), ("apache-kafka-java", "4.3.1"), ("librdkafka", "2.16.1-ssl.x")])
-def test_names_that_clients_have(peer, name, version):
-    """Those of real clients pass."""
-    assert peer.ask(request(name, version), 3).error_code == errors.NONE
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [(-1, 0), (4, 0), (5, 0), (6, 0), (7, 0), (58, 0), (93, 0), (32767, 0), (0, 2), (0, 14), (1, 3), (1, 19), (68, 0), (17, 0), (26, 0)],
+)
+def test_what_is_not_offered_closes_the_connection(world, peer, key, version):
+    """Any made-up error body could not be parsed; clients take the closed connection for what it is."""
+    peer.send_bytes(struct.pack(">ihhih", 10, key, version, 1, -1))
+    assert "not offered" in peer.closed
+    assert peer.received == b""
 
 
-def test_features_with_minimum_0_from_version_4(peer):
-    """Older clients cannot read a minimum of 0 and are not shown such a feature (KIP-1022)."""
-    old = {row.name: (row.min_version, row.max_version) for row in peer.ask(request(), 3).supported_features}
-    new = {row.name: (row.min_version, row.max_version) for row in peer.ask(request(), 4).supported_features}
-    assert all(low > 0 for low, _ in old.values())
-    assert old.items() < new.items()
+@pytest.mark.parametrize("size", range(14))
+def test_a_request_that_is_cut_short_closes_the_connection(world, size):
+    whole = world.connect().encode(messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0)[4:]
+    peer = world.connect()
+    cut = whole[: size if size < 10 else len(whole) - 14 + size]
+    peer.send_bytes(struct.pack(">i", len(cut)) + cut)
+    assert peer.closed is not None
+    assert world.connect().ask(messages.ApiVersionsRequest(), 0).error_code == 0, "and disturbs nobody"
 
 
-def test_finalized_features(peer):
-    """The metadata version of 4.3 is finalized; transaction.version is not, since clients would act on it."""
-    answer = peer.ask(request(), 4)
-    finalized = {row.name: row.max_version_level for row in answer.finalized_features}
-    assert finalized["metadata.version"] == 30
-    assert "transaction.version" not in finalized
-    assert answer.finalized_features_epoch >= 0
-
-
-def test_the_answer_has_response_header_0(peer):
-    """Also in flexible versions: a client that does not know our range must be able to read it."""
-    assert not frames.response_is_tagged(18, 4, frames.flexible_versions())
+def test_bytes_behind_a_request_are_ignored(peer):
+    """As Kafka does: only the fields of the schema are read."""
+    frame = peer.encode(messages.ApiVersionsRequest(), 0)
+    peer.send_bytes(struct.pack(">i", len(frame)) + frame[4:] + b"tail")
+    assert peer.answers[0].error_code == 0

@@ -1,0 +1,94 @@
+"""Listening sockets: a host and a port become one bound socket for each address of the host."""
+
+from __future__ import annotations
+
+import socket
+
+_LOOPBACK = ("127.0.0.1", "::1")
+_DRAWS = 16
+
+
+def bind_all(host: str, port: int, send_buffer_bytes: int, backlog: int) -> list[socket.socket]:
+    """Bind every address of `host` (all of the machine when empty) to one port; 0 picks one that is free on all of them.
+
+    Raises OSError with the address in its text.
+    """
+    addresses = _addresses(host, port)
+    for draw in range(_DRAWS):
+        bound: list[socket.socket] = []
+        chosen = port
+        try:
+            for family, address in addresses:
+                bound.append(_bind(family, (address[0], chosen, *address[2:]), send_buffer_bytes, backlog))
+                chosen = bound[0].getsockname()[1]
+        except OSError as error:
+            for each in bound:
+                each.close()
+            # With port 0 the port that the first address got may be taken on the second: draw again.
+            if port != 0 or not bound or draw == _DRAWS - 1:
+                raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {error.strerror}") from None
+        else:
+            break
+    return bound
+
+
+def _addresses(host: str, port: int) -> list[tuple[int, tuple]]:
+    if not host:
+        family = socket.AF_INET6 if socket.has_ipv6 and _ipv6_works() else socket.AF_INET
+        return [(family, ("::", port, 0, 0) if family == socket.AF_INET6 else ("0.0.0.0", port))]
+    found = {}
+    try:
+        # As bytes: text would go through the IDNA codec, which costs 3 ms to import and a host name here never needs.
+        name = host.encode() if host.isascii() else host
+        answers = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+    for family, _, _, _, address in answers:
+        if family == socket.AF_INET6 and not _ipv6_works():
+            continue
+        found[(family, address[0])] = (family, address)
+    return sorted(found.values(), key=lambda entry: entry[0] != socket.AF_INET)
+
+
+def _bind(family: int, address: tuple, send_buffer_bytes: int, backlog: int) -> socket.socket:
+    server = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted sockets inherit both on Linux: no call per connection.
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if send_buffer_bytes > 0:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        if family == socket.AF_INET6:
+            # "::" takes IPv4 as well; a named address keeps to its own family, its IPv4 twin is bound beside it.
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
+        if address[0] in _LOOPBACK:
+            _use_window_alone(server)
+        server.bind(address)
+        server.listen(max(backlog, 1024))
+        server.setblocking(False)
+    except OSError:
+        server.close()
+        raise
+    return server
+
+
+def _use_window_alone(server: socket.socket) -> None:
+    """Have the connections of a loopback listener paced by nothing but their windows.
+
+    Nothing is lost on the way to the same machine, and a congestion control that paces by timers (BBR, the default of many
+    systems) takes three times the processor for large answers there. Reno is permitted everywhere; where it is not, or the
+    option does not exist, the system's choice stays.
+    """
+    try:
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+    except (AttributeError, OSError):
+        pass
+
+
+def _ipv6_works() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
