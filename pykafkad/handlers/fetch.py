@@ -162,6 +162,7 @@ class _Fetch:
             log = self._log(partition)
             if log is None:
                 row.error_code = errors.UNKNOWN_TOPIC_ID if partition.topic is None else errors.UNKNOWN_TOPIC_OR_PARTITION
+                row.aborted_transactions = []
                 unknown.append((partition, row))
                 continue
             interesting = True
