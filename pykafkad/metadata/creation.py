@@ -268,6 +268,17 @@ INTERNAL = {
             ("unclean.leader.election.enable", "=false"),
         ),
     ),
+    "__share_group_state": (
+        "share_coordinator_state_topic_num_partitions",
+        "share_coordinator_state_topic_replication_factor",
+        (
+            ("cleanup.policy", "=delete"),
+            ("compression.type", "=producer"),
+            ("min.insync.replicas", "share_coordinator_state_topic_min_isr"),
+            ("retention.ms", "=-1"),
+            ("segment.bytes", "share_coordinator_state_topic_segment_bytes"),
+        ),
+    ),
 }
 
 
@@ -275,7 +286,7 @@ def automatic_topic(name: str, settings: Settings, brokers: int) -> object:
     """The CreatableTopic of a topic that is created because somebody asked for it.
 
     An internal topic gets at most as many replicas as there are brokers: Kafka would refuse to create it instead, and no
-    group could ever form on a small cluster with default settings.
+    group could ever form on a small cluster with the settings of a large one.
     """
     row = INTERNAL.get(name)
     if row is None:

@@ -236,14 +236,18 @@ def test_automatic_topics():
     """Client topics as the defaults say, internal ones as their own settings say, existing and impossible ones not at all."""
     cluster = Cluster(num_partitions="4", offsets_topic_num_partitions="7", offsets_topic_replication_factor="3")
     create(cluster, topic("old"))
-    cluster.submit(events.AutoCreateTopics(["new", "old", "a/b", "new", "__consumer_offsets", "__transaction_state"]))
+    cluster.submit(events.AutoCreateTopics(["new", "old", "a/b", "new", "__consumer_offsets", "__transaction_state", "__share_group_state"]))
     topics = cluster.image.topics
     assert {name: len(made.partitions) for name, made in topics.items()} == {
-        "old": 1, "new": 4, "__consumer_offsets": 7, "__transaction_state": 50,
+        "old": 1, "new": 4, "__consumer_offsets": 7, "__transaction_state": 50, "__share_group_state": 50,
     }  # fmt: skip
     assert topics["__consumer_offsets"].partitions[0].replicas == (1,)
     assert cluster.image.configs(TYPE_TOPIC, "__consumer_offsets") == {
         "cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600",
+    }  # fmt: skip
+    assert cluster.image.configs(TYPE_TOPIC, "__share_group_state") == {
+        "cleanup.policy": "delete", "compression.type": "producer", "min.insync.replicas": "1", "retention.ms": "-1",
+        "segment.bytes": "104857600",
     }  # fmt: skip
     assert not cluster.replies[1:]
 
