@@ -66,7 +66,7 @@ def standard_error() -> object:
     if os.fstat(2).st_mode & 0o170000 == 0o100000:
         return lambda data: os.write(2, data)
     try:
-        descriptor = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         descriptor = 2
     return lambda data: os.write(descriptor, data)
