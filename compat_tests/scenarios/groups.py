@@ -204,7 +204,7 @@ def rebalance_of_two(broker: Exchange) -> None:
     leader = group.alone()
     second = broker.connect()
     follower = group.given_id()
-    other = {"protocols": protocols(("range", b"follower"))}
+    other = {"protocols": protocols(("range", b"other"))}
     send(second, "JoinGroup", 9, **join_fields(group.name, follower, **other))
     group.until_state("PreparingRebalance")
     known = {"group_id": group.name, "member_id": leader, "generation_id": group.generation}
