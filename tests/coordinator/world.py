@@ -88,6 +88,7 @@ class World:
     def restart(self) -> None:
         """Forget everything but the log."""
         self.shard = self.replayed()
+        self.shard.random = self.random
         self.timers.clear()
         self.send(events.Loaded())
 
