@@ -17,7 +17,7 @@ from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
 from pykafkad.log.directory import LogDirectory
-from pykafkad.metadata import events, quorum, stored, uuids, voters
+from pykafkad.metadata import events, quorum, quorum_states, stored, uuids, voters
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
 from pykafkad.server import housekeeping, listeners, logs
@@ -160,6 +160,12 @@ class Node:
         metadata.start(machine, Controller(self.node_id, self.cluster_id, self.settings, metadata.image, self.random))
         if self.failure:
             raise StorageFailure("write", log.directory, self.failure)
+        if machine.state != quorum_states.LEADER:
+            named = ", ".join(f"{voter.id} with directory {uuids.to_text(voter.directory_id)}" for voter in voter_set)
+            raise ConfigError(
+                f"{directory.path}: its metadata log names as voters {named}; this is node {self.node_id} with directory "
+                f"{uuids.to_text(directory_id)} (meta.properties), which cannot lead alone"
+            )
 
     def _bind(self) -> None:
         settings = self.settings
@@ -177,11 +183,10 @@ class Node:
 
     def _register(self) -> None:
         """Activate the controller, register this broker with it, and take it out of the fence."""
-        metadata = self.controller
         incarnation_id = self.random.randbytes(16)
         endpoints = [Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in self.listeners]
-        metadata.submit(events.Activate(metadata.quorum.epoch, incarnation_id, []))
-        metadata.submit(
+        self._submit_at_start(events.Activate(self.controller.quorum.epoch, incarnation_id, []))
+        self._submit_at_start(
             events.RegisterBroker(
                 self.node_id,
                 incarnation_id,
@@ -192,7 +197,13 @@ class Node:
             )
         )
         broker = self.image.brokers[self.node_id]
-        metadata.submit(events.UnfenceBroker(self.node_id, broker.epoch))
+        self._submit_at_start(events.UnfenceBroker(self.node_id, broker.epoch))
+
+    def _submit_at_start(self, event: object) -> None:
+        """Before there is anybody to answer, a metadata log that fails ends the start."""
+        self.controller.submit(event)
+        if self.failure:
+            raise StorageFailure("write", f"{self.directory.path}/__cluster_metadata-0", self.failure)
 
     def run(self) -> None:
         """Turn until told to stop."""
