@@ -285,7 +285,7 @@ class Segment:
             return FileSlice(self.file, start, size) if size > 0 else None
         if max_bytes > PREFETCH_SIZE_BYTES:
             cut = self.offset_index.last_position_within(start, start + max_bytes)
-            if cut is not None and cut < end_position:
+            if cut is not None:
                 # The batch behind the cut is where this reader comes back.
                 self.remember(int.from_bytes(self.file.pread(8, cut), "big"), cut)
                 return FileSlice(self.file, start, cut - start)

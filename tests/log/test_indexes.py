@@ -41,12 +41,13 @@ def test_lookup_by_offset_is_a_walk_through_the_log(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_lookup_by_time_is_a_walk_through_the_log(seed):
     """The first record, in the order of the log, whose timestamp is at or after the asked one."""
-    log, rows, chance = filled(seed)
-    log.delete_records(chance.randrange(30))
-    records = [record for _, records in rows for record in records if record.offset >= log.log_start_offset]
-    for timestamp_ms in (0, *range(NOW_MS - 52, NOW_MS + 52)):
-        expected = next(((record.offset, record.timestamp_ms, 0) for record in records if record.timestamp_ms >= timestamp_ms), None)
-        assert log.offset_for_timestamp(timestamp_ms) == expected
+    log, rows, _ = filled(seed)
+    for start_offset in (0, 7, 8, 9, 30):
+        log.delete_records(start_offset)
+        records = [record for _, records in rows for record in records if record.offset >= start_offset]
+        for timestamp_ms in (0, *range(NOW_MS - 52, NOW_MS + 52)):
+            expected = next(((record.offset, record.timestamp_ms, 0) for record in records if record.timestamp_ms >= timestamp_ms), None)
+            assert log.offset_for_timestamp(timestamp_ms) == expected
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -92,6 +92,16 @@ def test_outside_the_log_is_out_of_range(directory):
         assert caught.value.code == errors.OFFSET_OUT_OF_RANGE
 
 
+def test_below_the_start_is_out_of_range_even_where_the_file_still_holds_it(directory):
+    log = open_log(directory)
+    append(log, batch(2), batch(2))
+    log.delete_records(3)
+    assert offsets_of(log.read(3, 100, end_offset=4)) == [2, 3], "the batch that contains the start is given whole"
+    with pytest.raises(KafkaError) as caught:
+        log.read(2, 100, end_offset=4)
+    assert caught.value.code == errors.OFFSET_OUT_OF_RANGE
+
+
 @pytest.mark.parametrize("size", [10, 900, 5000, 20_000])
 @pytest.mark.parametrize("max_bytes", [1, 100, 4096, 20_000, 70_000])
 def test_reads_end_on_batch_boundaries_and_cover_the_log(directory, size, max_bytes):
@@ -233,6 +243,8 @@ def test_a_clean_restart_knows_everything_again(tmp_path):
     assert (log.end_offset, log.high_watermark, log.log_start_offset) == (1000, 1000, 0)
     assert content(log) == before
     assert offsets_of(log.read(999, 1 << 20, end_offset=1000)) == [998, 999]
+    assert {segment.max_timestamp_ms for segment in log.segments} == {NOW_MS}
+    assert log.max_timestamp_offset() == (0, NOW_MS, 0)
     assert append(log, batch()) == [1000]
     directory.close()
 

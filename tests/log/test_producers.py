@@ -66,6 +66,7 @@ def test_a_new_epoch_starts_at_zero_and_fences_the_old(log):
     assert send(log, 1, epoch=0) == errors.INVALID_PRODUCER_EPOCH
     assert send(log, 0, epoch=0) == errors.INVALID_PRODUCER_EPOCH
     assert send(log, 1, epoch=1) == 2
+    assert send(log, 0, epoch=1) == 1, "a retry is answered from its own epoch"
 
 
 def test_sequences_wrap_behind_the_largest(log):

@@ -121,6 +121,32 @@ def test_any_flipped_byte_ends_the_log_before_its_batch():
         assert log.end_offset == 2, position - size
 
 
+def test_offsets_that_do_not_rise_end_the_log():
+    """A batch that begins before the end of the one before it was never appended there."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk))
+    append(log, batch(2), batch(2))
+    data = disk.files[log.segments[0].file.path].data
+    data += data[len(data) // 2:]
+    _, log = crashed(disk)
+    assert (log.end_offset, len(content(log))) == (4, 2)
+
+
+def test_epochs_that_began_in_what_was_lost_are_forgotten():
+    """Else the end of an older epoch would be told beyond the end of the log."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk))
+    append(log, batch(2))
+    log.lead(4, sole_replica=True)
+    append(log, batch(2))
+    log.write_epochs()
+    data = disk.files[log.segments[0].file.path].data
+    del data[len(data) // 2:]
+    disk.kill()
+    log = open_directory(disk=disk).open_partition("t", 0, log.topic_id, log.settings)
+    assert (log.end_offset, log.epochs.entries) == (2, [(0, 0)])
+
+
 def test_segments_behind_a_broken_one_go():
     disk = MemoryDisk()
     log = write_log(disk)
