@@ -22,9 +22,12 @@ SETTINGS = {
     "spark.sql.streaming.stopTimeout": "60s",
 }
 
+# Jobs of a minute on two cores: the optimising compiler's threads would cost more than its code saves.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-def spark_session(name: str, **settings: str) -> SparkSession:
-    """The process's Spark session, started on first use; `settings` are Spark's names with dots written as `__`."""
+
+def spark_session(name: str) -> SparkSession:
+    """The process's Spark session, started on first use; `name` is what Spark's own messages call it."""
     from pyspark.sql import SparkSession
 
     logging = Path(__file__).with_name("log4j2.properties")
@@ -32,7 +35,5 @@ def spark_session(name: str, **settings: str) -> SparkSession:
     for setting, value in SETTINGS.items():
         builder = builder.config(setting, value)
     builder = builder.config("spark.jars", ",".join(str(jar) for jar in connector_jars()))
-    builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
-    for setting, value in settings.items():
-        builder = builder.config(setting.replace("__", "."), value)
+    builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={logging.as_uri()}")
     return builder.getOrCreate()
