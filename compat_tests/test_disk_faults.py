@@ -1,0 +1,127 @@
+"""A full disk under pykafkad: producers are told, consumers go on, nothing acknowledged is lost.
+
+pykafkad alone: a real Kafka whose only log directory fails shuts itself down.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.brokers.broker import answers
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.conftest import unavailable
+from compat_tests.samples import wait_until
+
+DISK_MEGABYTES = 16
+VALUE_BYTES = 50_000
+TOPIC = "full"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes in memory."""
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    if os.geteuid() != 0:
+        unavailable("a small file system can be mounted by root only")
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MEGABYTES}m", "tmpfs", str(mounted)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        unavailable("this machine does not let root mount a file system")
+    yield mounted
+    subprocess.run(["umount", str(mounted)], check=True)
+
+
+@pytest.fixture
+def broker_on_small_disk(small_disk: Path, tmp_path: Path) -> Iterator[PykafkadProcess]:
+    """A pykafkad with its data on the small disk and its log elsewhere."""
+    broker = PykafkadProcess(tmp_path)
+    broker.data_directory = small_disk / "data"
+    broker.start()
+    # Whoever reads as a group needs its topic; making one writes to the metadata log, without which no broker can go on.
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader", "log_level": 0})
+    consumer.commit(offsets=[TopicPartition(made(broker.bootstrap), 0, 0)], asynchronous=False)
+    consumer.close()
+    yield broker
+    broker.close()
+
+
+def made(bootstrap: str) -> str:
+    """The topic of these tests, created."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(20)
+    return TOPIC
+
+
+def produce(bootstrap: str, first: int, count: int) -> tuple[list[int], list[KafkaError]]:
+    """Send numbered records one by one; the acknowledged numbers, and the errors of the others."""
+    settings = {"bootstrap.servers": bootstrap, "message.timeout.ms": 4000, "linger.ms": 0, "batch.num.messages": 1, "retries": 0}
+    producer = Producer({**settings, "log_level": 0})
+    acknowledged: list[int] = []
+    errors: list[KafkaError] = []
+
+    def report(number: int) -> object:
+        return lambda error, _: errors.append(error) if error else acknowledged.append(number)
+
+    for number in range(first, first + count):
+        value = b"%08d" % number + os.urandom(VALUE_BYTES)
+        producer.produce(TOPIC, value, partition=0, on_delivery=report(number))
+        producer.flush(10)
+        if errors:
+            break
+    return acknowledged, errors
+
+
+def numbers(bootstrap: str) -> list[int]:
+    """The numbers of all records in the topic, in their order."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "log_level": 0})
+    _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20)
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    found: list[int] = []
+    wait_until(lambda: found.extend(read(consumer)) or len(found) >= end, "the topic is read", 20)
+    consumer.close()
+    return found
+
+
+def read(consumer: Consumer) -> list[int]:
+    """The numbers of the next records."""
+    messages = consumer.consume(100, 0.2)
+    assert all(message.error() is None for message in messages), [message.error() for message in messages]
+    return [int(message.value()[:8]) for message in messages]
+
+
+def fill(disk: Path) -> Path:
+    """Leave room for ten records only; returns the file that takes the rest."""
+    filler = disk / "filler"
+    free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+    filler.write_bytes(b"\0" * (free - 10 * VALUE_BYTES))
+    return filler
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
+def test_full_disk(broker_on_small_disk: PykafkadProcess, killed: bool) -> None:
+    """Full: a storage error to producers, reading goes on; with space again and a restart all is well."""
+    broker = broker_on_small_disk
+    acknowledged, errors = produce(broker.bootstrap, 0, 50)
+    assert len(acknowledged) == 50 and not errors
+    filler = fill(broker.data_directory.parent)
+    more, errors = produce(broker.bootstrap, 50, 100)
+    assert errors and errors[0].code() in (KafkaError.KAFKA_STORAGE_ERROR, KafkaError._MSG_TIMED_OUT), errors
+    acknowledged += more
+    assert answers(broker.bootstrap)
+    assert "No space left" in broker.log_text()
+    assert numbers(broker.bootstrap)[: len(acknowledged)] == acknowledged
+    if killed:
+        broker.kill()
+    filler.unlink()
+    broker.restart()
+    found = numbers(broker.bootstrap)
+    assert set(acknowledged) <= set(found) and found == sorted(set(found))
+    again, errors = produce(broker.bootstrap, 1000, 5)
+    assert again == list(range(1000, 1005)) and not errors
