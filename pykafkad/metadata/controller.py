@@ -205,6 +205,10 @@ class Controller:
             except KafkaError as error:
                 code, text = error.code, error.text
             rows.append(row_class(error_code=code, error_message=text, resource_type=resource_type, resource_name=name))
+        if not stored.fits_one_batch(making.records):
+            making.records.clear()
+            for row in rows:
+                row.error_code, row.error_message = errors.POLICY_VIOLATION, creation.TOO_LARGE
         for position in sorted(event.refused):
             rows.insert(position, event.refused[position])
         return _finish(event.token, [] if event.validate_only else making.records, response_class(responses=rows))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
-MAX_RECORDS_PER_REQUEST = 10_000
+TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
 class Creation:
@@ -67,8 +67,8 @@ class Creation:
             raise KafkaError(errors.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
     def _check_records(self) -> None:
-        if len(self.records) > MAX_RECORDS_PER_REQUEST:
-            raise KafkaError(errors.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        if not stored.fits_one_batch(self.records):
+            raise KafkaError(errors.POLICY_VIOLATION, TOO_LARGE)
 
     def _topic(self, topic: object, describable: bool) -> object:
         name = topic.name
@@ -228,8 +228,8 @@ class Creation:
         start = len(known.partitions)
         replication_factor = len(known.partitions[0].replicas)
         if topic.assignments is None:
-            if additional > MAX_RECORDS_PER_REQUEST:
-                raise KafkaError(errors.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+            if additional > stored.MAX_RECORDS_PER_CHANGE:
+                raise KafkaError(errors.POLICY_VIOLATION, TOO_LARGE)
             return self._place(additional, replication_factor)
         if len(topic.assignments) != additional:
             text = (

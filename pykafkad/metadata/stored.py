@@ -18,6 +18,12 @@ TOPIC_ID = b"\0" * 15 + b"\1"
 
 FRAME_VERSION = 1
 
+# What belongs together goes into one batch: so many records, and at most the bytes that Kafka takes in a batch of this log.
+MAX_RECORDS_PER_CHANGE = 10_000
+MAX_CHANGE_BYTES = 8 * 1024 * 1024
+# No record is longer than this without the value of a setting in it: names have 249 characters, replica lists are short.
+_RECORD_BYTES = 512
+
 # type: (name of the message, version written)
 RECORDS = {
     0: ("RegisterBrokerRecord", 4),
@@ -124,6 +130,14 @@ def encode(stored: StoredRecord) -> tuple[bytes | None, bytes]:
     encoder(message, chunks)
     key = stored.key
     return (None if key is None else b"\0\0\0%c" % key.type), bytes(chunks[0])
+
+
+def fits_one_batch(records: list[StoredRecord]) -> bool:
+    """Whether the records of one change can go into the log together."""
+    if len(records) > MAX_RECORDS_PER_CHANGE:
+        return False
+    values = sum(len(record.value.value.encode()) for record in records if getattr(record.value, "value", None))
+    return len(records) * _RECORD_BYTES + values <= MAX_CHANGE_BYTES
 
 
 @cache

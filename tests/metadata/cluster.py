@@ -97,7 +97,7 @@ class Cluster:
 
     def restart(self, *, clean: bool = True) -> Cluster:
         """A new process on the same disk."""
-        return Cluster(self.disk, seed=2, clean=clean)
+        return Cluster(self.disk, seed=len(self.disk.batches), clean=clean)
 
 
 def facts(value: object) -> object:

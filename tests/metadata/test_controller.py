@@ -218,11 +218,35 @@ def test_too_many_partitions_are_refused_as_a_whole():
     cluster = Cluster()
     results = create(cluster, topic("a", creation.MAX_PARTITIONS_PER_REQUEST), topic("b"))
     assert codes(results) == {"a": errors.POLICY_VIOLATION, "b": errors.POLICY_VIOLATION}
-    results = create(cluster, topic("a", creation.MAX_RECORDS_PER_REQUEST), validate_only=True)
+    results = create(cluster, topic("a", stored.MAX_RECORDS_PER_CHANGE), validate_only=True)
     assert codes(results) == {"a": errors.POLICY_VIOLATION}
-    results = create(cluster, topic("a", creation.MAX_RECORDS_PER_REQUEST - 1), validate_only=True)
+    results = create(cluster, topic("a", stored.MAX_RECORDS_PER_CHANGE - 1), validate_only=True)
     assert codes(results) == {"a": 0}
     assert not cluster.image.topics
+
+
+def test_values_that_do_not_fit_one_batch_are_refused_as_a_whole(monkeypatch):
+    """What belongs together goes into one batch of the metadata log, or not at all."""
+    monkeypatch.setattr(stored, "MAX_CHANGE_BYTES", 20_000)
+    cluster = Cluster()
+    value = ",".join(["0:1"] * 1000)
+    topics = [topic(f"t{number}", follower_replication_throttled_replicas=value) for number in range(5)]
+    assert set(codes(create(cluster, *topics)).values()) == {errors.POLICY_VIOLATION}
+    assert not cluster.image.topics
+    assert set(codes(create(cluster, *topics[:3])).values()) == {0}
+
+    def alter(count):
+        name = "leader.replication.throttled.replicas"
+        changes = [(TYPE_TOPIC, f"t{number}", [(name, 0, value * (number < 3))]) for number in range(count)]
+        return {row.error_code for row in cluster.submit(events.AlterConfigs("t", changes, incremental=True)).responses}
+
+    assert alter(3) == {0}
+    create(cluster, topic("t3"), topic("t4"))
+    monkeypatch.setattr(stored, "MAX_CHANGE_BYTES", 10_000)
+    count = len(cluster.disk.batches)
+    value += ",1:1"
+    assert alter(5) == {errors.POLICY_VIOLATION}
+    assert len(cluster.disk.batches) == count
 
 
 def test_configs_are_answered_only_to_those_who_may_see_them():

@@ -52,7 +52,7 @@ def perform(cluster, step):
     return cluster
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(steps=st.lists(st.one_of(CREATE, DELETE_TOPIC, GROW, ALTER, OTHERS), max_size=25))
 def test_replay_equals_live(steps):
     cluster = Cluster(offsets_topic_num_partitions="3")
