@@ -15,6 +15,7 @@ from pykafkad.coordinator import assignment, events, membership, offsets, rebala
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import EMPTY, STABLE, TYPE_CLASSIC
 from pykafkad.coordinator.step import TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
+from pykafkad.coordinator.stored import NO_TIMESTAMP
 from pykafkad.effects import SetTimer, StoredRecord, TimerFired
 from pykafkad.wire import messages
 
@@ -31,6 +32,7 @@ _GROUP_TIMERS = {
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from random import Random
 
 
@@ -54,9 +56,10 @@ class GroupShard:
         key, value = record.key, record.value
         if type(key) is messages.OffsetCommitKey:
             self.offsets.apply(key, value)
-            if value is not None and key.group not in self.groups:
-                # A commit without a group makes one, without members and without a protocol: a "simple" group.
-                self.groups[key.group] = ClassicGroup(key.group, value.commit_timestamp)
+            if key.group not in self.groups:
+                # A commit without a group makes one, without members and without a protocol: a "simple" group. It stays
+                # when its offsets go, so a tombstone says that there was one; the group's own tombstone comes after.
+                self.groups[key.group] = ClassicGroup(key.group, NO_TIMESTAMP if value is None else value.commit_timestamp)
         elif value is None:
             self.groups.pop(key.group, None)
         else:
@@ -65,10 +68,20 @@ class GroupShard:
                 group = self.groups[key.group] = ClassicGroup(key.group, value.current_state_timestamp)
             group.adopt(value)
 
-    def load(self, records: object) -> None:
-        """Apply an iterable of records, oldest first; afterwards the shell sends the event `Loaded`."""
-        for record in records:
-            self.apply(record)
+    def load(self, entries: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Apply the log's records, key and value bytes, oldest first; afterwards the shell sends the event `Loaded`.
+
+        Only the last record of each key counts, so only that is opened: a log that has not been compacted yet holds a
+        group's every commit. Raises `ProtocolError` for bytes that are no record of this topic.
+        """
+        latest: dict[bytes, bytes | None] = {}
+        for key, value in entries:
+            latest.pop(key, None)  # its place in the order is the last record's
+            latest[key] = value
+        for key, value in latest.items():
+            record = stored.decode(key, value)
+            if record is not None:
+                self.apply(record)
 
     # Events.
 

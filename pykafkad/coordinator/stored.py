@@ -7,6 +7,7 @@ to group protocols that are not served yet; they stay in the log and are not loo
 
 from __future__ import annotations
 
+from functools import cache
 from struct import Struct
 
 from pykafkad.effects import StoredRecord
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from pykafkad.coordinator.offsets import CommittedOffset
 
 
+@cache
 def _kinds() -> dict[int, tuple[object, object]]:
+    """Record type: classes of key and value. Made on first use, so that start-up pays for no schema."""
     return {
         TYPE_OFFSET_COMMIT_OLD: (messages.OffsetCommitKey, messages.OffsetCommitValue),
         TYPE_OFFSET_COMMIT: (messages.OffsetCommitKey, messages.OffsetCommitValue),

@@ -174,7 +174,9 @@ def hard_state(shard, among=None):
     for group_id, group in shard.groups.items():
         if among is None or group_id in among:
             groups[group_id] = (
-                group.state, group.generation, group.protocol_type, group.protocol_name, group.leader_id, group.state_timestamp_ms,
+                group.state, group.generation, group.protocol_type, group.protocol_name, group.leader_id,
+                # Of a group without a protocol the time of its offsets counts, not its own.
+                group.protocol_type and group.state_timestamp_ms,
                 group.subscribed_topics, group.static_members,
                 [
                     (m.member_id, m.instance_id, m.client_id, m.client_host, m.rebalance_timeout_ms, m.session_timeout_ms, m.assignment, dict(m.protocols).get(group.protocol_name))

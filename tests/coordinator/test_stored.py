@@ -8,6 +8,7 @@ from pykafkad.coordinator import stored
 from pykafkad.coordinator.consumer_protocol import subscribed_topics
 from pykafkad.coordinator.partitioning import java_hash, partition_for
 from pykafkad.coordinator.producer_ids import ProducerIds
+from pykafkad.coordinator.shard import GroupShard
 from pykafkad.errors import ProtocolError
 from tests.coordinator.world import World, subscription
 
@@ -88,3 +89,22 @@ def test_producer_ids_are_handed_out_once():
     assert ids.take() == 5000
     with pytest.raises(ValueError, match="at least one"):
         ids.refill(0, 0)
+
+
+def test_of_each_key_the_last_record_counts_on_load():
+    world = World()
+    for offset in range(100):
+        world.commit({("t", 0): offset})
+    world.delete_group()
+    world.commit({("t", 1): 5})
+    shard = world.replayed()
+    assert (shard.offsets.get("g", "t", 0), shard.offsets.get("g", "t", 1).offset) == (None, 5)
+    assert shard.groups["g"].protocol_type is None
+
+
+def test_a_log_with_a_record_of_nobody_knows_what_is_not_loaded():
+    """Kafka does not serve such a partition either: it would answer with offsets that are not the last."""
+    world = World()
+    world.commit({("t", 0): 1})
+    with pytest.raises(ProtocolError):
+        GroupShard(0, world.settings, world.random).load([*world.log, (b"\x00\x01junk", b"junk")])

@@ -82,7 +82,7 @@ class World:
     def replayed(self) -> GroupShard:
         """A fresh shard loaded from the bytes of the log."""
         shard = GroupShard(0, self.settings, Random(0))
-        shard.load(stored.decode(key, value) for key, value in self.log)
+        shard.load(self.log)
         return shard
 
     def restart(self) -> None:
