@@ -119,7 +119,8 @@ class LogDirectory:
         """The log of a partition; its directory is made when it is not there.
 
         After a clean stop nothing is read before the first use. After any other, what is behind the recovery point is
-        recovered here, so that the time it takes lies before the broker says that it is ready.
+        recovered here, so that the time it takes lies before the broker says that it is ready. A log that cannot be recovered
+        is returned with `offline` set.
         """
         key = topic, partition
         log = self.logs.get(key)
@@ -134,7 +135,11 @@ class LogDirectory:
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
         log = PartitionLog(topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known)
         if key in self._on_disk and not self.clean:
-            log.load()
+            try:
+                log.load()
+            except StorageFailure:
+                # It says so in `offline`: its clients are told, the other partitions go on.
+                pass
         self._on_disk.add(key)
         self.logs[key] = log
         return log

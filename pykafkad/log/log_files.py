@@ -105,6 +105,8 @@ class LogFiles:
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         if self.closed:
             raise StorageFailure("use", self.directory, "the log is closed")
+        if self.offline is not None:
+            raise self.offline
         self.load()
         return object.__getattribute__(self, name)
 
@@ -118,9 +120,16 @@ class LogFiles:
         return True
 
     def load(self) -> None:
-        """Open the files; after an unclean stop recover what is behind the recovery point. Raises `StorageFailure`."""
+        """Open the files; after an unclean stop recover what is behind the recovery point.
+
+        Raises `StorageFailure`; the log is then offline and not tried again.
+        """
         now_ms = self._services.clock.now_ms()
-        loaded = recovery.load(self._disk, self.directory, self.topic_id, self._initial, self.settings, now_ms)
+        try:
+            loaded = recovery.load(self._disk, self.directory, self.topic_id, self._initial, self.settings, now_ms)
+        except StorageFailure as failure:
+            self.offline = failure
+            raise
         self.segments = loaded.segments
         self.end_offset = self.written_end_offset = loaded.end_offset
         self.log_start_offset = loaded.log_start_offset
@@ -147,7 +156,7 @@ class LogFiles:
         self.settings = settings
         self._index_interval_bytes = settings.index_interval_bytes
         self._after_max_ms = settings.message_timestamp_after_max_ms
-        self._flush_messages = settings.flush_messages
+        self._flush_messages = settings.flush_messages if self.offline is None else NEVER_MS
         plain = (settings.message_timestamp_type == "CreateTime" and "compact" not in settings.cleanup_policy
                  and settings.message_timestamp_before_max_ms >= NEVER_MS)
         codec = settings.compression_type
@@ -258,6 +267,7 @@ class LogFiles:
         """Take the log out of service at the last boundary that was written whole; returns `failure`."""
         self.offline = failure
         self._plain_size_limit = 0
+        self._flush_messages = NEVER_MS
         self._fill = 0
         self._gather = None
         self.end_offset = self.written_end_offset
@@ -272,6 +282,8 @@ class LogFiles:
 
     def flush(self) -> None:
         """Write and sync everything; afterwards the recovery point is the end of the log. A failed sync is final."""
+        if self.offline is not None:
+            raise self.offline
         if self._fill:
             self._write_gathered()
         if self.recovery_point != self.end_offset:

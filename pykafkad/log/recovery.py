@@ -49,10 +49,11 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     if not bases:
         return _start_empty(disk, directory, log_start_offset, epochs, now_ms)
     segments = [_open(disk, directory, base, now_ms) for base in bases]
+    end_offset = None
     if known.clean and not epochs_lost:
         end_offset = _load_last(segments[-1], settings.index_interval_bytes)
-    else:
-        first = 0 if epochs_lost else _first_to_recover(bases, known.recovery_point)
+    if end_offset is None:
+        first = 0 if epochs_lost else _first_to_recover(bases, segments[-1].base_offset if known.clean else known.recovery_point)
         end_offset = _recover(segments, first, epochs, settings, disk)
     if end_offset < log_start_offset:
         # What the checkpoint promised away is gone and so is all below it: the log begins anew there, as in Kafka.
@@ -103,13 +104,18 @@ def remove_segment(disk, segment: Segment) -> None:
         disk.unlink(segment.prefix + suffix)
 
 
-def _load_last(segment: Segment, index_interval_bytes: int) -> int:
-    """The end offset of a log that was closed cleanly: walk what lies behind the last index entry."""
+def _load_last(segment: Segment, index_interval_bytes: int) -> int | None:
+    """The end offset of a log that was closed cleanly: walk what lies behind the last index entry.
+
+    None when the file does not end with a whole batch, whatever the marker says: then it is recovered after all.
+    """
     if not segment.size:
         segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
         segment.max_timestamp_ms = segment.max_timestamp_offset = -1
         return segment.base_offset
-    segment.first_timestamp_ms = segment.header_at(0).max_timestamp_ms
+    if segment.size < HEADER_SIZE_BYTES:
+        return None
+    segment.first_timestamp_ms = parse_header(segment.file.pread(HEADER_SIZE_BYTES, 0)).max_timestamp_ms
     if segment.read_indexes():
         timestamp_ms, relative_offset = segment.time_index.last()
         segment.max_timestamp_ms = timestamp_ms
@@ -119,11 +125,12 @@ def _load_last(segment: Segment, index_interval_bytes: int) -> int:
     position = segment.offset_index.lookup(MAX_RELATIVE_OFFSET)
     segment.bytes_since_index = segment.size - position
     end_offset, end = segment.base_offset, 0
-    for position, header in segment.headers(position):
-        end_offset, end = header.end_offset, position + header.size_bytes
-    if end != segment.size:
-        raise StorageFailure("open", segment.file.path, f"it was closed cleanly, but its last batch ends at {end} of {segment.size}")
-    return end_offset
+    try:
+        for position, header in segment.headers(position):
+            end_offset, end = header.end_offset, position + header.size_bytes
+    except StorageFailure:
+        return None
+    return end_offset if end == segment.size else None
 
 
 def _first_to_recover(bases: list[int], recovery_point: int) -> int:
@@ -221,6 +228,11 @@ def _load_producers(disk, directory: str, segments: list[Segment], snapshots: li
         producers, from_offset = found, offset
         break
     snapshot_offset = from_offset
+    bases = {segment.base_offset for segment in segments}
+    for offset in snapshots:
+        # A clean stop leaves one at the end of the log, which the next one makes superfluous.
+        if offset < snapshot_offset and offset not in bases:
+            disk.unlink(file_prefix(directory, offset) + SNAPSHOT_SUFFIX)
     if from_offset < end_offset:
         for at, segment in enumerate(segments):
             if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:

@@ -195,6 +195,31 @@ def test_indexes_that_are_missing_or_garbage_are_rebuilt():
     assert log.offset_for_timestamp(NOW_MS)[0] == 0
 
 
+@pytest.mark.parametrize("cut", [1, 30, 100, 160])
+def test_a_torn_log_under_a_clean_marker_is_recovered_all_the_same(cut):
+    """As when the power went right after the stop, or somebody copied the files halfway."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    append(open_log(directory), batch(2), batch(2))
+    directory.close()
+    data = disk.files["/data/t-0/00000000000000000000.log"].data
+    size = len(data) // 2
+    del data[-cut:]
+    log = open_log(open_directory(disk=disk))
+    assert log.end_offset == (2 if cut < size else 0)
+    assert append(log, batch()) == [log.end_offset - 1]
+
+
+def test_snapshots_do_not_pile_up_over_restarts():
+    """One per segment, and one at the end."""
+    disk = MemoryDisk()
+    for _ in range(6):
+        directory = open_directory(disk=disk)
+        append(open_log(directory), batch())
+        directory.close()
+    assert sorted(path[-29:-9] for path in disk.files if path.endswith(".snapshot")) == [f"{5:020d}", f"{6:020d}"]
+
+
 def test_a_producer_snapshot_that_is_damaged_gives_way_to_an_older_one_and_the_log():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
@@ -244,10 +269,15 @@ def test_batches_of_formats_before_kafka_0_11_are_refused_not_cut_off():
     append(log, batch(2))
     disk.files[log.segments[0].file.path].data[16] = 1
     disk.kill()
-    directory = open_directory(disk=disk)
+    path = "/data/t-0/00000000000000000000.log"
+    size = len(disk.files[path].data)
+    log = open_log(open_directory(disk=disk))
+    assert "before 0.11" in str(log.offline), "the partition is offline, the broker starts"
+    reads = disk.calls["read"]
     with pytest.raises(StorageFailure, match="before 0.11"):
-        open_log(directory)
-    assert len(disk.files[log.segments[0].file.path].data) == log.segments[0].size
+        _ = log.end_offset
+    assert disk.calls["read"] == reads, "it is not tried again"
+    assert len(disk.files[path].data) == size
 
 
 def test_files_of_an_interrupted_deletion_go_and_of_an_interrupted_compaction_stop_the_log():
@@ -275,9 +305,9 @@ def test_any_bytes_behind_whole_batches_are_cut_off(garbage, count):
     append(log, *(batch(2) for _ in range(count)))
     data = disk.files[log.segments[0].file.path].data
     data += garbage
-    try:
-        _, log = crashed(disk)
-    except StorageFailure:
+    _, log = crashed(disk)
+    if log.offline is not None:
+        assert isinstance(log.offline, StorageFailure)
         return
     assert log.end_offset == 2 * count
     assert len(batches_of(bytes(disk.files[log.segments[0].file.path].data))) == count

@@ -58,6 +58,10 @@ def test_a_failed_sync_is_final():
     with pytest.raises(StorageFailure):
         log.flush()
     assert log.offline is not None and log.recovery_point == 0
+    syncs = disk.calls["sync"]
+    with pytest.raises(StorageFailure):
+        log.flush()
+    assert disk.calls["sync"] == syncs
 
 
 def test_a_full_disk_fails_the_write_that_needs_it_and_no_other_log():
