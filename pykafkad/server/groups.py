@@ -138,6 +138,6 @@ class Groups:
     def _host(self, group_id: str) -> tuple[ShardHost | None, int]:
         topic = self._node.image.topics.get(TOPIC)
         if topic is None:
-            return None, errors.COORDINATOR_NOT_AVAILABLE
+            return None, errors.NOT_COORDINATOR
         host = self._hosts.get(partition_for(group_id, len(topic.partitions)))
         return (host, errors.NONE) if host is not None else (None, errors.NOT_COORDINATOR)

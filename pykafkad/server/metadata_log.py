@@ -38,8 +38,8 @@ class _LogHost(Host):
         self._metadata.persist(effect.name, effect.value)
 
     def failed(self, failure: StorageFailure) -> None:
-        # Without its metadata log a broker can promise nothing: it stops, and says why.
-        self.node.stop_on_failure(f"the metadata log failed: {failure}")
+        # Nothing of the metadata can change any more until a restart; what there is goes on being served.
+        self._metadata.offline(failure)
 
 
 class MetadataLog:
@@ -79,6 +79,15 @@ class MetadataLog:
 
     def append(self, records: list[object]) -> None:
         """Write, sync, count, apply. Raises StorageFailure."""
+        try:
+            self._write(records)
+        except StorageFailure:
+            self._pending.clear()
+            raise
+        self._quorum_host.step(quorum_machine.Durable(self.quorum.node_id, self._log.end_offset))
+        self._apply_committed()
+
+    def _write(self, records: list[object]) -> None:
         log = self._log
         epoch = self.quorum.epoch
         now_ms = self._node.now_ms
@@ -90,8 +99,12 @@ class MetadataLog:
             result = log.append_records([stored.encode(record) for record in records], now_ms, leader_epoch=epoch)
             self._pending += [(result.base_offset + index, record) for index, record in enumerate(records)]
         log.flush()
-        self._quorum_host.step(quorum_machine.Durable(self.quorum.node_id, log.end_offset))
-        self._apply_committed()
+
+    def offline(self, failure: StorageFailure) -> None:
+        """The log can't be written. During a start that is the end of it; later, changes are refused and the rest goes on."""
+        if not self._node.serving:
+            raise failure
+        log_lines.error("metadata-offline", reason=failure)
 
     def persist(self, name: str, value: bytes) -> None:
         """Replace a small file, synced. Raises StorageFailure."""

@@ -79,7 +79,7 @@ class Node:
         self.data_directory = data_directory
         self.disk = disk or Disk()
         self.stopping: str | None = None
-        self.failure: str | None = None
+        self.serving = False
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, self.random)
         self.reactor = reactor(
             self,
@@ -141,6 +141,7 @@ class Node:
         self.metadata_changed(self.image.take_changes(), loading=True)
         self.groups.take_over()
         housekeeping.start(self)
+        self.serving = True
 
     def _start_metadata(self) -> None:
         directory = self.directory
@@ -158,8 +159,6 @@ class Node:
             state_file=self.disk.read(f"{directory.path}/{quorum.STATE_FILE}"),
         )
         metadata.start(machine, Controller(self.node_id, self.cluster_id, self.settings, metadata.image, self.random))
-        if self.failure:
-            raise StorageFailure("write", log.directory, self.failure)
         if machine.state != quorum_states.LEADER:
             named = ", ".join(f"{voter.id} with directory {uuids.to_text(voter.directory_id)}" for voter in voter_set)
             raise ConfigError(
@@ -185,8 +184,8 @@ class Node:
         """Activate the controller, register this broker with it, and take it out of the fence."""
         incarnation_id = self.random.randbytes(16)
         endpoints = [Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in self.listeners]
-        self._submit_at_start(events.Activate(self.controller.quorum.epoch, incarnation_id, []))
-        self._submit_at_start(
+        self.controller.submit(events.Activate(self.controller.quorum.epoch, incarnation_id, []))
+        self.controller.submit(
             events.RegisterBroker(
                 self.node_id,
                 incarnation_id,
@@ -197,13 +196,7 @@ class Node:
             )
         )
         broker = self.image.brokers[self.node_id]
-        self._submit_at_start(events.UnfenceBroker(self.node_id, broker.epoch))
-
-    def _submit_at_start(self, event: object) -> None:
-        """Before there is anybody to answer, a metadata log that fails ends the start."""
-        self.controller.submit(event)
-        if self.failure:
-            raise StorageFailure("write", f"{self.directory.path}/__cluster_metadata-0", self.failure)
+        self.controller.submit(events.UnfenceBroker(self.node_id, broker.epoch))
 
     def run(self) -> None:
         """Turn until told to stop."""
@@ -216,12 +209,6 @@ class Node:
         self.stopping = reason
         self.reactor.wake()
 
-    def stop_on_failure(self, reason: str) -> None:
-        """The broker can promise nothing any more."""
-        log_lines.error("stopping", reason=reason)
-        self.failure = reason
-        self.stop(reason)
-
     def close(self) -> None:
         """Stop accepting, answer what can be answered, write and sync everything, mark the directory clean."""
         self.reactor.stop_listening()
@@ -233,10 +220,10 @@ class Node:
         self.reactor.close()
         self.offload.close()
         if self.directory is not None:
-            if self.controller is not None and self.failure is None:
+            if self.controller is not None:
                 self.controller.resign()
             broker = self.image.brokers.get(self.node_id) if self.controller else None
-            self.directory.close(clean=self.failure is None, broker_epoch=broker.epoch if broker else -1)
+            self.directory.close(broker_epoch=broker.epoch if broker else -1)
 
     # --- one turn -------------------------------------------------------------------------------------------------
 
@@ -396,7 +383,7 @@ def run(
     node.run()
     log_lines.info("stopping", reason=node.stopping)
     node.close()
-    return 1 if node.failure else 0
+    return 0
 
 
 def _listeners(settings: Settings, addresses: list[tuple[str, int]]) -> list[Listener]:
