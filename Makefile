@@ -58,7 +58,7 @@ test-long: compile $(VENV)/.installed-spark ## everything, with 50 rounds of SIG
 	$(BIN)/python -m pytest compat_tests --rounds 50 --timeout 3600 $(ARGS)
 	$(BIN)/python -m pytest spark_it/tests $(ARGS)
 
-bench: compile $(VENV)/.installed-test ## pykafkad and a real Kafka side by side
+bench: compile $(VENV)/.installed-test $(VENV)/.installed-spark ## pykafkad and a real Kafka side by side
 	$(BIN)/python -m compat_tests.setup
 	$(BIN)/python -m tests.bench $(ARGS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ def parse(arguments=None):
     parser.add_argument("--kafka-libs", metavar="FOLDER", help="Kafka's jars (default: resolved by Maven into the cache)")
     parser.add_argument("--readme", metavar="FILE", type=Path, help="write the table between the markers of this file")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every figure to this file")
+    parser.add_argument("--add", action="store_true", help="keep the cases of the --json file that are not measured now")
     parser.add_argument("--produce-version", type=int, default=7, choices=(7, 13), help="version of the Produce requests")
     parser.add_argument("--fetch-version", type=int, default=11, choices=(11, 17), help="version of the Fetch requests")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs pykafkad")
@@ -45,6 +47,8 @@ def parse(arguments=None):
     options.seconds = options.seconds or (1.0 if quick else 4.0)
     options.warmup = options.warmup if options.warmup is not None else (0.3 if quick else 1.0)
     options.chosen = chosen(parser, options.cases)
+    if options.add and options.json is None:
+        parser.error("--add needs --json")
     return options
 
 
@@ -82,6 +86,12 @@ def measure(bench, options, console):
     return summaries
 
 
+def with_earlier(measured, earlier):
+    """The summaries of this run and, of an earlier one, those of other cases; in the order of the table of cases."""
+    by_name = {summary["name"]: summary for summary in [*earlier, *measured]}
+    return [by_name[case.name] for case in CASES if case.name in by_name]
+
+
 def main(arguments=None):
     """Runs it; returns the exit code: 0, 1 when a floor was missed or a case failed, 2 when nothing could start."""
     options = parse(arguments)
@@ -114,12 +124,15 @@ def main(arguments=None):
         if table.rows:
             console.print(table)
     console.print(report.closing_line(summaries))
+    measured = summaries
+    if options.add and options.json.exists():
+        summaries = with_earlier(measured, json.loads(options.json.read_text())["cases"])
     told = {name: str(value) for name, value in vars(options).items() if name != "chosen"}
     if options.json:
         options.json.write_text(report.to_json(summaries, machine, told))
     if options.readme:
         options.readme.write_text(report.rewrite(options.readme.read_text(), report.markdown_table(summaries, machine)))
-    return 1 if any(failed(summary) for summary in summaries) and not options.quick else 0
+    return 1 if any(failed(summary) for summary in measured) and not options.quick else 0
 
 
 if __name__ == "__main__":

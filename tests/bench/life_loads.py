@@ -57,7 +57,7 @@ class IdleConnectionsLoad(Load):
         self.connections = connections
 
     def round(self, broker, bench):
-        """`idle_delta_mb`; and `beside_idle_ratio`, requests/s beside them to the mean of before and after."""
+        """`idle_delta_mb`; `beside_idle_cpu`, CPU per request beside them to the mean of before and after; and requests/s."""
         topic = bench.new_name("idle")
         connections = 500 if bench.options.quick else self.connections
         with Session(broker.port) as session:
@@ -65,21 +65,29 @@ class IdleConnectionsLoad(Load):
             busy = produce_templates(bench, topic, topic_id, encoded_batch(None))
             hello = bench.scratch / "hello.templates"
             loadgen.write_templates(hello, [wire_bytes.api_versions()])
-            before = self._busy_rate(broker, bench, busy)
+            before = self._busy(broker, bench, busy)
             memory_mb = process.memory_mb(broker.pid)
             with loadgen.idle_connections(broker.port, hello, connections):
                 delta_mb = process.memory_mb(broker.pid) - memory_mb
-                beside = self._busy_rate(broker, bench, busy)
-            after = self._busy_rate(broker, bench, busy)
+                beside = self._busy(broker, bench, busy)
+            after = self._busy(broker, bench, busy)
             session.delete_topics([topic])
         busy.unlink()
         broker.wait_until_deleted(topic)
-        return {"requests_per_s": beside, "idle_delta_mb": delta_mb, "beside_idle_ratio": 2 * beside / (before + after)}
 
-    def _busy_rate(self, broker, bench, path):
+        def change(figure):
+            return 2 * beside[figure] / (before[figure] + after[figure])
+
+        return {
+            "requests_per_s": beside["requests_per_s"],
+            "idle_delta_mb": delta_mb,
+            "beside_idle_ratio": change("requests_per_s"),
+            "beside_idle_cpu": change("cpu_us_per_request"),
+        }
+
+    def _busy(self, broker, bench, path):
         options = bench.options
-        figures = loadgen.run(broker.port, path, connections=50, seconds=options.seconds, warmup=options.warmup)
-        return figures["requests_per_s"]
+        return loadgen.run(broker.port, path, connections=50, seconds=options.seconds, warmup=options.warmup, pid=broker.pid)
 
 
 class PartitionsLoad(Load):

@@ -29,6 +29,7 @@ FIGURES = {
     "first_ack_ms": Figure("first acknowledged record", "ms", 0),
     "idle_delta_mb": Figure("memory of idle connections", "MB", 1),
     "beside_idle_ratio": Figure("rate beside idle / without", "", 2),
+    "beside_idle_cpu": Figure("CPU per request beside idle / without", "", 2),
     "seconds": Figure("time", "s", 1),
 }
 COLUMNS = (

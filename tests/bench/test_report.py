@@ -5,6 +5,7 @@ from collections import namedtuple
 import pytest
 
 from tests.bench import report, results
+from tests.bench.__main__ import with_earlier
 from tests.bench.cases import CASES, Floor, at_least, at_most, no_more_than
 
 Case = namedtuple("Case", "name what floors")
@@ -71,7 +72,7 @@ def test_the_floors_are_those_that_were_promised():
         "fetch-1MB": [("mb_per_s", 1.0), ("cpu_ms_per_mb", 0.6)],
         "start": [("start_ms", 100)],
         "idle-memory": [("rss_mb", 30)],
-        "idle-10000": [("idle_delta_mb", 15), ("beside_idle_ratio", 0.95)],
+        "idle-10000": [("idle_delta_mb", 15), ("beside_idle_cpu", 1.05)],
         "partitions-10000": [("first_ack_ms", 2000)],
         "spark-small-partitions": [("seconds", 0.25)],
     }
@@ -101,3 +102,11 @@ def test_only_what_stands_between_the_markers_is_rewritten():
     assert report.rewrite(text, "new") == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
     with pytest.raises(ValueError, match="bench: begin"):
         report.rewrite("no markers", "new")
+
+
+def test_a_later_run_replaces_its_own_cases_in_an_earlier_one():
+    """A long bench can be run in parts; the tables stand in the order of the cases."""
+    first, second = CASES[0].name, CASES[1].name
+    earlier = [{"name": second, "run": 1}, {"name": "a case of the past", "run": 1}]
+    assert with_earlier([{"name": first, "run": 2}], earlier) == [{"name": first, "run": 2}, {"name": second, "run": 1}]
+    assert with_earlier([{"name": second, "run": 2}], earlier) == [{"name": second, "run": 2}]
