@@ -104,13 +104,15 @@ def _batch_size(records, position: int) -> int | None:
     left = len(records) - position
     if left < LENGTH_OVERHEAD_BYTES:
         return None
+    # Kafka trips over the first batch while it takes the request apart, over what follows it later.
+    error = KafkaError if position else NotOneBatch
     length = int.from_bytes(records[position + 8:position + LENGTH_OVERHEAD_BYTES], "big", signed=True)
     if length < _MIN_LENGTH:
-        raise NotOneBatch(errors.CORRUPT_MESSAGE, f"a batch length of {length} is below the smallest of {_MIN_LENGTH}")
+        raise error(errors.CORRUPT_MESSAGE, f"a batch length of {length} is below the smallest of {_MIN_LENGTH}")
     if left <= _MAGIC_POSITION:
         return None
     if not 0 <= records[position + _MAGIC_POSITION] <= MAGIC:
-        raise NotOneBatch(errors.CORRUPT_MESSAGE, f"a batch has the unknown magic {records[position + _MAGIC_POSITION]}")
+        raise error(errors.CORRUPT_MESSAGE, f"a batch has the unknown magic {records[position + _MAGIC_POSITION]}")
     size = length + LENGTH_OVERHEAD_BYTES
     return size if left >= size else None
 

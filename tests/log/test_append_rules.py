@@ -89,6 +89,8 @@ def test_a_cut_off_rest_behind_a_whole_batch_is_dropped(new_log):
 def test_kafka_tells_apart_what_is_no_batch_at_all(new_log):
     """Such a request is refused before the log is looked at; its answer carries no log start offset."""
     assert isinstance(refused(new_log(), memoryview(bytearray())), NotOneBatch)
+    assert isinstance(refused(new_log(), patched(length=0)), NotOneBatch)
+    assert not isinstance(refused(new_log(), memoryview(bytearray(bytes(batch(3)) + b"\0" * 20))), NotOneBatch)
     assert not isinstance(refused(new_log(), patched(base_offset=1)), NotOneBatch)
 
 
