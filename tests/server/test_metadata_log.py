@@ -1,32 +1,96 @@
-"""The metadata log in the shell: what a failed write means, and what survives."""
+"""The metadata quorum in the shell: what a start does, what survives a stop or a crash, what refuses to start."""
 
-import random
+from __future__ import annotations
+
+import os
+from random import Random
 
 import pytest
 
-from pykafkad import errors
-from pykafkad.errors import StorageFailure
+from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.metadata.image import TYPE_TOPIC
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, World
 
-
-def create(name):
-    request = messages.CreateTopicsRequest
-    return request(topics=[request.CreatableTopic(name=name, num_partitions=1, replication_factor=1)], timeout_ms=1000)
+Request = messages.CreateTopicsRequest
 
 
-def test_a_full_disk_refuses_changes_and_serves_what_there_is():
+def test_topics_survive_a_restart(tmp_path):
+    """Names, ids, partitions and settings come back from the log; each start is a new epoch of the quorum."""
+    world = World(tmp_path)
+    topic_id = world.create_topic("a", 3, retention_ms=5000)
+    epoch = world.node.controller.quorum.epoch
+    world.stop()
+    world = world.restart()
+    topic = world.node.image.topics["a"]
+    assert (topic.id, len(topic.partitions)) == (topic_id, 3)
+    assert world.node.image.configs(TYPE_TOPIC, "a") == {"retention.ms": "5000"}
+    assert world.node.partitions.get("a", 2).settings.retention_ms == 5000
+    assert [state.leader_epoch for state in topic.partitions] == [0, 0, 0]
+    assert world.node.controller.quorum.epoch == epoch + 1
+    world.stop()
+
+
+def test_a_directory_of_other_voters_is_refused(tmp_path):
+    """Without its meta.properties a directory has another id than the voter in the log: it cannot lead, and says so."""
+    world = World(tmp_path)
+    world.create_topic("a")
+    world.stop()
+    os.unlink(tmp_path / "meta.properties")
+    with pytest.raises(ConfigError, match="names as voters .* which cannot lead alone"):
+        world.restart(seed=2)
+
+
+def test_a_reply_leaves_after_its_change_is_seen(tmp_path):
+    """Whoever reads the answer of CreateTopics finds the topic: leader, log and all."""
+    world = World(tmp_path)
+    world.create_topic("a", 2)
+    asked = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="a")])
+    (row,) = world.connect().ask(asked, 12).topics
+    assert [(part.error_code, part.leader_id) for part in row.partitions] == [(0, world.node.node_id)] * 2
+    assert world.node.partitions.get("a", 1).end_offset == 0
+    world.stop()
+
+
+def test_a_started_broker_is_unfenced_and_everything_committed(tmp_path):
+    world = World(tmp_path)
+    broker = world.node.image.brokers[world.node.node_id]
+    assert not broker.fenced
+    assert broker.log_dirs == [world.node.directory_id]
+    assert world.node.image.offset == world.node.controller.quorum.high_watermark - 1
+    world.stop()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_acknowledged_topics_survive_a_loss_of_power(seed):
+    """A change is synced before its answer leaves, so the machine may die at any time after that."""
+    random = Random(seed)
+    disk = MemoryDisk()
+    world = World("data", disk=disk, seed=seed)
+    acknowledged = {}
+    for life in range(3):
+        for number in range(random.randrange(4)):
+            name = f"t-{life}-{number}"
+            acknowledged[name] = world.create_topic(name, random.randrange(1, 4))
+        disk.lose_power(random)
+        world = world.restart(seed=random.random())
+        assert {name: topic.id for name, topic in world.node.image.topics.items()} == acknowledged
+        assert all(topic.partitions[0].leader == world.node.node_id for topic in world.node.image.topics.values())
+
+
+@pytest.mark.parametrize("operation", ["write", "sync"])
+def test_a_metadata_log_that_fails_refuses_changes_and_the_rest_is_served(operation):
     """The client that asked for the change loses its connection, nobody else notices, and nothing half-made remains."""
     disk = MemoryDisk()
     world = World("/data", disk=disk)
     world.create_topic("kept")
     other = world.connect()
     assert other.ask(produce("kept", {0: batch(b"v")}), 9).responses[0].partition_responses[0].error_code == 0
-    disk.fail("write", sticky=True)
+    disk.fail(operation, sticky=True)
     asking = world.connect()
-    assert asking.ask(create("new"), 7) is NOTHING
+    assert asking.ask(Request(topics=[Request.CreatableTopic(name="new", num_partitions=1, replication_factor=1)]), 7) is NOTHING
     assert "write failed" in asking.closed
     assert "new" not in world.node.image.topics
     row = other.ask(fetch("kept", {0: 0}), 11).responses[0].partitions[0]
@@ -34,12 +98,14 @@ def test_a_full_disk_refuses_changes_and_serves_what_there_is():
     assert world.node.stopping is None
     disk.heal()
     disk.kill()
-    again = world.restart()
-    assert "new" not in again.node.image.topics and "kept" in again.node.image.topics
-    again.create_topic("new")
+    again = world.restart(seed=2)
+    assert "kept" in again.node.image.topics
+    # Written and not synced is neither: who asked was told nothing.
+    if operation == "write":
+        assert "new" not in again.node.image.topics
+        again.create_topic("new")
     row = again.connect().ask(fetch("kept", {0: 0}), 11).responses[0].partitions[0]
     assert row.high_watermark == 1
-    assert again.connect().ask(create("new"), 7).topics[0].error_code == errors.TOPIC_ALREADY_EXISTS
 
 
 def test_a_disk_that_cannot_be_written_at_the_start_is_said():
@@ -50,16 +116,18 @@ def test_a_disk_that_cannot_be_written_at_the_start_is_said():
         World("/data", disk=disk)
 
 
-@pytest.mark.parametrize("clean", [True, False])
-def test_topics_ids_and_settings_survive_a_restart(clean):
-    world = World("/data", disk=MemoryDisk())
-    topic_id = world.create_topic("t", 3, retention_ms=12345)
-    if clean:
-        world.stop()
-    else:
-        world.disk.lose_power(random.Random(1))
-    again = world.restart()
-    topic = again.node.image.topics["t"]
-    assert (topic.id, len(topic.partitions)) == (topic_id, 3)
-    assert again.node.partitions.get("t", 2).settings.retention_ms == 12345
-    assert again.node.cluster_id == world.node.cluster_id
+@pytest.mark.parametrize("at", range(1, 12))
+def test_a_first_start_that_is_cut_short_is_made_good(at):
+    """Whatever write of the very first start fails, the next start begins the cluster anew and serves."""
+    disk = MemoryDisk()
+    disk.fail("sync", at=at, sticky=True)
+    try:
+        World("data", disk=disk)
+    except StorageFailure:
+        pass
+    disk.heal()
+    disk.lose_power(Random(at))
+    world = World("data", disk=disk)
+    assert world.node.image.features["metadata.version"] == 30
+    assert not world.node.image.brokers[world.node.node_id].fenced
+    world.create_topic("a")
