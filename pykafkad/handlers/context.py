@@ -56,7 +56,8 @@ class Context:
     @property
     def client_host(self) -> str:
         """The peer's address as Kafka's group APIs show it: a slash and the address, without the port."""
-        return "/" + self.connection.peer.rsplit(":", 1)[0].strip("[]")
+        host = self.connection.peer.rsplit(":", 1)[0].strip("[]")
+        return f"/{_as_java_writes(host) if ':' in host else host}"
 
     @property
     def principal(self) -> str:
@@ -132,3 +133,13 @@ class Context:
     def advertised(self, broker_id: int) -> tuple[str, int]:
         """Host and port at which this caller reaches the broker: `advertised.listeners`, or the way it came by."""
         return self.connection.listener.advertised(self.connection.local_address)
+
+
+def _as_java_writes(host: str) -> str:
+    """An IPv6 address with all its eight groups; one that stands for an IPv4 address as that."""
+    from ipaddress import IPv6Address
+
+    address = IPv6Address(host.partition("%")[0])
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
