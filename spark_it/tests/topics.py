@@ -11,7 +11,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 TIMEOUT_S = 60
-OFFSET_END = -1
 
 
 class Record(NamedTuple):
