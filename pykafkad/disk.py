@@ -98,6 +98,18 @@ class Disk:
 
     __slots__ = ()
 
+    def allow_many_files(self) -> int:
+        """Raise this process's limit of open files to what the system allows it; the limit.
+
+        Every partition in use keeps a file open, every client a connection; the usual limit of 1024 is for neither.
+        """
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return hard
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing; `create` makes the file when it is missing."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)

@@ -102,3 +102,12 @@ def test_a_lock_holds_until_it_is_closed(disk, tmp_path):
         disk.lock(path)
     lock.close()
     disk.lock(path).close()
+
+
+def test_the_limit_of_open_files_is_raised_to_what_is_allowed(disk):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, before[1]), before[1]))
+    try:
+        assert disk.allow_many_files() == resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -369,6 +369,7 @@ def run(
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
+    node.disk.allow_many_files()
     try:
         node.start()
         if topics:
