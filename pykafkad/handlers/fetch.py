@@ -217,8 +217,6 @@ class _Fetch:
         """Fill `row` from `log`; the size of the records in bytes. Raises KafkaError or StorageFailure."""
         if partition.topic_id != _ZERO_ID and partition.topic_id != log.topic_id:
             raise errors.KafkaError(errors.INCONSISTENT_TOPIC_ID)
-        if log.offline is not None:
-            raise log.offline
         epoch = partition.current_leader_epoch
         if epoch >= 0 and epoch != log.leader_epoch:
             raise errors.KafkaError(errors.FENCED_LEADER_EPOCH if epoch < log.leader_epoch else errors.UNKNOWN_LEADER_EPOCH)

@@ -52,7 +52,7 @@ class FlatFetch:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        known = echoes.Echoes(lambda: node.partitions, lambda log: log.offline is None)
+        known = echoes.Echoes(lambda: node.partitions, lambda log: True)
         self._log = known.log
         self.forget = known.forget
 
@@ -94,8 +94,9 @@ class FlatFetch:
         if log is None or (leader_epoch >= 0 and leader_epoch != log.leader_epoch):
             return False
         max_bytes = min(max_bytes, self._node.settings.fetch_max_bytes)
-        committed = log.last_stable_offset if isolation_level == _READ_COMMITTED else log.high_watermark
         try:
+            # The first look at a log opens it, which may fail as reading may.
+            committed = log.last_stable_offset if isolation_level == _READ_COMMITTED else log.high_watermark
             records = log.read(fetch_offset, min(partition_max_bytes, max_bytes), end_offset=committed)
         except (KafkaError, StorageFailure):
             return False

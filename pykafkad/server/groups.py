@@ -6,7 +6,7 @@ from pykafkad import effects, errors
 from pykafkad.coordinator import events, stored
 from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.shard import GroupShard
-from pykafkad.errors import ProtocolError, StorageFailure
+from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
 from pykafkad.handlers.context import PARKED
 from pykafkad.log.replay import batches
 from pykafkad.server.logs import logger
@@ -36,15 +36,9 @@ class ShardHost(Host):
     def load(self) -> None:
         """Replay the whole partition, then let the shard serve."""
         log = self._log
-        entries = (
-            (record.key, record.value)
-            for header, records in batches(log, log.log_start_offset)
-            if not header.is_control
-            for record in records
-        )
         try:
-            self.machine.load(entries)
-        except ProtocolError as error:
+            self.machine.load(batches(log, log.log_start_offset))
+        except (KafkaError, ProtocolError) as error:
             raise StorageFailure("load", f"{log.topic}-{log.partition}", error) from error
         self.step(events.Loaded())
 

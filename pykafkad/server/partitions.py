@@ -73,6 +73,8 @@ class Partitions:
         if log is None:
             settings = config.topic_settings(self._settings, image.configs(_TOPIC_CONFIG, topic))
             log = self.directory.open_partition(topic, index, topic_id, settings)
+            if log.offline is not None:
+                log_lines.error("partition-offline", topic=topic, partition=index, reason=log.offline)
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
         if state.leader == self._node_id:

@@ -143,6 +143,8 @@ def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch):
         assert (rows[1].error_code, rows[1].base_offset) == (0, 0)
     again = peer.ask(produce("t", {0: batch(b"again")}), 9).responses[0].partition_responses[0]
     assert again.error_code == errors.KAFKA_STORAGE_ERROR, "the log stays offline until a restart has recovered it"
+    read = peer.ask(fetch("t", {0: 0}), 11).responses[0].partitions[0]
+    assert (read.error_code, read.high_watermark, bytes(read.records)) == (0, 0, b""), "readers go on with what was written"
     assert world.node.metrics.writes_failed == 1
 
 
