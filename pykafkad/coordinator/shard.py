@@ -11,7 +11,7 @@ Reads (`describe`, `listed`, `fetch_offsets`) answer at once from what has been 
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator import assignment, events, membership, offsets, rebalance, stored
+from pykafkad.coordinator import assignment, events, loading, membership, offsets, rebalance, stored
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import EMPTY, STABLE, TYPE_CLASSIC
 from pykafkad.coordinator.step import TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
@@ -34,6 +34,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
+
+    from pykafkad.wire.batch import BatchHeader
+    from pykafkad.wire.records import Record
 
 
 class GroupShard:
@@ -68,17 +71,13 @@ class GroupShard:
                 group = self.groups[key.group] = ClassicGroup(key.group, value.current_state_timestamp)
             group.adopt(value)
 
-    def load(self, entries: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Apply the log's records, key and value bytes, oldest first; afterwards the shell sends the event `Loaded`.
+    def load(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> None:
+        """Apply a whole log, oldest batch first; afterwards the shell sends the event `Loaded`.
 
-        Only the last record of each key counts, so only that is opened: a log that has not been compacted yet holds a
-        group's every commit. Raises `ProtocolError` for bytes that are no record of this topic.
+        Only the last record of each key is opened: a log that has not been compacted yet holds a group's every commit.
+        Raises `ProtocolError` for bytes that are no record of this topic.
         """
-        latest: dict[bytes, bytes | None] = {}
-        for key, value in entries:
-            latest.pop(key, None)  # its place in the order is the last record's
-            latest[key] = value
-        for key, value in latest.items():
+        for key, value in loading.latest(loading.decided(batches)).items():
             record = stored.decode(key, value)
             if record is not None:
                 self.apply(record)

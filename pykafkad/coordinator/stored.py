@@ -136,7 +136,7 @@ def _encode(message: object, prefix: int, version: int) -> bytes:
     return bytes(chunks[0])
 
 
-def decode(key: bytes, value: bytes | None) -> StoredRecord | None:
+def decode(key: bytes | None, value: bytes | None) -> StoredRecord | None:
     """The record, or None for a type that is not looked at. Raises ProtocolError for bytes that are no such record."""
     kind = _kinds().get(_prefix(key))
     if kind is None:
@@ -153,9 +153,9 @@ def decode(key: bytes, value: bytes | None) -> StoredRecord | None:
     return StoredRecord(typed_key, typed_value)
 
 
-def _prefix(content: bytes) -> int:
-    if len(content) < _PREFIX.size:
-        raise ProtocolError(f"a record of a coordinator topic starts with two bytes, here are {len(content)}")
+def _prefix(content: bytes | None) -> int:
+    if content is None or len(content) < _PREFIX.size:
+        raise ProtocolError(f"key and value of a coordinator's record start with two bytes of type or version, not {content!r}")
     return _PREFIX.unpack_from(content)[0]
 
 

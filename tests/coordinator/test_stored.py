@@ -10,7 +10,7 @@ from pykafkad.coordinator.partitioning import java_hash, partition_for
 from pykafkad.coordinator.producer_ids import ProducerIds
 from pykafkad.coordinator.shard import GroupShard
 from pykafkad.errors import ProtocolError
-from tests.coordinator.world import World, subscription
+from tests.coordinator.world import World, as_batches, subscription
 
 
 def test_every_record_survives_encoding():
@@ -46,7 +46,7 @@ def test_a_commit_of_a_very_old_cluster_is_read():
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [(b"", None), (b"\x00", None), (b"\x00\x01\x00\x05g", None), (b"\x00\x02\x00\x01g", b""), (b"\x00\x02\x00\x01g", b"\x00\x09"), (b"\x00\x02\x00\x01g", b"\x00\x03\x00")],
+    [(None, b"\x00\x00"), (b"", None), (b"\x00", None), (b"\x00\x01\x00\x05g", None), (b"\x00\x02\x00\x01g", b""), (b"\x00\x02\x00\x01g", b"\x00\x09"), (b"\x00\x02\x00\x01g", b"\x00\x03\x00")],
 )
 def test_bytes_that_are_no_record_are_refused(key, value):
     with pytest.raises(ProtocolError):
@@ -107,4 +107,4 @@ def test_a_log_with_a_record_of_nobody_knows_what_is_not_loaded():
     world = World()
     world.commit({("t", 0): 1})
     with pytest.raises(ProtocolError):
-        GroupShard(0, world.settings, world.random).load([*world.log, (b"\x00\x01junk", b"junk")])
+        GroupShard(0, world.settings, world.random).load(as_batches([*world.log, (b"\x00\x01junk", b"junk")]))

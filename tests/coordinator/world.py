@@ -10,6 +10,8 @@ from pykafkad.coordinator.shard import GroupShard
 from pykafkad.effects import Append, CancelTimer, Reply, SetTimer, TimerFired
 from pykafkad.errors import name
 from pykafkad.wire import messages
+from pykafkad.wire.batch import BatchHeader, build_batch, parse_header
+from pykafkad.wire.records import Record, iterate_records
 
 TOPIC_ID = bytes(range(16))
 
@@ -82,7 +84,7 @@ class World:
     def replayed(self) -> GroupShard:
         """A fresh shard loaded from the bytes of the log."""
         shard = GroupShard(0, self.settings, Random(0))
-        shard.load(self.log)
+        shard.load(as_batches(self.log))
         return shard
 
     def restart(self) -> None:
@@ -260,6 +262,20 @@ class World:
         self.sync(members[0], leader.generation_id, {each: each.encode() for each in members}, group=group)
         assert self.state(group) == "Stable"
         return leader.generation_id, members
+
+
+def as_batches(log: list[tuple[bytes, bytes | None]]) -> list[tuple[BatchHeader, list[Record]]]:
+    """Keys and values as a log of batches of one record, at offsets from 0."""
+    return [batch(offset, [entry]) for offset, entry in enumerate(log)]
+
+
+def batch(
+    base_offset: int, entries: list[tuple[bytes, bytes | None]], **options: object
+) -> tuple[BatchHeader, list[Record]]:
+    """A batch as the log's reader gives it; `options` are those of `build_batch`."""
+    view = memoryview(build_batch(entries, base_offset=base_offset, **options))
+    header = parse_header(view)
+    return header, list(iterate_records(view, header))
 
 
 def subscription(*topics: str) -> bytes:

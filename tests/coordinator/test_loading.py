@@ -1,0 +1,74 @@
+"""Logs that a Kafka has written, with offsets committed in transactions."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad.coordinator import stored
+from pykafkad.coordinator.offsets import CommittedOffset
+from pykafkad.coordinator.shard import GroupShard
+from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, control_key
+from tests.coordinator.world import Settings, batch
+
+
+def commit(offset, partition=0):
+    return stored.encode(stored.offset_commit("g", "t", partition, CommittedOffset(offset, -1, "", 1, -1, bytes(16))))
+
+
+def tombstones():
+    return [stored.encode(stored.offset_commit("g", "t", 0, None)), stored.encode(stored.group_tombstone("g"))]
+
+
+def transaction(base_offset, *entries, producer_id=7):
+    return batch(base_offset, list(entries), producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+
+
+def marker(base_offset, control_type, producer_id=7):
+    value = bytes(6)
+    entry = (control_key(control_type), value)
+    return batch(base_offset, [entry], producer_id=producer_id, producer_epoch=0, is_transactional=True, is_control=True)
+
+
+def loaded(*batches):
+    shard = GroupShard(0, Settings(), None)
+    shard.load(batches)
+    return shard
+
+
+def offset(shard, partition=0):
+    found = shard.offsets.get("g", "t", partition)
+    return None if found is None else found.offset
+
+
+@pytest.mark.parametrize(("control_type", "expected"), [(CONTROL_COMMIT, 5), (CONTROL_ABORT, 1)])
+def test_offsets_of_a_transaction_count_when_it_is_committed(control_type, expected):
+    assert offset(loaded(batch(0, [commit(1)]), transaction(1, commit(5)), marker(2, control_type))) == expected
+
+
+def test_offsets_of_an_open_transaction_do_not_count():
+    assert offset(loaded(batch(0, [commit(1)]), transaction(1, commit(5)))) == 1
+
+
+def test_each_producers_transaction_ends_for_itself():
+    shard = loaded(
+        transaction(0, commit(5, 0), producer_id=7),
+        transaction(1, commit(6, 1), producer_id=8),
+        marker(2, CONTROL_ABORT, producer_id=7),
+        marker(3, CONTROL_COMMIT, producer_id=8),
+        transaction(4, commit(9, 1), producer_id=8),
+        marker(5, CONTROL_ABORT, producer_id=8),
+    )
+    assert (offset(shard, 0), offset(shard, 1)) == (None, 6)
+
+
+def test_a_commit_made_while_a_transaction_was_open_is_newer_than_the_transactions():
+    assert offset(loaded(transaction(0, commit(5)), batch(1, [commit(9)]), marker(2, CONTROL_COMMIT))) == 9
+
+
+def test_what_was_deleted_while_a_transaction_was_open_stays_deleted():
+    shard = loaded(transaction(0, commit(5)), batch(1, [commit(9)]), batch(2, tombstones()), marker(4, CONTROL_COMMIT))
+    assert offset(shard) is None and shard.groups == {}
+
+
+def test_a_marker_without_a_transaction_is_nothing():
+    assert offset(loaded(batch(0, [commit(1)]), marker(1, CONTROL_COMMIT))) == 1
