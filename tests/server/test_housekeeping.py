@@ -53,7 +53,7 @@ def test_old_segments_are_renamed_and_then_removed(world, tmp_path):
     """Retention at its interval, the files after file.delete.delay.ms."""
     log = fill(world)
     folder = tmp_path / "data" / "t-0"
-    world.advance(301, steps=2)
+    world.advance(301)
     assert (len(log.segments), log.log_start_offset) == (1, log.end_offset)
     assert [name for name in folder.iterdir() if name.name.endswith(".deleted")]
     world.advance(61)
