@@ -63,7 +63,6 @@ bench: compile $(VENV)/.installed-test $(VENV)/.installed-spark ## pykafkad and 
 	$(BIN)/python -m tests.bench $(ARGS)
 
 pipeline: compile $(VENV)/.installed-spark ## the Spark pipeline on real data, against a broker that it starts
-	$(BIN)/python -m compat_tests.setup
 	$(BIN)/python -m spark_it.pipeline $(ARGS)
 
 readme: compile ## renew the tables in README.md out of the code's own tables

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat_tests.brokers.broker import BrokerFailed
-from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from compat_tests.brokers.broker import BrokerFailed
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.setup import system_packages
 from spark_it.jars import JarsUnavailable
 from spark_it.pipeline import delays, departures, report, sinks
 from spark_it.pipeline.publish import PublishFailed, Topics, closing_record, create_topics, publish
@@ -41,8 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
         for name in ("broker", "checkpoint", "parquet"):
             shutil.rmtree(options.output / name, ignore_errors=True)
     options.output.mkdir(parents=True, exist_ok=True)
-    if shutil.which("java") is None:
-        print("Spark needs Java, and there is no java on the PATH: apt-get install openjdk-17-jre-headless", file=sys.stderr)
+    for program in system_packages.install(system_packages.missing([system_packages.JAVA])):
+        print(system_packages.how_to_get(program), file=sys.stderr)
         return 1
     try:
         with _bootstrap(options, console) as bootstrap:
@@ -65,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, default=Path("pipeline-output"), metavar="DIR", help="results (%(default)s)")
     parser.add_argument("--prefix", default="nyc", help="of the topics' names (%(default)s-flights, …)")
     parser.add_argument("--replace", action="store_true", help="delete topics of these names first")
-    parser.add_argument("--resume", action="store_true", help="go on with an output whose run was interrupted after it had published")
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was interrupted after it had published")
     parser.add_argument("--days", type=int, metavar="N", help="only the first N days of the year")
     parser.add_argument("--batch", type=int, default=30_000, metavar="N", help="records per batch and topic (%(default)s)")
     return parser
@@ -89,10 +90,8 @@ def _bootstrap(options: argparse.Namespace, console: Console) -> Iterator[str]:
 
 def _run(options: argparse.Namespace, bootstrap: str, console: Console) -> None:
     topics = Topics.named(options.prefix)
-    with Progress(
-        TextColumn("{task.description:19}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[note]}"),
-        console=console,
-    ) as progress:  # fmt: skip
+    columns = (TextColumn("{task.description:19}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
         if not options.resume:
             create_topics(bootstrap, topics, replace=options.replace)
             _publish_year(options, bootstrap, topics, progress)

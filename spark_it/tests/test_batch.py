@@ -100,7 +100,8 @@ def test_offsets_by_number(read: Read, topics: Topics) -> None:
 
 
     def between(start: dict[str, int], end: dict[str, int]) -> list[int]:
-        return values(read(subscribe=topic, startingOffsets=json.dumps({topic: start}), endingOffsets=json.dumps({topic: end})))
+        offsets = {"startingOffsets": json.dumps({topic: start}), "endingOffsets": json.dumps({topic: end})}
+        return values(read(subscribe=topic, **offsets))
 
     assert between({"0": 10, "1": -2}, {"0": 12, "1": 3}) == [1, 3, 5, 20, 22]
     assert between({"0": 98, "1": 100}, {"0": -1, "1": -1}) == [196, 198]

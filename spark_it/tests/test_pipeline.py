@@ -65,6 +65,7 @@ def test_a_killed_pipeline_is_resumed(bootstrap: str, topics: Topics, tmp_path: 
 def test_existing_topics_are_not_touched(bootstrap: str, topics: Topics, tmp_path: Path) -> None:
     """Without `--replace` a topic of that name ends the run with a message that says what to do."""
     topic = topics.create("flights")
-    job = Job(tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", topic.removesuffix("-flights"))
+    prefix = topic.removesuffix("-flights")
+    job = Job(tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix)
     with pytest.raises(AssertionError, match="choose --replace, or another --prefix"):
         job.run()

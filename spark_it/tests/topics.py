@@ -87,7 +87,13 @@ class Topics:
     def read(self, topic: str) -> list[Record]:
         """All records of `topic`, partition by partition, in the order of their offsets."""
         consumer = Consumer(
-            {"bootstrap.servers": self._bootstrap, "group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 2}
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": "unused",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "log_level": 2,
+            }
         )
         try:
             partitions = sorted(consumer.list_topics(topic, TIMEOUT_S).topics[topic].partitions)
