@@ -126,6 +126,10 @@ class Context:
         """Whether the principal may do `operation` on the resource. No authorizer can be configured yet: always true."""
         return True
 
+    def storage_failed(self, log: object, failure: Exception) -> None:
+        """`log` can't be written any more: the shell says it once and wakes who waits for it."""
+        self._node.log_failed(log, failure)
+
     def written_without_answer(self, log: object) -> None:
         """`log` got records that no answer depends on (acks=0): they are written at the end of the turn all the same."""
         self._node.writes.mark(log)

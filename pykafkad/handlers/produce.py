@@ -46,6 +46,8 @@ def handle(ctx: Context, request: object) -> object | None:
                 _fail(row, error, log)
             except errors.StorageFailure as failure:
                 failed = True
+                if log is not None:
+                    ctx.storage_failed(log, failure)
                 _fail(row, errors.KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)), log)
             else:
                 row.base_offset, _, row.log_append_time_ms, row.log_start_offset = result
@@ -79,6 +81,7 @@ def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) 
     if log is None:
         raise errors.KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
     if log.offline is not None:
+        ctx.storage_failed(log, log.offline)
         raise errors.KafkaError(errors.KAFKA_STORAGE_ERROR, f"Partition {topic.name}-{index} is offline: {log.offline}")
     if request.transactional_id is not None:
         raise errors.KafkaError(errors.INVALID_TXN_STATE, "Transactions are not offered by this broker")

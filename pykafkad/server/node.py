@@ -80,6 +80,7 @@ class Node:
         self.disk = disk or Disk()
         self.stopping: str | None = None
         self.serving = False
+        self._offline_logs: set[object] = set()
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, self.random)
         self.reactor = reactor(
             self,
@@ -286,6 +287,9 @@ class Node:
 
     def log_failed(self, log: object, failure: StorageFailure) -> None:
         """A log went offline: said once, and whoever waits for it is told."""
+        if log in self._offline_logs:
+            return
+        self._offline_logs.add(log)
         self.metrics.writes_failed += 1
         log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)
         self.dispatcher.forget_topics()

@@ -121,7 +121,7 @@ def test_pipelined_requests_are_answered_in_order(world, peer):
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch):
+def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch, capfd):
     """The answer is encoded when the batch is gathered; if the turn's write fails it must not leave as a success."""
     world.create_topic("t", 2)
     good = world.node.partitions.get("t", 1)
@@ -146,6 +146,7 @@ def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch):
     read = peer.ask(fetch("t", {0: 0}), 11).responses[0].partitions[0]
     assert (read.error_code, read.high_watermark, bytes(read.records)) == (0, 0, b""), "readers go on with what was written"
     assert world.node.metrics.writes_failed == 1
+    assert capfd.readouterr().err.count("partition-offline topic=t partition=0") == 1
 
 
 def test_a_topic_made_again_under_its_name_is_not_the_old_one(world, peer):
@@ -159,6 +160,23 @@ def test_a_topic_made_again_under_its_name_is_not_the_old_one(world, peer):
     assert row_of(peer.ask(produce("t", {0: batch(b"none")}), 9)).error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
     world.create_topic("t")
     assert row_of(peer.ask(produce("t", {0: batch(b"new")}), 9)).base_offset == 0
+
+
+def test_a_large_batch_that_cannot_be_written_is_told_and_logged_once(world, peer, monkeypatch, capfd):
+    """Large batches are written at once, not at the end of the turn."""
+    world.create_topic("t")
+    log = world.node.partitions.get("t", 0)
+    assert log.end_offset == 0
+
+    def broken(self, data, position):
+        raise StorageFailure("write", self.path, OSError(28, "No space left on device"))
+
+    monkeypatch.setattr(type(log._active.file), "pwrite", broken)
+    for _ in range(2):
+        row = row_of(peer.ask(produce("t", {0: batch(b"x" * 50_000)}), 9))
+        assert (row.error_code, row.base_offset) == (errors.KAFKA_STORAGE_ERROR, -1)
+    logged = capfd.readouterr().err
+    assert logged.count("partition-offline topic=t partition=0") == 1 and "No space left" in logged
 
 
 def test_the_clock_of_a_broker_that_stamps_records(world, peer):
