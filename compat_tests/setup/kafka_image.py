@@ -19,9 +19,12 @@ from compat_tests.setup.cache import exclusively
 from compat_tests.setup.kafka_jars import KAFKA_VERSION, fetch_jars
 
 PUBLIC_IMAGE = f"apache/kafka:{KAFKA_VERSION}"
-BUILT_IMAGE = f"pykafkad-compat/kafka:{KAFKA_VERSION}"
+# The number grows with every change of how the image is built, so that a cached one is not used any more.
+BUILT_IMAGE = f"pykafkad-compat/kafka:{KAFKA_VERSION}-2"
 REGISTRY_SECONDS = 10
 LIBRARIES_OF = ("bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libnet.so", "lib/libnio.so", "lib/libjli.so")
+# The codecs' native libraries inside the jars ask for these parts of the C library.
+C_LIBRARY_PARTS = ("libpthread.so.0", "libdl.so.2", "libm.so.6", "librt.so.1")
 SHELL_APPLETS = ("sh", "cat", "ls", "rm", "mkdir", "sleep", "kill", "tail")
 
 
@@ -95,6 +98,8 @@ def _shared_libraries(binaries: Iterable[Path]) -> set[str]:
     for binary in binaries:
         listing = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=True).stdout
         found.update(re.findall(r"(/[^\s]+)\s+\(0x", listing))
+    c_library = next(Path(path) for path in found if "/libc.so" in path)
+    found.update(str(c_library.with_name(part)) for part in C_LIBRARY_PARTS if c_library.with_name(part).exists())
     return {path for path in found if "/opt/jre/" not in path}
 
 
