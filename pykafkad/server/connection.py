@@ -16,12 +16,20 @@ if TYPE_CHECKING:
 _SIZE = Struct(">i")
 
 SCRATCH_BYTES = 128 * 1024
-"""The size of the buffer that all connections are read into; also the most that a halted connection keeps unserved."""
+"""The size of the buffer that all connections are read into; also the most that a connection keeps unserved."""
 
 OUTBOX_LIMIT_BYTES = 1024 * 1024
 """A connection whose outbox holds more than this serves no further frame before it has been flushed."""
 
+FRAMES_PER_TURN = 32
+"""A connection with more whole frames than this gets the rest served in later turns, after everybody else's."""
+
 _FIRST_GROWTH_BYTES = 1024 * 1024
+
+LARGE_FROM_BYTES = 32 * 1024
+"""A large frame gets a buffer of its own when this much of it is here: what a peer only announces takes no memory."""
+
+_GROWTH_FACTOR = 8
 
 POOLED_BYTES = _FIRST_GROWTH_BYTES + 128 * 1024
 """Buffers of frames up to this size are used again: the system gives fresh memory page by page, which costs more than the copy."""
@@ -110,7 +118,7 @@ class Connection:
 
     def receive(self, view: memoryview, length: int) -> None:
         """Serve the whole frames in `view[:length]` and keep the rest. Not to be called while halted."""
-        position = 0
+        position = served = 0
         serve = self.serve
         while length - position >= 4:
             size = _SIZE.unpack_from(view, position)[0]
@@ -122,7 +130,8 @@ class Connection:
                 break
             serve(self, view, position + 4, end)
             position = end
-            if self.halted or self.outbox_bytes > OUTBOX_LIMIT_BYTES:
+            served += 1
+            if self.halted or self.outbox_bytes > OUTBOX_LIMIT_BYTES or served == FRAMES_PER_TURN:
                 break
         if position == length:
             if self.pending:
@@ -163,11 +172,12 @@ class Connection:
 
     def _large_buffer(self, size: int, left: int) -> bytearray:
         """A buffer for a frame of `size` bytes of which `left`, with the size field, are here."""
-        needed = 4 + min(size, max(left, _FIRST_GROWTH_BYTES))
+        needed = 4 + min(size, _FIRST_GROWTH_BYTES)
         pool = self.pool
         for index in range(len(pool)):
             if len(pool[index]) >= needed:
                 return pool.pop(index)
+        needed = min(needed, _GROWTH_FACTOR * left)
         # Rounded up, so that frames of about the same size can share it.
         return bytearray(needed if needed > POOLED_BYTES - 65536 else (needed + 65535) & ~65535)
 
@@ -178,7 +188,7 @@ class Connection:
 
     def _keep(self, view: memoryview, position: int, length: int) -> None:
         left = length - position
-        if left >= 4 and not self.halted:
+        if left >= LARGE_FROM_BYTES and not self.halted:
             size = _SIZE.unpack_from(view, position)[0]
             if size + 4 > SCRATCH_BYTES and size <= self.max_frame_bytes:
                 self.large = self._large_buffer(size, left)

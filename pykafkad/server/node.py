@@ -218,8 +218,9 @@ class Node:
         deadline = self.clock.now() + _STOP_SECONDS
         while self.reactor.ready and self.clock.now() < deadline:
             self.reactor.turn(0)
-        self.reactor.close()
+        # A job that ends wakes the reactor, so the jobs come first.
         self.offload.close()
+        self.reactor.close()
         if self.directory is not None:
             if self.controller is not None:
                 self.controller.resign()
@@ -373,6 +374,9 @@ def run(
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
+    if ready_file is not None:
+        # What an earlier broker left there says nothing about this one.
+        node.disk.unlink(ready_file)
     node.disk.allow_many_files()
     try:
         node.start()

@@ -10,6 +10,7 @@ import os
 import select
 import socket
 
+from pykafkad.errors import StorageFailure
 from pykafkad.server.binding import bind_all
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
 from pykafkad.server.logs import logger
@@ -30,6 +31,9 @@ _SMALL_SLICE_BYTES = 8 * 1024
 
 _SLICES_PER_FLUSH_BYTES = 4 * 1024 * 1024
 """A connection gets at most this much of a turn's writing, so that a large fetch does not starve the others."""
+
+_RESUMES_PER_TURN = 8
+"""How often in a turn connections whose parked request was answered go on with what they have read; then others are looked at."""
 
 _IDLE_SCAN_SECONDS = 15.0
 _ACCEPT_PAUSE_SECONDS = 0.2
@@ -56,6 +60,7 @@ class Reactor:
         self._accept_again_at: float | None = None
         self.ready: list[Connection] = []
         """Connections with something in their outbox, in the order in which they got it."""
+        self._unserved: dict[Connection, None] = {}
         self.resumable: list[Connection] = []
         """Connections whose request in service was answered and which may have more to serve."""
 
@@ -96,29 +101,41 @@ class Reactor:
                 self._service(fileno, now)
                 continue
             if mask & _OUT:
+                connection.last_active = now
                 self._flush(connection)
             if mask & _IN:
                 connection.last_active = now
                 try:
                     self._read(connection)
                 except Exception as error:  # noqa: BLE001 - a bug met on one connection must not end the others
-                    node.unexpected(error, peer=connection.peer)
-                    self._drop(connection, "unexpected error")
+                    self._broken(connection, error)
             elif mask & _ENDED:
                 self._drop(connection, "ended by the peer")
         node.end_turn()
-        while self.resumable:
-            self._resume()
+        for _ in range(_RESUMES_PER_TURN):
+            if not self.resumable:
+                break
+            resumable, self.resumable = self.resumable, []
+            for connection in resumable:
+                try:
+                    self._resume(connection)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._broken(connection, error)
             node.end_turn()
         ready, self.ready = self.ready, []
         for connection in ready:
             connection.queued = False
             self._flush(connection)
+        if self._unserved:
+            self.resumable += self._unserved
+            self._unserved.clear()
         if self.resumable:
-            # A flushed outbox lets its connection serve what it has already read: next turn, without waiting.
+            # What these have already read is served next turn, without waiting.
             self.wake()
         if now >= self._next_idle_scan:
             self._scan_idle(now)
+        if self._accept_again_at is not None and now >= self._accept_again_at:
+            self._accept_again()
 
     def wake(self) -> None:
         """Make the current or next wait return at once; safe from other threads and from signal handlers."""
@@ -221,9 +238,7 @@ class Reactor:
                 if length:
                     connection.receive_large(length)
             elif connection.halted:
-                length = connection.socket.recv_into(scratch)
-                if length:
-                    self._read_halted(connection, length)
+                length = self._read_halted(connection)
             else:
                 kept = len(connection.pending)
                 if kept:
@@ -241,42 +256,46 @@ class Reactor:
         if not length:
             self._drop(connection, "closed by the peer")
             return
+        if connection.halted or connection.pending:
+            self._received(connection)
+
+    def _read_halted(self, connection: Connection) -> int:
+        """Keep what arrives behind a request in service, at most as much as `_resume` can serve at once; the bytes read.
+
+        There is room for some: what is in service took some of the scratch, and with half of it kept nothing more is read.
+        """
+        length = connection.socket.recv_into(self._scratch[: SCRATCH_BYTES - len(connection.pending)])
+        if length:
+            connection.receive_halted(self._scratch, length)
+        if len(connection.pending) >= SCRATCH_BYTES // 2:
+            self._set_interest(connection, connection.interest & ~_IN)
+        return length
+
+    def _resume(self, connection: Connection) -> None:
+        """Serve what the connection had already read when its request in service was answered, or when its share was used up."""
+        if connection.halted:
+            if connection.close_reason is not None:
+                self.send_soon(connection)
+            return
+        if not connection.interest & _IN:
+            self._set_interest(connection, connection.interest | _IN)
+        kept = len(connection.pending)
+        # With a full outbox it comes back when that has been flushed.
+        if kept and connection.outbox_bytes <= OUTBOX_LIMIT_BYTES:
+            self._scratch[:kept] = connection.pending
+            connection.receive(self._scratch, kept)
+            self._received(connection)
+
+    def _received(self, connection: Connection) -> None:
+        """Look at what became of a connection that was just fed."""
         if connection.halted:
             if connection.close_reason is not None:
                 self.send_soon(connection)
             elif connection.parked is not None:
                 # The request behind may have come in the same read as the one that was parked, or later.
                 self.node.end_early(connection)
-        elif connection.outbox_bytes > OUTBOX_LIMIT_BYTES and connection.pending:
-            self.resumable.append(connection)
-
-    def _read_halted(self, connection: Connection, length: int) -> None:
-        connection.receive_halted(self._scratch, length)
-        if len(connection.pending) >= SCRATCH_BYTES // 2:
-            self._set_interest(connection, connection.interest & ~_IN)
-
-    def _resume(self) -> None:
-        """Serve what connections had already read when their request in service was answered."""
-        resumable, self.resumable = self.resumable, []
-        scratch = self._scratch
-        for connection in resumable:
-            if connection.halted:
-                if connection.close_reason is not None:
-                    self.send_soon(connection)
-                continue
-            if not connection.interest & _IN:
-                self._set_interest(connection, connection.interest | _IN)
-            if connection.outbox_bytes > OUTBOX_LIMIT_BYTES:
-                # It comes back when its outbox has been flushed.
-                continue
-            kept = len(connection.pending)
-            if kept:
-                scratch[:kept] = connection.pending
-                connection.receive(scratch, kept)
-                if connection.close_reason is not None:
-                    self.send_soon(connection)
-                elif connection.parked is not None:
-                    self.node.end_early(connection)
+        elif connection.pending and connection.outbox_bytes <= OUTBOX_LIMIT_BYTES and connection.has_whole_frame():
+            self._unserved[connection] = None
 
     # --- sockets out ----------------------------------------------------------------------------------------------
 
@@ -299,6 +318,11 @@ class Reactor:
             except OSError as error:
                 self._drop(connection, error.strerror or "connection lost")
                 return
+            except StorageFailure as failure:
+                # The size of the answer is already promised: it can't become an error any more.
+                log.error("read-failed", peer=connection.peer, reason=failure)
+                self._drop(connection, "its answer could not be read")
+                return
         if not outbox:
             limited = connection.outbox_bytes > OUTBOX_LIMIT_BYTES
             connection.outbox_bytes = 0
@@ -306,7 +330,8 @@ class Reactor:
                 self._drop(connection, connection.close_reason)
             elif connection.blocked:
                 connection.blocked = False
-                self._set_interest(connection, _IN)
+                # One that has kept enough behind a request in service reads again when that is answered.
+                self._set_interest(connection, 0 if len(connection.pending) >= SCRATCH_BYTES // 2 else _IN)
                 if not connection.update_halted():
                     self.resumable.append(connection)
                     self.wake()
@@ -403,6 +428,10 @@ class Reactor:
         self.node.metrics.connections_closed += 1
         self.node.connection_lost(connection)
 
+    def _broken(self, connection: Connection, error: Exception) -> None:
+        self.node.unexpected(error, peer=connection.peer)
+        self._drop(connection, "unexpected error")
+
     def _scan_idle(self, now: float) -> None:
         self._next_idle_scan = now + min(_IDLE_SCAN_SECONDS, max(self._idle_seconds / 4, 0.05))
         if self._large_buffers:
@@ -411,10 +440,11 @@ class Reactor:
         for connection in [each for each in self._connections.values() if each.last_active < oldest]:
             if connection.parked is None:
                 self._drop(connection, "idle longer than connections.max.idle.ms")
-        if self._accept_again_at is not None and now >= self._accept_again_at:
-            self._accept_again_at = None
-            for each, _ in self._listeners.values():
-                self._epoll.modify(each.fileno(), _IN)
+
+    def _accept_again(self) -> None:
+        self._accept_again_at = None
+        for each, _ in self._listeners.values():
+            self._epoll.modify(each.fileno(), _IN)
 
 
 def _name(address: tuple) -> str:

@@ -159,6 +159,9 @@ class Decoder(Writer):
         self.depth += 1
         self.add("if n > 127:")
         self.add("    n, position = read_uvarint(view, position - 1)")
+        self.add("left -= n")
+        self.add("if left < 0:")
+        self.add(f"    raise too_many('tags of {struct.name}')")
         stop = self.fresh("stop")
         self.add("for _ in range(n):")
         self.depth += 1

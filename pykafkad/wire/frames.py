@@ -13,7 +13,7 @@ from struct import Struct
 
 from pykafkad.errors import ProtocolError
 from pykafkad.wire import messages
-from pykafkad.wire.primitives import append_uvarint, overlong, read_uvarint
+from pykafkad.wire.primitives import MAX_HEADER_TAGS, append_uvarint, overlong, read_uvarint
 
 API_VERSIONS = 18
 _SIZE = Struct(">i")
@@ -57,6 +57,8 @@ def read_request_header(view: memoryview, flexible_from: dict[int, int]) -> tupl
 def _skip_tags(view: memoryview, position: int, limit: int) -> int:
     try:
         count, position = read_uvarint(view, position)
+        if count > MAX_HEADER_TAGS:
+            raise ProtocolError(f"header claims {count} tags, {MAX_HEADER_TAGS} are allowed")
         for _ in range(count):
             _, position = read_uvarint(view, position)
             size, position = read_uvarint(view, position)

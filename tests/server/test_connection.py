@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, POOLED_BYTES, SCRATCH_BYTES, Connection
+from pykafkad.server.connection import LARGE_FROM_BYTES, OUTBOX_LIMIT_BYTES, POOLED_BYTES, SCRATCH_BYTES, Connection
 
 
 class Peer:
@@ -81,10 +81,13 @@ def test_frames_around_and_above_the_scratch_size(size):
 
 
 def test_a_size_field_alone_allocates_little():
-    """A peer that announces 100 MB and sends nothing must not make the broker allocate it."""
-    peer = Peer(max_frame_bytes=100 * 1024 * 1024)
-    peer.feed(struct.pack(">i", 100 * 1024 * 1024) + b"x")
-    assert len(peer.connection.large) <= POOLED_BYTES
+    """Peers that announce 100 MB and send little take little: about eight times what they sent."""
+    for sent in (1, 30_000, 60_000, 120_000, 500_000, 3_000_000):
+        peer = Peer(max_frame_bytes=100 * 1024 * 1024)
+        peer.feed(struct.pack(">i", 100 * 1024 * 1024) + b"x" * sent)
+        connection = peer.connection
+        assert len(connection.pending) + len(connection.large or b"") <= 8 * (sent + 4) + 65536
+        assert (connection.large is None) == (sent < LARGE_FROM_BYTES)
 
 
 def test_buffers_of_large_frames_are_used_again_and_never_while_somebody_looks_at_them():

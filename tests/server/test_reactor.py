@@ -7,8 +7,9 @@ import struct
 import pytest
 
 from pykafkad.disk import Disk
+from pykafkad.errors import StorageFailure
 from pykafkad.log.segment import FileSlice
-from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
+from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
 from pykafkad.server.metrics import Metrics
 from pykafkad.server.reactor import Reactor
 
@@ -220,3 +221,141 @@ def test_an_abrupt_end_of_the_peer_is_noticed(listening):
 def test_waking_from_another_thread_ends_the_wait(listening):
     listening.reactor.wake()
     listening.reactor.turn(60)
+
+
+def park_every(listening, first):
+    """Requests that begin with `first` stay in service until the test calls the returned function."""
+
+    def answer(connection, payload):
+        if payload[:1] == first:
+            connection.in_service = payload
+            connection.update_halted()
+        else:
+            connection.outbox.append(frame(payload))
+
+    def finish():
+        for connection in listening.reactor._connections.values():
+            if connection.in_service is not None:
+                connection.outbox.append(frame(connection.in_service[:1]))
+                connection.in_service = None
+                connection.update_halted()
+                listening.reactor.send_soon(connection)
+                listening.reactor.resumable.append(connection)
+
+    listening.end_early = lambda connection: None
+    listening.answer = answer
+    return finish
+
+
+@pytest.mark.parametrize("first", [60_000, 65_535, 131_000, 400_000])
+def test_much_behind_a_request_in_service_is_kept_up_to_a_bound_and_served_after_it(listening, first):
+    """A frame larger than what is read at once, behind a parked request and in two pieces, must not end the loop."""
+    finish = park_every(listening, b"p")
+    client = connect(listening)
+    data = frame(b"x" * 500_000) + frame(b"end")
+    client.sendall(frame(b"p"))
+    turns(listening, 2)
+    client.send(data[:first])
+    turns(listening, 3)
+    client.send(data[first:])
+    turns(listening, 10)
+    connection = next(iter(listening.reactor._connections.values()))
+    assert 0 < len(connection.pending) <= SCRATCH_BYTES
+    finish()
+    expected = frame(b"p") + data
+    assert received(listening, client, len(expected)) == expected
+    assert listening.metrics.unexpected_errors == 0
+    client.close()
+
+
+def test_a_peer_with_many_requests_in_line_does_not_keep_the_others_waiting(listening):
+    """However much one connection has sent, another is served after at most its share of a turn."""
+    flood, other = connect(listening), connect(listening)
+    order = []
+    listening.answer = lambda connection, payload: order.append(payload) or connection.outbox.append(frame(payload))
+    flood.sendall(frame(b"flood") * 3000)
+    listening.reactor.turn(1)
+    assert order == [b"flood"] * FRAMES_PER_TURN
+    other.sendall(frame(b"other"))
+    listening.reactor.turn(1)
+    assert b"other" in order and len(order) <= 3 * FRAMES_PER_TURN
+    assert received(listening, flood, 9 * 3000) == frame(b"flood") * 3000
+    assert order == [*order[: order.index(b"other")], b"other"] + [b"flood"] * (3000 - order.index(b"other"))
+    flood.close()
+    other.close()
+
+
+def test_the_last_request_of_a_long_line_is_served_without_another_event(listening):
+    """What was read and not served makes the next turn come at once."""
+    client = connect(listening)
+    client.sendall(frame(b"x") * (FRAMES_PER_TURN * 5 + 1))
+    turns(listening, 8)
+    assert len(client.recv(1 << 20)) == 5 * (FRAMES_PER_TURN * 5 + 1)
+    client.close()
+
+
+def test_without_descriptors_accepting_pauses_and_goes_on(listening):
+    """A broker out of descriptors must not spin, and accepts again soon after there are some."""
+    server = next(iter(listening.reactor._listeners.values()))[0]
+
+    class Full:
+        def fileno(self):
+            return server.fileno()
+
+        def accept(self):
+            raise OSError(24, "Too many open files")
+
+    listening.reactor._next_idle_scan = 1000.0
+    listeners = dict(listening.reactor._listeners)
+    listening.reactor._listeners = {number: (Full(), listener) for number, (_, listener) in listeners.items()}
+    client = socket.create_connection(("127.0.0.1", listening.port))
+    turns(listening, 3)
+    listening.reactor._listeners = listeners
+    due = listening.reactor.next_wake()
+    assert 0 < due < 1
+    turns(listening, 3)
+    assert listening.reactor.connection_count == 0, "it waits"
+    listening.now = due
+    turns(listening, 3)
+    assert listening.reactor.next_wake() == 1000.0, "nothing is due any more, so the loop can sleep"
+    assert listening.reactor.connection_count == 1
+    client.close()
+
+
+def test_a_bug_met_while_serving_what_was_kept_ends_that_connection_alone(listening):
+    """The same as for what was just read."""
+    finish = park_every(listening, b"p")
+    client, other = connect(listening), connect(listening)
+    client.sendall(frame(b"p") + frame(b"bug"))
+    turns(listening, 3)
+    unexpected = []
+    listening.unexpected = lambda error, **_: unexpected.append(error)
+
+    def broken(connection, payload):
+        raise RuntimeError("a bug")
+
+    finish()
+    listening.answer = broken
+    turns(listening, 3)
+    assert len(unexpected) == 1 and listening.reactor.connection_count == 1
+    client.close()
+    other.close()
+
+
+def test_an_answer_that_cannot_be_read_ends_its_connection_alone(listening):
+    """A disk that fails under a reader: the size of the answer is promised already, so all that is left is to close."""
+
+    class Unreadable:
+        chunk_size = 100
+
+        def pread(self):
+            raise StorageFailure("read", "t-0/0.log", "Input/output error")
+
+    listening.answer = lambda connection, payload: connection.outbox.extend((b"<head>", Unreadable()))
+    client, other = connect(listening), connect(listening)
+    client.sendall(frame(b"x"))
+    turns(listening, 3)
+    assert listening.reactor.connection_count == 1
+    assert received(listening, client, 1) == b""
+    client.close()
+    other.close()

@@ -12,7 +12,7 @@ import struct
 from pykafkad import config
 from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
-from pykafkad.server.connection import SCRATCH_BYTES, Connection
+from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
 from pykafkad.server.listeners import Listener
 from pykafkad.server.node import Node
 from pykafkad.wire import frames, messages
@@ -97,11 +97,10 @@ class Peer:
         if connection.halted:
             reactor.scratch[: len(data)] = data
             connection.receive_halted(reactor.scratch, len(data))
+            self.world.node.end_early(connection)
         else:
             data = bytes(connection.pending) + data
-            reactor.scratch[: len(data)] = data
-            connection.receive(reactor.scratch, len(data))
-        self.world.node.end_early(connection)
+            self.world.feed(connection, data)
         self.world.turn(begin=False)
 
     def ask(self, request, version, client_id="test"):
@@ -157,6 +156,17 @@ class World:
         self.peers.append(peer)
         return peer
 
+    def feed(self, connection, data):
+        """Bytes for a connection that serves, in as many rounds as its share of a turn makes of them."""
+        scratch = self.node.reactor.scratch
+        scratch[: len(data)] = data
+        connection.receive(scratch, len(data))
+        while not connection.halted and connection.outbox_bytes <= OUTBOX_LIMIT_BYTES and connection.has_whole_frame():
+            kept = len(connection.pending)
+            scratch[:kept] = connection.pending
+            connection.receive(scratch, kept)
+        self.node.end_early(connection)
+
     def turn(self, *, begin=True):
         """One turn of the loop: timers, waits, writes, and everything in the outboxes leaves."""
         node, reactor = self.node, self.node.reactor
@@ -167,10 +177,7 @@ class World:
             resumable, reactor.resumable = reactor.resumable, []
             for connection in resumable:
                 if not connection.halted and connection.pending:
-                    data = bytes(connection.pending)
-                    reactor.scratch[: len(data)] = data
-                    connection.receive(reactor.scratch, len(data))
-                    node.end_early(connection)
+                    self.feed(connection, bytes(connection.pending))
             node.end_turn()
         ready, reactor.ready = reactor.ready, []
         for connection in ready:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from pykafkad.errors import ProtocolError
 from pykafkad.wire import frames, messages
+from pykafkad.wire.primitives import MAX_HEADER_TAGS, append_uvarint
 
 FLEXIBLE = frames.flexible_versions()
 
@@ -99,3 +102,16 @@ def test_finish_frame():
     huge.chunk_size = 2**31
     with pytest.raises(ProtocolError, match="too large"):
         frames.finish_frame([bytearray(4), huge])
+
+
+def test_tags_of_a_header_are_capped():
+    """A header of a hundred megabytes of tags would keep the loop for half a minute."""
+    for count, fits in ((MAX_HEADER_TAGS, True), (MAX_HEADER_TAGS + 1, False)):
+        header = bytearray(struct.pack(">hhih", 18, 3, 1, -1))
+        append_uvarint(header, count)
+        header += bytes(2 * count)
+        if fits:
+            assert frames.read_request_header(memoryview(header), FLEXIBLE)[4] == len(header)
+        else:
+            with pytest.raises(ProtocolError, match="1001 tags"):
+                frames.read_request_header(memoryview(header), FLEXIBLE)

@@ -413,3 +413,18 @@ def test_serving_imports_nothing_heavy_and_compiles_on_demand():
     environment = {**os.environ, "PYTHONPATH": paths}
     result = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert (result.stdout.strip(), result.stderr) == ("", "")
+
+
+def test_tags_count_as_elements():
+    """Tag sections may claim as many tags as they have bytes for; looking at each of them takes the loop's time."""
+    most = primitives.MAX_ELEMENTS
+    decode = messages.decoder(messages.ApiVersionsRequest, 3)
+    for count in (1000, most + 1):
+        data = bytearray(b"\2a\2b")
+        primitives.append_uvarint(data, count)
+        data += bytes(2 * count)
+        if count > most:
+            with pytest.raises(ProtocolError, match=f"more than {most} elements"):
+                decode(data, 0)
+        else:
+            assert decode(data, 0)[1] == len(data)
