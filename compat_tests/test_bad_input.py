@@ -133,7 +133,7 @@ def test_bytes_behind_the_body(bootstrap: str) -> None:
     """Bytes behind a whole body are ignored."""
     connection = Connection(bootstrap)
     connection.socket.sendall(frame(header(18, 0, 5) + b"left over"))
-    connection._waiting.append(("ApiVersions", 0, 5))
+    connection.expect("ApiVersions", 0, 5)
     assert connection.receive().error_code == 0
     connection.close()
 
@@ -183,7 +183,7 @@ def test_byte_by_byte(bootstrap: str) -> None:
     for byte in frame(header(18, 0, 9)):
         slow.socket.sendall(bytes((byte,)))
         assert answers(bootstrap)
-    slow._waiting.append(("ApiVersions", 0, 9))
+    slow.expect("ApiVersions", 0, 9)
     assert slow.receive().error_code == 0
     slow.close()
 

@@ -47,7 +47,7 @@ def version_above_ours(broker: Exchange) -> None:
         # The body is never read, so it may hold anything.
         frame = struct.pack(">hhih", 18, version, 7, 1) + b"c" + b"\0" + b"\xff" * 20
         connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
-        connection._waiting.append(("ApiVersions", 0, 7))
+        connection.expect("ApiVersions", 0, 7)
         answer = connection.receive()
         broker.record(f"ApiVersions v{version}", answer, 0)
         assert answer.error_code == UNSUPPORTED_VERSION
@@ -65,6 +65,25 @@ def null_client_id(broker: Exchange) -> None:
         tags = b"\0" if version == 3 else b""
         frame = struct.pack(">hhih", 18, version, 9, -1) + tags + body
         connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
-        connection._waiting.append(("ApiVersions", version, 9))
+        connection.expect("ApiVersions", version, 9)
         answer = connection.receive()
         assert answer.error_code == 0
+
+
+@scenario
+def unknown_tags(broker: Exchange) -> None:
+    """Tagged fields that nobody knows are skipped: in the header, at the end of a body, and in a nested struct."""
+    tags = b"\2" + b"\5\3abc" + b"\x64\0"
+    body = messages.encode(messages.ApiVersionsRequest(client_software_name="a", client_software_version="b"), 3)
+    connection = broker.connect()
+    # The last byte of a flexible body is its count of tags.
+    frame = struct.pack(">hhih", 18, 3, 11, 1) + b"c" + tags + body[:-1] + tags
+    connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
+    connection.expect("ApiVersions", 3, 11)
+    of_promised(connection.receive())
+    name = broker.topic()
+    topic = bytes((len(name) + 1,)) + name.encode() + tags
+    frame = struct.pack(">hhih", 3, 9, 12, 1) + b"c" + tags + b"\2" + topic + b"\0\0\0" + tags
+    connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
+    connection.expect("Metadata", 9, 12)
+    broker.record("Metadata v9", connection.receive(), 9)

@@ -62,8 +62,12 @@ class Connection:
         chunks = [frames.start_request(key, version, self._correlation_id, CLIENT_ID, tagged)]
         messages.encoder(type(request), version)(request, chunks)
         frames.finish_frame(chunks)
-        self._waiting.append((api, version, self._correlation_id))
+        self.expect(api, version, self._correlation_id)
         self.socket.sendall(b"".join(chunks))
+
+    def expect(self, api: str, version: int, correlation_id: int) -> None:
+        """A request that was written to `socket` by hand is to be answered so."""
+        self._waiting.append((api, version, correlation_id))
 
     def forget_last(self) -> None:
         """No answer is expected to the request that was sent last (Produce with acks=0)."""
