@@ -7,7 +7,6 @@ from pykafkad.server.logs import logger
 
 log_lines = logger("storage")
 
-_DELETION_SECONDS = 5.0
 _SYNC_SECONDS = 5.0
 _HIGH_WATERMARK = "high watermark checkpoint"
 _DELETIONS = "deletions"
@@ -20,7 +19,10 @@ _FIRST_RETENTION_SECONDS = 30.0
 
 
 class Housekeeping:
-    """Owner of the timers of these jobs. A job that fails is logged and tried again at its next time."""
+    """Owner of the timers of these jobs. A job that fails is logged and tried again at its next time.
+
+    All jobs but the deletions repeat at their intervals; deletions have a timer only while something waits to be deleted.
+    """
 
     __slots__ = ("_node",)
 
@@ -34,7 +36,23 @@ class Housekeeping:
             _JOBS[job](self)
         except StorageFailure as failure:
             log_lines.error("housekeeping-failed", job=job, reason=failure)
-        node.timers.set((self, job), node.clock.now() + self.interval(job))
+        if job != _DELETIONS:
+            node.timers.set((self, job), node.clock.now() + self.interval(job))
+        self.plan_deletions()
+
+    def start(self) -> None:
+        """Set the timers of a node that begins to serve."""
+        now = self._node.now
+        for job in _REPEATED:
+            self._node.timers.set((self, job), now + min(self.interval(job), _FIRST_RETENTION_SECONDS))
+        self.plan_deletions()
+
+    def plan_deletions(self) -> None:
+        """Have what was renamed away removed when its delay (`file.delete.delay.ms`) is over."""
+        node = self._node
+        due_ms = node.directory.next_deletion_ms
+        if due_ms is not None:
+            node.timers.set((self, _DELETIONS), node.now + max(0, due_ms - node.now_ms) / 1000)
 
     def interval(self, job: str) -> float:
         """Seconds between two runs, read anew each time: some of the settings can change live."""
@@ -45,7 +63,7 @@ class Housekeeping:
             return settings.replica_high_watermark_checkpoint_interval_ms / 1000
         if job == _FLUSH:
             return max(0.1, min(settings.log_flush_offset_checkpoint_interval_ms, 60_000) / 1000)
-        return _SYNC_SECONDS if job == _SYNC else _DELETION_SECONDS
+        return _SYNC_SECONDS
 
     def _retention(self) -> None:
         now_ms = self._node.now_ms
@@ -104,10 +122,4 @@ _JOBS = {
     _SYNC: Housekeeping._sync,
 }
 
-
-def start(node: object) -> None:
-    """Set the timers of a node that begins to serve."""
-    jobs = Housekeeping(node)
-    for job in _JOBS:
-        first = min(jobs.interval(job), _FIRST_RETENTION_SECONDS)
-        node.timers.set((jobs, job), node.now + first)
+_REPEATED = (_RETENTION, _HIGH_WATERMARK, _FLUSH, _SYNC)

@@ -20,9 +20,10 @@ from pykafkad.log.directory import LogDirectory
 from pykafkad.metadata import events, quorum, quorum_states, stored, uuids, voters
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
-from pykafkad.server import housekeeping, listeners, logs
+from pykafkad.server import listeners, logs
 from pykafkad.server.dispatch import Dispatcher
 from pykafkad.server.groups import Groups
+from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.logs import logger
 from pykafkad.server.metadata_log import MetadataLog
 from pykafkad.server.metrics import Metrics
@@ -96,6 +97,7 @@ class Node:
         self.writes = Writes(self.log_written, self.log_failed, self.dispatcher.encode)
         self.producer_ids = ProducerIds()
         self.groups = Groups(self)
+        self.housekeeping = Housekeeping(self)
         self.directory: LogDirectory | None = None
         self.partitions: Partitions | None = None
         self.controller: MetadataLog | None = None
@@ -141,7 +143,7 @@ class Node:
         self._register()
         self.metadata_changed(self.image.take_changes(), loading=True)
         self.groups.take_over()
-        housekeeping.start(self)
+        self.housekeeping.start()
         self.serving = True
 
     def _start_metadata(self) -> None:
@@ -332,6 +334,7 @@ class Node:
         if loading:
             return
         if changes.topics_deleted:
+            self.housekeeping.plan_deletions()
             self.groups.topics_deleted([(topic.name, topic.id) for topic in changes.topics_deleted])
         if changes.topics_created:
             self.groups.take_over()
