@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import os
+import random
 import signal
 import socket
 import struct
@@ -14,6 +15,7 @@ from pathlib import Path
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
+PORTS = (20_000, 32_000)
 # ApiVersions v0, correlation id 7, no client id: what every broker answers before anything else.
 API_VERSIONS_FRAME = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
@@ -113,11 +115,18 @@ class ProcessBroker(Broker):
 
 
 def free_port() -> int:
-    """A port that nothing listens on now, for brokers that cannot pick one themselves."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("localhost", 0))
-        return probe.getsockname()[1]
+    """A port that nothing listens on now.
+
+    Below the range from which clients' own ports are taken: a broker that was stopped must find its port free again, and a
+    client that tries a closed port again and again must not meet itself there.
+    """
+    chance = random.Random()
+    while True:
+        port = chance.randrange(*PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("localhost", port))
+            return port
 
 
 def wait_until_ready(broker: Broker, is_alive: object = None, timeout_seconds: float = READY_SECONDS) -> None:

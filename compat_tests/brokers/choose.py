@@ -40,6 +40,7 @@ class KafkaSource:
         try:
             self._engine = ContainerEngine()
             self._image = kafka_image(self._engine.client)
+            self._host_network = self._engine.is_ours
         except (EngineUnavailable, ImageUnavailable, JarsUnavailable) as error:
             self.close()
             raise KafkaUnavailable(str(error)) from error
@@ -62,7 +63,7 @@ class KafkaSource:
             return KafkaProcess(self._jars, directory, overrides)
         from compat_tests.brokers.kafka_container import KafkaContainer
 
-        return KafkaContainer(*self._image, overrides)
+        return KafkaContainer(*self._image, self._host_network, overrides)
 
     def close(self) -> None:
         """Let go of the container engine, if there is one."""

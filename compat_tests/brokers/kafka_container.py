@@ -27,16 +27,19 @@ exec java {options} -Dlog4j2.configurationFile=/tmp/log4j2.properties -cp '/opt/
 
 
 class KafkaContainer(Broker):
-    """Kafka from `image` in a container of its own, whose port is bound to the same port of this machine."""
+    """Kafka from `image` in a container of its own, reached on the same port inside and outside.
+
+    With `host_network` it shares this machine's network; otherwise its port is bound to one of this machine.
+    """
 
     name = "kafka"
 
-    def __init__(self, image: str, image_from: str, overrides: dict[str, str] | None = None) -> None:
+    def __init__(self, image: str, image_from: str, host_network: bool, overrides: dict[str, str] | None = None) -> None:
         self.how = f"Kafka {KAFKA_VERSION} in a container, from {image_from}"
         port = free_port()
         self.bootstrap = f"localhost:{port}"
         # The same port inside and outside, because the broker also reaches itself by its advertised address.
-        settings = kafka_properties(port, free_port(), "/tmp/kafka-data", "0.0.0.0")
+        settings = kafka_properties(port, free_port(), "/tmp/kafka-data", "localhost" if host_network else "0.0.0.0")
         script = START_SCRIPT.format(
             properties=as_properties({**settings, **(overrides or {})}),
             logging=LOGGING_PROPERTIES,
@@ -44,13 +47,11 @@ class KafkaContainer(Broker):
             options=" ".join(JAVA_OPTIONS),
         )
         started = LogMessageWaitStrategy("Kafka Server started").with_startup_timeout(timedelta(seconds=READY_SECONDS))
-        self._description = (
-            DockerContainer(image)
-            .with_bind_ports(port, port)
-            .with_kwargs(entrypoint=["/bin/sh", "-c"])
-            .with_command([script])
-            .waiting_for(started)
-        )
+        self._description = DockerContainer(image).with_command([script]).waiting_for(started)
+        if host_network:
+            self._description.with_kwargs(entrypoint=["/bin/sh", "-c"], network_mode="host")
+        else:
+            self._description.with_kwargs(entrypoint=["/bin/sh", "-c"]).with_bind_ports(port, port)
         self._created = False
 
     def start(self) -> None:

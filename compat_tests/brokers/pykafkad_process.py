@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from pathlib import Path
 
-from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, wait_until_ready
+from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, free_port, wait_until_ready
 from compat_tests.brokers.settings import NODE_ID, SHARED_SETTINGS, as_properties
 
 START_SECONDS = 15.0
@@ -27,8 +26,7 @@ class PykafkadProcess(ProcessBroker):
         settings = {"node.id": str(NODE_ID), **SHARED_SETTINGS, **(overrides or {})}
         self.properties_path.write_text(as_properties(settings))
         self.ready_path = directory / "ready"
-        # Port 0 at the first start; a restart comes back on the port that the first one got.
-        self.bootstrap = "localhost:0"
+        self.bootstrap = f"localhost:{free_port()}"
 
     def start(self) -> None:
         self.ready_path.unlink(missing_ok=True)
@@ -40,8 +38,6 @@ class PykafkadProcess(ProcessBroker):
             if not self.is_alive() or time.monotonic() > deadline:
                 raise BrokerFailed(f"pykafkad wrote no readiness line:\n{self.log_tail()}")
             time.sleep(0.01)
-        found = re.search(r"localhost:(\d+)", self.ready_path.read_text())
-        if found is None:
-            raise BrokerFailed(f"the readiness line names no address: {self.ready_path.read_text()!r}")
-        self.bootstrap = found.group(0)
+        if self.bootstrap not in self.ready_path.read_text():
+            raise BrokerFailed(f"the readiness line does not name {self.bootstrap}: {self.ready_path.read_text()!r}")
         wait_until_ready(self, self.is_alive, START_SECONDS)

@@ -1,6 +1,7 @@
 """A container engine for testcontainers: the one that already answers, else one of our own for the time of the tests.
 
-Our own engine keeps its images in the cache folder and listens on a socket there. Several test runs may share it: each
+Our own engine keeps its images in the cache folder and listens on a socket there. It has no bridge and writes no packet
+filter rules, so that it meets no other engine on the machine; its containers use the machine's own network. Several test runs may share it: each
 holds a shared lock while it works, and whoever finishes last ends the engine by the process id that it wrote itself.
 """
 
@@ -27,14 +28,18 @@ class EngineUnavailable(Exception):
 
 
 class ContainerEngine:
-    """A running engine: `client` (docker's Python client) and `close()`; sets DOCKER_HOST for testcontainers."""
+    """A running engine: `client` (docker's Python client) and `close()`; sets DOCKER_HOST for testcontainers.
+
+    `is_ours` is false for an engine that was there already; ports of its containers have to be bound.
+    """
 
     def __init__(self) -> None:
         self.client = _answering(None)
         self._users = None
         # Ryuk, testcontainers' cleaner, is an image of its own that would have to be pulled; we stop what we start.
         os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
-        if self.client is None:
+        self.is_ours = self.client is None
+        if self.is_ours:
             self._use_own_engine()
 
     def _use_own_engine(self) -> None:
@@ -53,7 +58,7 @@ class ContainerEngine:
 
     def _start(self, dockerd: str, root: Path, address: str) -> docker.DockerClient:
         command = [dockerd, "--host", address, "--data-root", f"{root}/data", "--exec-root", f"{root}/run"]
-        command += ["--pidfile", f"{root}/docker.pid"]
+        command += ["--pidfile", f"{root}/docker.pid", "--bridge=none", "--iptables=false", "--ip6tables=false"]
         (root / "docker.pid").unlink(missing_ok=True)
         # In the folder rather than in the environment's terminal: it is read only when the engine does not come up.
         with open(root / "dockerd.log", "w") as log:

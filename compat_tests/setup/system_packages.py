@@ -25,11 +25,10 @@ JAVA = Program("java", (f"openjdk-{JAVA_VERSION}-jdk-headless",), "Spark, the re
 JLINK = Program("jlink", (f"openjdk-{JAVA_VERSION}-jdk-headless",), "building the container image of Kafka")
 MAVEN = Program("mvn", ("maven",), "fetching Kafka's jars")
 DOCKERD = Program("dockerd", ("docker.io",), "the real Kafka in a container")
-IPTABLES = Program("iptables", ("iptables",), "the container engine's network")
 BUSYBOX = Program("busybox", ("busybox-static",), "building the container image of Kafka")
 KCAT = Program("kcat", ("kcat",), "the tests of kcat")
 
-PROGRAMS = (JAVA, JLINK, MAVEN, KCAT, DOCKERD, IPTABLES, BUSYBOX)
+PROGRAMS = (JAVA, JLINK, MAVEN, KCAT, DOCKERD, BUSYBOX)
 
 
 def is_present(program: Program) -> bool:
