@@ -40,6 +40,9 @@ def handle(ctx: Context, request: object) -> object | None:
             log = None
             try:
                 log = _log(ctx, request, topic, data.index, by_id)
+                if data.records is None:
+                    # The schema allows it, and Kafka stumbles over it when it appends.
+                    raise errors.KafkaError(errors.UNKNOWN_SERVER_ERROR, "null instead of records")
                 result = log.append(data.records, ctx.now_ms, produce_version=ctx.version)
             except errors.KafkaError as error:
                 failed = True

@@ -115,11 +115,11 @@ def _open_snappy_block(cramjam, block: bytes, room: int, max_bytes: int) -> byte
     try:
         # The block's own claim is compared before anything is allocated for it.
         claimed = cramjam.snappy.decompress_raw_len(block)
-        if claimed > room:
-            raise _too_large(SNAPPY, max_bytes)
         # No snappy element opens to more than 64 bytes for two of its own.
         if claimed > 64 * len(block):
             raise _corrupt(SNAPPY, f"a block of {len(block)} bytes claims to open to {claimed}")
+        if claimed > room:
+            raise _too_large(SNAPPY, max_bytes)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise _corrupt(SNAPPY, error) from None

@@ -13,8 +13,12 @@ from pykafkad.errors import KafkaError
 from pykafkad.wire.batch import CODEC_MASK, HEADER_SIZE_BYTES, LOG_APPEND_TIME_BIT, parse_header
 
 # What one batch may open to. A one-megabyte zstd batch can hold 32 GiB of zeros; a broker that must look inside one stops
-# here. Kafka has no such cap; a correct client is below it by two orders of magnitude.
-MAX_OPENED_BYTES = 256 * 1024 * 1024
+# here. Kafka has no such cap; a correct client is far below it.
+MAX_OPENED_BYTES = 64 * 1024 * 1024
+
+# And how many records. Two kilobytes of zstd can hold four million empty ones, which would keep the loop for half a minute; a
+# megabyte of the shortest useful records is below this.
+MAX_OPENED_RECORDS = 250_000
 
 Record = namedtuple("Record", ("offset", "timestamp_ms", "key", "value", "headers"))
 Record.__doc__ = "One record: key and value are bytes or None, headers a list of (name, value) with value bytes or None."
@@ -97,9 +101,12 @@ def iterate_records(view, header=None, max_bytes: int = MAX_OPENED_BYTES):
     """Yield the `Record`s of the batch that starts `view`, with absolute offsets and timestamps.
 
     Checks as it goes: lengths, consecutive content, nothing left over behind the last record (`KafkaError(INVALID_RECORD)`).
+    A compressed batch of more than `MAX_OPENED_RECORDS` is `KafkaError(MESSAGE_TOO_LARGE)`.
     """
     if header is None:
         header = parse_header(view)
+    if header.record_count > MAX_OPENED_RECORDS and header.attributes & CODEC_MASK:
+        raise KafkaError(errors.MESSAGE_TOO_LARGE, f"a compressed batch of {header.record_count} records; {MAX_OPENED_RECORDS} are opened")
     body = open_body(view, header, max_bytes)
     position, size = 0, len(body)
     log_append_time = header.attributes & LOG_APPEND_TIME_BIT

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.wire.batch import HEADER_SIZE_BYTES, build_batch, parse_header
-from pykafkad.wire.records import encode_record, iterate_records
+from pykafkad.wire.compression import ZSTD, compress
+from pykafkad.wire.records import MAX_OPENED_RECORDS, encode_record, iterate_records
 
 
 def with_body(body: bytes, count=1) -> bytes:
@@ -73,3 +74,18 @@ def test_deltas_of_any_size(timestamp_delta, offset_delta):
     header = parse_header(with_body(bytes(out)))._replace(base_timestamp_ms=0)
     found, = iterate_records(with_body(bytes(out)), header)
     assert (found.offset, found.timestamp_ms) == (offset_delta, timestamp_delta)
+
+
+def test_a_compressed_batch_of_too_many_records_is_not_opened():
+    """A few hundred bytes of zstd hold a million empty records: looking at them would take the broker's time, for nothing."""
+    for count, fits in ((1000, True), (MAX_OPENED_RECORDS + 1, False)):
+        batch = bytearray(with_body(compress(ZSTD, GOOD * count)))
+        assert len(batch) < 1000
+        batch[22] = ZSTD
+        header = parse_header(batch)._replace(record_count=count)
+        if fits:
+            assert len(list(iterate_records(batch, header))) == count
+        else:
+            with pytest.raises(KafkaError) as caught:
+                next(iterate_records(batch, header))
+            assert caught.value.code == errors.MESSAGE_TOO_LARGE
