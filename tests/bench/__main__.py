@@ -104,7 +104,7 @@ def main(arguments=None):
             console.print(f"{case.name:24} {case.what}" + (f" [{floors}]" if floors else ""), markup=False)
         return 0
     raise_file_limit()
-    machine = {**process.machine(), "load_average": process.load_average()}
+    machine = {**process.machine(options.python), "load_average": process.load_average()}
     try:
         libs = None if options.against_only == Pykafkad.name else needs.kafka_libs(options.kafka_libs)
     except needs.Missing as error:

@@ -22,17 +22,18 @@ def memory_mb(pid):
     return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)[1]) * 1024 / 1e6
 
 
-def machine():
-    """What the figures depend on: a dict of name to text."""
+def machine(python):
+    """What the figures depend on, a dict of name to text; `python` is the interpreter that runs pykafkad."""
     cpu = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     memory_kb = int(re.search(r"^MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)[1])
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+    told = subprocess.run([python, "-c", "import platform; print(platform.python_version())"], capture_output=True, text=True, check=True)
     cores = Path("/proc/cpuinfo").read_text().count("processor\t")
     return {
         "machine": f"{cores} x {cpu[1] if cpu else platform.machine()}, {memory_kb / 1e6:.0f} GB",
         "system": f"{platform.system()} {platform.release()}",
         "tcp": Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip(),
-        "python": platform.python_version(),
+        "python": told.stdout.strip(),
         "java": java[0] if java else "none",
     }
 
