@@ -45,7 +45,7 @@ def test_topics(run: Run, fresh_name: FreshName) -> None:
     assert listed[first] == 3
     rows = _json(run("topics", "describe", first, "--json").stdout)
     assert [(row["partition"], row["leader"], row["start_offset"], row["end_offset"], row["settings"]) for row in rows] == [
-        (number, 1, 0, 0, "retention.ms=5000") for number in range(3)
+        (number, 1, 0, 0, {"retention.ms": "5000"}) for number in range(3)
     ]
     refused = run("topics", "create", fresh_name(), "--config", "no.such=1", code=1)
     assert "INVALID_CONFIG: Unknown topic config name: no.such" in refused.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, free_port, wait_until_ready
@@ -14,13 +15,14 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class PykafkadProcess(ProcessBroker):
-    """pykafkad with its data under `directory`; `overrides` are settings beyond the shared ones."""
+    """pykafkad with its data under `directory`; `overrides` are settings beyond the shared ones, `options` more arguments."""
 
     name = "pykafkad"
     how = "pykafkad as a process"
 
-    def __init__(self, directory: Path, overrides: dict[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, overrides: dict[str, str] | None = None, options: Sequence[str] = ()) -> None:
         super().__init__(directory)
+        self.options = options
         self.data_directory = directory / "data"
         self.properties_path = directory / "server.properties"
         settings = {"node.id": str(NODE_ID), **SHARED_SETTINGS, **(overrides or {})}
@@ -32,6 +34,7 @@ class PykafkadProcess(ProcessBroker):
         self.ready_path.unlink(missing_ok=True)
         command = [sys.executable, "-m", "pykafkad", "serve", str(self.properties_path)]
         command += ["--listen", self.bootstrap, "--data", str(self.data_directory), "--ready-file", str(self.ready_path)]
+        command += self.options
         self._spawn(command, {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"})
         deadline = time.monotonic() + START_SECONDS
         while not self.ready_path.exists() or not self.ready_path.read_text().strip():

@@ -120,6 +120,7 @@ class Exchange:
     def __init__(self, bootstrap: str, scenario: str) -> None:
         self.bootstrap = bootstrap
         self.steps: list[Step] = []
+        self.asked: list[tuple[str, int]] = []
         # Unique in every run, so that a run never meets what an earlier one left; `normalise.py` takes it out again.
         self.prefix = f"{scenario}-{uuid.uuid4().hex[:6]}"
         self._connections: list[Connection] = []
@@ -161,6 +162,7 @@ class Exchange:
 
     def _exchange(self, api: str, version: int, on: Connection | None, fields: dict[str, Any]) -> Any:
         connection = on or self._main
+        self.asked.append((api, version))
         connection.send(api, version, request(api, version, **fields))
         answer = connection.receive()
         if answer == CLOSED and connection is self._main:
