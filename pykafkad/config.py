@@ -226,7 +226,7 @@ def _check_together(settings: _BrokerValues, properties: Mapping[str, tuple[str,
         raise ConfigError(f"{origin}: {name}: {text}")
 
     if "broker" not in settings.process_roles:
-        fail("process.roles", f"must contain broker: pykafkad has no controller of its own, got {sorted(settings.process_roles)}")
+        fail("process.roles", f"must contain broker: a pykafkad that is only {', '.join(sorted(settings.process_roles))} is not offered")
     if len(set(settings.log_directories)) != len(settings.log_directories):
         fail("log.dirs", "names a directory twice")
     for smaller, larger in ORDERED_PAIRS:

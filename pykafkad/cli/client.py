@@ -23,8 +23,30 @@ CLIENT_ID = "pykafkad-cli"
 def add_bootstrap(parser: argparse.ArgumentParser) -> None:
     """The option that every client command has."""
     parser.add_argument(
-        "-b", "--bootstrap", metavar="HOST:PORT", default="localhost:9092", help="a broker to ask first (default: localhost:9092)"
-    )
+        "-b", "--bootstrap", type=bootstrap, metavar="HOST:PORT", default="localhost:9092",
+        help="a broker of the cluster to ask first, or several with commas (default: localhost:9092)",
+    )  # fmt: skip
+
+
+def bootstrap(text: str) -> str:
+    """`HOST[:PORT]` with commas, an IPv6 address in brackets; for argparse."""
+    import argparse
+
+    for address in text.split(","):
+        host, colon, port = address.rpartition(":") if not address.endswith("]") else (address, "", "")
+        bare = host if colon else address
+        if not bare or (":" in bare and not bare.startswith("[")) or (colon and not (port.isascii() and port.isdecimal() and 0 < int(port) < 65536)):
+            raise argparse.ArgumentTypeError(f"{address!r} is not HOST:PORT, nor [IPV6]:PORT, with a port from 1 to 65535")
+    return text
+
+
+def count(text: str) -> int:
+    """A number from 1 on; for argparse."""
+    import argparse
+
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 @contextlib.contextmanager
@@ -41,6 +63,8 @@ def translated_errors(bootstrap: str) -> Iterator[None]:
         if "bootstrap" in str(error):
             raise Failure(f"no broker answers at {bootstrap}; start one with `pykafkad serve`, or name another with --bootstrap") from None
         raise Failure(f"the broker at {bootstrap} did not answer in time: {error}") from None
+    except (kafka.errors.KafkaConnectionError, kafka.errors.NodeNotReadyError) as error:
+        raise Failure(f"the connection to the broker was lost ({describe_error(error)}); started with {bootstrap}") from None
     except kafka.errors.KafkaError as error:
         raise Failure(describe_error(error)) from None
     except ValueError as error:
@@ -52,6 +76,13 @@ def describe_error(error: BaseException) -> str:
     name = getattr(error, "message", None) or type(error).__name__
     words = next((str(argument) for argument in error.args if isinstance(argument, str) and argument != name), "")
     return f"{name}: {words}" if words else str(name)
+
+
+def error_name(class_name: str) -> str:
+    """Kafka's name of an error that the library names by its class: `NonEmptyGroupError` is NON_EMPTY_GROUP."""
+    import kafka.errors
+
+    return getattr(getattr(kafka.errors, class_name, None), "message", class_name)
 
 
 @contextlib.contextmanager

@@ -8,10 +8,11 @@ import os
 import sys
 
 from pykafkad import __version__
-from pykafkad.cli.output import Failure
+from pykafkad.cli.output import Failure, print_error
 from pykafkad.errors import ConfigError
 
-# Subcommand to module; each module has SUMMARY, add_arguments(parser) and run(options) -> exit code.
+# Subcommand to module; each module has SUMMARY, add_arguments(parser) and run(options) -> exit code, and those with subcommands of
+# their own say so with HAS_ACTIONS.
 COMMANDS = {
     "serve": "pykafkad.cli.serve",
     "topics": "pykafkad.cli.topics",
@@ -43,7 +44,7 @@ def overview() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name.ljust(width)}  {importlib.import_module(path).SUMMARY}" for name, path in COMMANDS.items()]
     return "\n".join((
-        "pykafkad: a broker that Kafka clients cannot tell from Apache Kafka 4.3.1, and small tools for it",
+        "pykafkad: a broker that speaks Apache Kafka 4.3.1's wire protocol, and small tools for it and for any Kafka",
         "",
         "usage: pykafkad COMMAND [options]      pykafkad COMMAND --help explains one",
         "",
@@ -57,8 +58,10 @@ def _run(command: str, arguments: list[str]) -> int:
     module = importlib.import_module(COMMANDS[command])
     parser = argparse.ArgumentParser(prog=f"pykafkad {command}", description=module.SUMMARY[:1].upper() + module.SUMMARY[1:] + ".")
     module.add_arguments(parser)
+    # Options may stand between words (`produce TOPIC --key k VALUE`), which argparse can do only without subcommands.
+    parse = parser.parse_args if getattr(module, "HAS_ACTIONS", False) else parser.parse_intermixed_args
     try:
-        options = parser.parse_args(arguments)
+        options = parse(arguments)
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
@@ -66,10 +69,10 @@ def _run(command: str, arguments: list[str]) -> int:
         sys.stdout.flush()
         return code
     except Failure as failure:
-        print(f"pykafkad: {failure}", file=sys.stderr)
+        print_error(str(failure))
         return failure.exit_code
     except ConfigError as error:
-        print(f"pykafkad: {error}", file=sys.stderr)
+        print_error(str(error))
         return 2
     except KeyboardInterrupt:
         return 130

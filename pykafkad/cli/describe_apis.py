@@ -20,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="also the APIs that are not offered, with the reason")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--markdown", action="store_true", help="the table that stands in the README")
-    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document")
+    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document instead of printing it")
     parser.add_argument(
-        "--source", nargs=2, metavar=("NAME", "VERSION"), help="print the functions that decode and encode an API's messages, such as Fetch 12"
+        "--source", nargs=2, metavar=("NAME", "VERSION"), help="instead of the table, print the Python functions that decode and encode an API's messages, such as Fetch 12"
     )
 
 
@@ -31,7 +31,9 @@ def run(options: argparse.Namespace) -> int:
     if options.source is not None:
         print(codec_source(*options.source))
         return 0
-    if options.markdown and options.into:
+    if options.into and not options.markdown:
+        raise Failure("--into goes with --markdown", 2)
+    if options.into:
         put_between_markers(options.into, "apis", markdown())
         return 0
     if options.markdown:
@@ -76,6 +78,6 @@ def codec_source(name: str, version: str) -> str:
         valid = messages.valid_versions(classes[0])
     except (KeyError, LookupError):
         raise Failure(f"{row.name} has no schema here") from None
-    if not version.isdigit() or int(version) not in valid:
+    if not version.isdecimal() or int(version) not in valid:
         raise Failure(f"{row.name} has versions {_range(valid[0], valid[-1])}, not {version}", 2)
     return "\n".join(compiler.source(cls, int(version), direction) for cls in classes for direction in ("decode", "encode"))

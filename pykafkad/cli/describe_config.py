@@ -24,12 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--effect", action="store_true", help="only settings that this version acts on")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--markdown", action="store_true", help="the tables that stand in the README")
-    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document")
+    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document instead of printing it")
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the rows asked for; 1 when there are none."""
-    if options.markdown and options.into:
+    if options.into and not options.markdown:
+        raise Failure("--into goes with --markdown", 2)
+    if options.into:
         put_between_markers(options.into, "settings", markdown())
         return 0
     if options.markdown:
@@ -37,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     rows = [row for scope in options.scope or SCOPES for row in ROWS[scope].values() if _wanted(row, options)]
     if not rows:
-        raise Failure(f"no setting has {' and '.join(options.words) or 'that'} in its name or help")
+        words = f" with {' and '.join(options.words)} in name or help" if options.words else ""
+        raise Failure(f"there is no such setting{words}")
     if options.json:
         for row in rows:
             print_json(dict(zip(COLUMNS, _columns(row), strict=True)))
@@ -55,7 +58,21 @@ def _columns(row: Row) -> tuple[object, ...]:
     default = row.default
     if default != row.kafka_default:
         default = f"{default} (Kafka: {'none' if row.kafka_default is None else row.kafka_default})"
-    return row.scope, row.name, row.type, default, row.allowed, _applies(row), "yes" if row.effect else "no", row.help
+    return row.scope, row.name, row.type, default, _allowed(row), _applies(row), "yes" if row.effect else "no", row.help
+
+
+def _allowed(row: Row) -> str:
+    """The `allowed` column of the settings' text files in words."""
+    allowed = row.allowed
+    if allowed == "replicas":
+        return "* or PARTITION:BROKER pairs with commas"
+    if allowed == "reset":
+        return "earliest, latest or by_duration:PnDTnHnMn.nS"
+    if ".." not in allowed:
+        return allowed.removeprefix("i:").replace("|", ", ") + (" (any case)" if allowed.startswith("i:") else "")
+    bounds, _, exception = allowed.partition("|")
+    least, _, most = bounds.partition("..")
+    return (f"{least} to {most}" if most else f"at least {least}") + (f", or {exception}" if exception else "")
 
 
 def _applies(row: Row) -> str:

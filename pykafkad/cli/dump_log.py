@@ -6,7 +6,7 @@ import os
 import sys
 from struct import Struct, iter_unpack
 
-from pykafkad.cli.output import Failure, print_json, readable
+from pykafkad.cli.output import Failure, json_bytes, print_json, readable
 from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.wire import records as record_format
 from pykafkad.wire.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES, MAGIC, crc32c, parse_header
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pykafkad.wire.batch import BatchHeader
 
 SUMMARY = "print what stands in log, index and checkpoint files"
+
+# Kafka's first metadata records, written when a directory is formatted: batches, unlike the other checkpoints beside it.
+BOOTSTRAP = "bootstrap.checkpoint"
 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 BATCH_SIZE_BYTES_MAX = 1 << 30
@@ -33,26 +36,26 @@ SHORT_FIELDS = ("base_offset", "last_offset", "record_count", "leader_epoch", "c
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad dump-log`."""
-    parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, or a partition's directory for all files in it")
-    parser.add_argument("--batches", action="store_true", help="only the batch headers, not the records in them")
+    parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, or a directory for all files in it, such as pykafkad-data/events-0")
+    parser.add_argument("--batches", action="store_true", help="only the headers of the record batches, not the records in them")
     parser.add_argument(
         "--decoder", choices=("auto", "none", "offsets", "metadata"), default="auto",
-        help="how keys and values are read: by the directory's name (auto), not at all, as group offsets, as cluster metadata",
+        help="how keys and values are read: `offsets` as in __consumer_offsets, `metadata` as in __cluster_metadata, `none` as plain bytes, "
+        "`auto` by the directory's name (default)",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--json", action="store_true", help='one JSON object a line, with all fields; bytes that are no text as {"hex": "…"}')
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints every file; 1 when one is damaged or cannot be read."""
     damaged = False
     for path in _files(options.paths):
-        dump = _dump_of(path)
-        if not options.json:
+        _check_readable(path)
+        if options.json:
+            print_json({"kind": "file", "path": path})
+        else:
             print(f"# {path}")
-        try:
-            damaged |= dump(path, options)
-        except OSError as error:
-            raise Failure(f"{path}: {error.strerror}") from None
+        damaged |= _dump_of(path)(path, options)
     return 1 if damaged else 0
 
 
@@ -65,11 +68,19 @@ def _files(paths: list[str]) -> Iterator[str]:
             yield path
 
 
+def _check_readable(path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from None
+
+
 def _dump_of(path: str) -> Callable[[str, argparse.Namespace], bool]:
     """How a file is read, by its name (protocol reference 5.1 and 5.2)."""
     name = os.path.basename(path)
     stem, _, ending = name.partition(".")
-    if ending in ("log", "log.deleted") or (ending.startswith("checkpoint") and "-" in stem and stem[:1].isdigit()):
+    if ending in ("log", "log.deleted") or name == BOOTSTRAP or (ending.startswith("checkpoint") and "-" in stem and stem[:1].isdigit()):
         return _dump_batches
     tables = {"index": _dump_offset_index, "timeindex": _dump_time_index, "txnindex": _dump_transaction_index, "snapshot": _dump_producers}
     return tables.get(ending.removesuffix(".deleted"), _dump_text)
@@ -151,17 +162,25 @@ def _dump_records(header: BatchHeader, batch: bytes, decode: Callable, as_json: 
     for record in record_format.iterate_records(memoryview(batch), header):
         key, value = (None if part is None else bytes(part) for part in (record.key, record.value))
         fields = {"offset": record.offset, "timestamp_ms": record.timestamp_ms, **decode(key, value, header.is_control)}
-        if record.headers:
-            pairs = [(name, None if content is None else readable(bytes(content))) for name, content in record.headers]
-            fields["headers"] = [list(pair) for pair in pairs] if as_json else ",".join(f"{name}={content}" for name, content in pairs)
+        show = json_bytes if as_json else _people
+        fields = {name: show(field) if field is None or isinstance(field, bytes) else field for name, field in fields.items()}
+        pairs = [(name, show(None if content is None else bytes(content))) for name, content in record.headers]
+        if as_json:
+            fields["headers"] = [list(pair) for pair in pairs]
+        elif pairs:
+            fields["headers"] = ",".join(f"{name}={content}" for name, content in pairs)
         _line("record", fields, as_json, "  ")
+
+
+def _people(data: bytes | None) -> str:
+    return "null" if data is None else readable(data)
 
 
 def _decoder(path: str, wanted: str) -> Callable[[bytes | None, bytes | None, bool], dict[str, object]]:
     """How keys and values of this file are shown."""
     if wanted == "auto":
-        directory = os.path.basename(os.path.dirname(os.path.abspath(path)))
-        topic = directory.rpartition("-")[0]
+        directory, name = os.path.abspath(path).split(os.sep)[-2:]
+        topic = "__cluster_metadata" if name == BOOTSTRAP else directory.rpartition("-")[0]
         wanted = {"__consumer_offsets": "offsets", "__cluster_metadata": "metadata"}.get(topic, "none")
     if wanted == "offsets":
         from pykafkad.coordinator.stored import decode
@@ -187,7 +206,7 @@ def _decoder(path: str, wanted: str) -> Callable[[bytes | None, bytes | None, bo
 def _plain(key: bytes | None, value: bytes | None, is_control: bool) -> dict[str, object]:
     if is_control and key is not None and len(key) >= 4:
         return {"control": {0: "abort", 1: "commit"}.get(key[3], key[3])}
-    return {"key": "null" if key is None else readable(key), "value": "null" if value is None else readable(value)}
+    return {"key": key, "value": value}
 
 
 def _base_offset(path: str) -> int:
@@ -249,11 +268,14 @@ def _dump_producers(path: str, options: argparse.Namespace) -> bool:
 
 
 def _dump_text(path: str, options: argparse.Namespace) -> bool:
-    """Checkpoints and property files are text already."""
-    data = _read(path)
-    text = readable(data) if data else ""
+    """Checkpoints and property files are text already; 1 for what is neither text nor named as one of Kafka's files."""
+    try:
+        text = _read(path).decode("utf-8")
+    except UnicodeDecodeError:
+        _line("damaged", {"reason": "no text, and not named as a file of a log"}, options.json)
+        return True
     if options.json:
-        _line("text", {"path": path, "text": text}, True)
+        print_json({"kind": "text", "text": text})
     else:
         sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
     return False

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 
 from pykafkad.cli import client
-from pykafkad.cli.output import Failure, print_table
+from pykafkad.cli.output import Failure, print_error, print_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
 SUMMARY = "list, describe, reset and delete consumer groups"
+HAS_ACTIONS = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="all groups with their state")
     describe = actions.add_parser("describe", help="a group's offsets, its lag, and who reads which partition")
-    describe.add_argument("group")
+    describe.add_argument("group", metavar="GROUP", help="its group.id")
     reset = actions.add_parser("reset", help="move the offsets of a group that has no members")
-    reset.add_argument("group")
+    reset.add_argument("group", metavar="GROUP", help="its group.id; a group that does not exist is made, with --topic")
     reset.add_argument("--topic", action="append", metavar="NAME", help="only this topic (repeatable; default: all that the group has read)")
-    reset.add_argument("--to", required=True, metavar="WHERE", help="`start`, `end`, or an offset")
+    reset.add_argument("--to", required=True, metavar="WHERE", help="`start`, `end`, or an offset, which is brought within what the partition holds")
     delete = actions.add_parser("delete", help="delete groups that have no members, and their offsets")
-    delete.add_argument("groups", nargs="+", metavar="GROUP")
+    delete.add_argument("groups", nargs="+", metavar="GROUP", help="their group.id")
     for each in (listing, describe, reset, delete):
         client.add_bootstrap(each)
         each.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -64,7 +65,8 @@ def _describe(options: argparse.Namespace) -> int:
         lag = None if at is None else max(0, end - at)
         rows.append((partition.topic, partition.partition, at, end, lag, member.get("client_id"), member.get("client_host")))
     if not options.json:
-        print(f"{options.group}: {group['group_state']}, {len(group['members'])} members", file=sys.stderr)
+        members = len(group["members"])
+        print(f"{options.group}: {group['group_state']}, {members} member{'' if members == 1 else 's'}", file=sys.stderr)
     columns = ("topic", "partition", "committed_offset", "end_offset", "lag", "client", "host")
     print_table(columns, rows, as_json=options.json)
     return 0
@@ -86,8 +88,11 @@ def _reset(options: argparse.Namespace) -> int:
         from kafka import OffsetSpec
 
         places = {"start": OffsetSpec.EARLIEST, "earliest": OffsetSpec.EARLIEST, "end": OffsetSpec.LATEST, "latest": OffsetSpec.LATEST}
-        if options.to not in places and not options.to.isdigit():
+        if options.to not in places and not options.to.isdecimal():
             raise Failure(f"--to {options.to}: must be start, end or an offset", 2)
+        members = len(client.describe_group(admin, options.group)["members"])
+        if members:
+            raise Failure(f"{options.group} is in use by {members} client{'' if members == 1 else 's'}; stop them, then reset")
         partitions = _partitions(admin, options)
         place = places.get(options.to) or int(options.to)
         answer = client.patiently(admin.reset_group_offsets, options.group, dict.fromkeys(partitions, place))
@@ -95,7 +100,7 @@ def _reset(options: argparse.Namespace) -> int:
     print_table(("topic", "partition", "committed_offset"), rows, as_json=options.json)
     failed = [each for each in partitions if answer[each]["error"].errno]
     for each in failed:
-        print(f"pykafkad: {each.topic}-{each.partition}: {answer[each]['error'].message}", file=sys.stderr)
+        print_error(f"{each.topic}-{each.partition}: {answer[each]['error'].message}")
     return 1 if failed else 0
 
 
@@ -120,5 +125,5 @@ def _delete(options: argparse.Namespace) -> int:
     print_table(("group", "result"), [(group, "deleted") for group, result in answer.items() if result == "OK"], as_json=options.json)
     failed = {group: result for group, result in answer.items() if result != "OK"}
     for group, result in failed.items():
-        print(f"pykafkad: {group}: {result}", file=sys.stderr)
+        print_error(f"{group}: {client.error_name(result)}")
     return 1 if failed else 0

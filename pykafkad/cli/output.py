@@ -41,9 +41,15 @@ def print_json(value: object) -> None:
     print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
+def _text(value: object) -> str:
+    """A cell as text: what is a list or a mapping in JSON is joined with commas."""
+    if isinstance(value, dict):
+        value = [f"{name}={content}" for name, content in value.items()]
+    return "" if value is None else ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
-    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+    return _text(value).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
 
 
 def _print_rich(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -55,7 +61,7 @@ def _print_rich(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if value is None else str(value)) for value in row))
+        table.add_row(*(Text(_text(value)) for value in row))
     Console().print(table)
 
 
@@ -68,6 +74,22 @@ def readable(data: bytes | None) -> str | None:
     except UnicodeDecodeError:
         return "0x" + data.hex()
     return text if all(character.isprintable() or character in "\t\n" for character in text) else "0x" + data.hex()
+
+
+def json_bytes(data: bytes | None) -> object:
+    """Text where it is UTF-8, else `{"hex": …}`: `pykafkad produce --json` reads both back to the same bytes."""
+    if data is None:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"hex": data.hex()}
+
+
+def print_error(sentence: str) -> None:
+    """A sentence on standard error, after what standard output holds back."""
+    sys.stdout.flush()
+    print(f"pykafkad: {sentence}", file=sys.stderr)
 
 
 def put_between_markers(path: str, name: str, text: str) -> None:

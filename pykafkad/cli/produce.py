@@ -20,15 +20,15 @@ IN_FLIGHT_MAX = 10_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad produce`."""
-    parser.add_argument("topic")
-    parser.add_argument("values", nargs="*", metavar="VALUE", help="records to write instead of the lines of standard input")
-    parser.add_argument("--key-separator", metavar="TEXT", help=r"what stands before it in a line is the key (\t for a tab)")
+    parser.add_argument("topic", metavar="TOPIC", help="the topic to write to; a broker with auto.create.topics.enable creates it")
+    parser.add_argument("values", nargs="*", metavar="VALUE", help="write these records instead of the lines of standard input")
+    parser.add_argument("--key-separator", metavar="TEXT", help=r"the part of a line before this text is the key, the part behind it the value (\t for a tab)")
     parser.add_argument("--key", help="a key for all records")
     parser.add_argument("--header", action="append", default=[], metavar="NAME=VALUE", help="a header for all records (repeatable)")
-    parser.add_argument("--partition", type=int, metavar="N", help="write to this partition only")
-    parser.add_argument("--json", action="store_true", help="lines are JSON objects as `pykafkad tail --json` prints them")
-    parser.add_argument("--compression", choices=("gzip", "snappy", "lz4", "zstd"), help="compress the batches")
-    parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="how sure a record must be (default: all)")
+    parser.add_argument("--partition", type=int, metavar="N", help="write to this partition (default: chosen by the key, at random without one)")
+    parser.add_argument("--json", action="store_true", help="lines are JSON objects as `pykafkad tail --json` prints them; key, value, headers and timestamp_ms are taken")
+    parser.add_argument("--compression", choices=("gzip", "snappy", "lz4", "zstd"), help="how batches are compressed (default: not)")
+    parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="wait until all in-sync copies have a record, 1: the leader, 0: do not wait (default: all)")
     parser.add_argument("--report", action="store_true", help="print partition and offset of each record as a JSON line")
     client.add_bootstrap(parser)
 
@@ -59,7 +59,7 @@ def _confirm(future: object, options: argparse.Namespace) -> None:
     """Waits for one record's answer; the library's error is raised here."""
     done = future.get(client.TIMEOUT_MS / 1000)
     if options.report:
-        print_json({"topic": done.topic, "partition": done.partition, "offset": done.offset, "timestamp": done.timestamp})
+        print_json({"topic": done.topic, "partition": done.partition, "offset": done.offset, "timestamp_ms": done.timestamp})
 
 
 def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
@@ -80,7 +80,7 @@ def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
         if separator is not None:
             before, found, after = line.partition(separator)
             if not found:
-                raise Failure(f"line {number}: no separator {options.key_separator!r} in it; every line needs one with --key-separator")
+                raise Failure(f"line {number}: no separator '{options.key_separator}' in it; every line needs one with --key-separator")
             record.update(key=before, value=after)
         yield record
 
@@ -91,17 +91,21 @@ def _from_json(line: bytes, number: int, partition: int | None) -> dict[str, obj
         if not isinstance(fields, dict):
             raise ValueError("not an object")
         headers = [(name, _bytes(value)) for name, value in fields.get("headers") or []]
-        key, value = _bytes(fields.get("key")), _bytes(fields.get("value"))
+        if any(value is None for _, value in headers):
+            raise ValueError("a header is null, which kafka-python does not send")
+        key, value, timestamp_ms = _bytes(fields.get("key")), _bytes(fields.get("value")), fields.get("timestamp_ms")
+        if timestamp_ms is not None and (type(timestamp_ms) is not int or timestamp_ms < 0):
+            raise ValueError(f"timestamp_ms {timestamp_ms!r} must be a number of milliseconds from 0 on")
     except (ValueError, TypeError) as error:
         raise Failure(f"line {number}: not a record as JSON with key, value and headers: {error}") from None
-    return {"key": key, "value": value, "headers": headers, "partition": partition, "timestamp_ms": fields.get("timestamp_ms")}
+    return {"key": key, "value": value, "headers": headers, "partition": partition, "timestamp_ms": timestamp_ms}
 
 
 def _bytes(text: object) -> bytes | None:
     """What `pykafkad tail --json` printed, back to bytes: text as UTF-8, `{"hex": …}` as the bytes it names."""
     if text is None:
         return None
-    if isinstance(text, dict):
+    if isinstance(text, dict) and isinstance(text.get("hex"), str):
         return bytes.fromhex(text["hex"])
     if not isinstance(text, str):
         raise TypeError(f"{text!r} must be text, null or an object with hex")

@@ -20,11 +20,11 @@ DESCRIPTION = """Runs a broker that Kafka clients connect to. Without any option
 
 # (option, what its value is called, may be repeated, help)
 OPTIONS = (
-    ("--listen", "HOST:PORT", True, "accept clients here; port 0 takes a free port, `:9092` every address (repeatable)"),
-    ("--data", "DIR", False, "keep the data in this directory (default: pykafkad-data)"),
-    ("--topic", "NAME[:PARTITIONS]", True, "create this topic before the first client is served (repeatable)"),
+    ("--listen", "HOST:PORT", True, "accept clients here instead of at the setting `listeners`; port 0 takes a free port, `:9092` every address (repeatable)"),
+    ("--data", "DIR", False, "keep the data in this directory (default: the setting log.dirs, or else pykafkad-data)"),
+    ("--topic", "NAME[:PARTITIONS]", True, "create this topic, if there is none of that name, before the first client is served (repeatable)"),
     ("--set", "NAME=VALUE", True, "set one of Kafka's broker settings; `pykafkad describe-config` lists them (repeatable)"),
-    ("--ready-file", "PATH", False, "write the address to this file once every API is served"),
+    ("--ready-file", "PATH", False, "write the address to this file once every API is served; until then it is absent"),
     ("--log-level", "LEVEL", False, "debug, info, warning or error (default: info, or the variable PYKAFKAD_LOG_LEVEL)"),
 )
 
@@ -58,18 +58,34 @@ def _serve(options: Options) -> int:
     command_line = {} if options.data is None else {"log.dirs": options.data}
     properties = sources.gather(options.properties, os.environ, options.set, command_line)
     settings = config.Settings.from_properties(properties)
-    topics = [_topic(text, settings) for text in options.topic]
+    topics = _topics(options.topic, settings)
     from pykafkad.server import node
     from pykafkad.server.listeners import parse_address
 
     addresses = [parse_address(text, "--listen") for text in options.listen]
-    ready_file = os.path.abspath(options.ready_file) if options.ready_file else None
+    ready_file = _ready_file(options.ready_file)
     log = logs.logger("config")
     for sentence in settings.warnings:
         log.warning("setting", text=sentence)
-    return node.run(
-        settings, addresses=addresses, data_directory=settings.log_directories[0], topics=topics, ready_file=ready_file
-    )
+    data_directory, *others = settings.log_directories
+    if others:
+        log.warning("setting", text=f"log.dirs: only {data_directory} is used in this version of pykafkad, not {', '.join(others)}")
+    try:
+        return node.run(settings, addresses=addresses, data_directory=data_directory, topics=topics, ready_file=ready_file)
+    except ConfigError as error:
+        # Values that are wrong only together, such as those of listeners, are found by who uses them and named by setting.
+        _, origin = properties.get(str(error).partition(":")[0], ("", ""))
+        raise ConfigError(f"{origin}: {error}" if origin else str(error)) from None
+
+
+def _ready_file(path: str | None) -> str | None:
+    """The absolute path of `--ready-file`; its directory must be there before anything is started."""
+    if not path:
+        return None
+    path = os.path.abspath(path)
+    if not os.path.isdir(os.path.dirname(path)):
+        raise ConfigError(f"--ready-file {path}: there is no directory {os.path.dirname(path)}")
+    return path
 
 
 def _set_level(options: Options) -> None:
@@ -80,10 +96,19 @@ def _set_level(options: Options) -> None:
         raise ConfigError(f"--log-level {level}: must be one of {', '.join(logs.LEVELS)}") from None
 
 
+def _topics(texts: list[str], settings: config.Settings) -> list[tuple[str, int]]:
+    topics = [_topic(text, settings) for text in texts]
+    names = [name for name, _ in topics]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"--topic {name}: given twice; once is enough")
+    return topics
+
+
 def _topic(text: str, settings: config.Settings) -> tuple[str, int]:
     """`name` or `name:partitions` of `--topic`."""
     name, colon, count = text.partition(":")
-    if colon and not (count.isdigit() and 0 < int(count) <= 1_000_000):
+    if colon and not (count.isdecimal() and 0 < int(count) <= 1_000_000):
         raise ConfigError(f"--topic {text}: must be NAME or NAME:PARTITIONS with 1 to 1000000 partitions")
     return name, int(count) if colon else settings.num_partitions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafkad.cli import client
-from pykafkad.cli.output import Failure, print_json, readable
+from pykafkad.cli.output import Failure, json_bytes, print_json, readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,16 +16,16 @@ PARTITION_CHECK_POLLS = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad tail`."""
-    parser.add_argument("topic")
+    parser.add_argument("topic", metavar="TOPIC", help="the topic to read; new partitions of it are followed too")
     parser.add_argument(
         "--from", dest="start", default="end", metavar="WHERE",
-        help="`start`, `end` (default), an offset, `-N` for the last N of each partition, or a time such as 2026-01-31T12:00:00Z",
+        help="where to begin: `start`, `end` (default), an offset, `-N` for the last N of each partition, or a time such as 2026-01-31T12:00:00Z",
     )  # fmt: skip
     parser.add_argument("--partition", type=int, action="append", metavar="N", help="only this partition (repeatable)")
-    parser.add_argument("-n", "--max", type=int, metavar="N", help="stop after so many records")
+    parser.add_argument("-n", "--max", type=client.count, metavar="N", help="stop after so many records")
     parser.add_argument("--stop-at-end", action="store_true", help="stop when everything that is there now has been printed")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line: all fields, bytes that are no text as hex")
-    parser.add_argument("--committed", action="store_true", help="only records of committed transactions and of none")
+    parser.add_argument("--json", action="store_true", help='one JSON object a line with all fields; bytes that are no text as {"hex": "…"}')
+    parser.add_argument("--committed", action="store_true", help="leave out records of transactions that are open or aborted (read_committed)")
     client.add_bootstrap(parser)
 
 
@@ -63,7 +63,7 @@ def _seek(consumer: object, admin: object, partitions: list[object], start: str)
         # Sought by number and at once: a record that comes while the first fetch is on its way must be printed.
         for partition, (_, end) in client.watermarks(admin, partitions).items():
             consumer.seek(partition, end)
-    elif start.lstrip("-").isdigit():
+    elif start.lstrip("-").isdecimal():
         for partition, (first, end) in client.watermarks(admin, partitions).items():
             wanted = int(start) if not start.startswith("-") else end + int(start)
             consumer.seek(partition, max(first, min(wanted, end)))
@@ -121,8 +121,8 @@ def _print(record: object, as_json: bool) -> None:
     if as_json:
         print_json({
             "topic": record.topic, "partition": record.partition, "offset": record.offset, "timestamp_ms": record.timestamp,
-            "key": _json(record.key), "value": _json(record.value),
-            "headers": [[name, _json(value)] for name, value in record.headers],
+            "key": json_bytes(record.key), "value": json_bytes(record.value),
+            "headers": [[name, json_bytes(value)] for name, value in record.headers],
         })  # fmt: skip
         return
     from datetime import UTC, datetime
@@ -136,13 +136,3 @@ def _print(record: object, as_json: bool) -> None:
 def _shown(data: bytes | None) -> str:
     text = readable(data)
     return "null" if text is None else text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
-
-
-def _json(data: bytes | None) -> object:
-    """Text where it is UTF-8, else `{"hex": …}`: `pykafkad produce --json` reads both back to the same bytes."""
-    if data is None:
-        return None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"hex": data.hex()}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from pykafkad.cli import client
-from pykafkad.cli.output import Failure, print_table
+from pykafkad.cli.output import Failure, print_error, print_table
 from pykafkad.errors import name as error_name
 
 TYPE_CHECKING = False
@@ -13,21 +11,22 @@ if TYPE_CHECKING:
     import argparse
 
 SUMMARY = "list, create, describe and delete topics"
+HAS_ACTIONS = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad topics`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="names of all topics")
+    listing = actions.add_parser("list", help="names of all topics and how many partitions they have")
     listing.add_argument("--internal", action="store_true", help="also those that Kafka keeps for itself")
     create = actions.add_parser("create", help="create topics")
-    create.add_argument("names", nargs="+", metavar="NAME[:PARTITIONS]")
+    create.add_argument("names", nargs="+", metavar="NAME[:PARTITIONS]", help="what to create; without a number as many partitions as the broker's num.partitions")
     create.add_argument("--replication-factor", type=int, default=-1, metavar="N", help="copies of each partition (default: the broker's)")
-    create.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a setting of the topics (repeatable)")
+    create.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a setting for all these topics, such as retention.ms=60000; `pykafkad describe-config --scope topic` lists them (repeatable)")
     describe = actions.add_parser("describe", help="partitions, their leaders, offsets and the settings that are not default")
-    describe.add_argument("names", nargs="*", metavar="NAME", help="default: every topic")
+    describe.add_argument("names", nargs="*", metavar="NAME", help="topics to describe (default: all)")
     delete = actions.add_parser("delete", help="delete topics and all their records")
-    delete.add_argument("names", nargs="+", metavar="NAME")
+    delete.add_argument("names", nargs="+", metavar="NAME", help="topics to delete")
     for each in (listing, create, describe, delete):
         client.add_bootstrap(each)
         each.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -56,7 +55,7 @@ def _create(options: argparse.Namespace) -> int:
     topics = {}
     for text in options.names:
         name, colon, count = text.partition(":")
-        if colon and not count.isdigit():
+        if colon and not count.isdecimal():
             raise Failure(f"{text}: must be NAME or NAME:PARTITIONS", 2)
         topics[name] = {
             "num_partitions": int(count) if colon else -1,
@@ -81,37 +80,33 @@ def _report(rows: list[dict], verb: str, options: argparse.Namespace) -> int:
     failed = [row for row in rows if row["error_code"] != 0]
     for row in failed:
         words = row.get("error_message")
-        print(f"pykafkad: {row['name']}: {error_name(row['error_code'])}{f': {words}' if words else ''}", file=sys.stderr)
+        print_error(f"{row['name']}: {error_name(row['error_code'])}{f': {words}' if words else ''}")
     return 1 if failed else 0
 
 
 def _describe(options: argparse.Namespace) -> int:
     with client.admin(options.bootstrap) as admin:
-        topics = admin.describe_topics(options.names or None)
+        topics = sorted(admin.describe_topics(options.names or None), key=lambda topic: topic["name"])
         known = [topic for topic in topics if topic["error_code"] == 0]
         partitions = [client.partition_of(topic["name"], row["partition_index"]) for topic in known for row in topic["partitions"]]
         offsets = client.watermarks(admin, partitions)
         settings = _settings(admin, [topic["name"] for topic in known])
     rows = [
-        (topic["name"], row["partition_index"], row["leader_id"], row["leader_epoch"], _ids(row["replica_nodes"]), _ids(row["isr_nodes"]),
-         *offsets[client.partition_of(topic["name"], row["partition_index"])], settings.get(topic["name"], ""))
+        (topic["name"], row["partition_index"], row["leader_id"], row["leader_epoch"], row["replica_nodes"], row["isr_nodes"],
+         *offsets[client.partition_of(topic["name"], row["partition_index"])], settings.get(topic["name"], {}))
         for topic in known
-        for row in topic["partitions"]
+        for row in sorted(topic["partitions"], key=lambda row: row["partition_index"])
     ]  # fmt: skip
     columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "start_offset", "end_offset", "settings")
     print_table(columns, rows, as_json=options.json)
     unknown = [topic for topic in topics if topic["error_code"] != 0]
     for topic in unknown:
-        print(f"pykafkad: {topic['name']}: {error_name(topic['error_code'])}", file=sys.stderr)
+        print_error(f"{topic['name']}: {error_name(topic['error_code'])}")
     return 1 if unknown else 0
 
 
-def _ids(nodes: list[int]) -> str:
-    return ",".join(map(str, nodes))
-
-
-def _settings(admin: object, names: list[str]) -> dict[str, str]:
-    """Topic to `name=value,…` of the settings it was given itself."""
+def _settings(admin: object, names: list[str]) -> dict[str, dict[str, str]]:
+    """Topic to the settings it was given itself."""
     if not names:
         return {}
     from kafka.admin import ConfigResource, ConfigResourceType
@@ -120,6 +115,6 @@ def _settings(admin: object, names: list[str]) -> dict[str, str]:
     found = {}
     for topics in answer.values():
         for name, settings in topics.items():
-            own = [f"{key}={value['value']}" for key, value in sorted(settings.items()) if value["config_source"] == "DYNAMIC_TOPIC_CONFIG"]
-            found[name] = ",".join(own)
+            own = [(key, value) for key, value in sorted(settings.items()) if value["config_source"] == "DYNAMIC_TOPIC_CONFIG"]
+            found[name] = {key: value["value"] for key, value in own}
     return found

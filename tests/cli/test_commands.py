@@ -9,7 +9,7 @@ import pytest
 
 from pykafkad import __version__
 from pykafkad.__main__ import main
-from pykafkad.cli import commands, topics
+from pykafkad.cli import client, commands, produce, topics
 from pykafkad.cli.output import Failure, print_table, readable
 
 
@@ -67,6 +67,50 @@ def test_a_closed_pipe_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(10) == 0
+
+
+def test_options_may_stand_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`produce TOPIC --key k VALUE VALUE`: the values are found behind the option too."""
+    seen = []
+    monkeypatch.setattr(produce, "run", lambda options: seen.append((options.topic, options.key, options.values)) or 0)
+    assert main(["produce", "t", "--key", "k", "v", "w"]) == 0
+    assert seen == [("t", "k", ["v", "w"])]
+
+
+@pytest.mark.parametrize("text", ["localhost:9092", "localhost", "[::1]:9092", "[::1]", "a:1,b:2"])
+def test_bootstrap_addresses(text: str) -> None:
+    """A host, with a port or without, and several of them."""
+    assert client.bootstrap(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "host:port", "host:", ":9092", "host:0", "host:70000", "::1:9092", "a:1,", "host:\u0663"])
+def test_what_is_no_bootstrap_address(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong usage, said with what is allowed, before anything is asked."""
+    assert main(["topics", "list", "--bootstrap", text]) == 2
+    assert "is not HOST:PORT, nor [IPV6]:PORT, with a port from 1 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x"])
+def test_numbers_of_records(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--max 0` would print for ever."""
+    assert main(["tail", "t", "--max", text]) == 2
+    assert "is not a number from 1 on" in capsys.readouterr().err
+
+
+# The library reads its schemas with what Python 3.11 calls outdated.
+@pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:open_text is deprecated:DeprecationWarning")
+def test_names_of_errors() -> None:
+    """As Kafka writes them, also where the library tells its class alone."""
+    assert client.error_name("NonEmptyGroupError") == "NON_EMPTY_GROUP"
+    assert client.error_name("NoSuchError") == "NoSuchError"
+
+
+def test_cells_with_several_values(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lists and mappings are themselves in JSON and joined with commas elsewhere."""
+    print_table(("ids", "settings"), [([1, 2], {"a": "1", "b": "2"})])
+    print_table(("ids", "settings"), [([1, 2], {"a": "1"})], as_json=True)
+    assert capsys.readouterr().out == 'ids\tsettings\n1,2\ta=1,b=2\n{"ids": [1, 2], "settings": {"a": "1"}}\n'
 
 
 def test_tables_in_a_pipe_are_tab_separated(capsys: pytest.CaptureFixture[str]) -> None:

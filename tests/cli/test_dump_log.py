@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from struct import pack
@@ -9,8 +10,11 @@ from struct import pack
 import pytest
 
 from pykafkad.__main__ import main
+from pykafkad.cli import dump_log
 from pykafkad.coordinator import stored as group_records
 from pykafkad.log.producers import ProducerStates
+from pykafkad.metadata import stored as metadata_records
+from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch, parse_header
 from pykafkad.wire.records import Record
 
@@ -31,7 +35,9 @@ def _log(tmp_path: Path, data: bytes, directory: str = "t-0") -> Path:
 
 
 def _dumped(capsys: pytest.CaptureFixture[str]) -> list[dict]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    """Every line but those that name the files."""
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in lines if line["kind"] != "file"]
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
@@ -43,7 +49,7 @@ def test_batches_and_records(codec: int, tmp_path: Path, capsys: pytest.CaptureF
     assert (batch["kind"], batch["base_offset"], batch["last_offset"], batch["record_count"]) == ("batch", 0, 1, 2)
     assert batch["codec"] == ("none", "gzip", "snappy", "lz4", "zstd")[codec]
     assert (first["offset"], first["key"], first["value"], first["headers"]) == (0, "k", "v", [["h", "1"]])
-    assert (second["offset"], second["key"], second["value"]) == (1, "null", "0xff")
+    assert (second["offset"], second["key"], second["value"]) == (1, None, {"hex": "ff"})
     assert [line["kind"] for line in rest] == ["batch", "record", "record"]
 
 
@@ -57,6 +63,51 @@ def test_text_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert lines[2] == "  record offset=0 timestamp_ms=1000 key=k value=v headers=h=1"
     assert main(["dump-log", "--batches", str(path)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_nulls_and_bytes_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A null is the word, bytes that are no text are hex."""
+    assert main(["dump-log", str(_log(tmp_path, _batch()))]) == 0
+    assert capsys.readouterr().out.endswith("record offset=1 timestamp_ms=1000 key=null value=0xff\n")
+
+
+def test_json_names_the_file_of_what_follows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each file begins with an object of kind `file`."""
+    paths = [_log(tmp_path, _batch(), directory) for directory in ("t-0", "t-1")]
+    assert main(["dump-log", "--json", "--batches", *map(str, paths)]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("path", line["kind"]) for line in lines] == [str(paths[0]), "batch", str(paths[1]), "batch"]
+
+
+def test_a_reader_that_leaves_is_no_error_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed pipe reaches the command line, which ends quietly."""
+
+    def leave(*words: object, **named: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(dump_log, "print", leave, raising=False)
+    parser = argparse.ArgumentParser()
+    dump_log.add_arguments(parser)
+    with pytest.raises(BrokenPipeError):
+        dump_log.run(parser.parse_args([str(_log(tmp_path, _batch()))]))
+
+
+def test_the_bootstrap_checkpoint_is_metadata(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `kafka-storage format` leaves beside the logs is batches of metadata records, not text."""
+    feature = messages.FeatureLevelRecord(name="metadata.version", feature_level=29)
+    key, value = metadata_records.encode(metadata_records.record(feature))
+    path = tmp_path / "bootstrap.checkpoint"
+    path.write_bytes(bytes(build_batch([(key, value, [])], base_offset=0, timestamp_ms=1)))
+    assert main(["dump-log", "--json", str(path)]) == 0
+    assert "FeatureLevelRecord(name='metadata.version', feature_level=29)" in _dumped(capsys)[1]["value"]
+
+
+def test_what_is_no_file_of_a_log_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """1 for bytes that are neither text nor named as one of Kafka's files."""
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"\x89PNG\xff")
+    assert main(["dump-log", "--json", str(path)]) == 1
+    assert "no text, and not named as a file of a log" in _dumped(capsys)[0]["reason"]
 
 
 def _damages() -> list[tuple[str, bytes]]:
@@ -99,7 +150,7 @@ def test_group_offsets_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture
     record = _dumped(capsys)[1]
     assert record["key"].startswith("GroupMetadataKey(") and "my-group" in record["key"]
     assert main(["dump-log", "--decoder", "none", str(path), "--json"]) == 0
-    assert _dumped(capsys)[1]["key"].startswith("0x")
+    assert _dumped(capsys)[1]["key"] == key.decode()
 
 
 def test_what_cannot_be_decoded_is_shown_as_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

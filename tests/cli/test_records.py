@@ -39,7 +39,9 @@ def test_keys_before_a_separator(monkeypatch: pytest.MonkeyPatch) -> None:
         _records(monkeypatch, b"k:v\nno\n", "--key-separator", ":")
 
 
-@pytest.mark.parametrize("line", [b"nothing", b"[1]", b'{"value": 5}', b'{"value": {"hex": "zz"}}', b'{"headers": [["a"]]}'])
+@pytest.mark.parametrize("line", [b"nothing", b"[1]", b'{"value": 5}', b'{"value": {"hex": "zz"}}', b'{"headers": [["a"]]}',
+                                  b'{"value": {"x": 1}}', b'{"value": "v", "timestamp_ms": "soon"}', b'{"value": "v", "timestamp_ms": -1}',
+                                  b'{"value": "v", "timestamp_ms": true}', b'{"headers": {"a": "b"}}'])  # fmt: skip
 def test_bad_json_names_the_line(monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
     """What is no record is said, with its line."""
     with pytest.raises(Failure, match="line 1: not a record as JSON"):
@@ -48,13 +50,19 @@ def test_bad_json_names_the_line(monkeypatch: pytest.MonkeyPatch, line: bytes) -
 
 def test_what_tail_prints_produce_reads(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Key, value, headers and timestamp survive to the byte, nulls and bytes that are no text included."""
-    received = Received("t", 1, 5, 1234, b"\xff\x00", None, [("h", b"\xfe"), ("n", None), ("é", "ü".encode())])
+    received = Received("t", 1, 5, 1234, b"\xff\x00", None, [("h", b"\xfe"), ("é", "ü".encode())])
     tail._print(received, as_json=True)
     line = capsys.readouterr().out.encode()
     (record,) = _records(monkeypatch, line, "--json")
     assert record == {
-        "key": b"\xff\x00", "value": None, "headers": [("h", b"\xfe"), ("n", None), ("é", "ü".encode())], "partition": None, "timestamp_ms": 1234,
+        "key": b"\xff\x00", "value": None, "headers": [("h", b"\xfe"), ("é", "ü".encode())], "partition": None, "timestamp_ms": 1234,
     }  # fmt: skip
+
+
+def test_a_null_header_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka has headers whose value is null; the client library does not send them."""
+    with pytest.raises(Failure, match="line 1: .*a header is null, which kafka-python does not send"):
+        _records(monkeypatch, b'{"value": "v", "headers": [["n", null]]}', "--json")
 
 
 def test_tail_for_people(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pykafkad.__main__ import main
 from pykafkad.cli import serve
+from pykafkad.clock import ManualClock
 from pykafkad.server import logs, node
 
 
@@ -68,6 +69,8 @@ def test_environment(started: list[dict], monkeypatch: pytest.MonkeyPatch) -> No
     [
         (["--topic", "a:0"], "--topic a:0: must be NAME or NAME:PARTITIONS"),
         (["--topic", "a:x"], "--topic a:x"),
+        (["--topic", "a:1", "--topic", "a:2"], "--topic a: given twice"),
+        (["--ready-file", "/no/such/place/ready"], "--ready-file .*: there is no directory /no/such/place"),
         (["--set", "num.partitions"], "--set num.partitions: must be name=value"),
         (["--set", "num.partitions=0"], "--set: num.partitions: .*must be at least 1"),
         (["--listen", "localhost"], "'localhost' is not HOST:PORT"),
@@ -90,8 +93,6 @@ def test_what_cannot_be_is_said(arguments: list[str], words: str, started: list[
 
 def test_the_warnings_go_to_the_log(started: list[dict]) -> None:
     """A setting without effect is named in a warning before the broker is ready."""
-    from pykafkad.clock import ManualClock
-
     lines: list[bytes] = []
     before = logs._OUTPUT.sink
     logs.configure("info", logs.Sink(lambda data: lines.append(data) or len(data), ManualClock()))
@@ -100,6 +101,27 @@ def test_the_warnings_go_to_the_log(started: list[dict]) -> None:
     finally:
         logs._OUTPUT.sink = before
     assert b'WARNING config setting text="--set: num.io.threads has no effect in this version of pykafkad"' in lines[0]
+
+
+def test_listeners_are_named_with_their_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What only the listeners together show to be wrong is said with file, line and setting too; nothing was started."""
+    properties = tmp_path / "server.properties"
+    properties.write_text("node.id=1\nlisteners=SSL://localhost:0\n")
+    assert main(["serve", str(properties), "--data", str(tmp_path / "data")]) == 2
+    assert capsys.readouterr().err == f"pykafkad: {properties}:2: listeners: SSL asks for SSL; only PLAINTEXT is offered yet\n"
+
+
+def test_more_than_one_directory_is_warned_about(started: list[dict], capsys: pytest.CaptureFixture[str]) -> None:
+    """Kafka spreads partitions over log.dirs; only the first is used here, and that is said."""
+    lines: list[bytes] = []
+    before = logs._OUTPUT.sink
+    logs.configure("info", logs.Sink(lambda data: lines.append(data) or len(data), ManualClock()))
+    try:
+        assert main(["serve", "--set", "log.dirs=a,b,c"]) == 0
+    finally:
+        logs._OUTPUT.sink = before
+    assert started[0]["data_directory"] == "a"
+    assert b"log.dirs: only a is used in this version of pykafkad, not b, c" in lines[-1]
 
 
 def test_help_and_reader_have_the_same_options() -> None:

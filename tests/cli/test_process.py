@@ -1,0 +1,84 @@
+"""A broker as a process: the readiness line, the ready file, what signals do, and a second broker on the same directory."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# A broker whose graceful stop never ends, so that the second signal finds it at work.
+_ENDLESS_STOP = """
+import signal, sys
+from pykafkad.__main__ import main
+from pykafkad.server.node import Node
+
+def close(node):
+    print("closing", flush=True)
+    while True:
+        signal.pause()
+
+Node.close = close
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+class Processes:
+    """Brokers on a free port each, killed at the end of the test."""
+
+    def __init__(self) -> None:
+        self.started: list[subprocess.Popen] = []
+
+    def serve(self, *options: str, command: tuple[str, ...] = ("-m", "pykafkad")) -> subprocess.Popen:
+        words = [sys.executable, *command, "serve", "--listen", "localhost:0", *options]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    """Starts brokers."""
+    found = Processes()
+    yield found
+    for process in found.started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_ready_and_stopped(processes: Processes, tmp_path: Path, number: int) -> None:
+    """One line on standard output, the same address in the ready file, and a directory marked clean after the signal."""
+    ready, data = tmp_path / "ready", tmp_path / "data"
+    broker = processes.serve("--data", str(data), "--ready-file", str(ready), "--topic", "t:2")
+    line = broker.stdout.readline()
+    assert line.startswith("pykafkad ready on localhost:") and int(line.rpartition(":")[2]) > 0
+    broker.send_signal(number)
+    output, errors = broker.communicate(timeout=30)
+    assert (broker.returncode, output) == (0, "")
+    assert f'INFO server stopping reason="signal {int(number)}"' in errors
+    assert ready.read_text() == line.removeprefix("pykafkad ready on ")
+    assert (data / ".kafka_cleanshutdown").exists() and (data / "t-1").is_dir()
+
+
+def test_a_second_signal_stops_at_once(processes: Processes, tmp_path: Path) -> None:
+    """The exit code is the shell's for that signal; nothing is marked clean."""
+    broker = processes.serve("--data", str(tmp_path), command=("-c", _ENDLESS_STOP))
+    broker.stdout.readline()
+    broker.send_signal(signal.SIGTERM)
+    assert broker.stdout.readline() == "closing\n"
+    broker.send_signal(signal.SIGINT)
+    assert broker.wait(30) == 128 + signal.SIGINT
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_second_broker_on_the_same_directory(processes: Processes, tmp_path: Path) -> None:
+    """It refuses to start, says why, and leaves the first alone."""
+    first = processes.serve("--data", str(tmp_path))
+    first.stdout.readline()
+    output, errors = processes.serve("--data", str(tmp_path)).communicate(timeout=30)
+    assert output == "" and "another broker uses the directory" in errors and str(tmp_path) in errors
+    assert first.poll() is None
