@@ -15,6 +15,7 @@ import pytest
 
 from compat_tests.brokers.broker import API_VERSIONS_FRAME, ProcessBroker, answers
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.samples import wait_until
 from compat_tests.scenarios.exchange import Exchange, part, request
 from compat_tests.scenarios.produce import batch
 
@@ -90,3 +91,43 @@ def test_many_connections(peer: Callable[[], socket.socket], pykafkad: PykafkadP
         if number % 2:
             connection.sendall(API_VERSIONS_FRAME[:7])
     assert_prompt(pykafkad)
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (struct.pack(">i", -1), "size"),
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00" + b"x" * 20, "TLS"),
+        (struct.pack(">ihhih", 10, 99, 0, 1, -1), "99"),
+        (struct.pack(">ihhih", 10, 3, 99, 1, -1), "99"),
+        (struct.pack(">ihhihi", 14, 3, 1, 1, -1, 1000), "topics"),
+    ],
+    ids=["negative size", "HTTP", "TLS", "unknown API", "unknown version", "lying count"],
+)
+def test_the_log_names_peer_and_reason(
+    peer: Callable[[], socket.socket], pykafkad: PykafkadProcess, sent: bytes, said: str
+) -> None:
+    """Whoever is put out is named in the log by its address, with the reason, in one line."""
+    connection = peer()
+    host, port = connection.getsockname()[:2]
+    connection.sendall(sent)
+    assert connection.recv(1) == b""
+    named = lambda: [line for line in pykafkad.log_text().splitlines() if f"{host}:{port}" in line]  # noqa: E731
+    wait_until(named, "the log names the peer", 5)
+    (line,) = named()
+    assert said in line
+
+
+def test_a_flood_of_bad_peers_does_not_flood_the_log(
+    peer: Callable[[], socket.socket], pykafkad: PykafkadProcess
+) -> None:
+    """Hundreds of bad peers cost one line each at most, and no memory that stays."""
+    before, lines = resident_megabytes(pykafkad), len(pykafkad.log_text().splitlines())
+    for _ in range(500):
+        connection = peer()
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        connection.close()
+    assert_prompt(pykafkad)
+    assert len(pykafkad.log_text().splitlines()) - lines <= 500
+    assert resident_megabytes(pykafkad) - before < 10
