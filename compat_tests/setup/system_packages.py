@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 JAVA_VERSION = 17
+# Where a release of the system has no Java 17 any more, its default is newer.
+INSTEAD_OF = {f"openjdk-{JAVA_VERSION}-jdk-headless": "default-jdk-headless"}
 
 
 class Program(NamedTuple):
@@ -64,20 +66,26 @@ def install(programs: Iterable[Program]) -> list[Program]:
     if programs and can_install():
         packages = sorted({package for program in programs for package in program.packages})
         print(f"set-up: installing {' '.join(packages)}", flush=True)
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        # docker.io would start the system's own engine; the tests start one of their own.
         with _no_services_started():
-            subprocess.run(["apt-get", "update", "-q"], env=environment, stdout=subprocess.DEVNULL)
-            for attempt in ([*packages], *([package] for package in packages)):
-                command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *attempt]
-                if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode == 0:
-                    if len(attempt) == len(packages):
-                        break
+            subprocess.run(["apt-get", "update", "-q"], stdout=subprocess.DEVNULL)
+            if not _installed(packages):
+                # One package that this release does not have must not keep the others away.
+                for package in packages:
+                    _installed([package]) or _installed([INSTEAD_OF.get(package, package)])
     return missing(programs)
 
 
+def _installed(packages: list[str]) -> bool:
+    command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode == 0
+
+
 class _no_services_started:
-    """While open, package installations do not start services (Debian's policy-rc.d convention)."""
+    """While open, package installations start no services (Debian's policy-rc.d convention).
+
+    The engine's package would start the system's own engine; the tests start one of their own.
+    """
 
     path = Path("/usr/sbin/policy-rc.d")
 
