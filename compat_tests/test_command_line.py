@@ -126,7 +126,7 @@ def test_groups(run: Run, fresh_name: FreshName) -> None:
     assert described() == [(0, 3, 3, 0)]
     assert group in {row["group"] for row in _json(run("groups", "list", "--json").stdout)}
     assert run("groups", "delete", group).stdout == f"group\tresult\n{group}\tdeleted\n"
-    assert "GroupIdNotFound" in run("groups", "delete", group, code=1).stderr
+    assert f"{group}: GROUP_ID_NOT_FOUND" in run("groups", "delete", group, code=1).stderr
 
 
 def test_no_broker_is_a_sentence() -> None:
