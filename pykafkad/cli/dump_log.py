@@ -77,7 +77,7 @@ def _check_readable(path: str) -> None:
 
 
 def _dump_of(path: str) -> Callable[[str, argparse.Namespace], bool]:
-    """How a file is read, by its name (protocol reference 5.1 and 5.2)."""
+    """How a file is read, by its name."""
     name = os.path.basename(path)
     stem, _, ending = name.partition(".")
     if ending in ("log", "log.deleted") or name == BOOTSTRAP or (ending.startswith("checkpoint") and "-" in stem and stem[:1].isdigit()):

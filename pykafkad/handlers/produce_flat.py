@@ -1,6 +1,6 @@
 """The commonest Produce request, served without building a message: one topic, one partition, acks 1 or all, no transaction.
 
-This is half of what a small request costs (performance: levers 1 and 5). The log is found by the bytes of `echo.py`.
+Building messages is half of what a small request costs. The log is found by the bytes of `echo.py`.
 Whatever is not exactly this shape, and every error, is left to `produce.py`, which sees the untouched frame.
 """
 

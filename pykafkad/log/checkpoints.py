@@ -1,4 +1,4 @@
-"""The small text files of a log directory, in Kafka's formats (protocol reference 5.1).
+"""The small text files of a log directory, in Kafka's formats.
 
 Offset checkpoints: version `0`, the count, then `topic partition offset` per line. `meta.properties` and
 `partition.metadata`: key and value per line. A file that cannot be read counts as missing, as in Kafka: recovery then starts

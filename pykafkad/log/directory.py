@@ -1,6 +1,6 @@
 """One entry of `log.dirs`: who may use it, whose it is, which partitions it holds, and what survives a restart.
 
-Files (protocol reference 5.1): `.lock`, `meta.properties`, `.kafka_cleanshutdown`, the three offset checkpoints, and one
+Files, named as Kafka names them: `.lock`, `meta.properties`, `.kafka_cleanshutdown`, the three offset checkpoints, and one
 directory per partition, `<topic>-<partition>`; deleted ones wait as `….<32 hex>-delete` for `file.delete.delay.ms`.
 """
 

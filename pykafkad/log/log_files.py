@@ -216,7 +216,7 @@ class LogFiles:
 
     def _borrow(self):
         # Gather buffers are shared by all logs of a directory and kept: giving memory back and faulting it in again each
-        # turn costs more than the copy (performance reference, lever 15).
+        # turn costs more than the copy.
         pool = self._gather_pool
         return pool.pop() if pool else memoryview(bytearray(GATHER_SIZE_BYTES))
 

@@ -1,6 +1,6 @@
 """The sparse offset index of one segment: for about every `index.interval.bytes` of log, where a batch starts.
 
-File (protocol reference 5.2): 8-byte entries, int32 offset minus the segment's base, int32 file position, both strictly
+File, as Kafka's: 8-byte entries, int32 offset minus the segment's base, int32 file position, both strictly
 growing. As in Kafka the offset of an entry is the *last* offset of the batch at that position, so a lookup may land one
 entry early and the reader walks forward.
 

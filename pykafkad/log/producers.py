@@ -4,7 +4,7 @@ For every producer id: the epoch, the last five batches, the time of the last on
 duplicate and gets its first answer; any other must follow the last sequence. The state is a function of the log: `track`
 replays a batch that is in the log already, and gives the same state as the live append.
 
-Snapshots (protocol reference 5.2) keep the last batch of each producer, so five become one over a restart, as in Kafka.
+Snapshots, as Kafka's, keep the last batch of each producer, so five become one over a restart, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The time index of one segment: the largest timestamp up to some offset, one entry with each offset index entry.
 
-File (protocol reference 5.2): 12-byte entries, int64 timestamp, int32 offset minus the segment's base; timestamps strictly
+File, as Kafka's: 12-byte entries, int64 timestamp, int32 offset minus the segment's base; timestamps strictly
 grow, and so do offsets. An entry (t, o) says: no record with an offset up to o is later than t. The last entry is added when
 the segment rolls or closes, so that it also tells the segment's largest timestamp.
 """

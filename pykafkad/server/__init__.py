@@ -5,7 +5,7 @@ things become durable and leave. What it must not know: what any API means; that
 
 Start reading at `reactor.py` (one turn of the loop), then `connection.py`, `dispatch.py`, `node.py`.
 
-Two departures from the sketch that this package began with. Produce answers are encoded when the append is made and sit in
+Two things that are not where one looks for them. Produce answers are encoded when the append is made and sit in
 the outbox until the turn's gathered write is done, so that frames that are already read are served within the same turn;
 if that write fails, the answers it covered are rewritten before anything is sent (`writes.py`). And waits on a log are
 retried after that write, because only written bytes count as committed.

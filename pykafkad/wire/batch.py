@@ -1,6 +1,6 @@
 """Record batches, magic 2: the 61-byte header, its checks, and building a batch from records.
 
-Layout: protocol reference 5.3 (KIP-98). A batch travels as one piece from the producer to the segment and on to the
+Layout: KIP-98, and "Message format" in Kafka's documentation. A batch travels as one piece from the producer to the segment and on to the
 consumer; only the first 16 bytes (base offset, leader epoch) are ours to write, because the checksum does not cover them.
 
 `parse_header` reads, `validate` checks one batch alone, `build_batch` makes one. `crc32c` is the C function of the

@@ -1,6 +1,6 @@
 """Records inside a batch: reading them, opening a compressed body under a cap, and writing one.
 
-Layout: protocol reference 5.3. Every length is checked against the bytes that are left before anything is sliced; a body
+Layout: KIP-98, and "Message format" in Kafka's documentation. Every length is checked against the bytes that are left before anything is sliced; a body
 that lies raises `KafkaError(INVALID_RECORD)`.
 """
 
