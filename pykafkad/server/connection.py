@@ -18,20 +18,21 @@ _SIZE = Struct(">i")
 SCRATCH_BYTES = 128 * 1024
 """The size of the buffer that all connections are read into; also the most that a connection keeps unserved."""
 
-OUTBOX_LIMIT_BYTES = 1024 * 1024
-"""A connection whose outbox holds more than this serves no further frame before it has been flushed."""
+OUTBOX_LIMIT_BYTES = 64 * 1024
+"""A connection whose outbox holds more than this (slices of files are not counted) serves no further frame before it has been
+flushed: with `FRAMES_PER_TURN` the share of a turn that one peer can have."""
 
 FRAMES_PER_TURN = 32
 """A connection with more whole frames than this gets the rest served in later turns, after everybody else's."""
 
-_FIRST_GROWTH_BYTES = 1024 * 1024
+_GROWTH_BYTES = 1024 * 1024
 
 LARGE_FROM_BYTES = 32 * 1024
 """A large frame gets a buffer of its own when this much of it is here: what a peer only announces takes no memory."""
 
 _GROWTH_FACTOR = 8
 
-POOLED_BYTES = _FIRST_GROWTH_BYTES + 128 * 1024
+POOLED_BYTES = _GROWTH_BYTES + 128 * 1024
 """Buffers of frames up to this size are used again: the system gives fresh memory page by page, which costs more than the copy."""
 
 POOLED_BUFFERS = 6
@@ -150,7 +151,7 @@ class Connection:
         size = _SIZE.unpack_from(large, 0)[0]
         if self.large_filled == len(large) - 4:
             # The buffer grows as bytes arrive: a size field alone must not make us allocate.
-            large.extend(bytes(min(size - self.large_filled, max(self.large_filled, _FIRST_GROWTH_BYTES))))
+            large.extend(bytes(min(size - self.large_filled, _GROWTH_BYTES)))
         return memoryview(large)[4 + self.large_filled : 4 + size]
 
     def receive_large(self, length: int) -> None:
@@ -172,7 +173,7 @@ class Connection:
 
     def _large_buffer(self, size: int, left: int) -> bytearray:
         """A buffer for a frame of `size` bytes of which `left`, with the size field, are here."""
-        needed = 4 + min(size, _FIRST_GROWTH_BYTES)
+        needed = 4 + min(size, _GROWTH_BYTES)
         pool = self.pool
         for index in range(len(pool)):
             if len(pool[index]) >= needed:

@@ -43,7 +43,7 @@ class Waits:
     def __init__(self, complete: Callable[[object, object], None], failed: Callable[[object, Exception], None]) -> None:
         self._complete = complete
         self._failed = failed
-        self._by_key: dict[Hashable, list[Parked]] = {}
+        self._by_key: dict[Hashable, dict[Parked, None]] = {}
         self._heap: list[tuple[float, int, Parked]] = []
         self._touched: list[Hashable] = []
         self._sequence = 0
@@ -53,7 +53,7 @@ class Waits:
         """Keep `wait` until it can answer; the caller has already tried it once."""
         parked = Parked(token, wait)
         for key in wait.keys:
-            self._by_key.setdefault(key, []).append(parked)
+            self._by_key.setdefault(key, {})[parked] = None
         self._sequence += 1
         heappush(self._heap, (wait.deadline, self._sequence, parked))
         self.count += 1
@@ -117,6 +117,6 @@ class Waits:
         for key in parked.wait.keys:
             watching = self._by_key.get(key)
             if watching is not None:
-                watching.remove(parked)
+                watching.pop(parked, None)
                 if not watching:
                     del self._by_key[key]

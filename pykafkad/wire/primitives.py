@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from pykafkad.errors import ProtocolError
 
-# Elements of all arrays and tags of all tag sections of one message together. The largest honest message (a fetch of every
-# partition of a big cluster) stays far below; a hostile one of a few megabytes could otherwise ask for gigabytes of objects.
-MAX_ELEMENTS = 1_000_000
+# Elements of all arrays and tags of all tag sections of one message together. The largest honest message is a fetch of every
+# partition of a big cluster, a hundred thousand; a hostile one of a few megabytes could otherwise ask for gigabytes of objects,
+# and keep the loop for seconds.
+MAX_ELEMENTS = 200_000
 
 # Tags of a request's or response's header. Kafka defines one; nothing else bounds the loop over them but the frame's size.
 MAX_HEADER_TAGS = 1000

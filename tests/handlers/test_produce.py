@@ -182,3 +182,11 @@ def test_a_large_batch_that_cannot_be_written_is_told_and_logged_once(world, pee
 def test_the_clock_of_a_broker_that_stamps_records(world, peer):
     world.create_topic("t", 1, message_timestamp_type="LogAppendTime")
     assert row_of(peer.ask(produce("t", {0: batch(b"v", timestamp_ms=5)}), 9)).log_append_time_ms == NOW_MS
+
+
+def test_null_records_are_an_error_of_their_partition(world, peer):
+    """Kafka stumbles over the null when it appends, and tells so for the partition."""
+    world.create_topic("t", partitions=2)
+    for version in (3, 9):
+        answer = peer.ask(produce("t", {0: None, 1: batch(b"v")}), version)
+        assert [row.error_code for row in answer.responses[0].partition_responses] == [errors.UNKNOWN_SERVER_ERROR, 0]

@@ -265,7 +265,7 @@ def test_unknown_tags_are_skipped_everywhere():
         ("FetchRequest", 15, "00" * 21 + "0101 01 01 00 03 02 63 00", "declares its end"),
         ("OffsetFetchRequest", 1, "0000 ffffffff", "topics is null"),
         ("MetadataResponse", 0, "7fffffff", "elements"),
-        ("MetadataResponse", 0, "000f0000 00", "claims"),
+        ("MetadataResponse", 0, "00020000 00", "claims"),
     ],
 )  # fmt: skip
 def test_malformed_bytes_are_named(name, version, text, reason):
