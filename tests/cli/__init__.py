@@ -1,1 +1,1 @@
-"""Tests of the command line that need no broker; with a broker it is tested as a client in `compat_tests/`."""
+"""Tests of the command line: options, texts, and a broker as a process. As a client of brokers it is tested in `compat_tests/`."""
