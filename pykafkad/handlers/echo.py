@@ -22,28 +22,29 @@ _MAX_REMEMBERED = 20_000
 class Echoes:
     """Remembers which log the bytes of an echo name, until told to forget."""
 
-    __slots__ = ("_accepts", "_logs", "_partitions")
+    __slots__ = ("_accepts", "_partitions", "logs")
 
     def __init__(self, partitions: object, accepts: object) -> None:
         """`partitions()` gives the logs of this broker; `accepts(log)` whether a log may be used without further checks."""
         self._partitions = partitions
         self._accepts = accepts
-        self._logs: dict[bytes, PartitionLog] = {}
+        self.logs: dict[bytes, PartitionLog] = {}
+        """What is remembered; `log` looks it up and finds the rest."""
 
     def forget(self) -> None:
         """Topics, leaders or settings changed."""
-        self._logs.clear()
+        self.logs.clear()
 
     def log(self, echo: bytes, form: int) -> PartitionLog | None:
         """The log that `echo` names; None if it is not of one partition, not here, or not accepted."""
-        log = self._logs.get(echo)
+        log = self.logs.get(echo)
         if log is None:
             log = self._look_up(echo, form)
             if log is None or not self._accepts(log):
                 return None
-            if len(self._logs) >= _MAX_REMEMBERED:
-                self._logs.clear()
-            self._logs[echo] = log
+            if len(self.logs) >= _MAX_REMEMBERED:
+                self.logs.clear()
+            self.logs[echo] = log
         return log
 
     def _look_up(self, echo: bytes, form: int) -> PartitionLog | None:

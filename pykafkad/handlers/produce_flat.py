@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from pykafkad.server.connection import Connection
     from pykafkad.server.node import Node
 
-_HEADER = Struct(">hhih")  # key, version, correlation id, client id length
-_FIXED_BODY = Struct(">hhii")  # no transactional id (-1), acks, timeout, one topic
+_HEADER = Struct(">4xih")  # correlation id, client id length
+_FIXED_BODY = Struct(">hhiih")  # no transactional id (-1), acks, timeout, one topic, the length of its name
 _FLEXIBLE_BODY = Struct(">BBhiB")  # no header tags, no transactional id, acks, timeout, one topic (2)
 _SIZE = Struct(">i")
 
-# Size and correlation id in front of the echo; from version 9 an empty tag section ends the header.
-_FIXED_HEAD = Struct(">ii")
-_FLEXIBLE_HEAD = Struct(">iib")
-
-# After the echo: error code, base offset, log append time, log start offset, record errors, error message, throttle time.
-_TAIL_3 = Struct(">hqqi")
-_TAIL_5 = Struct(">hqqqi")
-_TAIL_8 = Struct(">hqqqihi")
-_TAIL_9 = Struct(">hqqqbbbbib")
+# Version to the answer's layout, with the length of the echo to fill in, and the constants behind the log start offset. In front
+# of the echo: size, correlation id and, from version 9, an empty tag section. Behind it: error code, base offset, log append time,
+# log start offset (5), record errors and error message (8), throttle time; compact and with three empty tag sections from 9.
+_LAYOUTS = {
+    3: (">ii{}shqqi", (0,)),
+    5: (">ii{}shqqqi", (0,)),
+    8: (">ii{}shqqqihi", (0, -1, 0)),
+    9: (">iib{}shqqqbbbbib", (1, 0, 0, 0, 0, 0)),
+}
 
 
 class FlatProduce:
@@ -37,28 +37,30 @@ class FlatProduce:
 
     versions = frozenset(range(3, 14))
 
-    __slots__ = ("_log", "_node", "forget")
+    __slots__ = ("_cover", "_echoes", "_layouts", "_node")
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        known = echoes.Echoes(lambda: node.partitions, node.writable_by_clients)
-        self._log = known.log
-        self.forget = known.forget
+        self._cover = node.writes.cover_flat
+        self._echoes = echoes.Echoes(lambda: node.partitions, node.writable_by_clients)
+        self._layouts: dict[tuple[int, int], tuple[object, tuple[int, ...]]] = {}
+
+    def forget(self) -> None:
+        """Topics, leaders or settings changed."""
+        self._echoes.forget()
 
     def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> bool:
         """Append and answer; False if the frame is not of the common shape or the append failed."""
-        _, _, correlation_id, client_length = _HEADER.unpack_from(view, start)
+        correlation_id, client_length = _HEADER.unpack_from(view, start)
         position = start + 10 + (client_length if client_length > 0 else 0)
+        echo_start = position + 8
         if version < 9:
-            no_transaction, acks, _, topics = _FIXED_BODY.unpack_from(view, position)
-            if no_transaction != -1 or topics != 1 or acks not in (1, -1):
+            no_transaction, acks, _, topics, name_length = _FIXED_BODY.unpack_from(view, position)
+            echo_end = echo_start + 14 + name_length
+            # A name length that lies ends beyond the frame and fails here, before anything is read there.
+            if no_transaction != -1 or topics != 1 or name_length < 0 or acks not in (1, -1) or echo_end + 4 > end:
                 return False
             form = echoes.NAME
-            echo_start = position + 8
-            echo_end = echoes.end_of_echo(view, echo_start, form)
-            # A name length that lies ends beyond the frame and fails here, before anything is read there.
-            if echo_end < 0 or echo_end + 4 > end:
-                return False
             records = echo_end + 4
             last = end
             if records + _SIZE.unpack_from(view, echo_end)[0] != end:
@@ -68,7 +70,6 @@ class FlatProduce:
             if header_tags or transaction or topics != 2 or acks not in (1, -1):
                 return False
             form = echoes.COMPACT_NAME if version < 13 else echoes.ID
-            echo_start = position + 8
             echo_end = echoes.end_of_echo(view, echo_start, form)
             if echo_end < 0 or echo_end + 8 > end:
                 return False
@@ -78,9 +79,11 @@ class FlatProduce:
             if size < 0 or last + 3 != end or view[last] or view[last + 1] or view[last + 2]:
                 return False
         echo = bytes(view[echo_start:echo_end])
-        log = self._log(echo, form)
+        log = self._echoes.logs.get(echo)
         if log is None:
-            return False
+            log = self._echoes.log(echo, form)
+            if log is None:
+                return False
         try:
             result = log.append(view[records:last], self._node.now_ms, version)
         except (KafkaError, ProtocolError, StorageFailure):
@@ -91,29 +94,33 @@ class FlatProduce:
     def _answer(self, connection: Connection, version: int, correlation_id: int, echo: bytes, log: object, result: object) -> None:
         base_offset, _, append_time_ms, log_start_offset = result
         length = len(echo)
+        layout = self._layouts.get((version, length))
+        if layout is None:
+            layout = self._layouts[(version, length)] = _layout(version, length)
+        pack, size, constants = layout
         if version >= 9:
-            # Compact: no record errors (1), no message (0), three empty tag sections.
-            tail = _TAIL_9.pack(0, base_offset, append_time_ms, log_start_offset, 1, 0, 0, 0, 0, 0)
-            head = _FLEXIBLE_HEAD.pack(5 + length + len(tail), correlation_id, 0)
+            answer = pack(size, correlation_id, 0, echo, 0, base_offset, append_time_ms, log_start_offset, *constants)
             error_position = 9 + length
         else:
-            if version == 8:
-                tail = _TAIL_8.pack(0, base_offset, append_time_ms, log_start_offset, 0, -1, 0)
-            elif version >= 5:
-                tail = _TAIL_5.pack(0, base_offset, append_time_ms, log_start_offset, 0)
-            else:
-                tail = _TAIL_3.pack(0, base_offset, append_time_ms, 0)
-            head = _FIXED_HEAD.pack(4 + length + len(tail), correlation_id)
             error_position = 8 + length
+            if version >= 5:
+                answer = pack(size, correlation_id, echo, 0, base_offset, append_time_ms, log_start_offset, *constants)
+            else:
+                answer = pack(size, correlation_id, echo, 0, base_offset, append_time_ms, *constants)
         outbox = connection.outbox
-        node = self._node
-        node.writes.cover_flat(log, connection, len(outbox), error_position)
-        answer = head + echo + tail
+        self._cover(log, connection, len(outbox), error_position)
         outbox.append(answer)
-        connection.outbox_bytes += len(answer)
+        connection.outbox_bytes += size
         if not connection.queued:
             connection.queued = True
-            node.reactor.ready.append(connection)
+            self._node.reactor.ready.append(connection)
+
+
+def _layout(version: int, echo_length: int) -> tuple[object, int, tuple[int, ...]]:
+    """(pack function, the answer's size without the size field, constants at its end) for an echo of that length."""
+    text, constants = _LAYOUTS[max(first for first in _LAYOUTS if first <= version)]
+    made = Struct(text.format(echo_length))
+    return made.pack, made.size - 4, constants
 
 
 def _records(view: memoryview, position: int) -> tuple[int, int]:

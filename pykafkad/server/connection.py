@@ -72,6 +72,8 @@ class Connection:
         "pending",
         "pool",
         "queued",
+        "recv_into",
+        "send",
         "sequence",
         "serve",
         "session",
@@ -109,6 +111,8 @@ class Connection:
         self.local_address: tuple[str, int] = ("", 0)
         self.session: object = None
         self.socket: object = None
+        self.recv_into: object = None
+        self.send: object = None
         self.fileno = -1
         self.interest = 0
 

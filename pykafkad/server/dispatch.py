@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pykafkad.server.node import Node
 
 _KEY_AND_VERSION = Struct(">hh")
+_WORD = Struct(">I")
 _PRODUCE = 0
 _FETCH = 1
 _API_VERSIONS = 18
@@ -71,14 +72,15 @@ class Route:
 class Dispatcher:
     """Serves frames of every connection of one node."""
 
-    __slots__ = ("_flat", "_flexible_from", "_node", "_routes")
+    __slots__ = ("_flat", "_flat_by_word", "_flexible_from", "_node", "_routes")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._routes = {row.key: Route(row) for row in table.ROWS if row.offered}
         self._flexible_from: dict[int, int] = {}
-        # API key to the function that may serve a frame without a message, and the versions it knows.
+        # What may serve a frame without a message, and its function by the first four bytes of the frames that it knows.
         self._flat = {_PRODUCE: FlatProduce(node), _FETCH: FlatFetch(node)}
+        self._flat_by_word = {key << 16 | version: flat.serve for key, flat in self._flat.items() for version in flat.versions}
 
     def forget_topics(self) -> None:
         """The metadata changed: what was looked up by name must be looked up again."""
@@ -92,15 +94,16 @@ class Dispatcher:
         node = self._node
         node.metrics.requests += 1
         try:
-            key, version = _KEY_AND_VERSION.unpack_from(view, start)
-            flat = self._flat.get(key)
-            if flat is not None and version in flat.versions:
+            word = _WORD.unpack_from(view, start)[0]
+            serve_flat = self._flat_by_word.get(word)
+            if serve_flat is not None:
                 try:
-                    if flat.serve(connection, view, start, end, version):
+                    if serve_flat(connection, view, start, end, word & 0xFFFF):
                         return
                 except (StructError, IndexError):
                     # Not of the common shape, or broken: the general path tells which.
                     pass
+            key, version = _KEY_AND_VERSION.unpack_from(view, start)
             frame = view[start:end]
             if not self._routable(connection, frame, key, version):
                 return

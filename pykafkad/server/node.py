@@ -90,11 +90,11 @@ class Node:
             max_connections=settings.max_connections,
         )
         self.offload = Offload(self.reactor.wake)
+        self.writes = Writes(self.log_written, self.log_failed, lambda context, message: self.dispatcher.encode(context, message))
         self.dispatcher = Dispatcher(self)
         self.serve = self.dispatcher.serve
         self.reply = self.dispatcher.reply
         self.waits = Waits(self.dispatcher.reply, self._wait_failed)
-        self.writes = Writes(self.log_written, self.log_failed, self.dispatcher.encode)
         self.producer_ids = ProducerIds()
         self.groups = Groups(self)
         self.housekeeping = Housekeeping(self)

@@ -35,6 +35,8 @@ _SLICES_PER_FLUSH_BYTES = 4 * 1024 * 1024
 _RESUMES_PER_TURN = 8
 """How often in a turn connections whose parked request was answered go on with what they have read; then others are looked at."""
 
+_BUFFERS = (bytes, bytearray)
+
 _IDLE_SCAN_SECONDS = 15.0
 _ACCEPT_PAUSE_SECONDS = 0.2
 
@@ -95,6 +97,7 @@ class Reactor:
         node = self.node
         now = node.begin_turn()
         connections = self._connections
+        scratch = self._scratch
         for fileno, mask in events:
             connection = connections.get(fileno)
             if connection is None:
@@ -106,7 +109,20 @@ class Reactor:
             if mask & _IN:
                 connection.last_active = now
                 try:
-                    self._read(connection)
+                    if connection.halted or connection.pending or connection.large is not None:
+                        length = self._read(connection)
+                    else:
+                        length = connection.recv_into(scratch)
+                        if length:
+                            connection.receive(scratch, length)
+                    if not length:
+                        self._drop(connection, "closed by the peer")
+                    elif connection.halted or connection.pending:
+                        self._received(connection)
+                except (BlockingIOError, InterruptedError):
+                    pass
+                except OSError as error:
+                    self._drop(connection, error.strerror or "connection lost")
                 except Exception as error:  # noqa: BLE001 - a bug met on one connection must not end the others
                     self._broken(connection, error)
             elif mask & _ENDED:
@@ -217,6 +233,8 @@ class Reactor:
             self._next_id += 1
             connection = Connection(self._next_id, _name(address), self.node.serve, self._max_frame_bytes, self._large_buffers)
             connection.socket = accepted
+            connection.recv_into = accepted.recv_into
+            connection.send = accepted.send
             connection.fileno = accepted.fileno()
             connection.listener = listener
             connection.local_address = accepted.getsockname()[:2]
@@ -227,44 +245,32 @@ class Reactor:
             self._epoll.register(connection.fileno, _IN)
             self.node.metrics.connections_accepted += 1
 
-    def _read(self, connection: Connection) -> None:
+    def _read(self, connection: Connection) -> int:
+        """Read for a connection that is halted, has kept bytes, or is in the middle of a large frame; the bytes read."""
+        if connection.large is not None:
+            target = connection.large_target()
+            length = connection.recv_into(target)
+            # The view must be gone before the buffer may grow or be emptied.
+            target.release()
+            if length:
+                connection.receive_large(length)
+            return length
+        if connection.halted:
+            return self._read_halted(connection)
         scratch = self._scratch
-        try:
-            if connection.large is not None:
-                target = connection.large_target()
-                length = connection.socket.recv_into(target)
-                # The view must be gone before the buffer may grow or be emptied.
-                target.release()
-                if length:
-                    connection.receive_large(length)
-            elif connection.halted:
-                length = self._read_halted(connection)
-            else:
-                kept = len(connection.pending)
-                if kept:
-                    scratch[:kept] = connection.pending
-                    length = connection.socket.recv_into(scratch[kept:])
-                else:
-                    length = connection.socket.recv_into(scratch)
-                if length:
-                    connection.receive(scratch, kept + length)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            self._drop(connection, error.strerror or "connection lost")
-            return
-        if not length:
-            self._drop(connection, "closed by the peer")
-            return
-        if connection.halted or connection.pending:
-            self._received(connection)
+        kept = len(connection.pending)
+        scratch[:kept] = connection.pending
+        length = connection.recv_into(scratch[kept:])
+        if length:
+            connection.receive(scratch, kept + length)
+        return length
 
     def _read_halted(self, connection: Connection) -> int:
         """Keep what arrives behind a request in service, at most as much as `_resume` can serve at once; the bytes read.
 
         There is room for some: what is in service took some of the scratch, and with half of it kept nothing more is read.
         """
-        length = connection.socket.recv_into(self._scratch[: SCRATCH_BYTES - len(connection.pending)])
+        length = connection.recv_into(self._scratch[: SCRATCH_BYTES - len(connection.pending)])
         if length:
             connection.receive_halted(self._scratch, length)
         if len(connection.pending) >= SCRATCH_BYTES // 2:
@@ -304,9 +310,9 @@ class Reactor:
         outbox = connection.outbox
         if outbox:
             try:
-                if len(outbox) == 1 and type(outbox[0]) is not memoryview and not hasattr(outbox[0], "chunk_size"):
-                    data = outbox[0]
-                    sent = connection.socket.send(data)
+                data = outbox[0]
+                if len(outbox) == 1 and type(data) in _BUFFERS:
+                    sent = connection.send(data)
                     if sent == len(data):
                         outbox.clear()
                     else:

@@ -43,3 +43,15 @@ def fetch(topic, offsets, *, max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, part
         forgotten_topics_data=[request.ForgottenTopic(topic=topic, topic_id=topic_id, partitions=list(forget))] if forget else [],
         **keywords,
     )
+
+
+def watch_flat_paths(world, allowed, monkeypatch):
+    """The list into which each look of a flat path at a frame puts whether it served it; it may only where `allowed`."""
+    served = []
+
+    def watch(serve):
+        return lambda *arguments: served.append(allowed and serve(*arguments)) or served[-1]
+
+    dispatcher = world.node.dispatcher
+    monkeypatch.setattr(dispatcher, "_flat_by_word", {word: watch(serve) for word, serve in dispatcher._flat_by_word.items()})
+    return served

@@ -5,9 +5,8 @@ import random
 import pytest
 
 from pykafkad import errors
-from pykafkad.handlers import fetch_flat
 from pykafkad.wire import messages
-from tests.handlers.requests import batch, fetch, produce
+from tests.handlers.requests import batch, fetch, produce, watch_flat_paths
 from tests.handlers.test_produce import values
 from tests.simulation.world import NOTHING
 
@@ -165,11 +164,7 @@ def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(world, ve
     fill(world, "topic", 1, 30, size=1000)
     sent = []
     for flat in (True, False):
-        served = []
-        original = fetch_flat.FlatFetch.serve
-        monkeypatch.setattr(
-            fetch_flat.FlatFetch, "serve", lambda *arguments: served.append(flat and original(*arguments)) or served[-1]
-        )
+        served = watch_flat_paths(world, flat, monkeypatch)
         peer = world.connect()
         raw = []
         peer.take = raw.append
@@ -197,7 +192,7 @@ def test_a_damaged_frame_is_served_alike_with_and_without_the_flat_path(world, s
         outcomes = []
         for flat in (True, False):
             if not flat:
-                monkeypatch.setattr(fetch_flat.FlatFetch, "serve", lambda *_: False)
+                watch_flat_paths(world, False, monkeypatch)
             peer = world.connect()
             raw = []
             peer.take = raw.append

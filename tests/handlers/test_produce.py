@@ -4,9 +4,8 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import StorageFailure
-from pykafkad.handlers import produce_flat
 from pykafkad.wire.records import iterate_records
-from tests.handlers.requests import NOW_MS, batch, fetch, produce
+from tests.handlers.requests import NOW_MS, batch, fetch, produce, watch_flat_paths
 from tests.simulation.world import NOTHING
 
 
@@ -44,17 +43,9 @@ def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(tmp_path,
 
     sent = []
     for flat in (True, False):
-        served = []
-        original = produce_flat.FlatProduce.serve
-
-        def serve(self, *arguments, original=original, flat=flat, served=served):
-            result = flat and original(self, *arguments)
-            served.append(result)
-            return result
-
-        monkeypatch.setattr(produce_flat.FlatProduce, "serve", serve)
         world = World(tmp_path / str(flat))
         topic_id = world.create_topic("topic", 3)
+        served = watch_flat_paths(world, flat, monkeypatch)
         peer = world.connect()
         raw = []
         peer.take = raw.append
