@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pykafkad.errors import ConfigError
 
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _WILDCARDS = ("", "0.0.0.0", "::")
 
 
@@ -61,10 +62,7 @@ def parse(listeners: list[str], advertised: list[str], security: list[str], cont
     Controller listeners are left out: the quorum of one needs no socket. Raises ConfigError for what is not PLAINTEXT,
     for duplicates and for malformed entries.
     """
-    protocols = {}
-    for entry in security:
-        name, _, protocol = entry.partition(":")
-        protocols[name.strip().upper()] = protocol.strip().upper()
+    protocols = _security_protocols(security)
     announced = dict(_split(entry, "advertised.listeners") for entry in advertised)
     controllers = {name.upper() for name in controller_names}
     result: list[Listener] = []
@@ -74,7 +72,9 @@ def parse(listeners: list[str], advertised: list[str], security: list[str], cont
             continue
         if any(each.name == name for each in result):
             raise ConfigError(f"listeners: the name {name} stands twice; every listener needs a name of its own")
-        protocol = protocols.get(name, name)
+        protocol = protocols.get(name)
+        if protocol is None:
+            raise ConfigError(f"listeners: {name} has no security protocol; add {name}:PLAINTEXT to listener.security.protocol.map")
         if protocol != "PLAINTEXT":
             raise ConfigError(f"listeners: {name} asks for {protocol}; only PLAINTEXT is offered yet")
         result.append(Listener(name, host, port, announced.get(name)))
@@ -87,6 +87,17 @@ def parse(listeners: list[str], advertised: list[str], security: list[str], cont
     if not result:
         raise ConfigError("listeners: no broker listener is left; give at least one, such as PLAINTEXT://localhost:9092")
     return result
+
+
+def _security_protocols(entries: list[str]) -> dict[str, str]:
+    """`listener.security.protocol.map` (`NAME:PROTOCOL` entries) as listener's name to protocol."""
+    protocols = {}
+    for entry in entries:
+        name, _, protocol = entry.partition(":")
+        if not name.strip() or protocol.strip().upper() not in _PROTOCOLS:
+            raise ConfigError(f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL with one of {', '.join(_PROTOCOLS)}")
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
 
 
 def _split(entry: str, setting: str) -> tuple[str, tuple[str, int]]:

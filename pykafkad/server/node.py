@@ -368,7 +368,7 @@ def run(
     try:
         node = Node(settings, _listeners(settings, addresses), data_directory)
     except OSError as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(error.strerror or str(error)) from None
 
     def on_signal(number: int, _frame: object) -> None:
         if node.stopping is not None:
@@ -387,7 +387,7 @@ def run(
             _create(node, topics)
     except OSError as error:
         node.reactor.close()
-        raise ConfigError(str(error)) from None
+        raise ConfigError(error.strerror or str(error)) from None
     # What lives since the start lives for ever: the collector need not look at it again.
     gc.collect()
     gc.freeze()
@@ -403,7 +403,7 @@ def _listeners(settings: Settings, addresses: list[tuple[str, int]]) -> list[Lis
     return listeners.parse(
         texts or list(settings.listeners),
         list(settings.advertised_listeners or ()),
-        list(settings.listener_security_protocol_map or ()) + [f"{_listener_name(number)}:PLAINTEXT" for number in range(len(texts))],
+        settings.listener_security_protocol_map.split(",") + [f"{_listener_name(number)}:PLAINTEXT" for number in range(len(texts))],
         list(settings.controller_listener_names or ()),
     )
 

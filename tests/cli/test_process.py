@@ -49,6 +49,31 @@ def processes() -> Iterator[Processes]:
         process.communicate()
 
 
+def test_a_properties_file_with_named_listeners(processes: Processes, tmp_path: Path) -> None:
+    """What many a container's configuration has: one listener for inside and one for outside, named in the protocol map."""
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        "listeners=INSIDE://localhost:0,OUTSIDE://localhost:0,CONTROLLER://localhost:0\n"
+        "controller.listener.names=CONTROLLER\n"
+        "listener.security.protocol.map=INSIDE:PLAINTEXT, OUTSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+        "advertised.listeners=INSIDE://inside.example:29092,OUTSIDE://localhost:9092\n"
+        f"log.dirs={tmp_path / 'data'}\n"
+    )
+    words = [sys.executable, "-m", "pykafkad", "serve", str(properties)]
+    broker = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    processes.started.append(broker)
+    assert broker.stdout.readline().count("localhost:") == 2
+
+
+def test_an_occupied_port_is_a_sentence(processes: Processes, tmp_path: Path) -> None:
+    """Which address, and the system's reason; without its error number."""
+    first = processes.serve("--data", str(tmp_path / "first"))
+    address = first.stdout.readline().split()[-1]
+    words = [sys.executable, "-m", "pykafkad", "serve", "--listen", address, "--data", str(tmp_path / "second")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (2, f"pykafkad: cannot listen on {address}: Address already in use\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_ready_and_stopped(processes: Processes, tmp_path: Path, number: int) -> None:
     """One line on standard output, the same address in the ready file, and a directory marked clean after the signal."""

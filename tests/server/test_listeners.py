@@ -18,7 +18,7 @@ def test_a_listener_on_a_name_answers_with_the_name():
 
 
 def test_advertised_listeners_win():
-    (listener,) = parse(["PLAINTEXT://0.0.0.0:9092"], ["PLAINTEXT://kafka.test:19092"], [], [])
+    (listener,) = parse(["PLAINTEXT://0.0.0.0:9092"], ["PLAINTEXT://kafka.test:19092"], ["PLAINTEXT:PLAINTEXT"], [])
     assert listener.advertised(("127.0.0.1", 9092)) == ("kafka.test", 19092)
 
 
@@ -39,6 +39,7 @@ def test_a_properties_file_of_a_combined_kafka_node_gives_its_broker_listeners()
         (["PLAINTEXT://localhost:99999"], [], "port from 0 to 65535"),
         (["PLAINTEXT://::1:9092"], [], "brackets"),
         (["SSL://localhost:9092"], [], "only PLAINTEXT"),
+        (["EXTRA://localhost:9092"], [], "add EXTRA:PLAINTEXT to listener.security.protocol.map"),
         (["PLAINTEXT://a:1", "PLAINTEXT://b:2"], [], "stands twice"),
         (["PLAINTEXT://a:1"], ["OTHER://b:2"], "OTHER is not among listeners"),
         (["PLAINTEXT://:1"], ["PLAINTEXT://0.0.0.0:1"], "no client can connect to"),
@@ -47,7 +48,13 @@ def test_a_properties_file_of_a_combined_kafka_node_gives_its_broker_listeners()
 )
 def test_impossible_listeners_say_what_is_allowed(listeners, advertised, said):
     with pytest.raises(ConfigError, match=said.replace(".", r"\.")):
-        parse(listeners, advertised, [], [])
+        parse(listeners, advertised, ["PLAINTEXT:PLAINTEXT", "SSL:SSL"], [])
+
+
+@pytest.mark.parametrize("entry", ["EXTRA", "EXTRA:", ":PLAINTEXT", "EXTRA:TLS", ""])
+def test_impossible_security_protocols_say_what_is_allowed(entry):
+    with pytest.raises(ConfigError, match="listener.security.protocol.map: .* is not NAME:PROTOCOL with one of PLAINTEXT, SSL"):
+        parse(["PLAINTEXT://localhost:9092"], [], ["PLAINTEXT:PLAINTEXT", entry], [])
 
 
 @pytest.mark.parametrize(
