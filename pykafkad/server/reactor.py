@@ -1,6 +1,6 @@
-"""Sockets and the loop: accept, read, serve, write. The only module that touches the network.
+"""Sockets and the loop: accept, read, serve, write.
 
-One turn, in this order: wait for sockets; read and serve; take finished offloaded jobs; fire timers; retry touched
+Only this module and `binding.py`, which opens what listens, touch the network. One turn, in this order: wait for sockets; read and serve; take finished offloaded jobs; fire timers; retry touched
 waits; one gathered write per log that got records; retry what those writes touched; flush the outboxes.
 """
 
