@@ -1,7 +1,8 @@
 """Sockets and the loop: accept, read, serve, write.
 
-Only this module and `binding.py`, which opens what listens, touch the network. One turn, in this order: wait for sockets; read and serve; take finished offloaded jobs; fire timers; retry touched
-waits; one gathered write per log that got records; retry what those writes touched; flush the outboxes.
+Only this module and `binding.py`, which opens what listens, touch the network. One turn, in this order: wait for
+sockets; read and serve; take finished offloaded jobs; fire timers; retry touched waits; one gathered write per log that
+got records; retry what those writes touched; flush the outboxes.
 """
 
 from __future__ import annotations
