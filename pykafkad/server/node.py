@@ -127,9 +127,14 @@ class Node:
         """As the broker-logger resource of IncrementalAlterConfigs asks."""
         logs.configure(level)
 
-    def start(self) -> None:
-        """Everything up to serving. Raises ConfigError, StorageFailure or OSError with what stands in the way."""
+    def start(self, *, stale_file: str | None = None) -> None:
+        """Everything up to serving. Raises ConfigError, StorageFailure or OSError with what stands in the way.
+
+        `stale_file`, what an earlier broker wrote when it was ready, goes as soon as the directory is known to be ours.
+        """
         directory = self.directory = LogDirectory(self.data_directory, disk=self.disk, clock=self.clock, random=self.random)
+        if stale_file is not None:
+            self.disk.unlink(stale_file)
         directory.check_meta(cluster_id=None, node_id=self.node_id)
         if not directory.meta:
             directory.write_meta(
@@ -377,12 +382,9 @@ def run(
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
-    if ready_file is not None:
-        # What an earlier broker left there says nothing about this one.
-        node.disk.unlink(ready_file)
     node.disk.allow_many_files()
     try:
-        node.start()
+        node.start(stale_file=ready_file)
         if topics:
             _create(node, topics)
     except OSError as error:
@@ -438,6 +440,10 @@ class _StartToken:
 
 def _tell_ready(node: Node, ready_file: str | None) -> None:
     addresses = " ".join(listener.address() for listener in node.listeners)
-    print(f"pykafkad ready on {addresses}", flush=True)
+    try:
+        print(f"pykafkad ready on {addresses}", flush=True)
+    except OSError as error:
+        # Whoever started us does not read any more; clients may come all the same.
+        log_lines.warning("ready-line-not-printed", reason=error)
     if ready_file is not None:
         node.disk.replace(ready_file, f"{addresses}\n".encode())

@@ -1,0 +1,66 @@
+"""What a broker does around its serving."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from pykafkad import config
+from pykafkad.errors import ConfigError
+from pykafkad.server import node as nodes
+from pykafkad.server.listeners import Listener
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.world import FakeReactor, World
+
+READY = "/ready"
+
+
+def another(disk):
+    """A second broker on the same directory."""
+    return nodes.Node(config.Settings.from_properties({}), [Listener("PLAINTEXT", "localhost", 9092)], "/data", disk=disk, reactor=FakeReactor)
+
+
+def test_a_ready_file_of_an_earlier_broker_goes_and_that_of_a_running_one_stays():
+    """Who waits for the file must not be told of a broker that is not there, nor miss one that is."""
+    disk = MemoryDisk()
+    first = World("/data", disk=disk)
+    disk.write(READY, b"localhost:9092\n")
+    with pytest.raises(ConfigError, match="another broker"):
+        another(disk).start(stale_file=READY)
+    assert disk.exists(READY)
+    first.stop()
+    second = another(disk)
+    second.start(stale_file=READY)
+    assert not disk.exists(READY)
+    second.close()
+
+
+def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch):
+    """Standard output may be a pipe whose reader has gone."""
+
+    def broken(*_, **__):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    world = World("/data", disk=MemoryDisk())
+    monkeypatch.setattr("builtins.print", broken)
+    nodes._tell_ready(world.node, READY)
+    assert world.disk.read(READY) == b"localhost:9092\n"
+    world.stop()
+
+
+def test_jobs_off_the_loop_are_finished_before_what_they_wake_is_gone():
+    """A job that ends while the broker stops wakes the loop, whose descriptors must still be its own."""
+    world = World("/data", disk=MemoryDisk())
+    order = []
+    reactor = world.node.reactor
+    reactor.wake = lambda: order.append("woken")
+    close = reactor.close
+    closed = threading.Event()
+    reactor.close = lambda: closed.set() or order.append("closed") or close()
+    world.node.offload._wake = reactor.wake
+    results = []
+    world.node.offload.submit(lambda: closed.wait(0.05), results.append)
+    world.stop()
+    assert results == [False]
+    assert order[-1] == "closed" and order.count("woken") == 1
