@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
@@ -139,6 +139,68 @@ def commit_more(bootstrap: str, before: int) -> int:
     consumer.commit(offsets=[TopicPartition(TOPIC, 0, before + 1)], asynchronous=False)
     consumer.close()
     return before + 1
+
+
+class Administration(threading.Thread):
+    """Creates topics and deletes every third, one after the other; remembers what the broker said that it did."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(name="administration", daemon=True)
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 100})
+        self.stopped = threading.Event()
+        self.created: set[str] = set()
+        self.deleted: set[str] = set()
+        self.doubtful: set[str] = set()
+
+    def run(self) -> None:
+        """What is asked is doubtful until it is answered."""
+        number = 0
+        while not self.stopped.is_set():
+            name = f"made-{number}"
+            number += 1
+            self.doubtful.add(name)
+            if not self.done(self.admin.create_topics([NewTopic(name, 3, 1)], request_timeout=1)):
+                continue
+            self.created.add(name)
+            self.doubtful.discard(name)
+            if number % 3 == 0:
+                self.doubtful.add(name)
+                if self.done(self.admin.delete_topics([name], request_timeout=1)):
+                    self.deleted.add(name)
+                    self.doubtful.discard(name)
+
+    def done(self, futures: dict) -> bool:
+        """Whether the broker said that it did it."""
+        try:
+            for future in futures.values():
+                future.result(5)
+        except (KafkaException, TimeoutError):
+            return False
+        return True
+
+
+@pytest.mark.timeout(600)
+def test_kill_while_topics_come_and_go(own_broker: PykafkadProcess, pytestconfig: pytest.Config) -> None:
+    """A topic whose creation was acknowledged is there after SIGKILL, with its partitions; a deleted one is not."""
+    chance = random.Random(SEED)
+    administration = Administration(own_broker.bootstrap)
+    administration.start()
+    for _ in range(pytestconfig.getoption("--rounds")):
+        time.sleep(0.2 + chance.random() / 2)
+        own_broker.kill()
+        own_broker.start()
+    administration.stopped.set()
+    administration.join(30)
+    own_broker.kill()
+    own_broker.start()
+    found = AdminClient({"bootstrap.servers": own_broker.bootstrap}).list_topics(timeout=20).topics
+    certain = administration.created - administration.deleted - administration.doubtful
+    assert len(certain) > 10 and len(administration.deleted) > 3
+    assert certain <= set(found) and not administration.deleted & set(found)
+    assert all(sorted(found[name].partitions) == [0, 1, 2] and found[name].error is None for name in certain)
+    on_disk = {path.name for path in own_broker.data_directory.iterdir()}
+    assert all(f"{name}-{partition}" in on_disk for name in certain for partition in range(3))
+    assert "Traceback" not in own_broker.log_text()
 
 
 def test_clean_restart_under_load(own_broker: PykafkadProcess) -> None:
