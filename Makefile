@@ -17,8 +17,11 @@ ARGS ?=
 export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-FIND_PYTHON = for each in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
-	if "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$each"; exit 0; fi; done; \
+# The distribution's own Python comes first: it is built with profile-guided optimization, which one compiled at home seldom
+# is, and the broker takes a tenth less processor with it. One that cannot make virtual environments comes last.
+PYTHONS = $(PYTHON) /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11
+FIND_PYTHON = for needed in 'import ensurepip, sys' 'import sys'; do for each in $(PYTHONS); do \
+	if "$$each" -c "$$needed; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; then echo "$$each"; exit 0; fi; done; done; \
 	echo 'pykafkad needs Python 3.11 or newer, and none was found; install one, or say which: make PYTHON=/path/to/python3' >&2; exit 1
 
 # Debian and Ubuntu keep Python's venv module in a package of its own.
