@@ -10,7 +10,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.metadata import configs, placement, stored
 from pykafkad.metadata.image import TYPE_TOPIC, Image
-from pykafkad.metadata.topics import Topic, name_problem
+from pykafkad.metadata.topics import CLUSTER_METADATA_TOPIC, Topic, name_problem
 from pykafkad.metadata.uuids import random_uuid
 from pykafkad.wire import messages
 
@@ -103,6 +103,9 @@ class Creation:
         problem = name_problem(name)
         if problem is not None:
             raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, problem)
+        if name == CLUSTER_METADATA_TOPIC:
+            # Its folder is the metadata log's own: every way to a creation has to end here, automatic ones too.
+            raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, f"Creation of internal topic {name} is prohibited.")
 
     def _assignments(self, topic: object) -> list[list[int]]:
         """Replica lists of the topic's partitions, in order."""

@@ -148,6 +148,7 @@ def test_each_topic_has_its_own_error():
         cluster,
         topic("a"), topic(""), topic("a/b"), topic("x_y.z"), topic("p0", 0), topic("p-2", -2), topic("r0", 1, 0), topic("r2", 1, 2),
         topic("c1", nope="1"), topic("c2", retention_ms="x"), topic("c3", retention_ms=None), topic("good", -1, -1),
+        topic("__cluster_metadata"),
     )  # fmt: skip
     assert codes(results) == {
         "a": errors.TOPIC_ALREADY_EXISTS,
@@ -162,6 +163,8 @@ def test_each_topic_has_its_own_error():
         "c2": errors.INVALID_CONFIG,
         "c3": errors.INVALID_CONFIG,
         "good": 0,
+        # Its folder is that of the metadata log itself.
+        "__cluster_metadata": errors.INVALID_TOPIC_EXCEPTION,
     }
     assert set(cluster.image.topics) == {"a", "x.y_z", "good"}
     assert len(cluster.image.topics["good"].partitions) == cluster.settings.num_partitions
