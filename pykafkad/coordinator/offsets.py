@@ -13,6 +13,8 @@ NO_TOPIC_ID = bytes(16)
 NO_OFFSET = -1
 NO_LEADER_EPOCH = -1
 NO_EXPIRY = -1
+# What a stored timestamp can say at most: a client may ask for any retention.
+_LATEST_MS = 2**63 - 1
 
 
 class CommittedOffset:
@@ -190,7 +192,7 @@ def commit(
     request: object, metadata_max_bytes: int, now_ms: int
 ) -> tuple[list[StoredRecord], object]:
     """The records of an accepted commit and its answer. Metadata that is too long is refused partition by partition."""
-    expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
+    expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else min(now_ms + request.retention_time_ms, _LATEST_MS)
     records, rows = [], []
     for topic in request.topics:
         row = messages.OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)

@@ -82,3 +82,11 @@ def test_the_empty_group_id_is_served_as_kafka_serves_it():
     ctx = Context()
     assert rows(ctx.call(handle, 9, request(9, [("t", [0])], group_id="")), 9) == [("t", [(0, "NONE")])]
     assert ctx.world.committed("t", 0, group="") == 5
+
+
+def test_a_retention_beyond_the_end_of_time_is_for_ever(world, peer):
+    """Versions 2 to 4 let the client ask for any retention; its end must fit into the stored record."""
+    world.create_topic("t")
+    peer.ask(messages.FindCoordinatorRequest(key="g"), 1)
+    answer = peer.ask(request(2, [("t", [0])], retention_time_ms=2**63 - 1, generation_id_or_member_epoch=-1), 2)
+    assert [row.error_code for row in answer.topics[0].partitions] == [errors.NONE]
