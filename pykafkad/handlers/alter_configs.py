@@ -3,6 +3,8 @@
 Gives a resource exactly the settings of the request: what was set before and is not named is removed. Each resource has its
 own result and is changed as a whole or not at all; `validate_only` checks and changes nothing. A resource or a setting given
 twice, a null value, and another broker's id are INVALID_REQUEST. Broker loggers cannot be changed with it.
+
+Gaps: none.
 """
 
 from __future__ import annotations

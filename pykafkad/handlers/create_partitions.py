@@ -3,9 +3,11 @@
 Grows topics; each has its own result. A count that is not above the present one is INVALID_PARTITIONS, a wrong manual
 assignment INVALID_REPLICA_ASSIGNMENT, a topic given twice INVALID_REQUEST. `validate_only` checks and changes nothing. The
 answer leaves when the partitions are committed and have their logs. With a `timeout_ms` of zero or less nothing is done and
-every topic is REQUEST_TIMED_OUT. Version 3 has a quota error (never given: no quotas yet).
+every topic is REQUEST_TIMED_OUT. Version 3 has a quota error.
 
 More than 10 000 new partitions are POLICY_VIOLATION, where Kafka answers UNKNOWN_SERVER_ERROR.
+
+Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
 """
 
 from __future__ import annotations

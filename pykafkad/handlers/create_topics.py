@@ -8,7 +8,9 @@ their logs. A `timeout_ms` of zero or less is over before the controller begins:
 REQUEST_TIMED_OUT.
 
 Version 4 lets the partition count and replication factor be -1 (the broker's), 5 answers them and every setting with its
-source, 6 has a quota error (never given: no quotas yet), 7 answers the topic id.
+source, 6 has a quota error, 7 answers the topic id.
+
+Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Deletes empty groups with their offsets, each with its own error: NON_EMPTY_GROUP while it has members, GROUP_ID_NOT_FOUND
 when there is none.
 
-Gaps: none for classic groups; groups of other protocols do not exist yet.
+Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
 
 from __future__ import annotations

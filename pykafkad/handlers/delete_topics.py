@@ -5,7 +5,9 @@ INVALID_REQUEST before version 3). A topic given twice, by name, by id, or once 
 when the deletion is committed; the files are renamed at once and removed later. With a `timeout_ms` of zero or less nothing is
 deleted and every topic is REQUEST_TIMED_OUT. Rows come in no particular order.
 
-Version 5 adds a text to errors, 6 topics by id.
+Version 5 adds a text to errors and has a quota error, 6 topics by id.
+
+Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The cluster's id, its brokers under the caller's listener, and a controller to talk to: any live broker, which forwards.
 Version 1 asks for brokers or controllers; this is a broker's listener, so controllers are MISMATCHED_ENDPOINT_TYPE and
 anything else UNSUPPORTED_ENDPOINT_TYPE. Version 2 can ask for fenced brokers too.
+
+Gaps: none.
 """
 
 from __future__ import annotations

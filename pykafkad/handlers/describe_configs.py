@@ -6,7 +6,7 @@ changed live, and, for passwords, no value. `configuration_keys` picks settings;
 is INVALID_REQUEST: a broker answers for itself. Synonyms come when asked for, from version 3 types and, when asked for, one
 line of documentation. An unknown resource type fails the whole request with INVALID_REQUEST.
 
-Gap: there is one broker logger, `root`, where Kafka lists one per Java class.
+Gaps: there is one broker logger, `root`, where Kafka lists one per Java class.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ State, protocol, members, their metadata (while the group is stable) and assignm
 described as Dead without an error before version 6, and is GROUP_ID_NOT_FOUND from 6 on (KIP-1043). From version 3 the
 caller's operations on request; 4 instance ids.
 
-Gaps: none for classic groups; groups of other protocols do not exist yet.
+Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
 
 from __future__ import annotations

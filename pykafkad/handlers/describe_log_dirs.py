@@ -4,7 +4,7 @@ The log directory with the size of every partition in it, or of those asked for;
 here are left out, and so is the metadata log, as in Kafka. Version 2 is flexible, 3 has an error of the whole, 4 the size and
 free space of the file system (KIP-827), 5 whether the directory is cordoned (KIP-1066), which it never is.
 
-Gaps: none with one directory.
+Gaps: there is one directory; of several in `log.dirs` the first is used.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Topics in the order of their names, page by page: an answer holds at most `respo
 than `max.request.partition.size.limit`, and says where the next page begins (`next_cursor`). No topics asked means all. A
 topic that does not exist has its own error, unless all were asked. A cursor outside the asked topics, or with a negative
 partition, is INVALID_REQUEST for the whole request, which this API can say only per topic.
+
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Changes single settings: set (0), delete (1), append to (2) or subtract from (3) a list. Settings that are not named stay.
 For the rest it is as AlterConfigs, and broker loggers can be changed with it: their levels hold until the broker stops.
 
-Gap: there is one broker logger, `root`, where Kafka has one per Java class.
+Gaps: there is one broker logger, `root`, where Kafka has one per Java class.
 """
 
 from __future__ import annotations

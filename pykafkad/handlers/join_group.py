@@ -5,7 +5,7 @@ version changes: 1 a rebalance timeout of its own (before, the session timeout s
 once with the id to use (MEMBER_ID_REQUIRED, KIP-394); 5 static members (KIP-345); 7 protocol type in the answer, and the
 protocol name may be null; 8 a reason, for logs; 9 a static leader that returns is told to keep the assignment (KIP-814).
 
-Gaps: none for classic groups; groups of other protocols do not exist yet.
+Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
 
 from __future__ import annotations

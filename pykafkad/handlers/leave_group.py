@@ -3,7 +3,7 @@
 Before version 3 one member leaves and the answer is one error code; from version 3 any number, by member id or, for an
 administrator who removes static members, by instance id (KIP-345), with a row for each. From version 5 with a reason.
 
-Gaps: none for classic groups; groups of other protocols do not exist yet.
+Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ level, 4 leader epochs (KIP-320), 10 a timeout for remote reads, which never app
 
 A partition named twice is answered once, with INVALID_REQUEST.
 
-Gaps: none without tiered storage.
+Gaps: no tiered storage: the local log is the whole log.
 """
 
 from __future__ import annotations

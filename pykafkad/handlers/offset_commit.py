@@ -6,7 +6,7 @@ written as one batch. Versions 2 to 4 may name a retention of their own; 5 and l
 6 leader epoch; 7 static members; from 9 an unknown group is GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION; 10 topic ids
 instead of names.
 
-Gaps: none for classic groups; member epochs of KIP-848 groups do not exist yet.
+Gaps: none. (Member epochs belong to groups of KIP-848, which do not exist yet.)
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ itself, 13 names topics by id (KIP-516). With acks=0 there is no answer, and an 
 client looks up metadata again. An answer promises that the records are written: see `server/writes.py`.
 
 Gaps: batches of a transaction are refused with INVALID_TXN_STATE, as transactions are not offered. Records inside a batch
-are opened only when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits).
+are opened only when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits), so elsewhere a
+batch whose checksum is right but whose records lie is accepted.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Parks until the leader has handed in the assignment, then answers each member with its part. From version 3 static members
 (KIP-345); from version 5 protocol type and name are required and must be the group's (KIP-559).
 
-Gaps: none for classic groups; groups of other protocols do not exist yet.
+Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
 
 from __future__ import annotations

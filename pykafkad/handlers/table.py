@@ -19,6 +19,7 @@ _NO_STREAMS_GROUPS = "streams groups are not offered yet"
 _NO_SECURITY = "security is not offered yet"
 _ONE_BROKER = "for clusters of more than one broker; not offered yet"
 _LATER = "not offered yet"
+_NO_QUOTAS = "no quotas yet: nothing is ever refused for one"
 
 
 def _row(key: int, name: str, versions: str, authorization: str, gaps: str = "", *, offered: bool = True, advertised_min: int | None = None) -> Api:
@@ -32,23 +33,23 @@ def _gap(key: int, name: str, versions: str, authorization: str, gaps: str) -> A
 
 ROWS: tuple[Api, ...] = (
     # Older librdkafka looks for Produce 0 before it compresses (KAFKA-18659); requests below 3 still close the connection.
-    _row(0, "Produce", "3-13", "Write on the topic", f"{_NO_TRANSACTIONS}: batches of a transaction are refused; record bodies are opened only when a rule needs it", advertised_min=0),
-    _row(1, "Fetch", "4-18", "Read on the topic", "no follower fetch: replicas are told NOT_LEADER_OR_FOLLOWER"),
+    _row(0, "Produce", "3-13", "Write on the topic", "batches of a transaction are refused (transactions are not offered yet); a batch whose checksum is right but whose records lie is accepted", advertised_min=0),
+    _row(1, "Fetch", "4-18", "Read on the topic", "no follower fetch: replicas are told NOT_LEADER_OR_FOLLOWER; no preferred read replica; no transactions yet: read_committed reads like read_uncommitted"),
     _row(2, "ListOffsets", "1-11", "Describe on the topic", "no tiered storage: the local log is the whole log"),
     _row(3, "Metadata", "0-13", "Describe on the topic"),
     _row(8, "OffsetCommit", "2-10", "Read on the group and the topics"),
-    _row(9, "OffsetFetch", "1-10", "Describe on the group and the topics"),
+    _row(9, "OffsetFetch", "1-10", "Describe on the group and the topics", "no transactions yet: require_stable never waits; member epochs of KIP-848 are not looked at"),
     _row(10, "FindCoordinator", "0-6", "Describe on the group", f"{_NO_TRANSACTIONS}; {_NO_SHARE_GROUPS}"),
     _row(11, "JoinGroup", "0-9", "Read on the group"),
     _row(12, "Heartbeat", "0-4", "Read on the group"),
     _row(13, "LeaveGroup", "0-5", "Read on the group"),
     _row(14, "SyncGroup", "0-5", "Read on the group"),
     _row(15, "DescribeGroups", "0-6", "Describe on the group"),
-    _row(16, "ListGroups", "0-5", "Describe on the cluster or the groups"),
+    _row(16, "ListGroups", "0-5", "Describe on the cluster or the groups", "the only group type is classic"),
     _gap(17, "SaslHandshake", "0-1", "none", _NO_SECURITY),
-    _row(18, "ApiVersions", "0-4", "none"),
-    _row(19, "CreateTopics", "2-7", "Create on the cluster or the topic"),
-    _row(20, "DeleteTopics", "1-6", "Delete on the topic"),
+    _row(18, "ApiVersions", "0-4", "none", "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) are not finalized"),
+    _row(19, "CreateTopics", "2-7", "Create on the cluster or the topic", _NO_QUOTAS),
+    _row(20, "DeleteTopics", "1-6", "Delete on the topic", _NO_QUOTAS),
     _row(21, "DeleteRecords", "0-2", "Delete on the topic"),
     _row(22, "InitProducerId", "0-5", "IdempotentWrite on the cluster", f"{_NO_TRANSACTIONS}: a transactional id is refused"),
     _row(23, "OffsetForLeaderEpoch", "2-4", "Describe on the topic"),
@@ -63,9 +64,9 @@ ROWS: tuple[Api, ...] = (
     _row(32, "DescribeConfigs", "1-4", "DescribeConfigs on the resource", "one broker logger, `root`, where Kafka has one per class"),
     _row(33, "AlterConfigs", "0-2", "AlterConfigs on the resource"),
     _gap(34, "AlterReplicaLogDirs", "1-2", "Alter on the cluster", _LATER),
-    _row(35, "DescribeLogDirs", "1-5", "Describe on the cluster"),
+    _row(35, "DescribeLogDirs", "1-5", "Describe on the cluster", "one directory: of several in log.dirs the first is used"),
     _gap(36, "SaslAuthenticate", "0-2", "none", _NO_SECURITY),
-    _row(37, "CreatePartitions", "0-3", "Alter on the topic"),
+    _row(37, "CreatePartitions", "0-3", "Alter on the topic", _NO_QUOTAS),
     _gap(38, "CreateDelegationToken", "1-3", "CreateTokens on the user", _NO_SECURITY),
     _gap(39, "RenewDelegationToken", "1-2", "none", _NO_SECURITY),
     _gap(40, "ExpireDelegationToken", "1-2", "none", _NO_SECURITY),

@@ -82,6 +82,14 @@ def test_every_api_declares_its_authorization(row: table.Api) -> None:
 
 
 @pytest.mark.parametrize("row", OFFERED, ids=_row_id)
+def test_gaps_stand_in_the_header_and_in_the_row(row: table.Api) -> None:
+    """A handler's docstring has one paragraph "Gaps: ..."; it begins "Gaps: none." exactly when the row names no gap."""
+    gaps = [part for part in inspect.getdoc(inspect.getmodule(table.handler(row))).split("\n\n") if part.startswith("Gap")]
+    assert len(gaps) == 1 and gaps[0].startswith("Gaps: "), f"{row.name}: one paragraph that begins with 'Gaps: ', not {gaps}"
+    assert gaps[0].startswith("Gaps: none.") == (row.gaps == ""), f"{row.name}: header {gaps[0]!r}, row {row.gaps!r}"
+
+
+@pytest.mark.parametrize("row", OFFERED, ids=_row_id)
 def test_every_offered_api_has_tests(row: table.Api) -> None:
     """A file of its own in tests/handlers/, named as the handler."""
     assert (PROJECT / "tests" / "handlers" / f"test_{table.module_name(row)}.py").is_file()
