@@ -223,8 +223,7 @@ class Node:
         self.waits.expire(float("inf"))
         self.end_turn()
         deadline = self.clock.now() + _STOP_SECONDS
-        while self.reactor.ready and self.clock.now() < deadline:
-            self.reactor.turn(0)
+        self.reactor.drain(lambda: deadline - self.clock.now())
         # A job that ends wakes the reactor, so the jobs come first.
         self.offload.close()
         self.reactor.close()

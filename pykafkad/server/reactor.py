@@ -186,12 +186,29 @@ class Reactor:
             connection.queued = True
             self.ready.append(connection)
 
-    def close(self) -> None:
-        """Close every socket. Outboxes get one last chance."""
-        self.stop_listening()
+    def drain(self, seconds_left: Callable[[], float]) -> None:
+        """Send what the outboxes hold, reading and serving nothing more, until it is sent or `seconds_left()` is not above 0."""
         for connection in list(self._connections.values()):
-            if connection.outbox and not connection.blocked:
+            if connection.outbox:
                 self._flush(connection)
+        while any(connection.outbox for connection in self._connections.values()):
+            left = seconds_left()
+            if left <= 0:
+                return
+            for fileno, mask in self._epoll.poll(min(left, 0.1), 256):
+                connection = self._connections.get(fileno)
+                if connection is None:
+                    self._service(fileno, 0.0)
+                elif mask & _OUT:
+                    self._flush(connection)
+                elif mask & _ENDED:
+                    self._drop(connection, "ended by the peer")
+                else:
+                    self._set_interest(connection, connection.interest & ~_IN)
+
+    def close(self) -> None:
+        """Close every socket."""
+        self.stop_listening()
         for connection in list(self._connections.values()):
             self._drop(connection, "the broker stops")
         self._epoll.close()

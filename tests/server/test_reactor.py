@@ -359,3 +359,41 @@ def test_an_answer_that_cannot_be_read_ends_its_connection_alone(listening):
     assert received(listening, client, 1) == b""
     client.close()
     other.close()
+
+
+def test_a_stop_waits_for_a_slow_reader(listening):
+    """What was begun is finished: the rest of a large answer still arrives."""
+    listening.answer = lambda connection, payload: connection.outbox.append(frame(payload * 3_000_000))
+    client = connect(listening)
+    client.sendall(frame(b"x"))
+    turns(listening, 3)
+    (connection,) = listening.reactor._connections.values()
+    assert connection.blocked
+    received_bytes = bytearray()
+
+    def read_some():
+        try:
+            received_bytes.extend(client.recv(1 << 20))
+        except BlockingIOError:
+            pass
+        return 1.0
+
+    listening.reactor.drain(read_some)
+    listening.reactor.close()
+    client.setblocking(True)
+    while part := client.recv(1 << 20):
+        received_bytes.extend(part)
+    assert len(received_bytes) == 3_000_004
+    client.close()
+    listening.reactor = Reactor(listening, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+
+
+def test_a_stop_does_not_wait_for_ever(listening):
+    listening.answer = lambda connection, payload: connection.outbox.append(frame(payload * 30_000_000))
+    client = connect(listening)
+    client.sendall(frame(b"x"))
+    turns(listening, 3)
+    left = iter([2.0, 1.0, 0.0])
+    listening.reactor.drain(lambda: next(left))
+    assert next(left, None) is None
+    client.close()

@@ -43,6 +43,9 @@ class FakeReactor:
     def next_wake(self):
         return float("inf")
 
+    def drain(self, seconds_left):
+        pass
+
     def close(self):
         self.connections.clear()
 
