@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.errors import StartFailure, StorageFailure
 
 # writev takes at most 1024 pieces on Linux.
 MAX_PIECES = 1024
@@ -275,7 +275,7 @@ class Disk:
     def lock(self, path: str) -> File:
         """Take an exclusive lock on a file that lasts until it is closed or the process dies.
 
-        Raises `ConfigError` when another process holds it, which names the directory.
+        Raises `StartFailure` when another process holds it, which names the directory.
         """
         import fcntl
 
@@ -284,7 +284,7 @@ class Disk:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
-            raise ConfigError(
+            raise StartFailure(
                 f"log.dirs: another broker uses the directory {os.path.dirname(path)} "
                 f"(it holds the lock on {path}); stop it, or give this broker a directory of its own"
             ) from None

@@ -1,7 +1,7 @@
 """Kafka's error codes as a table, and the four kinds of error that pykafkad knows.
 
 The constants are the table: one line per code of Apache Kafka 4.3.1, named as Kafka names it
-(`errors.UNKNOWN_TOPIC_OR_PARTITION == 3`). `RETRIABLE` lists the codes on which a client tries again by itself.
+(`errors.UNKNOWN_TOPIC_OR_PARTITION == 3`).
 
 The four kinds (design: an error says whose fault it is, and is translated in one place):
 
@@ -151,11 +151,6 @@ STREAMS_INVALID_TOPOLOGY_EPOCH = 131
 STREAMS_TOPOLOGY_FENCED = 132
 SHARE_SESSION_LIMIT_REACHED = 133
 
-RETRIABLE = frozenset((
-    2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 83, 84, 88, 89, 100,
-    103, 106, 122, 123, 133,
-))
-
 _NAMES = {value: key for key, value in list(globals().items()) if key.isupper() and type(value) is int}
 
 
@@ -167,11 +162,6 @@ def name(code: int) -> str:
 def message(code: int) -> str:
     """A sentence for people, for answers whose `error_message` nobody filled with something more precise."""
     return name(code).replace("_", " ").capitalize() + "."
-
-
-def is_retriable(code: int) -> bool:
-    """Whether clients treat the code as passing (`RetriableException` and its children in the Java client)."""
-    return code in RETRIABLE
 
 
 def codes() -> dict[int, str]:
@@ -209,3 +199,7 @@ class StorageFailure(Exception):
 
 class ConfigError(Exception):
     """A setting that cannot be: names where it was set, the setting, and what is allowed."""
+
+
+class StartFailure(ConfigError):
+    """Nothing is wrong with what was asked, but a broker can't start now: the port or the directory is taken."""

@@ -10,7 +10,7 @@ import os
 import sys
 
 from pykafkad import config
-from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.server import logs
 from pykafkad.settings import sources
 
@@ -39,18 +39,18 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    """Starts the broker and returns its exit code; 2 when an option or a setting cannot be."""
+    """Starts the broker and returns its exit code; 2 when an option or a setting cannot be, 1 when it can't start now."""
     options = _read(arguments)
     if options is None:
         return _explain(arguments)
     try:
         return _serve(options)
+    except (StartFailure, StorageFailure) as error:
+        print(f"pykafkad: {error}", file=sys.stderr)
+        return 1
     except ConfigError as error:
         print(f"pykafkad: {error}", file=sys.stderr)
         return 2
-    except StorageFailure as error:
-        print(f"pykafkad: {error}", file=sys.stderr)
-        return 1
 
 
 def _serve(options: Options) -> int:
@@ -72,6 +72,8 @@ def _serve(options: Options) -> int:
         log.warning("setting", text=f"log.dirs: only {data_directory} is used in this version of pykafkad, not {', '.join(others)}")
     try:
         return node.run(settings, addresses=addresses, data_directory=data_directory, topics=topics, ready_file=ready_file)
+    except StartFailure:
+        raise
     except ConfigError as error:
         # Values that are wrong only together, such as those of listeners, are found by who uses them and named by setting.
         _, origin = properties.get(str(error).partition(":")[0], ("", ""))

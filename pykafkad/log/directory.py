@@ -33,7 +33,7 @@ def parse_partition_name(name: str) -> tuple[str, int] | None:
 class LogDirectory:
     """See the module. `clean` says how the last user of the directory left; `meta` is `meta.properties` (empty: new).
 
-    Constructing takes the lock (`ConfigError` names the directory when another broker holds it) and reads the small files;
+    Constructing takes the lock (`StartFailure` names the directory when another broker holds it) and reads the small files;
     no partition is opened. `broker_epoch` is what the last clean shutdown wrote, -1 without one.
     """
 
@@ -102,15 +102,6 @@ class LogDirectory:
             raise ConfigError(f"log.dirs: {self.path} belongs to node.id {self.meta.get('node.id')}, this broker is {node_id}")
         if cluster_id is not None and self.meta.get("cluster.id") != cluster_id:
             raise ConfigError(f"log.dirs: {self.path} belongs to the cluster {self.meta.get('cluster.id')}, not to {cluster_id}")
-
-    @property
-    def partitions_on_disk(self) -> set[tuple[str, int]]:
-        """`(topic, partition)` of every partition directory found at start or made since."""
-        return self._on_disk
-
-    def stored_topic_id(self, topic: str, partition: int) -> bytes | None:
-        """The topic id in a partition directory's `partition.metadata`; None when it has none."""
-        return checkpoints.decode_partition_metadata(self.disk.read(self._metadata_path(topic, partition)))
 
     def _metadata_path(self, topic: str, partition: int) -> str:
         return f"{self.path}/{topic}-{partition}/{checkpoints.PARTITION_METADATA_FILE}"

@@ -14,7 +14,7 @@ from pykafkad import config
 from pykafkad.clock import Clock
 from pykafkad.coordinator.producer_ids import ProducerIds
 from pykafkad.disk import Disk
-from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
 from pykafkad.log.directory import LogDirectory
 from pykafkad.metadata import events, quorum, quorum_states, stored, uuids, voters
@@ -372,7 +372,7 @@ def run(
     try:
         node = Node(settings, _listeners(settings, addresses), data_directory)
     except OSError as error:
-        raise ConfigError(error.strerror or str(error)) from None
+        raise StartFailure(error.strerror or str(error)) from None
 
     def on_signal(number: int, _frame: object) -> None:
         if node.stopping is not None:
@@ -388,7 +388,7 @@ def run(
             _create(node, topics)
     except OSError as error:
         node.reactor.close()
-        raise ConfigError(error.strerror or str(error)) from None
+        raise StartFailure(error.strerror or str(error)) from None
     # What lives since the start lives for ever: the collector need not look at it again.
     gc.collect()
     gc.freeze()

@@ -12,7 +12,7 @@ import errno
 import posixpath
 
 from pykafkad.disk import Disk
-from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.errors import StartFailure, StorageFailure
 
 
 class _Content:
@@ -214,7 +214,7 @@ class MemoryDisk(Disk):
 
     def lock(self, path):
         if path in self.locks:
-            raise ConfigError(f"log.dirs: another broker uses the directory {posixpath.dirname(path)}")
+            raise StartFailure(f"log.dirs: another broker uses the directory {posixpath.dirname(path)}")
         self.locks.add(path)
         file = self.open(path, create=True)
         file._locked = True
