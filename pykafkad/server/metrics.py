@@ -7,14 +7,11 @@ class Metrics:
     """One object per node. Every attribute is a count since the start."""
 
     __slots__ = (
-        "bytes_received",
-        "bytes_sent",
         "connections_accepted",
         "connections_closed",
         "connections_refused",
         "frames_refused",
         "requests",
-        "turns",
         "unexpected_errors",
         "writes_failed",
     )

@@ -247,6 +247,9 @@ class Node:
         self.offload.finished()
         for key in self.timers.due(now):
             self._fire(key)
+        quorum_deadline = self.controller.next_deadline()
+        if quorum_deadline is not None and quorum_deadline <= now:
+            self.controller.tick()
         waits = self.waits
         if waits.count:
             waits.expire(now)
@@ -396,6 +399,7 @@ def run(
     node.run()
     log_lines.info("stopping", reason=node.stopping)
     node.close()
+    log_lines.info("stopped", **node.metrics.as_dict())
     return 0
 
 

@@ -161,10 +161,6 @@ class Reactor:
         except BlockingIOError:
             pass
 
-    def wake_fileno(self) -> int:
-        """The descriptor that signals are written to."""
-        return self._wake_writer
-
     def next_wake(self) -> float:
         """The next monotonic second at which the reactor itself has something to do."""
         at = self._next_idle_scan
