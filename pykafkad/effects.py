@@ -74,16 +74,6 @@ class Persist(_Effect):
         self.value = value
 
 
-class Truncate(_Effect):
-    """Cut `log` so that `offset` is its next offset."""
-
-    __slots__ = ("log", "offset")
-
-    def __init__(self, log: tuple[str, int], offset: int) -> None:
-        self.log = log
-        self.offset = offset
-
-
 class SetTimer(_Effect):
     """Deliver `TimerFired(key)` to the machine at monotonic second `at`; a second timer of the same key replaces the first."""
 

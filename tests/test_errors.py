@@ -36,14 +36,6 @@ def test_names_and_codes_equal_another_projects() -> None:
     assert different == {}
 
 
-def test_retriable_codes() -> None:
-    """What clients try again by themselves, and what they do not."""
-    assert errors.is_retriable(errors.NOT_LEADER_OR_FOLLOWER)
-    assert errors.is_retriable(errors.COORDINATOR_LOAD_IN_PROGRESS)
-    assert not errors.is_retriable(errors.TOPIC_ALREADY_EXISTS)
-    assert not errors.is_retriable(errors.NONE)
-
-
 def test_kafka_error_reads_well() -> None:
     """In a traceback the code has its name."""
     error = errors.KafkaError(errors.INVALID_CONFIG, "no such")

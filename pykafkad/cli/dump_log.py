@@ -9,7 +9,7 @@ from struct import Struct, iter_unpack
 from pykafkad.cli.output import Failure, json_bytes, print_json, readable
 from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.wire import records as record_format
-from pykafkad.wire.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES, MAGIC, crc32c, parse_header
+from pykafkad.wire.batch import ATTRIBUTES_POSITION, CONTROL_ABORT, CONTROL_COMMIT, HEADER_SIZE_BYTES, MAGIC, crc32c, parse_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _decoder(path: str, wanted: str) -> Callable[[bytes | None, bytes | None, bo
 
 def _plain(key: bytes | None, value: bytes | None, is_control: bool) -> dict[str, object]:
     if is_control and key is not None and len(key) >= 4:
-        return {"control": {0: "abort", 1: "commit"}.get(key[3], key[3])}
+        return {"control": {CONTROL_ABORT: "abort", CONTROL_COMMIT: "commit"}.get(key[3], key[3])}
     return {"key": key, "value": value}
 
 

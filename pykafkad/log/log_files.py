@@ -226,11 +226,6 @@ class LogFiles:
         self._fill = 0
         self._gather = None
 
-    @property
-    def has_pending(self) -> bool:
-        """Whether `write_pending` has something to write."""
-        return self._fill > 0
-
     def write_pending(self) -> None:
         """Write what was gathered, in one call. Raises `StorageFailure`; the log is then offline and cut back to what
         was written before, so nothing of a half-written gathering can be read or acknowledged."""

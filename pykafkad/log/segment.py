@@ -244,16 +244,6 @@ class Segment:
         if len(positions) > MAX_REMEMBERED_POSITIONS:
             del positions[next(iter(positions))]
 
-    def header_at(self, position: int) -> BatchHeader:
-        """The header of the batch at `position`; `StorageFailure` when the file ends inside it or it cannot be one."""
-        data = self.file.pread(HEADER_SIZE_BYTES, position)
-        if len(data) < HEADER_SIZE_BYTES:
-            raise StorageFailure("read", self.file.path, f"no batch header at position {position}: the file ends")
-        header = parse_header(data)
-        if header.length < HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES:
-            raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible length {header.length}")
-        return header
-
     def locate(self, offset: int) -> tuple[int, int]:
         """(position, size) of the first batch whose last offset is at or above `offset`; (written_size, 0) without one.
 

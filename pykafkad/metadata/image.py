@@ -96,10 +96,6 @@ class Image:
         """What has been set dynamically for a resource, name to text. Not to be changed."""
         return self._configs.get((resource_type, name), _NO_CONFIGS)
 
-    def config_resources(self, resource_type: int) -> list[str]:
-        """Names of the resources of a type that have dynamic settings."""
-        return [name for kind, name in self._configs if kind == resource_type]
-
     def alive_brokers(self) -> list[Broker]:
         """Brokers that clients may talk to, by id."""
         return [self.brokers[key] for key in sorted(self.brokers) if not self.brokers[key].fenced]

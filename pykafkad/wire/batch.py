@@ -29,7 +29,6 @@ CODEC_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
-DELETE_HORIZON_BIT = 0x40
 
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
@@ -37,14 +36,9 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 MAX_SEQUENCE = 0x7FFFFFFF
 
-# Control record types, the second int16 of a control record's key.
+# Types of the control records that end a transaction: the second int16 of a control record's key.
 CONTROL_ABORT = 0
 CONTROL_COMMIT = 1
-CONTROL_LEADER_CHANGE = 2
-CONTROL_SNAPSHOT_HEADER = 3
-CONTROL_SNAPSHOT_FOOTER = 4
-CONTROL_KRAFT_VERSION = 5
-CONTROL_KRAFT_VOTERS = 6
 
 HEADER = Struct(">qiiBIHiqqqhii")
 # What a leader writes into a batch on append: base offset, length (unchanged), leader epoch.
@@ -152,11 +146,6 @@ def validate(view) -> BatchHeader:
     if found != header.crc:
         raise KafkaError(errors.CORRUPT_MESSAGE, f"batch checksum is {header.crc:#010x}, its bytes give {found:#010x}")
     return header
-
-
-def assign_offsets(view, base_offset: int, leader_epoch: int) -> None:
-    """Write the leader's two fields; the checksum does not cover them."""
-    PREFIX.pack_into(view, 0, base_offset, len(view) - LENGTH_OVERHEAD_BYTES, leader_epoch)
 
 
 def set_max_timestamp(view, max_timestamp_ms: int, *, log_append_time: bool) -> None:

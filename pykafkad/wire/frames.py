@@ -76,7 +76,7 @@ def flexible_versions() -> dict[int, int]:
 
 
 def response_is_tagged(api_key: int, api_version: int, flexible_from: dict[int, int]) -> bool:
-    """Whether the response carries header 1."""
+    """Whether the response carries header 1: what a client asks before it reads one."""
     return api_key != API_VERSIONS and api_version >= flexible_from.get(api_key, 32767)
 
 
@@ -89,7 +89,7 @@ def start_response(correlation_id: int, tagged: bool) -> bytearray:
 
 
 def start_request(api_key: int, api_version: int, correlation_id: int, client_id: str | None, tagged: bool) -> bytearray:
-    """The first chunk of a request; as `start_response`."""
+    """For a client: the first chunk of a request; as `start_response`."""
     name = b"" if client_id is None else client_id.encode()
     out = bytearray(4)
     out += _REQUEST.pack(api_key, api_version, correlation_id, -1 if client_id is None else len(name))
@@ -100,7 +100,7 @@ def start_request(api_key: int, api_version: int, correlation_id: int, client_id
 
 
 def read_response_header(view: memoryview, tagged: bool) -> tuple[int, int]:
-    """(correlation id, position of the body) of a response frame without its size. Raises `ProtocolError`."""
+    """For a client: (correlation id, position of the body) of a response frame without its size. Raises `ProtocolError`."""
     if len(view) < 4:
         raise ProtocolError(f"response of {len(view)} bytes is shorter than a header")
     (correlation_id,) = _SIZE.unpack_from(view, 0)

@@ -15,7 +15,6 @@ from .session import Session
 
 SETTLE_SECONDS = 2.0
 STARTS_PER_ROUND = {"pykafkad": 5, "kafka": 1}
-CREATE_AT_ONCE = 1000
 
 
 class StartLoad(Load):

@@ -38,7 +38,7 @@ def refused(log, records, version=13, now_ms=NOW_MS):
     before, end_offset = bytes(records), log.end_offset
     with pytest.raises(KafkaError) as caught:
         log.append(records, now_ms, produce_version=version)
-    assert (bytes(records), log.end_offset, log.has_pending) == (before, end_offset, False)
+    assert (bytes(records), log.end_offset, log.written_end_offset) == (before, end_offset, end_offset)
     return caught.value
 
 

@@ -8,7 +8,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.log.log_files import GATHER_SIZE_BYTES
 from pykafkad.log.segment import MAX_REMEMBERED_POSITIONS
-from pykafkad.wire.batch import CONTROL_LEADER_CHANGE, parse_header
+from pykafkad.wire.batch import parse_header
 from tests.log.settings import NOW_MS, append, batch, batches_of, content, offsets_of, open_directory, open_log, topic_settings
 from tests.simulation.disk import MemoryDisk
 
@@ -29,9 +29,9 @@ def test_offsets_are_assigned_in_place_and_read_back(directory):
     assert log.append(second, NOW_MS)[:2] == (3, 4)
     assert parse_header(second).base_offset == 3
     assert parse_header(second).leader_epoch == 7
-    assert (log.end_offset, log.written_end_offset, log.has_pending) == (5, 0, True)
+    assert (log.end_offset, log.written_end_offset) == (5, 0)
     log.write_pending()
-    assert (log.written_end_offset, log.has_pending) == (5, False)
+    assert log.written_end_offset == 5
     assert offsets_of(log.read(0, 1 << 20, end_offset=5)) == [0, 1, 2, 3, 4]
     assert offsets_of(log.read(4, 1 << 20, end_offset=5)) == [3, 4]
     assert log.read(5, 1 << 20, end_offset=5) is None
@@ -71,11 +71,15 @@ def test_a_large_batch_goes_behind_the_small_ones_before_it(directory):
         (0, 10), (1, 30_000), (2, 10), (3, 10), (4, 40_000)]
 
 
+# The type of the control record with which a leader begins its epoch in the metadata log (KIP-595).
+LEADER_CHANGE = 2
+
+
 def test_records_of_our_own(directory):
     """Coordinators append key and value, the quorum control records in a batch of their own; epochs rise as told."""
     log = open_log(directory)
     assert log.append_records([(b"k", b"v"), (b"k2", None)], NOW_MS)[:2] == (0, 1)
-    assert log.append_records([(None, b"change")], NOW_MS, control_type=CONTROL_LEADER_CHANGE, leader_epoch=3)[:2] == (2, 2)
+    assert log.append_records([(None, b"change")], NOW_MS, control_type=LEADER_CHANGE, leader_epoch=3)[:2] == (2, 2)
     log.write_pending()
     (first, records), (second, control) = content(log)
     assert [(record.key, record.value) for record in records] == [(b"k", b"v"), (b"k2", None)]

@@ -41,7 +41,7 @@ def test_setting_and_deleting(cluster):
     assert change(cluster, TYPE_TOPIC, "a", ("retention.ms", DELETE, None)) == 0
     assert cluster.image.configs(TYPE_TOPIC, "a") == {"segment.ms": "2"}
     assert change(cluster, TYPE_TOPIC, "a", ("segment.ms", DELETE, None)) == 0
-    assert cluster.image.config_resources(TYPE_TOPIC) == []
+    assert cluster.image.configs(TYPE_TOPIC, "a") == {}
 
 
 def test_lists_grow_and_shrink(cluster):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.wire.batch import (
-    HEADER_SIZE_BYTES, MAX_SEQUENCE, advance_sequence, assign_offsets, build_batch, control_key, crc32c, parse_header,
+    HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAX_SEQUENCE, PREFIX, advance_sequence, build_batch, control_key, crc32c, parse_header,
     set_max_timestamp, validate,
 )
 from pykafkad.wire.records import iterate_records
@@ -70,7 +70,7 @@ def test_we_read_what_kafka_python_builds(rows, codec):
 
 def test_the_leaders_fields_are_not_under_the_checksum():
     batch = memoryview(build_batch([(None, b"v")] * 3))
-    assign_offsets(batch, 1 << 40, 12)
+    PREFIX.pack_into(batch, 0, 1 << 40, len(batch) - LENGTH_OVERHEAD_BYTES, 12)
     header = validate(batch)
     assert (header.base_offset, header.leader_epoch) == (1 << 40, 12)
 
