@@ -6,7 +6,7 @@ wait, is left to `fetch.py`, which sees the untouched frame.
 
 from __future__ import annotations
 
-from struct import Struct
+from struct import Struct, error as StructError
 
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.handlers import echo as echoes
@@ -58,33 +58,37 @@ class FlatFetch:
 
     def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> bool:
         """Read and answer; False if the frame is not of the common shape or there is too little to give."""
-        _, _, correlation_id, client_length = _HEADER.unpack_from(view, start)
-        position = start + 10 + (client_length if client_length > 0 else 0)
-        if version >= 12:
-            if view[position]:
+        try:
+            _, _, correlation_id, client_length = _HEADER.unpack_from(view, start)
+            position = start + 10 + (client_length if client_length > 0 else 0)
+            if version >= 12:
+                if view[position]:
+                    return False
+                position += 1
+            if version < 15:
+                if _REPLICA.unpack_from(view, position)[0] >= 0:
+                    return False
+                position += 4
+            _, min_bytes, max_bytes, isolation_level = _WAIT.unpack_from(view, position)
+            position += 13
+            if version >= 7:
+                if _SESSION.unpack_from(view, position) != (0, -1):
+                    return False
+                position += 8
+            if version < 12:
+                form = echoes.NAME
+            else:
+                form = echoes.COMPACT_NAME if version < 13 else echoes.ID
+                if view[position] != 2:
+                    return False
+            echo_end = echoes.end_of_echo(view, position, form)
+            if echo_end < 0 or echo_end + 12 > end:
                 return False
-            position += 1
-        if version < 15:
-            if _REPLICA.unpack_from(view, position)[0] >= 0:
+            asked = _asked(view, echo_end, end, version)
+            if asked is None:
                 return False
-            position += 4
-        _, min_bytes, max_bytes, isolation_level = _WAIT.unpack_from(view, position)
-        position += 13
-        if version >= 7:
-            if _SESSION.unpack_from(view, position) != (0, -1):
-                return False
-            position += 8
-        if version < 12:
-            form = echoes.NAME
-        else:
-            form = echoes.COMPACT_NAME if version < 13 else echoes.ID
-            if view[position] != 2:
-                return False
-        echo_end = echoes.end_of_echo(view, position, form)
-        if echo_end < 0 or echo_end + 12 > end:
-            return False
-        asked = _asked(view, echo_end, end, version)
-        if asked is None:
+        except (StructError, IndexError):
+            # Not of the common shape, or broken: the general path tells which.
             return False
         fetch_offset, partition_max_bytes, leader_epoch = asked
         echo = bytes(view[position:echo_end])

@@ -6,7 +6,7 @@ Whatever is not exactly this shape, and every error, is left to `produce.py`, wh
 
 from __future__ import annotations
 
-from struct import Struct
+from struct import Struct, error as StructError
 
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
 from pykafkad.handlers import echo as echoes
@@ -51,33 +51,37 @@ class FlatProduce:
 
     def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> bool:
         """Append and answer; False if the frame is not of the common shape or the append failed."""
-        correlation_id, client_length = _HEADER.unpack_from(view, start)
-        position = start + 10 + (client_length if client_length > 0 else 0)
-        echo_start = position + 8
-        if version < 9:
-            no_transaction, acks, _, topics, name_length = _FIXED_BODY.unpack_from(view, position)
-            echo_end = echo_start + 14 + name_length
-            # A name length that lies ends beyond the frame and fails here, before anything is read there.
-            if no_transaction != -1 or topics != 1 or name_length < 0 or acks not in (1, -1) or echo_end + 4 > end:
-                return False
-            form = echoes.NAME
-            records = echo_end + 4
-            last = end
-            if records + _SIZE.unpack_from(view, echo_end)[0] != end:
-                return False
-        else:
-            header_tags, transaction, acks, _, topics = _FLEXIBLE_BODY.unpack_from(view, position)
-            if header_tags or transaction or topics != 2 or acks not in (1, -1):
-                return False
-            form = echoes.COMPACT_NAME if version < 13 else echoes.ID
-            echo_end = echoes.end_of_echo(view, echo_start, form)
-            if echo_end < 0 or echo_end + 8 > end:
-                return False
-            records, size = _records(view, echo_end)
-            last = records + size
-            # Three empty tag sections end the partition, the topic and the request.
-            if size < 0 or last + 3 != end or view[last] or view[last + 1] or view[last + 2]:
-                return False
+        try:
+            correlation_id, client_length = _HEADER.unpack_from(view, start)
+            position = start + 10 + (client_length if client_length > 0 else 0)
+            echo_start = position + 8
+            if version < 9:
+                no_transaction, acks, _, topics, name_length = _FIXED_BODY.unpack_from(view, position)
+                echo_end = echo_start + 14 + name_length
+                # A name length that lies ends beyond the frame and fails here, before anything is read there.
+                if no_transaction != -1 or topics != 1 or name_length < 0 or acks not in (1, -1) or echo_end + 4 > end:
+                    return False
+                form = echoes.NAME
+                records = echo_end + 4
+                last = end
+                if records + _SIZE.unpack_from(view, echo_end)[0] != end:
+                    return False
+            else:
+                header_tags, transaction, acks, _, topics = _FLEXIBLE_BODY.unpack_from(view, position)
+                if header_tags or transaction or topics != 2 or acks not in (1, -1):
+                    return False
+                form = echoes.COMPACT_NAME if version < 13 else echoes.ID
+                echo_end = echoes.end_of_echo(view, echo_start, form)
+                if echo_end < 0 or echo_end + 8 > end:
+                    return False
+                records, size = _records(view, echo_end)
+                last = records + size
+                # Three empty tag sections end the partition, the topic and the request.
+                if size < 0 or last + 3 != end or view[last] or view[last + 1] or view[last + 2]:
+                    return False
+        except (StructError, IndexError):
+            # Not of the common shape, or broken: the general path tells which.
+            return False
         echo = bytes(view[echo_start:echo_end])
         log = self._echoes.logs.get(echo)
         if log is None:

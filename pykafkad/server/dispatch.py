@@ -97,12 +97,8 @@ class Dispatcher:
             word = _WORD.unpack_from(view, start)[0]
             serve_flat = self._flat_by_word.get(word)
             if serve_flat is not None:
-                try:
-                    if serve_flat(connection, view, start, end, word & 0xFFFF):
-                        return
-                except (StructError, IndexError):
-                    # Not of the common shape, or broken: the general path tells which.
-                    pass
+                if serve_flat(connection, view, start, end, word & 0xFFFF):
+                    return
             key, version = _KEY_AND_VERSION.unpack_from(view, start)
             frame = view[start:end]
             if not self._routable(connection, frame, key, version):

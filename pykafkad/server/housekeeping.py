@@ -93,13 +93,16 @@ class Housekeeping:
         for job in self._node.directory.sync_jobs():
             self._node.offload.submit(job.run, lambda result, job=job: self._synced(job, result))
 
-    @staticmethod
-    def _synced(job: object, result: object) -> None:
-        if isinstance(result, StorageFailure):
-            log_lines.error("sync-failed", reason=result)
-            job.failed(result)
-        else:
+    def _synced(self, job: object, result: object) -> None:
+        if not isinstance(result, Exception):
             job.finish()
+            return
+        # Whatever a sync raised, it did not happen.
+        log_lines.error("sync-failed", reason=result)
+        if not isinstance(result, StorageFailure):
+            self._node.unexpected(result)
+            result = StorageFailure("sync", self._node.data_directory, result)
+        job.failed(result)
 
     @staticmethod
     def _deleted(result: object) -> None:

@@ -13,6 +13,7 @@ from pykafkad.wire import messages
 from tests.metadata.cluster import CLUSTER_ID, Cluster
 from tests.metadata.context import FakeContext, ask
 from tests.metadata.test_controller import create, topic
+from tests.simulation.world import World
 
 Request = messages.MetadataRequest
 VERSIONS = range(14)
@@ -213,3 +214,14 @@ def test_many_partitions_are_quick_when_asked_again():
     first = metadata.handle(ctx, Request(topics=None))
     second = metadata.handle(ctx, Request(topics=None))
     assert all(one is other for one, other in zip(first.topics, second.topics, strict=True))
+
+
+def test_one_request_creates_a_bounded_number_of_topics(tmp_path):
+    """The rest comes with the next requests: clients ask again until a topic is there."""
+    world = World(tmp_path)
+    asked = names(*(f"t{number}" for number in range(metadata.MAX_AUTO_CREATED + 3)))
+    peer = world.connect()
+    assert len(peer.ask(asked, 12).topics) == metadata.MAX_AUTO_CREATED + 3
+    assert len(world.node.image.topics) == metadata.MAX_AUTO_CREATED
+    peer.ask(asked, 12)
+    assert len(world.node.image.topics) == metadata.MAX_AUTO_CREATED + 3
