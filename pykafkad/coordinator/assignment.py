@@ -32,11 +32,9 @@ def check(group: ClassicGroup | None, request: object) -> int:
     """Why a SyncGroup cannot be served, in Kafka's order, or NONE."""
     if group is None:
         return errors.UNKNOWN_MEMBER_ID
-    error_code = group.check_member(request.member_id, request.group_instance_id)
+    error_code = group.check_member_of_generation(request.member_id, request.group_instance_id, request.generation_id)
     if error_code:
         return error_code
-    if request.generation_id != group.generation:
-        return errors.ILLEGAL_GENERATION
     for named, actual in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol_name)):
         if named is not None and actual is not None and named != actual:
             return errors.INCONSISTENT_GROUP_PROTOCOL

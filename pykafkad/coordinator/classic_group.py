@@ -16,7 +16,7 @@ from pykafkad.coordinator.group_states import (
     TRANSITIONS,
 )
 from pykafkad.coordinator.member import NEVER, Member
-from pykafkad.errors import FENCED_INSTANCE_ID, NONE, UNKNOWN_MEMBER_ID
+from pykafkad.errors import FENCED_INSTANCE_ID, ILLEGAL_GENERATION, NONE, UNKNOWN_MEMBER_ID
 
 
 class ClassicGroup:
@@ -179,6 +179,13 @@ class ClassicGroup:
             if known != member_id:
                 return FENCED_INSTANCE_ID
         return NONE if member_id in self.members else UNKNOWN_MEMBER_ID
+
+    def check_member_of_generation(self, member_id: str, instance_id: str | None, generation: int) -> int:
+        """As `check_member`, and then ILLEGAL_GENERATION for a member that speaks of another generation than this one."""
+        error_code = self.check_member(member_id, instance_id)
+        if error_code:
+            return error_code
+        return NONE if generation == self.generation else ILLEGAL_GENERATION
 
     def has_all_joined(self) -> bool:
         return not self.pending_joins and all(member.join_token is not None for member in self.members.values())

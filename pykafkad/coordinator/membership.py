@@ -198,11 +198,9 @@ def heartbeat(step: Step, group: ClassicGroup | None, request: object) -> int:
     """The answer to a heartbeat: NONE, or an error code that tells the member what to do."""
     if group is None:
         return errors.UNKNOWN_MEMBER_ID
-    error_code = group.check_member(request.member_id, request.group_instance_id)
+    error_code = group.check_member_of_generation(request.member_id, request.group_instance_id, request.generation_id)
     if error_code:
         return error_code
-    if request.generation_id != group.generation:
-        return errors.ILLEGAL_GENERATION
     step.expect_heartbeat(group, group.members[request.member_id])
     return errors.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else errors.NONE
 

@@ -178,11 +178,9 @@ def check_commit(group: ClassicGroup | None, request: object, group_id_not_found
     if generation < 0 and group.state is EMPTY:
         return errors.NONE
     if generation >= 0 or request.member_id or request.group_instance_id is not None:
-        error_code = group.check_member(request.member_id, request.group_instance_id)
+        error_code = group.check_member_of_generation(request.member_id, request.group_instance_id, generation)
         if error_code:
             return error_code
-        if generation != group.generation:
-            return errors.ILLEGAL_GENERATION
     elif group.state is not EMPTY:
         return errors.UNKNOWN_MEMBER_ID
     return errors.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else errors.NONE

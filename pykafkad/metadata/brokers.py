@@ -23,6 +23,16 @@ class Endpoint:
         return f"Endpoint({self.name}://{self.host}:{self.port})"
 
 
+def _endpoints(registration: object) -> dict[str, Endpoint]:
+    """The endpoints of a registration record, by the listener's name."""
+    return {end.name: Endpoint(end.name, end.host, end.port, end.security_protocol) for end in registration.end_points}
+
+
+def _features(registration: object) -> dict[str, tuple[int, int]]:
+    """The lowest and the highest level of each feature that the registered node can run."""
+    return {each.name: (each.min_supported_version, each.max_supported_version) for each in registration.features}
+
+
 class Broker:
     """A registered broker. `epoch` is the offset of its registration; `fenced` brokers are not shown to clients and get no
     leadership; `log_dirs` are the ids of its directories."""
@@ -36,13 +46,8 @@ class Broker:
         self.id = record.broker_id
         self.epoch = record.broker_epoch
         self.incarnation_id = record.incarnation_id
-        self.endpoints = {
-            endpoint.name: Endpoint(endpoint.name, endpoint.host, endpoint.port, endpoint.security_protocol)
-            for endpoint in record.end_points
-        }
-        self.features = {
-            feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in record.features
-        }
+        self.endpoints = _endpoints(record)
+        self.features = _features(record)
         self.rack = record.rack
         self.fenced = record.fenced
         self.in_controlled_shutdown = record.in_controlled_shutdown
@@ -74,10 +79,5 @@ class ControllerRegistration:
     def __init__(self, record: object) -> None:
         self.id = record.controller_id
         self.incarnation_id = record.incarnation_id
-        self.endpoints = {
-            endpoint.name: Endpoint(endpoint.name, endpoint.host, endpoint.port, endpoint.security_protocol)
-            for endpoint in record.end_points
-        }
-        self.features = {
-            feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in record.features
-        }
+        self.endpoints = _endpoints(record)
+        self.features = _features(record)

@@ -144,15 +144,10 @@ class Controller:
         making = creation.Creation(self.image, self.settings, self.random)
         row = messages.CreateTopicsResponse.CreatableTopicResult
         try:
-            results = making.topics(event.topics, event.describable)
+            rows = making.topics(event.topics, event.describable)
         except KafkaError as error:
-            making.records.clear()
-            results = [
-                row(name=topic.name, error_code=error.code, error_message=error.text)
-                for topic in event.topics
-            ]
-        response = messages.CreateTopicsResponse(topics=results + event.refused)
-        return _finish(event.token, [] if event.validate_only else making.records, response)
+            rows = _refuse_all(making, event, row, error)
+        return _finish_creation(making, event, messages.CreateTopicsResponse(topics=rows + event.refused))
 
     def _auto_create_topics(self, event: events.AutoCreateTopics) -> list[object]:
         brokers = len(self.image.brokers)
@@ -181,15 +176,10 @@ class Controller:
         making = creation.Creation(self.image, self.settings, self.random)
         row = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
         try:
-            results = making.partitions(event.topics)
+            rows = making.partitions(event.topics)
         except KafkaError as error:
-            making.records.clear()
-            results = [
-                row(name=topic.name, error_code=error.code, error_message=error.text)
-                for topic in event.topics
-            ]
-        response = messages.CreatePartitionsResponse(results=results + event.refused)
-        return _finish(event.token, [] if event.validate_only else making.records, response)
+            rows = _refuse_all(making, event, row, error)
+        return _finish_creation(making, event, messages.CreatePartitionsResponse(results=rows + event.refused))
 
     # ---- settings
 
@@ -224,6 +214,16 @@ class Controller:
             broker_id=event.broker_id, broker_epoch=event.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK_SIZE
         )
         return _finish(event.token, [stored.record(allocation)], event.respond(first, PRODUCER_ID_BLOCK_SIZE))
+
+
+def _refuse_all(making: creation.Creation, event: object, row: type, error: KafkaError) -> list[object]:
+    """A request that is refused as a whole: nothing is made, and every topic has the error in a `row` of its own."""
+    making.records.clear()
+    return [row(name=topic.name, error_code=error.code, error_message=error.text) for topic in event.topics]
+
+
+def _finish_creation(making: creation.Creation, event: object, response: object) -> list[object]:
+    return _finish(event.token, [] if event.validate_only else making.records, response)
 
 
 def _finish(token: object, records: list[object], response: object) -> list[object]:
