@@ -86,5 +86,5 @@ lock: .cache/lock/bin/uv ## renew requirements/*.txt from pyproject.toml (ARGS=-
 	$(LOCK) --extra test --extra spark -c requirements/test.txt -o requirements/spark.txt $(ARGS)
 
 clean: ## remove what was installed and compiled here; data stays
-	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .hypothesis
+	rm -rf $(VENV) .cache artifacts build dist *.egg-info .pytest_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

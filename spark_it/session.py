@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,13 +32,26 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def spark_session(name: str) -> SparkSession:
-    """The process's Spark session, started on first use; `name` is what Spark's own messages call it."""
+    """The process's Spark session, started on first use; `name` is what Spark's own messages call it.
+
+    Its Java process works in a folder of its own, so paths that Spark is given have to be absolute.
+    """
     from pyspark.sql import SparkSession
 
     logging = Path(__file__).with_name("log4j2.properties")
     builder = SparkSession.builder.appName(name)
     for setting, value in SETTINGS.items():
         builder = builder.config(setting, value)
-    builder = builder.config("spark.jars", ",".join(str(jar) for jar in connector_jars()))
+    builder = builder.config("spark.jars", ",".join(str(jar.absolute()) for jar in connector_jars()))
     builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={logging.as_uri()}")
-    return builder.getOrCreate()
+    # The Java process inherits the working directory, and makes folders (`artifacts`, `spark-warehouse`) in it.
+    with contextlib.chdir(_working_directory()):
+        return builder.getOrCreate()
+
+
+@functools.cache
+def _working_directory() -> str:
+    """A folder that goes when this process ends."""
+    directory = tempfile.mkdtemp(prefix="spark-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory

@@ -22,7 +22,7 @@ def start(statistics: DataFrame, bootstrap: str, topic: str, output: Path) -> St
 
     return (
         statistics.writeStream.outputMode("append")
-        .option("checkpointLocation", str(output / "checkpoint"))
+        .option("checkpointLocation", str((output / "checkpoint").absolute()))
         .foreachBatch(keep)
         .trigger(availableNow=True)
         .start()
@@ -38,7 +38,7 @@ def _keep(batch: DataFrame, batch_id: int, bootstrap: str, topic: str, output: P
         if batch.isEmpty():
             return
         # Exactly once: a batch done again replaces the folder that its first attempt wrote.
-        batch.coalesce(1).write.mode("overwrite").parquet(str(output / "parquet" / f"batch={batch_id}"))
+        batch.coalesce(1).write.mode("overwrite").parquet(str((output / "parquet" / f"batch={batch_id}").absolute()))
         key = f.concat_ws("|", f.date_format("day", "yyyy-MM-dd"), "airport", "sky")
         records = batch.select(key.alias("key"), f.to_json(f.struct("*")).alias("value"))
         records.write.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("topic", topic).save()

@@ -26,6 +26,8 @@ class Job:
                 stdout=log,
                 stderr=log,
                 cwd=REPOSITORY,
+                # What a killed process leaves behind lies with the rest of the test.
+                env={**os.environ, "TMPDIR": str(directory)},
                 start_new_session=True,
             )
 

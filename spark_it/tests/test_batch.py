@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -226,3 +227,9 @@ def test_deleted_offsets_are_data_loss(read: Read, topics: Topics) -> None:
 def test_empty_topic(read: Read, topics: Topics) -> None:
     """A topic without records is no rows, and no wait."""
     assert read(subscribe=topics.create(partitions=5)).count() == 0
+
+
+def test_spark_works_in_a_folder_of_its_own(spark: SparkSession) -> None:
+    """Spark makes `artifacts` and `spark-warehouse` in its working directory: nobody's project is the place for them."""
+    directory = Path(spark.sparkContext._jvm.java.lang.System.getProperty("user.dir"))
+    assert directory.is_dir() and directory != Path.cwd()
