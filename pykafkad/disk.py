@@ -218,7 +218,7 @@ class Disk:
         """Make a directory and its parents; one that is there already is fine."""
         try:
             os.mkdir(path)
-        except (FileExistsError, FileNotFoundError):
+        except (FileExistsError, FileNotFoundError, NotADirectoryError):
             self._make_parents(path)
         except OSError as error:
             raise StorageFailure("create directory", path, error) from error
@@ -226,6 +226,11 @@ class Disk:
     def _make_parents(self, path: str) -> None:
         try:
             os.makedirs(path, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            present = path
+            while present and not os.path.lexists(present):
+                present = os.path.dirname(present)
+            raise StorageFailure("create directory", path, f"{present or path} is not a directory") from error
         except OSError as error:
             raise StorageFailure("create directory", path, error) from error
 

@@ -191,7 +191,8 @@ class StorageFailure(Exception):
     """The disk refused or lost something: names the operation, the path and the system's reason."""
 
     def __init__(self, operation: str, path: str, reason: BaseException | str) -> None:
-        super().__init__(f"{operation} {path}: {reason}")
+        # An OSError's own text repeats the path, and opens with a number.
+        super().__init__(f"{operation} {path}: {getattr(reason, 'strerror', None) or reason}")
         self.operation = operation
         self.path = path
         self.reason = reason

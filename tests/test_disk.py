@@ -47,7 +47,7 @@ def test_a_write_that_does_not_fit_is_a_failure(disk, tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, old[1]))
     try:
         for write in (lambda: file.pwrite(b"x" * 80, 60), lambda: file.pwritev([b"x" * 50, b"y" * 60], 0)):
-            with pytest.raises(StorageFailure, match=f"write {tmp_path}/f: .*File too large"):
+            with pytest.raises(StorageFailure, match=f"write {tmp_path}/f: File too large"):
                 write()
         file.truncate(0)
         file.pwrite(b"y" * 100, 0)
@@ -93,6 +93,24 @@ def test_small_files_and_directories(disk, tmp_path):
     assert disk.listdir(str(tmp_path / "a")) == []
     with pytest.raises(StorageFailure):
         disk.remove_directory(str(tmp_path))
+
+
+def test_a_failure_says_what_is_wrong_once(disk, tmp_path):
+    """Operation, path, reason: no number, no second path; and where a file is in the way of a directory, which."""
+    (tmp_path / "file").write_bytes(b"")
+    for path, text in (
+        ("file", f"create directory {tmp_path}/file: {tmp_path}/file is not a directory"),
+        ("file/a/b", f"create directory {tmp_path}/file/a/b: {tmp_path}/file is not a directory"),
+    ):
+        with pytest.raises(StorageFailure) as caught:
+            disk.make_directories(str(tmp_path / path))
+        assert str(caught.value) == text
+    with pytest.raises(StorageFailure) as caught:
+        disk.open(str(tmp_path / "none"))
+    assert str(caught.value) == f"open {tmp_path}/none: No such file or directory"
+    with pytest.raises(StorageFailure) as caught:
+        disk.make_directories("/proc/none/such")
+    assert str(caught.value) == "create directory /proc/none/such: No such file or directory"
 
 
 def test_a_lock_holds_until_it_is_closed(disk, tmp_path):
