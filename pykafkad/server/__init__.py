@@ -5,8 +5,10 @@ things become durable and leave. What it must not know: what any API means; that
 
 Start reading at `reactor.py` (one turn of the loop), then `connection.py`, `dispatch.py`, `node.py`.
 
-Two things that are not where one looks for them. Produce answers are encoded when the append is made and sit in
-the outbox until the turn's gathered write is done, so that frames that are already read are served within the same turn;
-if that write fails, the answers it covered are rewritten before anything is sent (`writes.py`). And waits on a log are
-retried after that write, because only written bytes count as committed.
+What is not where one looks for it. Produce answers are encoded when the append is made and sit in the outbox until the
+turn's gathered write is done, so that frames that are already read are served within the same turn; if that write fails, the
+answers it covered are rewritten before anything is sent (`writes.py`). Waits on a log are retried after that write, because
+only written bytes count as committed. The commonest Produce and Fetch requests are served from their bytes, without a message
+(`handlers/produce_flat.py`, `handlers/fetch_flat.py`): that is half the cost of a small request. Sockets are bound in
+`binding.py` and belong to the reactor from then on.
 """
