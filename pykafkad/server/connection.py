@@ -123,6 +123,12 @@ class Connection:
 
     def receive(self, view: memoryview, length: int) -> None:
         """Serve the whole frames in `view[:length]` and keep the rest. Not to be called while halted."""
+        if 4 <= length <= self.max_frame_bytes and _SIZE.unpack_from(view, 0)[0] == length - 4:
+            # The commonest read: one frame and nothing else.
+            self.serve(self, view, 4, length)
+            if self.pending:
+                self.pending = b""
+            return
         position = served = 0
         serve = self.serve
         while length - position >= 4:

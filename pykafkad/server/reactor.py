@@ -142,6 +142,19 @@ class Reactor:
         ready, self.ready = self.ready, []
         for connection in ready:
             connection.queued = False
+            outbox = connection.outbox
+            if len(outbox) == 1 and type(outbox[0]) is bytes and not connection.halted and len(outbox[0]) < _SMALL_SLICE_BYTES:
+                # The commonest outbox, one small answer, without a call; whatever goes wrong shows again in `_flush`.
+                data = outbox[0]
+                try:
+                    sent = connection.send(data)
+                except OSError:
+                    sent = 0
+                if sent == len(data):
+                    outbox.clear()
+                    connection.outbox_bytes = 0
+                    continue
+                outbox[0] = memoryview(data)[sent:]
             self._flush(connection)
         if self._unserved:
             self.resumable += self._unserved

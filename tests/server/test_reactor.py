@@ -397,3 +397,28 @@ def test_a_stop_does_not_wait_for_ever(listening):
     listening.reactor.drain(lambda: next(left))
     assert next(left, None) is None
     client.close()
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3, 8])
+def test_a_small_answer_of_which_only_a_part_is_taken_arrives_whole_and_once(listening, taken):
+    """The shortest way out sends without a call of its own; what it could not send leaves the usual way."""
+    client = connect(listening)
+    (connection,) = listening.reactor._connections.values()
+    send = connection.send
+    calls = []
+
+    def partly(data, *flags):
+        calls.append(len(data))
+        if len(calls) > 1:
+            return send(data, *flags)
+        if taken == 0:
+            raise BlockingIOError(11, "would block")
+        return send(data[:taken])
+
+    connection.send = partly
+    client.sendall(frame(b"hello"))
+    turns(listening, 3)
+    client.sendall(frame(b"again"))
+    assert received(listening, client, 18) == frame(b"hello") + frame(b"again")
+    assert calls[0] == 9
+    client.close()
