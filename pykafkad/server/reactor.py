@@ -139,6 +139,20 @@ class Reactor:
                 except Exception as error:  # noqa: BLE001 - as above
                     self._broken(connection, error)
             node.end_turn()
+        self._send_ready()
+        if self._unserved:
+            self.resumable += self._unserved
+            self._unserved.clear()
+        if self.resumable:
+            # What these have already read is served next turn, without waiting.
+            self.wake()
+        if now >= self._next_idle_scan:
+            self._scan_idle(now)
+        if self._accept_again_at is not None and now >= self._accept_again_at:
+            self._accept_again()
+
+    def _send_ready(self) -> None:
+        """Flush the outboxes that got something during the turn."""
         ready, self.ready = self.ready, []
         for connection in ready:
             connection.queued = False
@@ -156,16 +170,6 @@ class Reactor:
                     continue
                 outbox[0] = memoryview(data)[sent:]
             self._flush(connection)
-        if self._unserved:
-            self.resumable += self._unserved
-            self._unserved.clear()
-        if self.resumable:
-            # What these have already read is served next turn, without waiting.
-            self.wake()
-        if now >= self._next_idle_scan:
-            self._scan_idle(now)
-        if self._accept_again_at is not None and now >= self._accept_again_at:
-            self._accept_again()
 
     def wake(self) -> None:
         """Make the current or next wait return at once; safe from other threads and from signal handlers."""
