@@ -76,7 +76,6 @@ class Connection:
         "send",
         "sequence",
         "serve",
-        "session",
         "socket",
     )
 
@@ -109,7 +108,6 @@ class Connection:
         self.last_active = 0.0
         self.listener: object = None
         self.local_address: tuple[str, int] = ("", 0)
-        self.session: object = None
         self.socket: object = None
         self.recv_into: object = None
         self.send: object = None

@@ -96,9 +96,8 @@ class Dispatcher:
         try:
             word = _WORD.unpack_from(view, start)[0]
             serve_flat = self._flat_by_word.get(word)
-            if serve_flat is not None:
-                if serve_flat(connection, view, start, end, word & 0xFFFF):
-                    return
+            if serve_flat is not None and serve_flat(connection, view, start, end, word & 0xFFFF):
+                return
             key, version = _KEY_AND_VERSION.unpack_from(view, start)
             frame = view[start:end]
             if not self._routable(connection, frame, key, version):
