@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafkad.cli.output import Failure, print_table, put_between_markers
-from pykafkad.handlers.table import ROWS
+from pykafkad.handlers.table import ABSENT, OFFERED, REFUSED, ROWS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from pykafkad.handlers.table import Api
 
 SUMMARY = "list the APIs with versions, gaps and authorization, or print a message's compiled codec"
-COLUMNS = ("key", "name", "versions", "kafka_versions", "authorization", "gaps")
+COLUMNS = ("key", "name", "state", "advertised", "versions", "kafka_versions", "authorization", "gaps")
+_HEADINGS = {REFUSED: "Answered with a refusal, and absent from ApiVersions:", ABSENT: "Not answered, and absent from ApiVersions:"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad describe-apis`."""
-    parser.add_argument("--all", action="store_true", help="also the APIs that are not offered, with the reason")
+    parser.add_argument("--all", action="store_true", help="also the APIs that are refused or absent, with the reason")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--markdown", action="store_true", help="the table that stands in the README")
     parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document instead of printing it")
@@ -39,14 +40,15 @@ def run(options: argparse.Namespace) -> int:
     if options.markdown:
         print(markdown())
         return 0
-    rows = [_columns(row) for row in ROWS if row.offered or options.all]
+    rows = [_columns(row) for row in ROWS if row.state == OFFERED or options.all]
     print_table(COLUMNS, rows, as_json=options.json)
     return 0
 
 
 def _columns(row: Api) -> tuple[object, ...]:
-    versions = _range(row.min_version, row.max_version) if row.offered else "-"
-    return row.key, row.name, versions, row.kafka_versions, row.authorization, row.gaps
+    versions = _range(row.min_version, row.max_version) if row.answered else "-"
+    advertised = "-" if row.advertised_min is None else _range(row.advertised_min, row.max_version)
+    return row.key, row.name, row.state, advertised, versions, row.kafka_versions, row.authorization, row.gaps
 
 
 def _range(low: int, high: int) -> str:
@@ -54,15 +56,20 @@ def _range(low: int, high: int) -> str:
 
 
 def markdown() -> str:
-    """The README's table of what works: every offered API, then the others in one line per reason."""
+    """The README's table of what works: every offered API, then the others in one line per state and reason."""
     lines = ["| key | API | versions | gaps |", "|---:|---|---|---|"]
-    lines += [f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)} | {row.gaps} |" for row in ROWS if row.offered]
-    reasons: dict[str, list[str]] = {}
     for row in ROWS:
-        if not row.offered:
-            reasons.setdefault(row.gaps, []).append(row.name)
-    lines += ["", "Not offered, and absent from ApiVersions:", ""]
-    lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+        if row.state == OFFERED:
+            hidden = " (not advertised)" if row.advertised_min is None else ""
+            lines.append(f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)}{hidden} | {row.gaps} |")
+    for state, heading in _HEADINGS.items():
+        reasons: dict[str, list[str]] = {}
+        for row in ROWS:
+            if row.state == state:
+                reasons.setdefault(row.gaps, []).append(row.name)
+        if reasons:
+            lines += ["", heading, ""]
+            lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons.items()]
     return "\n".join(lines)
 
 

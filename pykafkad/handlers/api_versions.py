@@ -1,6 +1,6 @@
 """ApiVersions, versions 0 to 4.
 
-Answers every offered API with its range, and the features. The answer always carries response header 0. A version above
+Answers every advertised API with its range, and the features. The answer always carries response header 0. A version above
 ours is answered in version 0 with UNSUPPORTED_VERSION and our own range (`unsupported`). From version 3 (KIP-511) a client
 names its software; names outside Kafka's pattern are INVALID_REQUEST. From version 4 supported features with minimum 0 are
 listed too (KIP-1022).
@@ -23,7 +23,7 @@ _INNER = _LETTERS | frozenset("-.")
 
 
 def handle(ctx: Context, request: object) -> object:
-    """The offered APIs, or INVALID_REQUEST for a client software name or version that Kafka would not take."""
+    """The advertised APIs, or INVALID_REQUEST for a client software name or version that Kafka would not take."""
     if ctx.version >= 3 and not (_well_formed(request.client_software_name) and _well_formed(request.client_software_version)):
         return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST)
     image = ctx.metadata
@@ -57,7 +57,7 @@ def _keys() -> list[object]:
     return [
         messages.ApiVersionsResponse.ApiVersion(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
         for row in table.ROWS
-        if row.offered
+        if row.advertised_min is not None
     ]
 
 

@@ -1,16 +1,35 @@
 """The only registry of APIs: one row per API key of Kafka 4.3.1.
 
-ApiVersions, the dispatcher's gates, `pykafkad describe-apis`, the README and the tests read these rows. A row that is
-`offered` has a module `handlers/<module>.py` with one public `handle(ctx, request)`. A row that is not says why in `gaps`.
+ApiVersions, the dispatcher's gates, `pykafkad describe-apis`, the README and the tests read these rows. A row is in one of
+three states:
+
+* `OFFERED`: served. It has a module `handlers/<module>.py` with one public `handle(ctx, request)`, and is advertised.
+* `REFUSED`: answered by such a module with the error that Kafka gives while the feature is off, and not advertised.
+* `ABSENT`: not answered; a request for it closes the connection, as any key does that is not known.
+
+A row that is not offered says why in `gaps`.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
 
-Api = namedtuple("Api", ("key", "name", "min_version", "max_version", "kafka_versions", "offered", "authorization", "gaps", "advertised_min"))
-Api.__doc__ = """One API: its key and Kafka's name, the versions served here, the versions Kafka 4.3.1 answers (text),
-whether it is offered, what a caller needs (operation and resource, as Kafka's authorizer names them), and its gaps."""
+OFFERED = "offered"
+REFUSED = "refused"
+ABSENT = "absent"
+
+
+class Api(namedtuple("Api", ("key", "name", "min_version", "max_version", "kafka_versions", "state", "authorization", "gaps", "advertised_min"))):
+    """One API: its key and Kafka's name, the versions answered here, the versions Kafka 4.3.1 answers (text), its state,
+    what a caller needs (operation and resource, as Kafka's authorizer names them), its gaps, and the least version that
+    ApiVersions tells (None: not advertised)."""
+
+    __slots__ = ()
+
+    @property
+    def answered(self) -> bool:
+        """Whether a module answers it, be it with a refusal."""
+        return self.state != ABSENT
 
 _NO_TRANSACTIONS = "transactions are not offered yet"
 _NO_CONSUMER_GROUPS = "the consumer group protocol of KIP-848 is not offered yet; classic groups are"
@@ -22,13 +41,18 @@ _LATER = "not offered yet"
 _NO_QUOTAS = "no quotas yet: nothing is ever refused for one"
 
 
-def _row(key: int, name: str, versions: str, authorization: str, gaps: str = "", *, offered: bool = True, advertised_min: int | None = None) -> Api:
+def _row(key: int, name: str, versions: str, authorization: str, gaps: str = "", *, advertised: bool = True, advertised_min: int | None = None) -> Api:
     low, _, high = versions.partition("-")
-    return Api(key, name, int(low), int(high or low), versions, offered, authorization, gaps, int(low) if advertised_min is None else advertised_min)
+    first = None if not advertised else int(low) if advertised_min is None else advertised_min
+    return Api(key, name, int(low), int(high or low), versions, OFFERED, authorization, gaps, first)
+
+
+def _refused(key: int, name: str, versions: str, authorization: str, gaps: str) -> Api:
+    return _row(key, name, versions, authorization, gaps, advertised=False)._replace(state=REFUSED)
 
 
 def _gap(key: int, name: str, versions: str, authorization: str, gaps: str) -> Api:
-    return _row(key, name, versions, authorization, gaps, offered=False)
+    return _row(key, name, versions, authorization, gaps, advertised=False)._replace(state=ABSENT)
 
 
 ROWS: tuple[Api, ...] = (
@@ -119,14 +143,14 @@ def module_name(row: Api) -> str:
 
 
 def handler(row: Api) -> object:
-    """The `handle` function of an offered API, imported now."""
+    """The `handle` function of an API that is answered, imported now."""
     from importlib import import_module
 
     return import_module(f"pykafkad.handlers.{module_name(row)}").handle
 
 
 def by_key(key: int) -> Api | None:
-    """The row of an API key, offered or not."""
+    """The row of an API key, in whatever state."""
     for row in ROWS:
         if row.key == key:
             return row

@@ -76,7 +76,7 @@ class Dispatcher:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._routes = {row.key: Route(row) for row in table.ROWS if row.offered}
+        self._routes = {row.key: Route(row) for row in table.ROWS if row.answered}
         self._flexible_from: dict[int, int] = {}
         # What may serve a frame without a message, and its function by the first four bytes of the frames that it knows.
         self._flat = {_PRODUCE: FlatProduce(node), _FETCH: FlatFetch(node)}
@@ -144,7 +144,7 @@ class Dispatcher:
 
             self.answer(connection, context, api_versions.unsupported())
         else:
-            connection.close(f"API key {key} version {version} is not offered here")
+            connection.close(f"API key {key} version {version} is not answered here")
         return False
 
     def _failed(self, context: Context, error: Exception) -> object:

@@ -1,4 +1,4 @@
-"""ApiVersions, and what becomes of requests that name an API or version that is not offered."""
+"""ApiVersions, and what becomes of requests that name an API or version that is not answered."""
 
 import struct
 
@@ -10,11 +10,11 @@ from pykafkad.wire import messages
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_offered_api_is_listed_with_its_range(peer, version):
+def test_every_advertised_api_is_listed_with_its_range(peer, version):
     named = {"client_software_name": "test", "client_software_version": "1"} if version >= 3 else {}
     answer = peer.ask(messages.ApiVersionsRequest(**named), version)
     listed = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
-    assert listed == {row.key: (row.advertised_min, row.max_version) for row in table.ROWS if row.offered}
+    assert listed == {row.key: (row.advertised_min, row.max_version) for row in table.ROWS if row.advertised_min is not None}
     assert listed[0] == (0, 13), "old librdkafka compresses only if Produce 0 is advertised (KAFKA-18659)"
     assert all(low <= high for low, high in listed.values())
 
@@ -52,10 +52,10 @@ def test_client_software_outside_the_pattern_is_refused(peer, name, software_ver
     ("key", "version"),
     [(-1, 0), (4, 0), (5, 0), (6, 0), (7, 0), (58, 0), (93, 0), (32767, 0), (0, 2), (0, 14), (1, 3), (1, 19), (68, 0), (17, 0), (26, 0)],
 )
-def test_what_is_not_offered_closes_the_connection(world, peer, key, version):
+def test_what_is_not_answered_closes_the_connection(world, peer, key, version):
     """Any made-up error body could not be parsed; clients take the closed connection for what it is."""
     peer.send_bytes(struct.pack(">ihhih", 10, key, version, 1, -1))
-    assert "not offered" in peer.closed
+    assert "not answered here" in peer.closed
     assert peer.received == b""
 
 
