@@ -17,6 +17,7 @@ import pytest
 from compat_tests.brokers.broker import Broker
 from compat_tests.brokers.choose import WAYS, KafkaSource, KafkaUnavailable
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.scenarios.registry import CONFIGURED
 from compat_tests.setup import system_packages
 from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
 
@@ -29,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--against", choices=sorted(AGAINST), default="both", help="which brokers the tests run against")
     group.addoption("--kafka-by", choices=WAYS, default="auto", help="how the real Kafka runs")
     group.addoption("--rounds", type=int, default=5, help="rounds of SIGKILL under load")
+    group.addoption("--codec-seed", help="seed of the random messages in compat_tests/codec")
+    group.addoption("--codec-messages", help="names of the messages that compat_tests/codec compares, with commas; default all")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -84,6 +87,29 @@ def kafka(kafka_source: KafkaSource, tmp_path_factory: pytest.TempPathFactory) -
 def pykafkad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PykafkadProcess]:
     """One pykafkad for the session; at its end its log may hold no sign of a bug of ours."""
     broker = PykafkadProcess(tmp_path_factory.mktemp("pykafkad"))
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+    assert_no_bug_logged(broker)
+
+
+@pytest.fixture(scope="session")
+def configured_kafka(kafka_source: KafkaSource, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A second real Kafka, with the settings that some scenarios need; started by the first of them."""
+    broker = kafka_source.broker(tmp_path_factory.mktemp("configured-kafka"), CONFIGURED)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
+@pytest.fixture(scope="session")
+def configured_pykafkad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PykafkadProcess]:
+    """A second pykafkad, with the settings that some scenarios need."""
+    broker = PykafkadProcess(tmp_path_factory.mktemp("configured-pykafkad"), CONFIGURED)
     try:
         broker.start()
         yield broker

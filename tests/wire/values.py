@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 from pykafkad.wire import messages, notation
@@ -65,6 +66,40 @@ class Values:
         """An integer: small, at the edge, or anything."""
         low, high = RANGES[field.type]
         return self.random.choice((low, high - 1, 0, 1, max(low, -1), self.random.randrange(low, high)))
+
+
+class EdgeValues(Values):
+    """Values at the limits of their types as often as not: text outside the BMP, floats that are no numbers, lengths around 127 and 16383."""
+
+    LENGTHS = (0, 1, 2, 126, 127, 128, 129, 300)
+    DOUBLES = (0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, 5e-324, 1.7976931348623157e308)
+    budget = 400
+
+    def _value(self, field: notation.Field, classes: dict[str, type], version: int):
+        if not field.is_array or field.nullable(version) and self.random.random() < 0.2:
+            return super()._value(field, classes, version)
+        count = self.random.randrange(4)
+        if self.random.random() < 0.02:
+            count = self.random.randrange(126, 130)
+        count = min(count, self.budget)
+        self.budget -= count
+        return [self._element(field, classes, version) for _ in range(count)]
+
+    def scalar(self, field: notation.Field):
+        """See the class."""
+        draw, kind = self.random, field.type
+        if kind == "float64":
+            return draw.choice(self.DOUBLES)
+        if kind == "string":
+            if draw.random() < 0.7:
+                return draw.choice((*TEXTS, "\0", "\U0001f600 astral", "\ufffd"))
+            return "x" * (draw.choice((16383, 16384, 32767)) if draw.random() < 0.02 else draw.choice(self.LENGTHS))
+        if kind == "uuid":
+            return bytes(16) if draw.random() < 0.3 else draw.randbytes(16)
+        if kind in ("bytes", "records"):
+            size = draw.choice((16383, 16384)) if draw.random() < 0.02 else draw.choice(self.LENGTHS)
+            return memoryview(draw.randbytes(size)) if kind == "records" else draw.randbytes(size)
+        return super().scalar(field)
 
 
 def every_version() -> list[tuple[str, int]]:

@@ -1,0 +1,30 @@
+"""Running `MessageOracle.java`: one JVM for many questions, asked and answered through files."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("MessageOracle.java")
+TIMEOUT_SECONDS = 100
+
+
+class MessageOracle:
+    """Kafka's message classes out of `jars`; `scratch` holds what is asked and answered."""
+
+    def __init__(self, jars: Path, scratch: Path) -> None:
+        self._command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(SOURCE)]
+        self._scratch = scratch
+
+    def ask(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines of the answer to all questions together."""
+        questions, answers = self._scratch / "questions", self._scratch / "answers"
+        with open(questions, "w", encoding="ascii") as out:
+            out.writelines(line + "\n" for line in lines)
+        with open(questions, "rb") as given, open(answers, "wb") as taken:
+            done = subprocess.run(self._command, stdin=given, stdout=taken, stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS)
+        assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
+        with open(answers, encoding="utf-8", newline="\n") as stream:
+            for line in stream:
+                yield line.rstrip("\n")
