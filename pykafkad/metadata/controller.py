@@ -131,6 +131,16 @@ class Controller:
 
     def _unfence_broker(self, event: events.UnfenceBroker) -> list[object]:
         broker = self.image.brokers.get(event.broker_id)
+    def _alter_reassignments(self, event: events.AlterPartitionReassignments) -> list[object]:
+        from pykafkad.metadata import reassignments
+
+        return _finish(event.token, *reassignments.alter(self.image, self.settings, event.request))
+
+    def _elect_leaders(self, event: events.ElectLeaders) -> list[object]:
+        from pykafkad.metadata import elections
+
+        return _finish(event.token, *elections.elect(self.image, self.settings, event))
+
         if broker is None or broker.epoch != event.broker_epoch or not broker.fenced:
             return []
         change = messages.BrokerRegistrationChangeRecord(
@@ -199,6 +209,8 @@ class Controller:
             making.records.clear()
             for row in rows:
                 row.error_code, row.error_message = errors.POLICY_VIOLATION, creation.TOO_LARGE
+    events.AlterPartitionReassignments: Controller._alter_reassignments,
+    events.ElectLeaders: Controller._elect_leaders,
         for position in sorted(event.refused):
             rows.insert(position, event.refused[position])
         return _finish(event.token, [] if event.validate_only else making.records, response_class(responses=rows))

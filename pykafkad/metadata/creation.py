@@ -150,26 +150,15 @@ class Creation:
         return [by_index[index] for index in range(len(by_index))]
 
     def _check_manual(self, index: int, replicas: list[int], replication_factor: int | None) -> None:
-        """A replica list that a client wrote: known brokers, each once, as many as in the other partitions, one alive."""
-        known = self.image.brokers
+        """A replica list that a client wrote for a new partition: also as many as in the other partitions, one alive."""
+        check_replicas(self.image, replicas)
         problem = None
-        if not replicas:
-            problem = "The manual partition assignment includes an empty replica list."
-        previous = None
-        for broker in sorted(replicas):
-            if broker not in known:
-                problem = f"The manual partition assignment includes broker {broker}, but no such broker is registered."
-            elif broker == previous:
-                problem = f"The manual partition assignment includes the broker {broker} more than once."
-            if problem:
-                break
-            previous = broker
-        if problem is None and replication_factor is not None and len(replicas) != replication_factor:
+        if replication_factor is not None and len(replicas) != replication_factor:
             problem = (
                 f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
                 f"consistent with previous partitions, which have {replication_factor} replica(s)."
             )
-        if problem is None and not any(known[broker].active for broker in replicas):
+        elif not any(self.image.brokers[broker].active for broker in replicas):
             problem = (
                 f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
                 "controlled shutdown."
@@ -243,6 +232,24 @@ class Creation:
         for offset, assignment in enumerate(topic.assignments):
             self._check_manual(start + offset, assignment.broker_ids, replication_factor)
         return [assignment.broker_ids for assignment in topic.assignments]
+
+
+def check_replicas(image: Image, replicas: list[int]) -> None:
+    """Whether a replica list that a client wrote names known brokers, each once. Raises `KafkaError`."""
+    problem = None
+    if not replicas:
+        problem = "The manual partition assignment includes an empty replica list."
+    previous = None
+    for broker in sorted(replicas):
+        if broker not in image.brokers:
+            problem = f"The manual partition assignment includes broker {broker}, but no such broker is registered."
+        elif broker == previous:
+            problem = f"The manual partition assignment includes the broker {broker} more than once."
+        if problem:
+            break
+        previous = broker
+    if problem is not None:
+        raise KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
 def _overrides(topic: object) -> dict[str, str]:

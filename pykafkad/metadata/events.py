@@ -132,6 +132,29 @@ class AlterConfigs:
         self,
         token: object,
         changes: list[tuple[int, str, object]],
+class AlterPartitionReassignments:
+    """Move partitions, or stop moving them, as the AlterPartitionReassignments `request` says."""
+
+    __slots__ = ("request", "token")
+
+    def __init__(self, token: object, request: object) -> None:
+        self.token = token
+        self.request = request
+
+
+class ElectLeaders:
+    """Elect leaders of `topics` (TopicPartitions messages, None for all partitions); `election` is PREFERRED or UNCLEAN of
+    `partition_changes.py`; `version` is the request's."""
+
+    __slots__ = ("election", "token", "topics", "version")
+
+    def __init__(self, token: object, election: int, topics: list[object] | None, version: int) -> None:
+        self.token = token
+        self.election = election
+        self.topics = topics
+        self.version = version
+
+
         *,
         incremental: bool,
         validate_only: bool = False,

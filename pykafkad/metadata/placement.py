@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     from pykafkad.metadata.brokers import Broker
 
-UNASSIGNED_DIRECTORY = b"\0" * 16
+# Directory ids that name no directory (KIP-858): not placed yet by a broker without ids, left to the broker, and gone.
+MIGRATING_DIRECTORY = b"\0" * 16
+UNASSIGNED_DIRECTORY = b"\0" * 15 + b"\1"
+LOST_DIRECTORY = b"\0" * 15 + b"\2"
 
 
 class _Ring:
@@ -120,7 +123,17 @@ def usable(brokers: dict[int, Broker]) -> list[Broker]:
     ]
 
 
-def directory(broker: Broker) -> bytes:
+def directory(broker: Broker | None) -> bytes:
     """The directory of a new replica: the broker's only one, or left for the broker to choose."""
-    free = [each for each in broker.log_dirs if each not in broker.cordoned_log_dirs]
-    return free[0] if len(free) == 1 else UNASSIGNED_DIRECTORY
+    if broker is None:
+        return UNASSIGNED_DIRECTORY
+    if not broker.log_dirs:
+        return MIGRATING_DIRECTORY
+    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY
+
+
+def has_online_directory(broker: Broker, directory_id: bytes) -> bool:
+    """Whether a replica in that directory can be served: a directory that the broker registered, or one still to be chosen."""
+    if directory_id == LOST_DIRECTORY:
+        return False
+    return directory_id in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) or not broker.log_dirs or directory_id in broker.log_dirs

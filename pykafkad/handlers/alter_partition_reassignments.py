@@ -1,0 +1,52 @@
+"""AlterPartitionReassignments, versions 0 and 1 (KIP-455).
+
+Gives partitions other replicas; each partition has its own error. Null replicas cancel what is under way, and are
+NO_REASSIGNMENT_IN_PROGRESS when nothing is. Unknown, repeated or no brokers are INVALID_REPLICA_ASSIGNMENT. Version 1 can
+forbid another number of replicas (INVALID_REPLICATION_FACTOR, KIP-860). Replicas that are there already are a success that
+changes nothing. The answer leaves when the change is committed. With a `timeout_ms` of zero
+or less nothing is done and every partition is REQUEST_TIMED_OUT.
+
+Gaps: none.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.metadata.events import AlterPartitionReassignments
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+_Response = messages.AlterPartitionReassignmentsResponse
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands the request to the controller."""
+    if not ctx.allowed("Alter", "Cluster", "kafka-cluster"):
+        return _refused(request, errors.CLUSTER_AUTHORIZATION_FAILED, errors.message(errors.CLUSTER_AUTHORIZATION_FAILED))
+    if not request.topics:
+        return _Response(error_message="")
+    if request.timeout_ms <= 0:
+        return _refused(request, errors.REQUEST_TIMED_OUT, None)
+    return ctx.controller.submit(AlterPartitionReassignments(ctx.token, request))
+
+
+def _refused(request: object, code: int, text: str | None) -> object:
+    return _Response(
+        error_code=code,
+        error_message=text,
+        responses=[
+            _Response.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _Response.ReassignablePartitionResponse(
+                        partition_index=partition.partition_index, error_code=code, error_message=text
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

@@ -1,0 +1,37 @@
+"""ElectLeaders, versions 0 to 2 (KIP-183, KIP-460).
+
+Makes the first replica of each partition its leader again (preferred), or, when no replica in sync is left, any live one
+(unclean, from version 1 on). A partition that is led as asked is ELECTION_NOT_NEEDED; with null topics, which means all, such
+partitions are left out. PREFERRED_LEADER_NOT_AVAILABLE and ELIGIBLE_LEADERS_NOT_AVAILABLE say that nobody can be elected.
+Another election type is INVALID_REQUEST for every partition, a `timeout_ms` of zero or less REQUEST_TIMED_OUT.
+
+Gaps: none.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.metadata import elections
+from pykafkad.metadata.events import ElectLeaders
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands the request to the controller."""
+    topics = request.topic_partitions
+    if not ctx.allowed("Alter", "Cluster", "kafka-cluster"):
+        code = errors.CLUSTER_AUTHORIZATION_FAILED
+        return elections.refused(topics, code, errors.message(code), ctx.version)
+    if topics is not None and not topics:
+        return messages.ElectLeadersResponse()
+    if request.timeout_ms <= 0:
+        return elections.refused(topics, errors.REQUEST_TIMED_OUT, None, ctx.version)
+    election = elections.TYPES.get(request.election_type)
+    if election is None:
+        text = f"Unknown election type {request.election_type}"
+        return elections.refused(topics, errors.INVALID_REQUEST, text, ctx.version)
+    return ctx.controller.submit(ElectLeaders(ctx.token, election, topics, ctx.version))

@@ -1,0 +1,187 @@
+"""Elections: what becomes of a partition's leader, ISR and eligible leaders when brokers come, go, are lost, or replicas move.
+
+The rules are those of Kafka's controller with eligible leader replicas (KIP-966): a leader comes from the ISR; from the ELR when
+the ISR is empty; else it is the last known leader, who may have lost records; else, where the topic allows it, any live replica.
+"""
+
+from __future__ import annotations
+
+from pykafkad import config
+from pykafkad.metadata import stored
+from pykafkad.metadata.features import ELIGIBLE_LEADER_REPLICAS
+from pykafkad.metadata.image import TYPE_TOPIC
+from pykafkad.metadata.placement import UNASSIGNED_DIRECTORY, directory as default_directory, has_online_directory
+from pykafkad.metadata.topics import NO_LEADER, NO_LEADER_CHANGE
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.config import Settings
+    from pykafkad.metadata.image import Image
+    from pykafkad.metadata.topics import PartitionState, Topic
+
+RECOVERING = 1
+
+# Kinds of election: the first replica if it can lead; whoever leads now or else may; any live replica if nobody may.
+PREFERRED = "preferred"
+ONLINE = "online"
+UNCLEAN = "unclean"
+
+
+def unclean_elections_allowed(image: Image, settings: Settings, topic: Topic) -> bool:
+    """Whether a replica that is not in sync may lead partitions of the topic when no other is left."""
+    return config.topic_settings(settings, image.configs(TYPE_TOPIC, topic.name)).unclean_leader_election_enable
+
+
+class PartitionChange:
+    """A change in the making. Set what is to be: `isr`, `replicas`, `removing`, `adding`, `directories` (broker id to 16-byte
+    directory id), the kind of `election`, `acceptable` (which brokers may lead now), and `lost`, a broker whose unclean stop may
+    have cost it records. Then ask for `record()`."""
+
+    __slots__ = (
+        "_elr_kept", "_image", "_minimum_isr", "_state", "_topic", "acceptable", "adding", "directories", "election", "isr",
+        "lost", "removing", "replicas",
+    )
+
+    def __init__(self, image: Image, settings: Settings, topic: Topic, state: PartitionState) -> None:
+        self._image = image
+        self._topic = topic
+        self._state = state
+        self._elr_kept = image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
+        minimum_isr = config.topic_settings(settings, image.configs(TYPE_TOPIC, topic.name)).min_insync_replicas
+        self._minimum_isr = min(minimum_isr, len(topic.partitions[0].replicas))
+        self.isr = list(state.isr)
+        self.replicas = list(state.replicas)
+        self.removing = list(state.removing_replicas)
+        self.adding = list(state.adding_replicas)
+        self.directories = dict(zip(state.replicas, state.directories, strict=False))
+        self.election = ONLINE
+        self.lost = -1
+        self.acceptable: Callable[[int], bool] = lambda broker_id: may_lead(image, state, broker_id)
+
+    def record(self) -> object | None:
+        """The stored PartitionChangeRecord; None when nothing changes."""
+        state = self._state
+        record = messages.PartitionChangeRecord(partition_id=state.index, topic_id=self._topic.id)
+        self._complete_reassignment()
+        elr = self._eligible()
+        self._elect(record, elr)
+        if record.leader == NO_LEADER_CHANGE and not set(state.replicas) <= set(self.replicas):
+            # A replica that leaves must not be fetched from any more: the epoch tells everybody.
+            record.leader = state.leader
+        if not self._elr_kept:
+            elr = []
+        if elr != list(state.elr):
+            record.eligible_leader_replicas = elr
+        # Without eligible leaders the last replica never leaves the ISR: only there is it known to have everything.
+        if self.isr != list(state.isr) and (self.isr or self._elr_kept):
+            record.isr = self.isr
+        if self._elr_kept:
+            self._remember_last_leader(record)
+        for name, wanted in (("replicas", self.replicas), ("removing_replicas", self.removing), ("adding_replicas", self.adding)):
+            if wanted != list(getattr(state, name)):
+                setattr(record, name, wanted)
+        brokers = self._image.brokers
+        directories = [self.directories.get(replica) or default_directory(brokers.get(replica)) for replica in self.replicas]
+        if directories != list(state.directories):
+            record.directories = directories
+        unchanged = messages.PartitionChangeRecord(partition_id=state.index, topic_id=self._topic.id)
+        return None if record == unchanged else stored.record(record)
+
+    def _complete_reassignment(self) -> None:
+        """Take the leaving replicas away once all that come are in sync, and enough of all when there will be fewer."""
+        if not self.removing and not self.adding:
+            return
+        isr = [replica for replica in self.isr if replica not in self.removing]
+        replicas = [replica for replica in self.replicas if replica not in self.removing]
+        if not isr or not replicas or not set(self.adding) <= set(isr):
+            return
+        if len(self.adding) < len(self.removing) and not set(replicas) <= set(isr):
+            return
+        self.isr, self.replicas, self.removing, self.adding = isr, replicas, [], []
+
+    def _eligible(self) -> list[int]:
+        """Replicas outside the ISR that have everything committed: they left it while it was smaller than the minimum."""
+        if not self._elr_kept or len(self.isr) >= self._minimum_isr:
+            return []
+        known = sorted({*self._state.elr, *self._state.isr})
+        return [replica for replica in known if replica not in self.isr and replica != self.lost]
+
+    def _elect(self, record: object, elr: list[int]) -> None:
+        state = self._state
+        leader, unclean = self._best(elr)
+        if leader == state.leader:
+            return
+        record.leader = leader
+        if leader in elr:
+            self.isr = [leader]
+            elr.remove(leader)
+        elif unclean:
+            self.isr = [leader]
+            elr.clear()
+            if state.leader_recovery_state != RECOVERING:
+                record.leader_recovery_state = RECOVERING
+
+    def _best(self, elr: list[int]) -> tuple[int, bool]:
+        """The leader, and whether records may be lost with it."""
+        state = self._state
+        candidates = [state.leader, *self.replicas]
+        if self.election == PREFERRED:
+            candidates.insert(0, self.replicas[0])
+        source = self.isr or elr
+        for replica in candidates:
+            if replica in source and self.acceptable(replica):
+                return replica, False
+        last_known = state.last_known_elr
+        if self._elr_kept and not source and len(last_known) == 1 and self.acceptable(last_known[0]):
+            return last_known[0], True
+        if self.election == UNCLEAN:
+            for replica in self.replicas:
+                if self.acceptable(replica):
+                    return replica, True
+        return NO_LEADER, False
+
+    def _remember_last_leader(self, record: object) -> None:
+        if record.leader == NO_LEADER and not self._state.last_known_elr:
+            record.last_known_elr = [self._state.leader]
+        elif record.leader >= 0 and self._state.last_known_elr:
+            record.last_known_elr = []
+
+
+def may_lead(image: Image, state: PartitionState, broker_id: int, *, although_fenced: bool = False) -> bool:
+    """Whether a broker is there, active, and has the directory that holds the partition."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or not (broker.active or although_fenced):
+        return False
+    position = state.replicas.index(broker_id) if broker_id in state.replicas else -1
+    directory = state.directories[position] if 0 <= position < len(state.directories) else UNASSIGNED_DIRECTORY
+    return has_online_directory(broker, directory)
+
+
+def broker_changes(image: Image, settings: Settings, *, removed: int = -1, added: int = -1, lost: int = -1) -> list[object]:
+    """Stored records for every partition that a broker's fate concerns: `removed` leaves the ISRs and leads nothing, `added`
+    may lead what has no leader, `lost` stopped uncleanly and leaves ISRs and ELRs."""
+    records = []
+    for topic in image.topics.values():
+        unclean_allowed = None
+        for state in topic.partitions:
+            concerned = state.leader == NO_LEADER if added != -1 else removed in state.isr or lost in state.isr or lost in state.elr
+            if not concerned:
+                continue
+            if unclean_allowed is None:
+                unclean_allowed = unclean_elections_allowed(image, settings, topic)
+            change = PartitionChange(image, settings, topic, state)
+            change.isr = [replica for replica in state.isr if replica != removed and replica != lost]
+            change.lost = lost
+            change.election = UNCLEAN if unclean_allowed else ONLINE
+            change.acceptable = _acceptable(image, state, (removed, lost), added)
+            record = change.record()
+            if record is not None:
+                records.append(record)
+    return records
+
+
+def _acceptable(image: Image, state: PartitionState, refused: tuple[int, int], added: int) -> Callable[[int], bool]:
+    return lambda broker_id: broker_id not in refused and may_lead(image, state, broker_id, although_fenced=broker_id == added)

@@ -1,0 +1,22 @@
+"""ListPartitionReassignments over the wire; what is listed while one is under way is in tests/metadata/test_reassignments.py."""
+
+import pytest
+
+from pykafkad.wire import messages
+
+Request = messages.ListPartitionReassignmentsRequest
+
+
+@pytest.mark.parametrize("topics", [None, [], [Request.ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 7])]])
+def test_nothing_is_under_way_on_one_broker(world, peer, topics):
+    world.create_topic("t")
+    answer = peer.ask(Request(topics=topics), 0)
+    assert (answer.error_code, answer.error_message, answer.topics) == (0, None, [])
+
+
+def test_what_is_under_way_is_listed(world, peer):
+    world.create_topic("t")
+    state = world.node.image.partition("t", 0)
+    state.adding_replicas = (2,)
+    (topic,) = peer.ask(Request(topics=None), 0).topics
+    assert topic.name == "t" and topic.partitions[0].adding_replicas == [2]
