@@ -38,7 +38,7 @@ def handle(ctx: Context, request: object) -> object:
         finalized_features_epoch=image.features_epoch(),
         finalized_features=[
             messages.ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in image.features.items()
+            for name, level in image.finalized_features().items()
             if level > 0
         ],
     )

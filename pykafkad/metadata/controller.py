@@ -12,8 +12,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.effects import Append, Reply
 from pykafkad.errors import ConfigError, KafkaError
-from pykafkad.metadata import creation, events, features, stored
-from pykafkad.metadata.brokers import UNFENCED
+from pykafkad.metadata import creation, events, features, registrations, stored
 from pykafkad.metadata.configs import MIN_INSYNC_REPLICAS, Alteration, record as config_record
 from pykafkad.metadata.image import TYPE_BROKER, Image
 from pykafkad.wire import messages
@@ -61,7 +60,7 @@ class Controller:
             records.append(stored.record(messages.AbortTransactionRecord(reason="Controller failover")))
         if features.METADATA_VERSION not in image.features:
             records += self._bootstrap()
-        records.append(stored.record(self._controller_registration(event)))
+        records.append(stored.record(registrations.controller_registration(self.node_id, event)))
         return [Append(stored.LOG, records)]
 
     def _bootstrap(self) -> list[object]:
@@ -74,79 +73,20 @@ class Controller:
         records.append(stored.record(messages.EndTransactionRecord()))
         return records
 
-    def _controller_registration(self, event: events.Activate) -> object:
-        record = messages.RegisterControllerRecord
-        return record(
-            controller_id=self.node_id,
-            incarnation_id=event.incarnation_id,
-            end_points=[
-                record.ControllerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
-                for end in event.endpoints
-            ],
-            features=[
-                record.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in features.SUPPORTED.items()
-            ],
-        )
-
     def _register_broker(self, event: events.RegisterBroker) -> list[object]:
-        """A new incarnation of a broker; it stays fenced until it says that it serves.
-
-        After an unclean stop every partition that it leads starts a new leader epoch, so that a client can tell records
-        that were lost from those written in their place. After a clean one nothing can be lost and the epochs stay
-        (Kafka raises them in both cases).
-        """
-        image = self.image
-        existing = image.brokers.get(event.broker_id)
-        records: list[object] = []
-        if existing is not None and event.previous_broker_epoch != existing.epoch:
-            records += self._new_leader_epochs(event.broker_id)
-        record = messages.RegisterBrokerRecord
-        registration = record(
-            broker_id=event.broker_id,
-            incarnation_id=event.incarnation_id,
-            broker_epoch=image.offset + 1 + len(records),
-            end_points=[
-                record.BrokerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
-                for end in event.endpoints
-            ],
-            features=[
-                record.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in features.SUPPORTED.items()
-            ],
-            rack=event.rack,
-            fenced=True,
-            log_dirs=event.log_dirs,
-        )
-        records.append(stored.record(registration))
-        return [Append(stored.LOG, records)]
-
-    def _new_leader_epochs(self, broker_id: int) -> list[object]:
-        return [
-            stored.record(messages.PartitionChangeRecord(partition_id=state.index, topic_id=topic.id, leader=broker_id))
-            for topic in self.image.topics.values()
-            for state in topic.partitions
-            if state.leader == broker_id
-        ]
+        return registrations.register(self.image, self.settings, event)
 
     def _unfence_broker(self, event: events.UnfenceBroker) -> list[object]:
         broker = self.image.brokers.get(event.broker_id)
-    def _alter_reassignments(self, event: events.AlterPartitionReassignments) -> list[object]:
-        from pykafkad.metadata import reassignments
-
-        return _finish(event.token, *reassignments.alter(self.image, self.settings, event.request))
-
-    def _elect_leaders(self, event: events.ElectLeaders) -> list[object]:
-        from pykafkad.metadata import elections
-
-        return _finish(event.token, *elections.elect(self.image, self.settings, event))
-
         if broker is None or broker.epoch != event.broker_epoch or not broker.fenced:
             return []
-        change = messages.BrokerRegistrationChangeRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCED, cordoned_log_dirs=[]
-        )
-        return [Append(stored.LOG, [stored.record(change)])]
+        return registrations.unfence(self.image, self.settings, broker.id)
+
+    def _fence_broker(self, event: events.FenceBroker) -> list[object]:
+        broker = self.image.brokers.get(event.broker_id)
+        if broker is None or broker.epoch != event.broker_epoch or broker.fenced:
+            return []
+        return registrations.fence(self.image, self.settings, broker.id)
 
     # ---- topics
 
@@ -191,6 +131,16 @@ class Controller:
             rows = _refuse_all(making, event, row, error)
         return _finish_creation(making, event, messages.CreatePartitionsResponse(results=rows + event.refused))
 
+    def _alter_reassignments(self, event: events.AlterPartitionReassignments) -> list[object]:
+        from pykafkad.metadata import reassignments
+
+        return _finish(event.token, *reassignments.alter(self.image, self.settings, event.request))
+
+    def _elect_leaders(self, event: events.ElectLeaders) -> list[object]:
+        from pykafkad.metadata import elections
+
+        return _finish(event.token, *elections.elect(self.image, self.settings, event))
+
     # ---- settings
 
     def _alter_configs(self, event: events.AlterConfigs) -> list[object]:
@@ -209,11 +159,14 @@ class Controller:
             making.records.clear()
             for row in rows:
                 row.error_code, row.error_message = errors.POLICY_VIOLATION, creation.TOO_LARGE
-    events.AlterPartitionReassignments: Controller._alter_reassignments,
-    events.ElectLeaders: Controller._elect_leaders,
         for position in sorted(event.refused):
             rows.insert(position, event.refused[position])
         return _finish(event.token, [] if event.validate_only else making.records, response_class(responses=rows))
+
+    # ---- what has keys of its own: ACLs, client quotas, SCRAM credentials
+
+    def _change(self, event: events.Change) -> list[object]:
+        return _finish(event.token, *event.make(self.image, self.random))
 
     # ---- producer ids
 
@@ -251,10 +204,14 @@ _STEPS = {
     events.Activate: Controller._activate,
     events.RegisterBroker: Controller._register_broker,
     events.UnfenceBroker: Controller._unfence_broker,
+    events.FenceBroker: Controller._fence_broker,
     events.CreateTopics: Controller._create_topics,
     events.AutoCreateTopics: Controller._auto_create_topics,
     events.DeleteTopics: Controller._delete_topics,
     events.CreatePartitions: Controller._create_partitions,
+    events.AlterPartitionReassignments: Controller._alter_reassignments,
+    events.ElectLeaders: Controller._elect_leaders,
     events.AlterConfigs: Controller._alter_configs,
+    events.Change: Controller._change,
     events.AllocateProducerIds: Controller._allocate_producer_ids,
 }

@@ -10,7 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from random import Random
+
     from pykafkad.metadata.brokers import Endpoint
+    from pykafkad.metadata.image import Image
 
 
 class Activate:
@@ -53,6 +56,16 @@ class RegisterBroker:
 
 class UnfenceBroker:
     """A registered broker has caught up with the metadata log and serves: clients may see it."""
+
+    __slots__ = ("broker_epoch", "broker_id")
+
+    def __init__(self, broker_id: int, broker_epoch: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+
+
+class FenceBroker:
+    """A broker is gone without a word."""
 
     __slots__ = ("broker_epoch", "broker_id")
 
@@ -119,19 +132,6 @@ class CreatePartitions:
         self.refused = refused or []
 
 
-class AlterConfigs:
-    """Change dynamic settings. `changes` is a list of `(resource type, resource name, operations)` in the order of the answer.
-
-    `operations` is a dict of name to text, the whole new state, for the legacy API (`incremental` false), or a list of
-    `(name, operation, text)` for the incremental one. `refused` maps a position in the answer to its finished row.
-    """
-
-    __slots__ = ("changes", "incremental", "refused", "token", "validate_only")
-
-    def __init__(
-        self,
-        token: object,
-        changes: list[tuple[int, str, object]],
 class AlterPartitionReassignments:
     """Move partitions, or stop moving them, as the AlterPartitionReassignments `request` says."""
 
@@ -155,6 +155,19 @@ class ElectLeaders:
         self.version = version
 
 
+class AlterConfigs:
+    """Change dynamic settings. `changes` is a list of `(resource type, resource name, operations)` in the order of the answer.
+
+    `operations` is a dict of name to text, the whole new state, for the legacy API (`incremental` false), or a list of
+    `(name, operation, text)` for the incremental one. `refused` maps a position in the answer to its finished row.
+    """
+
+    __slots__ = ("changes", "incremental", "refused", "token", "validate_only")
+
+    def __init__(
+        self,
+        token: object,
+        changes: list[tuple[int, str, object]],
         *,
         incremental: bool,
         validate_only: bool = False,
@@ -177,3 +190,14 @@ class AllocateProducerIds:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self.respond = respond
+
+
+class Change:
+    """Change what stands in the image under keys of its own: ACLs, client quotas, SCRAM credentials. `make(image, random)` gives
+    the records and the response."""
+
+    __slots__ = ("make", "token")
+
+    def __init__(self, token: object, make: Callable[[Image, Random], tuple[list[object], object]]) -> None:
+        self.token = token
+        self.make = make

@@ -6,7 +6,8 @@ A finalized level is a promise that clients act upon, so a new cluster finalizes
 * `kraft.version` 1: voters stand in the log (KIP-853). It lives in control records, not in a FeatureLevelRecord.
 * `eligible.leader.replicas.version` 1, as a new 4.3.1 cluster: min.insync.replicas has a cluster-wide value in the log.
 * not finalized, though Kafka 4.3.1 does: `transaction.version` (a level of 2 makes producers skip AddPartitionsToTxn),
-  `group.version` (KIP-848 consumers), `share.version`, `streams.version`: their APIs are not offered yet.
+  `group.version` (KIP-848 consumers), `share.version`, `streams.version`: their APIs are not offered yet. In a log that a Kafka
+  wrote they stay for its return, and clients are not told of them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ SUPPORTED = {
     METADATA_VERSION: (30, 30),
 }
 
+# Levels that may stand in the log of a Kafka 4.3, and that concern APIs which are not offered.
+CARRIED = {
+    "group.version": (0, 1),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+    "transaction.version": (0, 2),
+}
+
 # name: level of a new cluster, in the order of Kafka's bootstrap records.
 BOOTSTRAP = {
     METADATA_VERSION: 30,
@@ -32,9 +41,10 @@ NEW_CLUSTER_KRAFT_VERSION = 1
 
 
 def unsupported(finalized: dict[str, int]) -> list[str]:
-    """Features of a cluster that this release cannot run at their level, as `name=level`."""
+    """Features of a cluster that this release can neither run nor carry at their level, as `name=level`."""
+    known = SUPPORTED | CARRIED
     return [
         f"{name}={level}"
         for name, level in sorted(finalized.items())
-        if not SUPPORTED.get(name, (0, 0))[0] <= level <= SUPPORTED.get(name, (0, 0))[1]
+        if not known.get(name, (0, 0))[0] <= level <= known.get(name, (0, 0))[1]
     ]

@@ -7,14 +7,28 @@ on which the shell acts (create and delete partition directories, update setting
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from pykafkad.metadata import features, voters
 from pykafkad.metadata.brokers import Broker, ControllerRegistration
 from pykafkad.metadata.topics import PartitionState, Topic, collision_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 TYPE_TOPIC = 2
 TYPE_BROKER = 4
 
 _NO_CONFIGS: dict[str, str] = {}
+
+acl_content = attrgetter("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type")
+"""What an access control entry says, without its id: no two entries of a cluster say the same."""
+
+
+def quota_entity(parts: Iterable[tuple[str, str | None]]) -> tuple:
+    """The key of an entity with client quotas, of its `(type, name)` pairs; a default's name of None is the empty one here."""
+    return tuple(sorted((kind, name or "") for kind, name in parts))
 
 
 class Changes:
@@ -46,12 +60,12 @@ class Image:
 
     `topics` by name, `brokers` and `controllers` by id, `features` name to finalized level, `next_producer_id`,
     `voters` and `kraft_version` from the quorum's control records. Client quotas, ACLs, SCRAM credentials and delegation
-    tokens are carried as the records that set them, by their own keys.
+    tokens are carried as the records that set them, by their own keys; `acl_contents` is what the ACLs say.
     `brokers_generation` grows with every change of a broker: a key for what is computed from the set of brokers.
     """
 
     __slots__ = (
-        "_configs", "_names_by_collision_key", "_shared", "_topics_by_id", "acls", "brokers", "brokers_generation", "changes",
+        "_configs", "_names_by_collision_key", "_shared", "_topics_by_id", "acl_contents", "acls", "brokers", "brokers_generation", "changes",
         "client_quotas", "controllers", "delegation_tokens", "epoch", "features", "kraft_version", "next_producer_id", "offset",
         "scram_credentials", "topics", "transaction", "unknown_records", "voters",
     )
@@ -69,6 +83,7 @@ class Image:
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self.client_quotas: dict[tuple, object] = {}
         self.acls: dict[bytes, object] = {}
+        self.acl_contents: set[tuple] = set()
         self.scram_credentials: dict[tuple[str, int], object] = {}
         self.delegation_tokens: dict[str, object] = {}
         self.unknown_records = 0
@@ -108,6 +123,10 @@ class Image:
     def supported_features(self) -> dict[str, tuple[int, int]]:
         """Feature name to the range of levels that this release can run."""
         return features.SUPPORTED
+
+    def finalized_features(self) -> dict[str, int]:
+        """Feature name to finalized level, of what clients may rely on: a Kafka's log may hold more (`features.CARRIED`)."""
+        return {name: level for name, level in self.features.items() if name in features.SUPPORTED}
 
     def features_epoch(self) -> int:
         """The epoch of the finalized features as ApiVersions gives it: the offset of the last applied record."""
@@ -251,6 +270,9 @@ def _register_controller(image: Image, record: object) -> None:
 
 
 def _feature_level(image: Image, record: object) -> None:
+    if record.name == features.KRAFT_VERSION:
+        # It lives in control records; some logs have it here too, which Kafka passes over (KAFKA-18979).
+        return
     if record.feature_level:
         image.features[record.name] = record.feature_level
     else:
@@ -264,7 +286,7 @@ def _producer_ids(image: Image, record: object) -> None:
 
 
 def _client_quota(image: Image, record: object) -> None:
-    key = (*sorted((entity.entity_type, entity.entity_name or "") for entity in record.entity), record.key)
+    key = (*quota_entity((part.entity_type, part.entity_name) for part in record.entity), record.key)
     if record.remove:
         image.client_quotas.pop(key, None)
     else:
@@ -274,11 +296,14 @@ def _client_quota(image: Image, record: object) -> None:
 
 def _acl(image: Image, record: object) -> None:
     image.acls[record.id] = record
+    image.acl_contents.add(acl_content(record))
     image.changes.others.add("acls")
 
 
 def _remove_acl(image: Image, record: object) -> None:
-    image.acls.pop(record.id, None)
+    removed = image.acls.pop(record.id, None)
+    if removed is not None:
+        image.acl_contents.discard(acl_content(removed))
     image.changes.others.add("acls")
 
 

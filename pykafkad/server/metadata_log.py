@@ -7,13 +7,15 @@ what changed; only then do the replies leave that stood behind the append.
 from __future__ import annotations
 
 from pykafkad import effects
-from pykafkad.errors import StorageFailure
+from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
+from pykafkad.log.partition_log import COORDINATOR
 from pykafkad.log.replay import batches
-from pykafkad.metadata import quorum as quorum_machine, stored
+from pykafkad.metadata import quorum as quorum_machine, snapshots, stored
 from pykafkad.metadata.controller import Controller
 from pykafkad.metadata.image import Image
 from pykafkad.server.logs import logger
 from pykafkad.server.machines import Host
+from pykafkad.wire.batch import build_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,12 +60,32 @@ class MetadataLog:
         self._controller_host: _LogHost | None = None
 
     def load(self) -> None:
-        """Read the log into the image. With one voter everything that is whole in the log is committed."""
+        """Read the newest snapshot and what follows it in the log into the image. With one voter everything that is whole in
+        the log is committed. Raises StorageFailure when the snapshot cannot be read or the log does not reach it."""
         image = self.image
-        for header, records in batches(self._log, self._log.log_start_offset):
+        start_offset = self._load_snapshot()
+        for header, records in batches(self._log, start_offset):
             for record in records:
                 typed = stored.decode(record.key if header.is_control else None, record.value)
                 image.apply(typed, record.offset, header.leader_epoch)
+
+    def _load_snapshot(self) -> int:
+        """Apply the newest snapshot; the offset from which the log goes on."""
+        log = self._log
+        found = snapshots.listed(self._node.disk.listdir(log.directory))
+        if not found:
+            return log.log_start_offset
+        end_offset, epoch = found[-1]
+        path = f"{log.directory}/{snapshots.file_name(end_offset, epoch)}"
+        if not log.log_start_offset <= end_offset <= log.end_offset:
+            raise StorageFailure("read", path, f"the log beside it holds offsets {log.log_start_offset} to {log.end_offset}")
+        image = self.image
+        try:
+            for record in snapshots.read(self._node.disk.read(path) or b""):
+                image.apply(record, end_offset - 1, epoch)
+        except (KafkaError, ProtocolError) as error:
+            raise StorageFailure("read", path, error) from error
+        return end_offset
 
     def start(self, quorum: quorum_machine.Quorum, controller: Controller) -> None:
         """Elect a leader and let the controller do what a new epoch begins with."""
@@ -91,13 +113,13 @@ class MetadataLog:
         log = self._log
         epoch = self.quorum.epoch
         now_ms = self._node.now_ms
-        if stored.is_control(records[0]):
-            for record in records:
-                result = log.append_records([stored.encode(record)], now_ms, control_type=record.key.type, leader_epoch=epoch)
-                self._pending.append((result.base_offset, record))
-        else:
-            result = log.append_records([stored.encode(record) for record in records], now_ms, leader_epoch=epoch)
-            self._pending += [(result.base_offset + index, record) for index, record in enumerate(records)]
+        # Control records and data records never stand in one batch, nor in one effect of the machines.
+        is_control = stored.is_control(records[0])
+        batch = build_batch([stored.encode(record) for record in records], timestamp_ms=now_ms, is_control=is_control)
+        if log.leader_epoch != epoch:
+            log.assign_epoch(epoch)
+        result = log.append(memoryview(batch), now_ms, origin=COORDINATOR)
+        self._pending += [(result.base_offset + index, record) for index, record in enumerate(records)]
         log.flush()
 
     def offline(self, failure: StorageFailure) -> None:

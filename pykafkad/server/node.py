@@ -163,7 +163,8 @@ class Node:
             directory_id,
             voter_set,
             self.random,
-            voters_in_log=bool(metadata.image.voters),
+            # A log without voters is one of a static quorum (kraft.version 0), and stays it.
+            voters_in_log=bool(metadata.image.voters) or metadata.image.offset >= 0,
             state_file=self.disk.read(f"{directory.path}/{quorum.STATE_FILE}"),
         )
         metadata.start(machine, Controller(self.node_id, self.cluster_id, self.settings, metadata.image, self.random))
@@ -193,6 +194,10 @@ class Node:
         incarnation_id = self.random.randbytes(16)
         endpoints = [Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in self.listeners]
         self.controller.submit(events.Activate(self.controller.quorum.epoch, incarnation_id, []))
+        for other in list(self.image.brokers.values()):
+            # Nobody but this node can tell this controller that it lives.
+            if other.id != self.node_id:
+                self.controller.submit(events.FenceBroker(other.id, other.epoch))
         self.controller.submit(
             events.RegisterBroker(
                 self.node_id,

@@ -55,16 +55,29 @@ def test_no_feature_is_finalized_that_is_not_served():
     assert all(low <= image.features[name] <= high for name, (low, high) in image.supported_features().items())
 
 
-def test_a_cluster_with_features_beyond_ours_is_refused():
-    """A directory of a Kafka that runs transactions V2 is not served half: the start says which features stand in the way."""
+def with_feature(cluster, name, level):
+    """The cluster's log, with one more feature level at its end."""
+    feature = messages.FeatureLevelRecord(name=name, feature_level=level)
+    cluster.disk.batches.append((1, [stored.encode(stored.record(feature))]))
+
+
+@pytest.mark.parametrize(("name", "level"), [("transaction.version", 3), ("metadata.version", 29), ("new.version", 1)])
+def test_a_cluster_with_features_beyond_ours_is_refused(name, level):
+    """A directory of another release is not served half: the start says which features stand in the way."""
     cluster = Cluster()
-    feature = messages.FeatureLevelRecord(name="transaction.version", feature_level=2)
-    cluster.disk.batches.append((1, [stored.encode(stored.record(feature))]))
-    with pytest.raises(ConfigError, match="transaction.version=2"):
+    with_feature(cluster, name, level)
+    with pytest.raises(ConfigError, match=f"{name}={level}"):
         cluster.restart()
-    feature.feature_level = 0
-    cluster.disk.batches.append((1, [stored.encode(stored.record(feature))]))
-    assert "transaction.version" not in cluster.restart().image.features
+
+
+def test_what_a_kafka_finalized_and_is_not_offered_stays_and_is_not_told():
+    """A Kafka 4.3's own directory is served: transactions V2 wait in the log for its return, and no client acts on them."""
+    cluster = Cluster()
+    with_feature(cluster, "transaction.version", 2)
+    with_feature(cluster, "group.version", 1)
+    image = cluster.restart().image
+    assert (image.features["transaction.version"], image.features["group.version"]) == (2, 1)
+    assert image.finalized_features() == {"kraft.version": 1, "metadata.version": 30, "eligible.leader.replicas.version": 1}
 
 
 def test_a_cut_bootstrap_is_aborted_and_written_again():
@@ -101,7 +114,8 @@ def test_leader_epochs_rise_only_after_an_unclean_stop():
     clean = cluster.restart(clean=True)
     assert [state.leader_epoch for state in clean.image.topics["a"].partitions] == [0, 0]
     unclean = clean.restart(clean=False)
-    assert [(state.leader, state.leader_epoch) for state in unclean.image.topics["a"].partitions] == [(1, 1), (1, 1)]
+    # One epoch without a leader and one with it, as in Kafka.
+    assert [(state.leader, state.leader_epoch) for state in unclean.image.topics["a"].partitions] == [(1, 2), (1, 2)]
 
 
 def test_unfencing_needs_the_present_epoch():

@@ -1,0 +1,89 @@
+"""Brokers come and go: the records of registering, unfencing, stopping and removing one, with what that does to partitions.
+
+Kafka takes a broker out of every ISR when it begins to stop and elects it again when it is back; both cost a record for each
+partition. Here the only replica of a partition has nobody to hand over to, so a clean stop leaves partitions as they are. What a
+Kafka left behind, and what an unclean stop may have lost, goes by Kafka's rules.
+"""
+
+from __future__ import annotations
+
+from pykafkad.effects import Append
+from pykafkad.metadata import features, stored
+from pykafkad.metadata.brokers import FENCED, UNFENCED
+from pykafkad.metadata.partition_changes import broker_changes
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+    from pykafkad.metadata.events import Activate, RegisterBroker
+    from pykafkad.metadata.image import Image
+
+
+def controller_registration(node_id: int, event: Activate) -> object:
+    """The record that says where a controller listens and what it can run."""
+    record = messages.RegisterControllerRecord
+    return record(
+        controller_id=node_id,
+        incarnation_id=event.incarnation_id,
+        end_points=[
+            record.ControllerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+            for end in event.endpoints
+        ],
+        features=[
+            record.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in features.SUPPORTED.items()
+        ],
+    )
+
+
+def register(image: Image, settings: Settings, event: RegisterBroker) -> list[Append]:
+    """A new incarnation of a broker; it stays fenced until it says that it serves.
+
+    After an unclean stop it leaves every ISR and ELR, since it may have lost records: it leads again when it is unfenced, in
+    a new leader epoch that tells clients. The registration stands last, so that an interrupted registration is made again.
+    """
+    existing = image.brokers.get(event.broker_id)
+    records: list[object] = []
+    if existing is not None and event.previous_broker_epoch != existing.epoch:
+        records = broker_changes(image, settings, lost=event.broker_id)
+    record = messages.RegisterBrokerRecord
+    registration = record(
+        broker_id=event.broker_id,
+        incarnation_id=event.incarnation_id,
+        broker_epoch=image.offset + 1 + len(records),
+        end_points=[
+            record.BrokerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+            for end in event.endpoints
+        ],
+        features=[
+            record.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in features.SUPPORTED.items()
+        ],
+        rack=event.rack,
+        fenced=True,
+        log_dirs=event.log_dirs,
+    )
+    return in_batches([*records, stored.record(registration)])
+
+
+def unfence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
+    """The broker serves: clients may see it, and it leads what it is in sync with and nobody leads."""
+    broker = image.brokers[broker_id]
+    change = messages.BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCED, cordoned_log_dirs=[]
+    )
+    return in_batches([stored.record(change), *broker_changes(image, settings, added=broker_id)])
+
+
+def fence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
+    """The broker is gone: it leaves the ISRs, and others lead where they can."""
+    broker = image.brokers[broker_id]
+    change = messages.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED)
+    return in_batches([*broker_changes(image, settings, removed=broker_id), stored.record(change)])
+
+
+def in_batches(records: list[object]) -> list[Append]:
+    """Appends of so many records that each fits one batch: what concerns all partitions is as long as they are many."""
+    step = stored.MAX_RECORDS_PER_CHANGE
+    return [Append(stored.LOG, records[start : start + step]) for start in range(0, len(records), step)]
