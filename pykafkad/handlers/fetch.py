@@ -8,8 +8,7 @@ an append, unless a partition has an error. Versions: 7 sessions (KIP-227, `fetc
 One departure, on purpose: the wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it on its
 connection. Kafka makes that request wait.
 
-Gaps: no follower fetch (replicas are told NOT_LEADER_OR_FOLLOWER); no transactions, so the last stable offset is the high
-watermark and the list of aborted transactions is empty; no preferred read replica.
+Gaps: no follower fetch (replicas are told NOT_LEADER_OR_FOLLOWER); no preferred read replica.
 """
 
 from __future__ import annotations
@@ -244,6 +243,11 @@ class _Fetch:
         if records is None:
             return 0
         row.records = records
+        if self._read_committed and log.has_aborted:
+            row.aborted_transactions = [
+                messages.FetchResponse.AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                for each in log.aborted_transactions(partition.fetch_offset, records)
+            ]
         return records.chunk_size
 
     @staticmethod

@@ -100,7 +100,11 @@ class FlatFetch:
         max_bytes = min(max_bytes, self._node.settings.fetch_max_bytes)
         try:
             # The first look at a log opens it, which may fail as reading may.
-            committed = log.last_stable_offset if isolation_level == _READ_COMMITTED else log.high_watermark
+            committed = log.high_watermark
+            if isolation_level == _READ_COMMITTED:
+                if log.has_aborted:
+                    return False
+                committed = log.last_stable_offset
             records = log.read(fetch_offset, min(partition_max_bytes, max_bytes), end_offset=committed)
         except (KafkaError, StorageFailure):
             return False

@@ -21,7 +21,7 @@ Order and codes (LogValidator, UnifiedLog, ProduceRequest in Kafka 4.3.1):
 | records that lie about their lengths, or something left behind them | 87 |
 | still above `max.message.bytes` after recompression | 10 |
 | above `segment.bytes` | 18 |
-| transactional: transactions are not offered | 48 |
+| transactional without a producer id | 48 |
 
 Where we differ: on a topic that asks for nothing of the above, batches are not opened (Kafka walks every record), so a
 client that lies about records inside a batch with a valid checksum is found out by its consumers only; a compressed body
@@ -152,9 +152,8 @@ def _check_client_header(header: BatchHeader, size: int, where: str) -> None:
         problem = f"{header.record_count} records in {size - HEADER_SIZE_BYTES} bytes"
     if problem:
         raise KafkaError(errors.INVALID_RECORD, f"batch for {where} has {problem}")
-    if header.is_transactional:
-        raise KafkaError(errors.INVALID_TXN_STATE, f"batch for {where} is not part of an ongoing transaction: "
-                                                   "transactions are not offered")
+    if header.is_transactional and header.producer_id < 0:
+        raise KafkaError(errors.INVALID_TXN_STATE, f"batch for {where} is not part of an ongoing transaction: it names no producer")
 
 
 def _target_codec(compression_type: str, header: BatchHeader) -> int:

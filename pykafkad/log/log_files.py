@@ -13,7 +13,9 @@ from operator import attrgetter
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import recovery
-from pykafkad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, NEVER_MS, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, Segment, file_prefix
+from pykafkad.log.segment import (
+    INDEX_SUFFIX, LOG_SUFFIX, NEVER_MS, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, Segment, file_prefix,
+)
 
 GATHER_SIZE_BYTES = 64 * 1024
 # Idle gather buffers kept per directory; more than that many logs written in one turn allocate anew.
@@ -30,7 +32,7 @@ buffers, and `doomed`, the list of `(due_ms, path, is_directory)` that are to be
 
 _LOADED_SLOTS = (
     "segments", "end_offset", "written_end_offset", "log_start_offset", "high_watermark", "producers", "epochs",
-    "recovery_point", "flushed_ms", "_active", "_snapshot_offset",
+    "recovery_point", "flushed_ms", "has_aborted", "_active", "_snapshot_offset",
 )
 _base_offset = attrgetter("base_offset")
 
@@ -49,8 +51,9 @@ class SyncJob:
         """Sync logs and indexes. Raises `StorageFailure`."""
         for segment in self._segments:
             segment.file.sync()
-            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-                segment.disk.sync(segment.prefix + suffix)
+            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+                if suffix != TXN_INDEX_SUFFIX or segment.disk.exists(segment.prefix + suffix):
+                    segment.disk.sync(segment.prefix + suffix)
 
     def finish(self) -> None:
         """What `run` synced needs no recovery any more."""
@@ -67,7 +70,8 @@ class LogFiles:
     """See the module. Offsets: `log_start_offset <= high_watermark <= written_end_offset <= end_offset`.
 
     `offline` is the `StorageFailure` that took the log out of service for writing, else None; reading goes on. Only a
-    restart brings it back, because what the disk holds is known again only after recovery.
+    restart brings it back, because what the disk holds is known again only after recovery. `has_aborted` says whether some
+    segment may hold the marker of an aborted transaction.
     """
 
     __slots__ = (
@@ -140,11 +144,13 @@ class LogFiles:
         self.flushed_ms = now_ms
         self._snapshot_offset = loaded.snapshot_offset
         self._recent_sealed = []
+        self.look_for_aborted()
         self._activate(loaded.segments[-1])
         if self.leader_epoch >= 0:
             self.epochs.assign(self.leader_epoch, self.end_offset)
         if self._sole_replica:
             self.high_watermark = self.end_offset
+        self.producers.forget_ended(self.high_watermark)
 
     def update_settings(self, settings) -> None:
         """Take a topic's changed settings; they hold from the next append on."""
@@ -360,6 +366,10 @@ class LogFiles:
     def segments_from(self, offset: int) -> list[Segment]:
         """The segments that hold an offset and what follows it."""
         return self.segments[self.segment_at(offset):]
+
+    def look_for_aborted(self) -> None:
+        """Set `has_aborted` anew, after segments came or went."""
+        self.has_aborted = any(segment.has_aborted for segment in self.segments)
 
     def touch(self, segment: Segment) -> None:
         """A sealed segment is about to be read: keep the indexes of the few last used ones."""

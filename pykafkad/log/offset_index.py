@@ -11,7 +11,7 @@ close. After a crash it is rebuilt from the log, so a stale file is never truste
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from sys import byteorder
 
 ENTRY_SIZE_BYTES = 8
@@ -44,6 +44,11 @@ class OffsetIndex:
         if at and self.positions[at - 1] > start:
             return self.positions[at - 1]
         return None
+
+    def first_offset_from(self, position: int) -> int | None:
+        """Relative offset of the first entry at or behind a position, None behind the last."""
+        at = bisect_left(self.positions, position)
+        return self.offsets[at] if at < len(self.positions) else None
 
     def truncate(self, size_bytes: int) -> None:
         """Forget entries that point at or behind `size_bytes`."""

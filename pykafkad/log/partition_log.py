@@ -18,11 +18,15 @@ from pykafkad.errors import KafkaError
 from pykafkad.log.log_files import GATHER_SIZE_BYTES, LogFiles
 from pykafkad.log.producers import ProducerEntry, check_sequence
 from pykafkad.log.segment import FileSlice, Segment
-from pykafkad.wire.batch import HEADER, HEADER_SIZE_BYTES, PREFIX, build_batch, control_key, crc32c
+from pykafkad.wire.batch import (
+    CONTROL_BIT, HEADER, HEADER_SIZE_BYTES, PREFIX, TRANSACTIONAL_BIT, build_batch, control_key, crc32c,
+)
 from pykafkad.wire.compression import FRAME_STARTS
 
-# Where a batch comes from, which says how much is checked.
+# Where a batch comes from, which says how much is checked. Verified: the transaction coordinator says that the partition
+# belongs to the producer's ongoing transaction, so a batch may begin it here.
 CLIENT = "client"
+VERIFIED_CLIENT = "verified client"
 COORDINATOR = "coordinator"
 
 # Batches below this size are gathered, larger ones written at once: copying them would cost more than the call saves.
@@ -33,6 +37,10 @@ AppendResult.__doc__ = "Where a batch was put. `log_append_time_ms` is -1 unless
 
 # Default of `producer.id.expiration.ms`: how long an idle producer is remembered.
 PRODUCER_EXPIRATION_MS = 86_400_000
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.txn_index import AbortedTransaction
 
 _NO_HEADER = (0,) * 13
 _unpack_header = HEADER.unpack_from
@@ -66,12 +74,13 @@ class PartitionLog(LogFiles):
                 or crc32c(records[21:]) != crc):
             records, header, log_append_time_ms = self._check(records, now_ms, produce_version, origin)
             size = len(records)
-            (_, length, _, _, _, _, last_delta, _, max_timestamp_ms, producer_id, producer_epoch, base_sequence, _) = header
+            (_, length, _, _, _, attributes, last_delta, _, max_timestamp_ms, producer_id, producer_epoch, base_sequence, _) = header
         entry = None
-        if producer_id >= 0 and base_sequence >= 0:
+        if producer_id >= 0 and not attributes & CONTROL_BIT:
             entry = self.producers.get(producer_id)
-            if entry is None or base_sequence != entry.next_sequence or producer_epoch != entry.epoch:
-                duplicate = self._check_producer(entry, producer_id, producer_epoch, base_sequence, last_delta)
+            if (entry is None or base_sequence != entry.next_sequence or producer_epoch != entry.epoch
+                    or attributes & TRANSACTIONAL_BIT or entry.transaction_offset >= 0):
+                duplicate = self._check_producer(entry, producer_id, producer_epoch, base_sequence, last_delta, attributes, origin)
                 if duplicate is not None:
                     return duplicate
                 if entry is None:
@@ -109,6 +118,8 @@ class PartitionLog(LogFiles):
         if entry is not None:
             self.producers[producer_id] = entry
             entry.add(producer_epoch, base_sequence, last_offset, last_delta, max_timestamp_ms)
+            if attributes & TRANSACTIONAL_BIT and entry.transaction_offset < 0:
+                self.producers.begin(producer_id, base_offset)
         return _new_tuple(AppendResult, (base_offset, last_offset, log_append_time_ms, self.log_start_offset))
 
     def append_records(self, records, now_ms: int, *, control_type: int | None = None, leader_epoch: int | None = None,
@@ -124,21 +135,39 @@ class PartitionLog(LogFiles):
         batch = build_batch(records, timestamp_ms=now_ms, codec=codec, is_control=control_type is not None)
         return self.append(memoryview(batch), now_ms, origin=COORDINATOR)
 
+    def append_end_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, now_ms: int, *, is_abort: bool,
+                          transaction_version: int = 0) -> AppendResult:
+        """End a producer's transaction in this partition: its control batch, and what read_committed then knows.
+
+        Raises `KafkaError(INVALID_PRODUCER_EPOCH)` for an epoch that is over, `TRANSACTION_COORDINATOR_FENCED` for a marker
+        of an older coordinator. See `transactions.check_marker` for `transaction_version` (KIP-890).
+        """
+        from pykafkad.log import transactions
+
+        return transactions.append_end_marker(self, producer_id, producer_epoch, coordinator_epoch, now_ms, is_abort=is_abort,
+                                              transaction_version=transaction_version)
+
     def _check(self, records, now_ms: int, produce_version: int, origin: str):
         if self.offline is not None:
             raise self.offline
         from pykafkad.log import append_rules
 
-        return append_rules.check(records, self.settings, now_ms, produce_version, origin == CLIENT, f"{self.topic}-{self.partition}")
+        return append_rules.check(records, self.settings, now_ms, produce_version, origin != COORDINATOR, f"{self.topic}-{self.partition}")
 
-    def _check_producer(self, entry, producer_id: int, epoch: int, base_sequence: int, last_delta: int) -> AppendResult | None:
-        if entry is not None:
+    def _check_producer(self, entry, producer_id: int, epoch: int, base_sequence: int, last_delta: int, attributes: int,
+                        origin: str) -> AppendResult | None:
+        where = f"{self.topic}-{self.partition}"
+        if entry is not None and origin != COORDINATOR:
             duplicate = entry.find_duplicate(epoch, base_sequence, last_delta)
             if duplicate is not None:
                 # Kafka answers a duplicate with the first batch's timestamp as its append time, whatever the topic's type.
                 base_offset, last_offset, timestamp_ms = duplicate
                 return AppendResult(base_offset, last_offset, timestamp_ms, self.log_start_offset)
-        check_sequence(entry, producer_id, epoch, base_sequence, f"{self.topic}-{self.partition}")
+        if attributes & TRANSACTIONAL_BIT or entry is not None and entry.transaction_offset >= 0:
+            from pykafkad.log import transactions
+
+            transactions.check_batch(entry, producer_id, epoch, bool(attributes & TRANSACTIONAL_BIT), origin in (VERIFIED_CLIENT, COORDINATOR), where)
+        check_sequence(entry, producer_id, epoch, base_sequence if origin != COORDINATOR else None, where)
         return None
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -207,6 +236,12 @@ class PartitionLog(LogFiles):
             segment.remember(end_offset, position)
         return position
 
+    def aborted_transactions(self, offset: int, records: FileSlice) -> list[AbortedTransaction]:
+        """The aborted transactions that a read_committed reader must leave out of what `read(offset, …)` gave it."""
+        from pykafkad.log import transactions
+
+        return transactions.aborted_in(self, offset, records)
+
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first record at or after a time; None when all are earlier."""
         from pykafkad.log import lookups
@@ -223,8 +258,11 @@ class PartitionLog(LogFiles):
 
     @property
     def last_stable_offset(self) -> int:
-        """Where read_committed ends. Without transactions that is the high watermark."""
-        return self.high_watermark
+        """Where read_committed ends: the high watermark, or the first offset below it of a transaction not decided there."""
+        producers = self.producers
+        if not producers.ongoing and not producers.ended:
+            return self.high_watermark
+        return max(self.log_start_offset, producers.last_stable_offset(self.high_watermark))
 
     def advance_high_watermark(self, offset: int) -> int:
         """Raise the high watermark, at most to what is written; it never falls. Returns it."""

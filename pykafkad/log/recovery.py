@@ -41,20 +41,22 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     stored_id = decode_partition_metadata(disk.read(f"{directory}/{PARTITION_METADATA_FILE}"))
     if stored_id is not None and stored_id != topic_id:
         raise StorageFailure("open", directory, f"it holds the topic id {encode_uuid(stored_id)}, not {encode_uuid(topic_id)}")
-    bases, snapshots = _list(disk, directory)
+    bases, snapshots, with_aborted = _list(disk, directory)
     epochs = LeaderEpochs.from_text((disk.read(f"{directory}/{EPOCHS_FILE}") or b"0\n0\n").decode("utf-8", "replace"))
     epochs_lost = epochs is None
     epochs = epochs or LeaderEpochs()
     log_start_offset = max(known.log_start_offset, bases[0] if bases else 0)
     if not bases:
         return _start_empty(disk, directory, log_start_offset, epochs, now_ms)
-    segments = [_open(disk, directory, base, now_ms) for base in bases]
+    segments = [_open(disk, directory, base, now_ms, has_aborted=base in with_aborted) for base in bases]
     end_offset = None
+    replayed = None
     if known.clean and not epochs_lost:
         end_offset = _load_last(segments[-1], settings.index_interval_bytes)
     if end_offset is None:
         first = 0 if epochs_lost else _first_to_recover(bases, segments[-1].base_offset if known.clean else known.recovery_point)
-        end_offset = _recover(segments, first, epochs, settings, disk)
+        replayed = _load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
+        end_offset = _recover(segments, first, epochs, replayed.states, settings, disk)
     if end_offset < log_start_offset:
         # What the checkpoint promised away is gone and so is all below it: the log begins anew there, as in Kafka.
         for segment in segments:
@@ -62,13 +64,16 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
         return _start_empty(disk, directory, log_start_offset, epochs, now_ms)
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(log_start_offset)
-    producers, snapshot_offset = _load_producers(disk, directory, segments, snapshots, log_start_offset, end_offset)
+    if replayed is None or any(replayed.to_offset < offset <= end_offset for offset in snapshots):
+        # A snapshot behind what was replayed knows of producers whose batches are gone.
+        replayed = _load_producers(disk, directory, segments, snapshots, log_start_offset, end_offset)
+    _remove_snapshots(disk, directory, snapshots, segments, replayed.snapshot_offset, end_offset)
     recovery_point = end_offset if known.clean else min(known.recovery_point, end_offset)
-    return Loaded(segments, end_offset, log_start_offset, producers, epochs, recovery_point, snapshot_offset)
+    return Loaded(segments, end_offset, log_start_offset, replayed.states, epochs, recovery_point, replayed.snapshot_offset)
 
 
-def _list(disk, directory: str) -> tuple[list[int], list[int]]:
-    bases, snapshots = [], []
+def _list(disk, directory: str) -> tuple[list[int], list[int], set[int]]:
+    bases, snapshots, with_aborted = [], [], set()
     for name in disk.listdir(directory):
         if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)):
             disk.unlink(f"{directory}/{name}")
@@ -79,16 +84,20 @@ def _list(disk, directory: str) -> tuple[list[int], list[int]]:
                 bases.append(int(name[:20]))
             elif name[20:] == SNAPSHOT_SUFFIX:
                 snapshots.append(int(name[:20]))
-    return sorted(bases), sorted(snapshots)
+            elif name[20:] == TXN_INDEX_SUFFIX:
+                with_aborted.add(int(name[:20]))
+    return sorted(bases), sorted(snapshots), with_aborted
 
 
-def _open(disk, directory: str, base_offset: int, now_ms: int) -> Segment:
+def _open(disk, directory: str, base_offset: int, now_ms: int, *, has_aborted: bool) -> Segment:
     file = disk.open(file_prefix(directory, base_offset) + LOG_SUFFIX)
     segment = Segment(disk, directory, base_offset, file, now_ms)
     segment.size = segment.written_size = file.size()
     # Read when somebody asks, which for a sealed segment may be never.
     segment.drop_indexes()
     del segment.max_timestamp_ms, segment.max_timestamp_offset
+    if has_aborted:
+        del segment.aborted
     return segment
 
 
@@ -142,12 +151,15 @@ def _first_to_recover(bases: list[int], recovery_point: int) -> int:
     return first
 
 
-def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, settings, disk) -> int:
-    """Rebuild the segments from `first` on; the rest of a broken one and all behind it are removed. The end offset."""
+def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producers: ProducerStates, settings, disk) -> int:
+    """Rebuild the segments from `first` on; the rest of a broken one and all behind it are removed. The end offset.
+
+    `epochs` and `producers` come as they were where that segment begins, and are brought to the end.
+    """
     end_offset = segments[first].base_offset
     for at in range(first, len(segments)):
         segment = segments[at]
-        end_offset, whole = recover_segment(segment, epochs, settings.index_interval_bytes)
+        end_offset, whole = recover_segment(segment, epochs, producers, settings.index_interval_bytes)
         segment.write_indexes()
         if not whole:
             for later in segments[at + 1:]:
@@ -159,7 +171,7 @@ def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, settings
     return end_offset
 
 
-def recover_segment(segment: Segment, epochs: LeaderEpochs, index_interval_bytes: int) -> tuple[int, bool]:
+def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates, index_interval_bytes: int) -> tuple[int, bool]:
     """Check every batch of one segment and rebuild its indexes. (end offset, whether the file was whole).
 
     A batch that is cut short, has a wrong checksum, an impossible header or an offset that does not rise ends the segment:
@@ -169,6 +181,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, index_interval_bytes
     segment.max_timestamp_ms = segment.max_timestamp_offset = -1
     segment.first_timestamp_ms = None
     segment.bytes_since_index = 0
+    aborted = []
     end_offset, end = segment.base_offset, 0
     for position, header in whole_batches(segment.file, segment.size):
         if header.base_offset < end_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
@@ -176,12 +189,23 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, index_interval_bytes
         segment.track(header, position, index_interval_bytes)
         if header.leader_epoch > epochs.latest:
             epochs.assign(header.leader_epoch, header.base_offset)
+        if header.producer_id >= 0:
+            transaction = producers.track(header, _reader(segment, position, header))
+            if transaction is not None:
+                aborted.append(transaction)
         end_offset, end = header.end_offset, position + header.size_bytes
     whole = end == segment.size
     if not whole:
         segment.file.truncate(end)
         segment.cut(end, end_offset)
+    segment.aborted = aborted
+    if not aborted:
+        segment.disk.unlink(segment.prefix + TXN_INDEX_SUFFIX)
     return end_offset, whole
+
+
+def _reader(segment: Segment, position: int, header):
+    return lambda: segment.file.pread(header.size_bytes, position)
 
 
 def whole_batches(file, size_bytes: int):
@@ -215,28 +239,41 @@ def whole_batches(file, size_bytes: int):
         position += size
 
 
+class _Replayed:
+    """Producer state as of `to_offset`, which began with the snapshot at `snapshot_offset`."""
+
+    __slots__ = ("snapshot_offset", "states", "to_offset")
+
+    def __init__(self, states: ProducerStates, snapshot_offset: int, to_offset: int) -> None:
+        self.states = states
+        self.snapshot_offset = snapshot_offset
+        self.to_offset = to_offset
+
+
 def _load_producers(disk, directory: str, segments: list[Segment], snapshots: list[int], log_start_offset: int,
-                    end_offset: int) -> tuple[ProducerStates, int]:
-    """Newest snapshot that can be read, then the batches behind it."""
+                    end_offset: int) -> _Replayed:
+    """The state at `end_offset`: the newest snapshot that can be read, then the batches behind it."""
     producers, from_offset = ProducerStates(), log_start_offset
-    for offset in reversed(snapshots):
+    for offset in reversed([offset for offset in snapshots if offset <= end_offset]):
         path = file_prefix(directory, offset) + SNAPSHOT_SUFFIX
-        found = ProducerStates.from_snapshot(disk.read(path) or b"") if offset <= end_offset else None
-        if found is None:
-            disk.unlink(path)
-            continue
-        producers, from_offset = found, offset
-        break
-    snapshot_offset = from_offset
+        found = ProducerStates.from_snapshot(disk.read(path) or b"")
+        if found is not None:
+            producers, from_offset = found, offset
+            break
+        disk.unlink(path)
+        snapshots.remove(offset)
+    if from_offset < end_offset:
+        for at, segment in enumerate(segments):
+            if segment.base_offset >= end_offset or at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
+                continue
+            for position, header in segment.headers(segment.locate(from_offset)[0]):
+                producers.track(header, _reader(segment, position, header))
+    return _Replayed(producers, from_offset, end_offset)
+
+
+def _remove_snapshots(disk, directory: str, snapshots: list[int], segments: list[Segment], newest: int, end_offset: int) -> None:
     bases = {segment.base_offset for segment in segments}
     for offset in snapshots:
         # A clean stop leaves one at the end of the log, which the next one makes superfluous.
-        if offset < snapshot_offset and offset not in bases:
+        if offset > end_offset or offset < newest and offset not in bases:
             disk.unlink(file_prefix(directory, offset) + SNAPSHOT_SUFFIX)
-    if from_offset < end_offset:
-        for at, segment in enumerate(segments):
-            if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
-                continue
-            for _, header in segment.headers(segment.locate(from_offset)[0]):
-                producers.track(header)
-    return producers, snapshot_offset

@@ -82,6 +82,7 @@ def _remove_while(log: PartitionLog, now_ms: int, is_due: Callable[[Segment, int
     log.recovery_point = max(log.recovery_point, start)
     for segment in gone:
         _doom(log, segment, now_ms)
+    log.look_for_aborted()
     return count
 
 

@@ -1,4 +1,4 @@
-"""One segment: a `.log` file of batches, its two indexes, and where readers have been.
+"""One segment: a `.log` file of batches, its indexes, and where readers have been.
 
 `PartitionLog` writes the active segment's hot fields itself (`size`, `bytes_since_index`, `max_timestamp_ms`): a method call
 per batch would cost as much as the rest of the append. Everything that happens less often than per batch is a method here.
@@ -10,9 +10,14 @@ from struct import Struct
 
 from pykafkad.disk import Disk, File
 from pykafkad.errors import StorageFailure
+from pykafkad.log import txn_index
 from pykafkad.log.offset_index import OffsetIndex
 from pykafkad.log.time_index import ENTRY_SIZE_BYTES, TimeIndex
 from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, BatchHeader, parse_header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -82,13 +87,15 @@ class Segment:
     """See the module. `size` counts bytes appended, of which `written_size` are in the file already.
 
     `size_limit`, `roll_after_ms` and `last_offset_limit` are the roll rules made ready for comparison: a batch that would
-    pass any of them is looked at by `PartitionLog._roll_if_due`.
+    pass any of them is looked at by `PartitionLog._roll_if_due`. `aborted` is the transaction index: the transactions whose
+    abort marker lies here.
     """
 
     __slots__ = (
         "disk", "directory", "base_offset", "file", "size", "written_size", "size_limit", "roll_after_ms",
         "last_offset_limit", "bytes_since_index", "offset_index", "time_index", "max_timestamp_ms",
         "max_timestamp_offset", "first_timestamp_ms", "created_ms", "jitter_ms", "positions", "indexes_written",
+        "aborted",
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, file: File, created_ms: int) -> None:
@@ -110,6 +117,8 @@ class Segment:
         self.jitter_ms = 0
         self.positions: dict[int, int] = {}
         self.indexes_written = False
+        # Shared while it is empty, which it is in nearly every segment.
+        self.aborted: Sequence[txn_index.AbortedTransaction] = ()
 
     def __getattr__(self, name: str):
         # A sealed segment's indexes are read when something asks for one of them.
@@ -117,6 +126,8 @@ class Segment:
             self.load_indexes()
         elif name == "max_timestamp_ms" or name == "max_timestamp_offset":
             self._load_max_timestamp()
+        elif name == "aborted":
+            self._load_aborted()
         else:
             raise AttributeError(name)
         return object.__getattribute__(self, name)
@@ -149,6 +160,26 @@ class Segment:
         self.max_timestamp_offset = self.base_offset + relative_offset if self.max_timestamp_ms >= 0 else -1
 
     @property
+    def has_aborted(self) -> bool:
+        """Whether `aborted` holds anything. Of a segment that was not asked yet, the file's presence tells."""
+        try:
+            return bool(object.__getattribute__(self, "aborted"))
+        except AttributeError:
+            return True
+
+    def _load_aborted(self) -> None:
+        entries = txn_index.from_bytes(self.disk.read(self.prefix + TXN_INDEX_SUFFIX) or b"", self.base_offset)
+        self.aborted = self._find_aborted() if entries is None else entries
+
+    def _find_aborted(self) -> list[txn_index.AbortedTransaction]:
+        from pykafkad.log.producers import ProducerStates
+
+        # The snapshot at the segment's base says which transactions were ongoing there.
+        producers = ProducerStates.from_snapshot(self.disk.read(self.prefix + SNAPSHOT_SUFFIX) or b"") or ProducerStates()
+        found = (producers.track(header, lambda: self.file.pread(header.size_bytes, position)) for position, header in self.headers())
+        return [aborted for aborted in found if aborted is not None]
+
+    @property
     def largest_timestamp_ms(self) -> int:
         """For retention and lookups by time: the largest timestamp, of a segment without any the file's own time."""
         if self.max_timestamp_ms >= 0:
@@ -157,9 +188,11 @@ class Segment:
 
     def drop_indexes(self) -> None:
         """Forget the indexes of a sealed segment, whose files hold them."""
-        for name in ("offset_index", "time_index"):
+        for name in ("offset_index", "time_index", "aborted"):
             try:
-                delattr(self, name)
+                # That nothing was aborted costs nothing to keep, and spares the look for a file that is not there.
+                if name != "aborted" or object.__getattribute__(self, name):
+                    delattr(self, name)
             except AttributeError:
                 # Never loaded since they were dropped last.
                 pass
@@ -225,13 +258,24 @@ class Segment:
             self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
         self.disk.write(self.prefix + INDEX_SUFFIX, self.offset_index.to_bytes(), sync=sync)
         self.disk.write(self.prefix + TIME_INDEX_SUFFIX, self.time_index.to_bytes(), sync=sync)
+        if self.aborted:
+            self.disk.write(self.prefix + TXN_INDEX_SUFFIX, txn_index.to_bytes(self.aborted), sync=sync)
         self.indexes_written = True
+
+    def add_aborted(self, transaction: txn_index.AbortedTransaction) -> None:
+        """One entry in the transaction index."""
+        if self.aborted:
+            self.aborted.append(transaction)
+        else:
+            self.aborted = [transaction]
+        self.indexes_written = False
 
     def cut(self, size_bytes: int, end_offset: int) -> None:
         """Forget everything from `size_bytes` / `end_offset` on; the caller has seen to the file."""
         self.size = self.written_size = size_bytes
         self.offset_index.truncate(size_bytes)
         self.time_index.truncate(end_offset - self.base_offset)
+        self.aborted = [entry for entry in self.aborted if entry.last_offset < end_offset]
         self.positions.clear()
         self.indexes_written = False
 

@@ -5,8 +5,9 @@ import random
 import pytest
 
 from pykafkad import errors
+from pykafkad.log.partition_log import VERIFIED_CLIENT
 from pykafkad.wire import messages
-from tests.handlers.requests import batch, fetch, produce, watch_flat_paths
+from tests.handlers.requests import NOW_MS, batch, fetch, produce, watch_flat_paths
 from tests.handlers.test_produce import values
 from tests.simulation.world import NOTHING
 
@@ -38,6 +39,27 @@ def test_read_committed_is_given_an_empty_list_of_aborted_transactions(world, pe
     world.create_topic("t")
     fill(world, "t")
     assert rows_of(peer.ask(fetch("t", {0: 0}, isolation_level=1), 11))[0].aborted_transactions == []
+
+
+@pytest.mark.parametrize("version", [4, 5, 11, 12, 17, 18])
+def test_read_committed_is_told_what_was_aborted(world, peer, version):
+    """And ends before the first batch that is not decided; read_uncommitted sees it all. The flat path stands back."""
+    topic_id = world.create_topic("t")
+    log = world.node.partitions.get("t", 0)
+    for producer_id in (7, 8):
+        records = batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+        log.append(memoryview(bytearray(records)), NOW_MS, origin=VERIFIED_CLIENT)
+    log.append_end_marker(7, 0, 0, NOW_MS, is_abort=True)
+    log.write_pending()
+    log.advance_high_watermark(3)
+    asked = {"topic_id": topic_id if version >= 13 else bytes(16)}
+    row = rows_of(peer.ask(fetch("t", {0: 0}, isolation_level=1, **asked), version))[0]
+    assert [(each.producer_id, each.first_offset) for each in row.aborted_transactions] == [(7, 0)]
+    assert (row.last_stable_offset, row.high_watermark, len(values(row))) == (1, 3, 1)
+    row = rows_of(peer.ask(fetch("t", {0: 0}, **asked), version))[0]
+    assert (row.aborted_transactions, row.last_stable_offset, len(values(row))) == (None, 1, 3)
+    row = rows_of(peer.ask(fetch("t", {0: 1}, isolation_level=1, **asked), version))[0]
+    assert (row.aborted_transactions, bytes(row.records)) == ([], b"")
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_state_is_a_function_of_the_log(seed):
         send(log, sequence, count=chance.randrange(1, 4), epoch=chance.choice((0, entry.epoch if entry else 0, 1, 2)), producer_id=producer_id)
     replayed = ProducerStates()
     for header, _ in content(log):
-        replayed.track(header)
+        replayed.track(header, None)
     assert replayed == log.producers
     sequences = {}
     for header, _ in content(log):
@@ -145,7 +145,8 @@ def test_the_snapshot_has_kafkas_format():
 
 
 def test_a_damaged_snapshot_is_not_read():
-    states = ProducerStates({1: ProducerEntry(2)})
+    states = ProducerStates()
+    states[1] = ProducerEntry(2)
     data = states.to_snapshot()
     for position in range(len(data)):
         broken = bytearray(data)
@@ -157,9 +158,9 @@ def test_a_damaged_snapshot_is_not_read():
 def test_a_transaction_marker_moves_the_epoch_when_a_log_of_kafka_is_read():
     """Markers carry the producer's epoch and no sequence; what follows a bumped epoch starts at 0."""
     states = ProducerStates()
-    states.track(parse_header(build_batch([(None, b"v")], producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)))
+    states.track(parse_header(build_batch([(None, b"v")], producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)), None)
     marker = build_batch([(b"\0\0\0\1", b"\0" * 6)], producer_id=5, producer_epoch=1, is_control=True, is_transactional=True)
-    states.track(parse_header(marker))
+    states.track(parse_header(marker), lambda: marker)
     assert (states[5].epoch, states[5].next_sequence, states[5].batches) == (1, 0, [])
 
 

@@ -1,0 +1,278 @@
+"""Transactions in one partition: what begins and ends them, how far read_committed reads, and what survives a restart."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.log import txn_index
+from pykafkad.log.partition_log import COORDINATOR, VERIFIED_CLIENT
+from pykafkad.log.txn_index import AbortedTransaction
+from tests.log.settings import NOW_MS, batch, open_directory, open_log
+from tests.simulation.disk import MemoryDisk
+
+SIZE = len(batch(1, 10))
+
+
+@pytest.fixture
+def disk():
+    return MemoryDisk()
+
+
+@pytest.fixture
+def log(disk):
+    return open_log(open_directory(disk=disk))
+
+
+def write(log):
+    log.write_pending()
+    log.advance_high_watermark(log.written_end_offset)
+
+
+def send(log, producer_id, sequence, *, epoch=0, origin=VERIFIED_CLIENT, transactional=True, count=1):
+    """A producer's batch: its base offset, or the code of the error."""
+    try:
+        result = log.append(batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
+                                  is_transactional=transactional), NOW_MS, origin=origin)
+    except KafkaError as error:
+        return error.code
+    write(log)
+    return result.base_offset
+
+
+def end(log, producer_id, *, epoch=0, abort=False, coordinator_epoch=0, version=0):
+    try:
+        result = log.append_end_marker(producer_id, epoch, coordinator_epoch, NOW_MS, is_abort=abort, transaction_version=version)
+    except KafkaError as error:
+        return error.code
+    write(log)
+    return result.base_offset
+
+
+def aborted(log):
+    return [entry for segment in log.segments for entry in segment.aborted]
+
+
+def state(log):
+    return dict(log.producers), log.producers.ongoing, aborted(log), log.last_stable_offset
+
+
+def reopen(disk, *, clean, **changes):
+    disk.kill()
+    directory = open_directory(disk=disk)
+    assert directory.clean is clean
+    return directory, open_log(directory, **changes)
+
+
+def test_the_last_stable_offset_stays_before_the_first_undecided_batch(log):
+    """Two transactions overlap: each marker moves it to the first batch of the one that is left."""
+    assert [send(log, 1, 0), send(log, 2, 0), send(log, 1, 1)] == [0, 1, 2]
+    assert (log.high_watermark, log.last_stable_offset) == (3, 0)
+    end(log, 1)
+    assert (log.high_watermark, log.last_stable_offset) == (4, 1)
+    end(log, 2, abort=True)
+    assert (log.high_watermark, log.last_stable_offset) == (5, 5)
+
+
+def test_a_marker_decides_once_the_high_watermark_has_passed_it(log):
+    send(log, 1, 0)
+    log.append_end_marker(1, 0, 0, NOW_MS, is_abort=False)
+    assert log.last_stable_offset == 0
+    write(log)
+    assert log.last_stable_offset == 2
+    assert log.producers.ended == []
+
+
+def test_decided_transactions_are_forgotten_though_nobody_reads_committed(log):
+    for number in range(50):
+        send(log, 1, number)
+        end(log, 1)
+    assert len(log.producers.ended) <= 1
+
+
+def test_an_ordinary_client_begins_no_transaction_and_breaks_none(log):
+    """The coordinator must have confirmed the first batch; those behind it need nobody."""
+    assert send(log, 1, 0, origin="client") == errors.INVALID_TXN_STATE
+    assert log.end_offset == 0
+    assert send(log, 1, 0) == 0
+    assert send(log, 1, 1, origin="client") == 1
+    assert send(log, 1, 1, origin="client") == 1, "a repetition"
+    assert send(log, 1, 2, transactional=False) == errors.INVALID_TXN_STATE
+    assert send(log, 1, 2, epoch=1, origin="client") == errors.INVALID_TXN_STATE
+    end(log, 1)
+    assert send(log, 1, 2, transactional=False) == 3
+    assert send(log, 1, 3, origin="client") == errors.INVALID_TXN_STATE
+
+
+def test_an_older_epoch_is_told_so_before_anything_else(log):
+    send(log, 1, 0, epoch=3)
+    assert send(log, 1, 1, epoch=2, origin="client") == errors.INVALID_PRODUCER_EPOCH
+    assert end(log, 1, epoch=2) == errors.INVALID_PRODUCER_EPOCH
+    assert log.end_offset == 1
+
+
+@pytest.mark.parametrize(("version", "epoch", "ongoing", "code"), [
+    (1, 5, True, None), (1, 4, True, errors.INVALID_PRODUCER_EPOCH), (2, 5, True, errors.INVALID_PRODUCER_EPOCH),
+    (2, 6, True, None), (2, 5, False, None), (2, 4, False, errors.INVALID_PRODUCER_EPOCH),
+])
+def test_markers_of_transaction_version_2_end_an_epoch(log, version, epoch, ongoing, code):
+    """KIP-890: such a marker carries the next epoch; one of the current epoch repeats, or belongs to an older transaction."""
+    send(log, 1, 0, epoch=5, transactional=ongoing)
+    assert end(log, 1, epoch=epoch, version=version) == (1 if code is None else code)
+
+
+def test_a_marker_of_an_older_coordinator_is_fenced(log):
+    send(log, 1, 0)
+    assert end(log, 1, coordinator_epoch=3) == 1
+    send(log, 1, 1)
+    assert end(log, 1, coordinator_epoch=2) == errors.TRANSACTION_COORDINATOR_FENCED
+    assert end(log, 1, coordinator_epoch=3) == 3
+
+
+def test_a_marker_without_a_transaction_changes_nothing_for_readers(log):
+    assert end(log, 9, abort=True) == 0
+    assert (aborted(log), log.last_stable_offset, log.has_aborted) == ([], 1, False)
+
+
+def test_batches_of_coordinators_have_no_sequence(log):
+    """Offsets committed in a transaction are written by the group coordinator in the producer's name."""
+    for offset in range(3):
+        records = batch(1, producer_id=1, producer_epoch=0, is_transactional=True)
+        assert log.append(records, NOW_MS, origin=COORDINATOR).base_offset == offset
+    write(log)
+    assert log.last_stable_offset == 0
+    end(log, 1)
+    assert log.last_stable_offset == 4
+
+
+def test_the_index_of_aborted_transactions(log):
+    """First and last offset, and what was undecided then: KIP-98's columns."""
+    send(log, 1, 0)
+    send(log, 2, 0)
+    end(log, 1, abort=True)
+    end(log, 2, abort=True)
+    assert aborted(log) == [AbortedTransaction(1, 0, 2, 1), AbortedTransaction(2, 1, 3, 4)]
+    assert log.has_aborted
+
+
+def read_aborted(log, offset, max_bytes=1 << 20):
+    records = log.read(offset, max_bytes, end_offset=log.last_stable_offset)
+    return [(each.producer_id, each.first_offset) for each in log.aborted_transactions(offset, records)]
+
+
+def test_a_reader_is_told_what_was_aborted_in_its_range(disk):
+    """Also when the marker lies in a later segment; not when the transaction ended before the range or began behind it."""
+    log = open_log(open_directory(disk=disk), segment_bytes=2 * SIZE, index_interval_bytes=0)
+    send(log, 1, 0)
+    send(log, 1, 1)
+    end(log, 1, abort=True)
+    send(log, 2, 0)
+    end(log, 2)
+    send(log, 3, 0)
+    end(log, 3, abort=True)
+    send(log, 4, 0, transactional=False)
+    assert len(log.segments) >= 4
+    assert read_aborted(log, 0) == [(1, 0)]
+    assert read_aborted(log, 3) == []
+    assert read_aborted(log, 5) == [(3, 5)]
+    assert read_aborted(log, 7) == []
+
+
+def test_the_file_of_the_index_is_kafkas(disk, log):
+    """Version, producer id, first, last, last stable offset: 34 bytes each, written when the segment closes."""
+    send(log, 7, 0)
+    end(log, 7, abort=True)
+    log.roll(NOW_MS)
+    data = disk.read("/data/t-0/" + "0" * 20 + ".txnindex")
+    assert data.hex() == "0000" + f"{7:016x}" + f"{0:016x}" + f"{1:016x}" + f"{2:016x}"
+    assert txn_index.from_bytes(data, 0) == aborted(log)
+    assert txn_index.from_bytes(data[:-1], 0) is None
+    assert txn_index.from_bytes(data, 2) is None
+
+
+def test_a_log_without_aborted_transactions_has_no_such_file(disk, log):
+    send(log, 7, 0)
+    end(log, 7)
+    log.roll(NOW_MS)
+    assert not any(path.endswith(".txnindex") for path in disk.files)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_restart_changes_nothing(disk, seed, clean):
+    """Ongoing transactions, their aborted ones and the last stable offset, whatever was rolled in between."""
+    chance = random.Random(seed)
+    directory = open_directory(disk=disk)
+    log = open_log(directory, segment_bytes=6 * SIZE)
+    sequences = dict.fromkeys(range(4), 0)
+    for _ in range(120):
+        producer_id = chance.randrange(4)
+        if chance.random() < 0.3:
+            end(log, producer_id, abort=chance.random() < 0.6)
+        else:
+            assert send(log, producer_id, sequences[producer_id]) >= 0
+            sequences[producer_id] += 1
+    before = {key: (entry.epoch, entry.next_sequence, entry.transaction_offset) for key, entry in log.producers.items()}
+    expected = log.producers.ongoing, aborted(log), log.last_stable_offset
+    if clean:
+        directory.close()
+    else:
+        disk.kill()
+    directory, log = reopen(disk, clean=clean, segment_bytes=6 * SIZE)
+    assert {key: (entry.epoch, entry.next_sequence, entry.transaction_offset) for key, entry in log.producers.items()} == before
+    assert (log.producers.ongoing, aborted(log), log.last_stable_offset) == expected
+
+
+def test_a_cut_tail_reopens_the_transaction(disk):
+    """The marker was lost with the power: what it aborted is undecided again, and its index entry is gone."""
+    log = open_log(open_directory(disk=disk))
+    send(log, 1, 0)
+    log.flush()
+    end(log, 1, abort=True)
+    log.settle(sync=False)
+    disk.files["/data/t-0/" + "0" * 20 + ".log"].data[-1] ^= 1
+    _, log = reopen(disk, clean=False)
+    assert (log.end_offset, log.last_stable_offset, aborted(log), log.has_aborted) == (1, 0, [], False)
+    assert not any(path.endswith(".txnindex") for path in disk.files)
+    assert send(log, 1, 1, origin="client") == 1
+
+
+def test_a_damaged_index_is_rebuilt(disk):
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
+    send(log, 1, 0)
+    log.roll(NOW_MS)
+    end(log, 1, abort=True)
+    log.roll(NOW_MS)
+    expected = aborted(log)
+    directory.close()
+    path = f"/data/t-0/{1:020d}.txnindex"
+    disk.files[path].data[:] = b"\1" * 10
+    _, log = reopen(disk, clean=True)
+    assert log.has_aborted
+    assert aborted(log) == expected == [AbortedTransaction(1, 0, 1, 2)]
+
+
+def test_an_ongoing_transaction_does_not_expire(log):
+    send(log, 1, 0)
+    send(log, 2, 0, transactional=False)
+    assert log.producers.expire(NOW_MS + 10_000, 1000) == 1
+    assert list(log.producers) == [1]
+
+
+def test_deleted_records_take_the_last_stable_offset_along(log):
+    send(log, 1, 0, count=3)
+    log.delete_records(2)
+    assert log.last_stable_offset == 2
+
+
+def test_retention_takes_the_index_with_its_segment(disk):
+    log = open_log(open_directory(disk=disk), retention_ms=1000)
+    send(log, 1, 0)
+    end(log, 1, abort=True)
+    log.run_retention(NOW_MS + 5000)
+    assert (aborted(log), log.has_aborted) == ([], False)
+    assert f"/data/t-0/{0:020d}.txnindex.deleted" in disk.files
