@@ -3,7 +3,7 @@
 Records leave as slices of the log's files. An answer holds whole batches: the first may start before the asked offset, and
 one batch is given even above the size limits. With less than `min_bytes` to give the answer waits up to `max_wait_ms` for
 an append, unless a partition has an error. Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks
-(KIP-320), 11 rack, 12 flexible and diverging epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state.
+(KIP-320), 11 rack, 12 flexible and diverging epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP-951).
 
 One departure, on purpose: the wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it on its
 connection. Kafka makes that request wait.
@@ -26,6 +26,8 @@ _Row = messages.FetchResponse.PartitionData
 
 _ZERO_ID = bytes(16)
 _READ_COMMITTED = 1
+# Errors of askers who do not know the leader.
+_WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
 def handle(ctx: Context, request: object) -> object:
@@ -72,8 +74,8 @@ def _asked(ctx: Context, request: object) -> tuple[object, list[FetchPartition] 
             sessions.remove(request.session_id)
         partitions = _partitions(ctx, request, by_id)
         session = None
-        if request.session_epoch == INITIAL_EPOCH and ctx.version >= 7 and partitions:
-            session = sessions.create(partitions, by_id, ctx.now)
+        if request.session_epoch == INITIAL_EPOCH and ctx.version >= 7:
+            session = sessions.create(partitions, by_id, ctx.now, privileged=_replica_id(ctx, request) >= 0)
         return session, list(partitions.values()), True
     session = sessions.get(request.session_id)
     if session is None:
@@ -86,9 +88,15 @@ def _asked(ctx: Context, request: object) -> tuple[object, list[FetchPartition] 
     if not session.partitions:
         sessions.remove(session.id)
         return None, list(_partitions(ctx, request, by_id).values()), True
-    sessions.touch(session, ctx.now)
+    if not sessions.touch(session, ctx.now):
+        return errors.FETCH_SESSION_ID_NOT_FOUND, None, False
     session.next_epoch()
     return session, list(session.partitions.values()), False
+
+
+def _replica_id(ctx: Context, request: object) -> int:
+    """The broker that fetches; negative for a consumer."""
+    return request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
 
 
 def _topic_name(ctx: Context, topic_id: bytes) -> str | None:
@@ -136,8 +144,7 @@ class _Fetch:
         self._partitions = partitions
         self._full = full
         self._read_committed = request.isolation_level == _READ_COMMITTED
-        replica_id = request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
-        self._follower = replica_id >= 0
+        self._follower = _replica_id(ctx, request) >= 0
         self.max_bytes = max(0, min(request.max_bytes, ctx.settings.fetch_max_bytes))
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.max_wait_ms = request.max_wait_ms
@@ -207,7 +214,30 @@ class _Fetch:
                 topics.append(_Topic(topic=partition.topic or "", topic_id=partition.topic_id, partitions=[]))
                 last = key
             topics[-1].partitions.append(row)
-        return messages.FetchResponse(session_id=session_id, responses=topics)
+        response = messages.FetchResponse(session_id=session_id, responses=topics)
+        if self._ctx.version >= 16:
+            self._add_leaders(response, rows)
+        return response
+
+    def _add_leaders(self, response: object, rows: list[tuple[FetchPartition, object]]) -> None:
+        """Who leads what the asker is wrong about, and where to find them (KIP-951)."""
+        brokers = self._ctx.metadata.brokers
+        leaders: dict[int, object] = {}
+        for partition, row in rows:
+            if row.error_code not in _WITH_LEADER or partition.topic is None:
+                continue
+            state = self._ctx.metadata.partition(partition.topic, partition.partition)
+            if state is None:
+                continue
+            row.current_leader = messages.FetchResponse.LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
+            broker = brokers.get(state.leader)
+            # Followers know the brokers of their cluster, and Kafka tells them no addresses.
+            if not self._follower and broker is not None and not broker.fenced and self._ctx.listener in broker.endpoints:
+                leaders[state.leader] = broker
+        for node_id, broker in leaders.items():
+            host, port = self._ctx.advertised(node_id)
+            endpoint = messages.FetchResponse.NodeEndpoint(node_id=node_id, host=host, port=port, rack=broker.rack)
+            response.node_endpoints.append(endpoint)
 
     def _log(self, partition: FetchPartition) -> object | None:
         return None if partition.topic is None else self._ctx.partitions.get(partition.topic, partition.partition)
