@@ -62,6 +62,7 @@ def _partition(ctx: Context, topic: str, index: int, code: int, text: str | None
             last_sequence=entry.batches[-1][0] if entry.batches else -1,
             last_timestamp=entry.last_timestamp_ms,
             coordinator_epoch=entry.coordinator_epoch,
+            current_txn_start_offset=entry.transaction_offset,
         )
         for producer_id, entry in producers.items()
     ]
