@@ -17,64 +17,67 @@ if TYPE_CHECKING:
     from pykafkad.server.node import Node
 
 _HEADER = Struct(">4xih")  # correlation id, client id length
+_CORRELATION_ID = Struct(">4xi")
 _FIXED_BODY = Struct(">hhiih")  # no transactional id (-1), acks, timeout, one topic, the length of its name
 _FLEXIBLE_BODY = Struct(">BBhiB")  # no header tags, no transactional id, acks, timeout, one topic (2)
 _SIZE = Struct(">i")
 
-# Version to the answer's layout, with the length of the echo to fill in, and the constants behind the log start offset. In front
-# of the echo: size, correlation id and, from version 9, an empty tag section. Behind it: error code, base offset, log append time,
-# log start offset (5), record errors and error message (8), throttle time; compact and with three empty tag sections from 9.
+_MAX_REMEMBERED = 20_000
+
+# Version to the answer's layout, with the lengths of what stands before and behind the offsets to fill in, and what stands behind.
+# Before them: size, correlation id and, from version 9, an empty tag section; the echo; error code. Then base offset, log append
+# time, log start offset (5). Behind: record errors and error message (8), throttle time; compact and with three empty tag sections from 9.
 _LAYOUTS = {
-    3: (">ii{}shqqi", (0,)),
-    5: (">ii{}shqqqi", (0,)),
-    8: (">ii{}shqqqihi", (0, -1, 0)),
-    9: (">iib{}shqqqbbbbib", (1, 0, 0, 0, 0, 0)),
+    3: (">ii{}sqq{}s", b"\0\0\0\0"),
+    5: (">ii{}sqqq{}s", b"\0\0\0\0"),
+    8: (">ii{}sqqq{}s", b"\0\0\0\0\xff\xff\0\0\0\0"),
+    9: (">ii{}sqqq{}s", b"\1\0\0\0\0\0\0\0\0"),
 }
 
 
 class FlatProduce:
-    """Serves frames of the common shape. `serve` answers False for every other frame, having changed nothing."""
+    """Serves frames of the common shape. `serve` answers False for every other frame, having changed nothing.
+
+    A client's frames differ in their correlation id and in their records; what stands between the two, from client id to
+    partition index, is their *preamble*. What a preamble means is remembered.
+    """
 
     versions = frozenset(range(3, 14))
 
-    __slots__ = ("_cover", "_echoes", "_layouts", "_node")
+    __slots__ = ("_cover", "_dirty", "_echoes", "_node", "_preambles")
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._cover = node.writes.cover_flat
+        self._dirty = node.writes.dirty
+        self._cover = node.writes.flat_answers.append
         self._echoes = echoes.Echoes(lambda: node.partitions, node.writable_by_clients)
-        self._layouts: dict[tuple[int, int], tuple[object, tuple[int, ...]]] = {}
+        # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its offsets,
+        # where its error code stands).
+        self._preambles: list[dict[bytes, tuple]] = [{} for _ in range(max(self.versions) + 1)]
 
     def forget(self) -> None:
         """Topics, leaders or settings changed."""
         self._echoes.forget()
+        for each in self._preambles:
+            each.clear()
 
     def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> bool:
         """Append and answer; False if the frame is not of the common shape or the append failed."""
+        position = start + connection.preamble_length
+        known = self._preambles[version].get(bytes(view[start + 8 : position]))
         try:
-            correlation_id, client_length = _HEADER.unpack_from(view, start)
-            position = start + 10 + (client_length if client_length > 0 else 0)
-            echo_start = position + 8
-            if version < 9:
-                no_transaction, acks, _, topics, name_length = _FIXED_BODY.unpack_from(view, position)
-                echo_end = echo_start + 14 + name_length
-                # A name length that lies ends beyond the frame and fails here, before anything is read there.
-                if no_transaction != -1 or topics != 1 or name_length < 0 or acks not in (1, -1) or echo_end + 4 > end:
+            if known is None:
+                known = self._look_up(connection, view, start, end, version)
+                if known is None:
                     return False
-                form = echoes.NAME
-                records = echo_end + 4
+                position = start + connection.preamble_length
+            if version < 9:
+                records = position + 4
                 last = end
-                if records + _SIZE.unpack_from(view, echo_end)[0] != end:
+                if records + _SIZE.unpack_from(view, position)[0] != end:
                     return False
             else:
-                header_tags, transaction, acks, _, topics = _FLEXIBLE_BODY.unpack_from(view, position)
-                if header_tags or transaction or topics != 2 or acks not in (1, -1):
-                    return False
-                form = echoes.COMPACT_NAME if version < 13 else echoes.ID
-                echo_end = echoes.end_of_echo(view, echo_start, form)
-                if echo_end < 0 or echo_end + 8 > end:
-                    return False
-                records, size = _records(view, echo_end)
+                records, size = _records(view, position)
                 last = records + size
                 # Three empty tag sections end the partition, the topic and the request.
                 if size < 0 or last + 3 != end or view[last] or view[last + 1] or view[last + 2]:
@@ -82,49 +85,67 @@ class FlatProduce:
         except (StructError, IndexError):
             # Not of the common shape, or broken: the general path tells which.
             return False
-        echo = bytes(view[echo_start:echo_end])
-        log = self._echoes.logs.get(echo)
-        if log is None:
-            log = self._echoes.log(echo, form)
-            if log is None:
-                return False
+        log, pack, answer_size, before, behind, error_position = known
         try:
-            result = log.append(view[records:last], self._node.now_ms, version)
+            base_offset, _, append_time_ms, log_start_offset = log.append_batch(view[records:last], self._node.now_ms, version)
         except (KafkaError, ProtocolError, StorageFailure):
             return False
-        self._answer(connection, version, correlation_id, echo, log, result)
-        return True
-
-    def _answer(self, connection: Connection, version: int, correlation_id: int, echo: bytes, log: object, result: object) -> None:
-        base_offset, _, append_time_ms, log_start_offset = result
-        length = len(echo)
-        layout = self._layouts.get((version, length))
-        if layout is None:
-            layout = self._layouts[(version, length)] = _layout(version, length)
-        pack, size, constants = layout
-        if version >= 9:
-            answer = pack(size, correlation_id, 0, echo, 0, base_offset, append_time_ms, log_start_offset, *constants)
-            error_position = 9 + length
-        else:
-            error_position = 8 + length
-            if version >= 5:
-                answer = pack(size, correlation_id, echo, 0, base_offset, append_time_ms, log_start_offset, *constants)
-            else:
-                answer = pack(size, correlation_id, echo, 0, base_offset, append_time_ms, *constants)
         outbox = connection.outbox
-        self._cover(log, connection, len(outbox), error_position)
-        outbox.append(answer)
-        connection.outbox_bytes += size
+        self._dirty[log] = None
+        self._cover((log, connection, len(outbox), error_position))
+        outbox.append(pack(answer_size, _CORRELATION_ID.unpack_from(view, start)[0], before, base_offset, append_time_ms, log_start_offset, behind))
         if not connection.queued:
             connection.queued = True
             self._node.reactor.ready.append(connection)
+        return True
+
+    def _look_up(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> tuple | None:
+        """Read the preamble and remember what it means; None if it is not of the common shape or its log may not be used.
+
+        Raises IndexError or struct.error for frames that are too short.
+        """
+        _, client_length = _HEADER.unpack_from(view, start)
+        position = start + 10 + (client_length if client_length > 0 else 0)
+        echo_start = position + 8
+        if version < 9:
+            no_transaction, acks, _, topics, name_length = _FIXED_BODY.unpack_from(view, position)
+            echo_end = echo_start + 14 + name_length
+            # A name length that lies ends beyond the frame and fails here, before anything is read there.
+            if no_transaction != -1 or topics != 1 or name_length < 0:
+                return None
+            form = echoes.NAME
+        else:
+            header_tags, transaction, acks, _, topics = _FLEXIBLE_BODY.unpack_from(view, position)
+            if header_tags or transaction or topics != 2:
+                return None
+            form = echoes.COMPACT_NAME if version < 13 else echoes.ID
+            echo_end = echoes.end_of_echo(view, echo_start, form)
+        if acks not in (1, -1) or echo_end < 0 or echo_end + (4 if version < 9 else 8) > end:
+            return None
+        echo = bytes(view[echo_start:echo_end])
+        log = self._echoes.log(echo, form)
+        if log is None:
+            return None
+        connection.preamble_length = echo_end - start
+        known = self._preambles[version]
+        if len(known) >= _MAX_REMEMBERED:
+            known.clear()
+        known[bytes(view[start + 8 : echo_end])] = found = (log, *_answer_parts(version, echo))
+        return found
 
 
-def _layout(version: int, echo_length: int) -> tuple[object, int, tuple[int, ...]]:
-    """(pack function, the answer's size without the size field, constants at its end) for an echo of that length."""
-    text, constants = _LAYOUTS[max(first for first in _LAYOUTS if first <= version)]
-    made = Struct(text.format(echo_length))
-    return made.pack, made.size - 4, constants
+def _answer_parts(version: int, echo: bytes) -> tuple:
+    """(pack function, size without the size field, bytes before and behind the offsets, position of the error code) of an answer."""
+    before = (b"\0" if version >= 9 else b"") + echo + b"\0\0"
+    text, behind = _LAYOUTS[max(first for first in _LAYOUTS if first <= version)]
+    layout = Struct(text.format(len(before), len(behind)))
+    if version >= 5:
+        return layout.pack, layout.size - 4, before, behind, 6 + len(before)
+
+    def pack(size: int, correlation_id: int, before: bytes, base_offset: int, append_time_ms: int, _: int, behind: bytes) -> bytes:
+        return layout.pack(size, correlation_id, before, base_offset, append_time_ms, behind)
+
+    return pack, layout.size - 4, before, behind, 6 + len(before)
 
 
 def _records(view: memoryview, position: int) -> tuple[int, int]:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 _NO_HEADER = (0,) * 13
 _unpack_header = HEADER.unpack_from
 _pack_prefix = PREFIX.pack_into
-_new_tuple = tuple.__new__
 
 
 class PartitionLog(LogFiles):
@@ -61,6 +60,10 @@ class PartitionLog(LogFiles):
         Keeps no reference to `records`. Raises `KafkaError`, for rejected records with `record_errors`, or
         `StorageFailure`. A rejected batch uses no offset and is left as it came.
         """
+        return AppendResult(*self.append_batch(records, now_ms, produce_version, origin))
+
+    def append_batch(self, records, now_ms: int, produce_version: int = 13, origin: str = CLIENT) -> tuple[int, int, int, int]:
+        """`append`, with the result as a plain tuple in the order of `AppendResult`: a call less where it counts."""
         size = len(records)
         log_append_time_ms = -1
         # Zeros let what is too short for a header fall through to the rules, which name the reason.
@@ -120,7 +123,7 @@ class PartitionLog(LogFiles):
             entry.add(producer_epoch, base_sequence, last_offset, last_delta, max_timestamp_ms)
             if attributes & TRANSACTIONAL_BIT and entry.transaction_offset < 0:
                 self.producers.begin(producer_id, base_offset)
-        return _new_tuple(AppendResult, (base_offset, last_offset, log_append_time_ms, self.log_start_offset))
+        return base_offset, last_offset, log_append_time_ms, self.log_start_offset
 
     def append_records(self, records, now_ms: int, *, control_type: int | None = None, leader_epoch: int | None = None,
                        codec: int = 0) -> AppendResult:

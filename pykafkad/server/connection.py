@@ -71,6 +71,7 @@ class Connection:
         "peer",
         "pending",
         "pool",
+        "preamble_length",
         "queued",
         "recv_into",
         "send",
@@ -100,6 +101,7 @@ class Connection:
         self.large_filled = 0
         self.in_service: object = None
         self.parked: object = None
+        self.preamble_length = 8
         self.sequence = 0
         self.halted = False
         self.blocked = False

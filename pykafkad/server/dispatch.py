@@ -72,7 +72,7 @@ class Route:
 class Dispatcher:
     """Serves frames of every connection of one node."""
 
-    __slots__ = ("_flat", "_flat_by_word", "_flexible_from", "_node", "_routes")
+    __slots__ = ("_flat", "flat_by_word", "_flexible_from", "_node", "_routes")
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -80,7 +80,7 @@ class Dispatcher:
         self._flexible_from: dict[int, int] = {}
         # What may serve a frame without a message, and its function by the first four bytes of the frames that it knows.
         self._flat = {_PRODUCE: FlatProduce(node), _FETCH: FlatFetch(node)}
-        self._flat_by_word = {key << 16 | version: flat.serve for key, flat in self._flat.items() for version in flat.versions}
+        self.flat_by_word = {key << 16 | version: flat.serve for key, flat in self._flat.items() for version in flat.versions}
 
     def forget_topics(self) -> None:
         """The metadata changed: what was looked up by name must be looked up again."""
@@ -95,7 +95,7 @@ class Dispatcher:
         node.metrics.requests += 1
         try:
             word = _WORD.unpack_from(view, start)[0]
-            serve_flat = self._flat_by_word.get(word)
+            serve_flat = self.flat_by_word.get(word)
             if serve_flat is not None and serve_flat(connection, view, start, end, word & 0xFFFF):
                 return
             key, version = _KEY_AND_VERSION.unpack_from(view, start)
@@ -115,6 +115,10 @@ class Dispatcher:
         connection.in_service = context
         try:
             result = route.handler(context, request)
+        except errors.ProtocolError as error:
+            connection.in_service = None
+            connection.close(f"{route.row.name} version {version}: {error}")
+            return
         except Exception as error:  # noqa: BLE001 - whatever a handler lets through is our bug, and only this request's
             result = self._failed(context, error)
             if result is PARKED:

@@ -21,6 +21,7 @@ from pykafkad.metadata import events, quorum, quorum_states, stored, uuids, vote
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
 from pykafkad.server import listeners, logs
+from pykafkad.server.connection import SCRATCH_BYTES
 from pykafkad.server.dispatch import Dispatcher
 from pykafkad.server.groups import Groups
 from pykafkad.server.housekeeping import Housekeeping
@@ -93,6 +94,8 @@ class Node:
         self.writes = Writes(self.log_written, self.log_failed, lambda context, message: self.dispatcher.encode(context, message))
         self.dispatcher = Dispatcher(self)
         self.serve = self.dispatcher.serve
+        # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
+        self.flat_by_word = self.dispatcher.flat_by_word if settings.socket_request_max_bytes >= SCRATCH_BYTES else {}
         self.reply = self.dispatcher.reply
         self.waits = Waits(self.dispatcher.reply, self._wait_failed)
         self.producer_ids = ProducerIds()

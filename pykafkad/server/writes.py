@@ -23,11 +23,14 @@ _ERROR_AND_OFFSETS = Struct(">hqq")  # error code, base offset, log append time:
 class Writes:
     """Collects during a turn, performs once at its end."""
 
-    __slots__ = ("_answers", "_dirty", "_flat", "_on_failure", "_on_written", "_reencode")
+    __slots__ = ("_answers", "_on_failure", "_on_written", "_reencode", "dirty", "flat_answers")
 
     def __init__(self, on_written: Callable[[object], None], on_failure: Callable[[object, Exception], None], reencode: Callable[[object, object], list[object] | None]) -> None:
-        self._dirty: dict[object, None] = {}
-        self._flat: list[tuple[object, object, int, int]] = []
+        self.dirty: dict[object, None] = {}
+        """Logs that got records in this turn."""
+        self.flat_answers: list[tuple[object, object, int, int]] = []
+        """(log, connection, index, error position): the answer at `connection.outbox[index]`, with its error code at that position,
+        depends on the write of `log`."""
         self._answers: list[tuple[list[object], object, int, object, object]] = []
         self._on_written = on_written
         self._on_failure = on_failure
@@ -35,22 +38,17 @@ class Writes:
 
     def mark(self, log: object) -> None:
         """`log` got records that no answer depends on (acks=0)."""
-        self._dirty[log] = None
-
-    def cover_flat(self, log: object, connection: object, index: int, error_position: int) -> None:
-        """The answer at `connection.outbox[index]`, error code at `error_position`, depends on the write of `log`."""
-        self._dirty[log] = None
-        self._flat.append((log, connection, index, error_position))
+        self.dirty[log] = None
 
     def cover(self, rows: list[tuple[object, object]], connection: object, index: int, context: object, message: object) -> None:
         """The answer `message` at `connection.outbox[index]` depends on logs: `rows` is (log, row of the answer) each."""
         for log, _ in rows:
-            self._dirty[log] = None
+            self.dirty[log] = None
         self._answers.append((rows, connection, index, context, message))
 
     def finish(self) -> None:
         """Write every log once, tell what was written, and take back the answers whose write failed."""
-        dirty = self._dirty
+        dirty = self.dirty
         if not dirty:
             return
         failed: dict[object, Exception] = {}
@@ -72,11 +70,11 @@ class Writes:
         dirty.clear()
         if failed:
             self._take_back(failed)
-        self._flat.clear()
+        self.flat_answers.clear()
         self._answers.clear()
 
     def _take_back(self, failed: dict[object, Exception]) -> None:
-        for log, connection, index, position in self._flat:
+        for log, connection, index, position in self.flat_answers:
             if log in failed and index < len(connection.outbox):
                 answer = bytearray(connection.outbox[index])
                 _ERROR_AND_OFFSETS.pack_into(answer, position, errors.KAFKA_STORAGE_ERROR, -1, -1)

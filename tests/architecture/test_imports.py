@@ -39,7 +39,7 @@ REACH = {
 
 # Standard modules with one owner each: only these may import them.
 OWNERS = {
-    "socket": {"pykafkad.server.reactor": "the loop owns every socket", "pykafkad.server.binding": "and is given them bound"},
+    "socket": {"pykafkad.server.reactor": "the loop owns every socket", "pykafkad.server.binding": "and is given them bound", "pykafkad.server.sending": "and sends through them"},
     "selectors": {"pykafkad.server.reactor": "the loop owns every socket"},
     "select": {"pykafkad.server.reactor": "the loop owns every socket"},
     "ssl": {"pykafkad.security.tls": "TLS is a byte transform"},

@@ -1,5 +1,7 @@
 """Produce: what is appended, what is answered, and that the flat path and the general one cannot be told apart."""
 
+import struct
+
 import pytest
 
 from pykafkad import errors
@@ -55,6 +57,22 @@ def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(tmp_path,
         assert served == [flat, flat]
         sent.append(b"".join(raw).replace(topic_id, b"*" * 16))
     assert sent[0] == sent[1]
+
+
+@pytest.mark.parametrize("version", (8, 13))
+def test_a_frame_cut_inside_what_the_last_one_said_is_not_taken_for_it(world, peer, version):
+    """The buffer still holds the last frame behind a short one: its bytes must not count."""
+    topic_id = world.create_topic("topic")
+    request = produce("topic", {0: batch(b"x")}, topic_id=topic_id if version >= 13 else bytes(16))
+    whole = peer.encode(request, version)
+    peer.send_bytes(whole)
+    assert peer.answers[0].responses[0].partition_responses[0].error_code == 0
+    for end in range(12, len(whole)):
+        other = world.connect()
+        other.take = bytes
+        other.send_bytes(whole)
+        other.send_bytes(struct.pack(">i", end - 4) + whole[4:end])
+        assert other.closed, f"a frame of {end} of {len(whole)} bytes was served"
 
 
 def test_acks_0_has_no_answer_and_is_written_all_the_same(world, peer):

@@ -6,12 +6,13 @@ import struct
 
 import pytest
 
+from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
 from pykafkad.log.segment import FileSlice
 from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
 from pykafkad.server.metrics import Metrics
-from pykafkad.server.reactor import Reactor
+from pykafkad.server.reactor import LOOKS, Reactor
 
 
 class EchoNode:
@@ -21,6 +22,8 @@ class EchoNode:
         self.metrics = Metrics()
         self.now = 0.0
         self.lost = []
+        self.flat_by_word = {}
+        self.clock = ManualClock()
         self.answer = lambda connection, payload: connection.outbox.append(struct.pack(">i", len(payload)) + payload)
 
     def begin_turn(self):
@@ -422,3 +425,68 @@ def test_a_small_answer_of_which_only_a_part_is_taken_arrives_whole_and_once(lis
     assert received(listening, client, 18) == frame(b"hello") + frame(b"again")
     assert calls[0] == 9
     client.close()
+
+
+def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(listening):
+    """Its first four bytes find who serves it; who declines, and reads of anything else, go the general way. Both are counted."""
+    flat = []
+
+    def serve_flat(connection, view, start, end, version):
+        flat.append((bytes(view[start:end]), version))
+        if version == 9:
+            return False
+        connection.outbox.append(frame(b"flat"))
+        listening.reactor.send_soon(connection)
+        return True
+
+    listening.flat_by_word = {7: serve_flat, 9: serve_flat}
+    client = connect(listening)
+    known, declined = (struct.pack(">I", word) + b"rest" for word in (7, 9))
+    client.sendall(frame(known))
+    assert received(listening, client, 8) == frame(b"flat")
+    assert flat == [(known, 7)]
+    assert listening.metrics.requests == 1
+    client.sendall(frame(declined))
+    assert received(listening, client, 12) == frame(declined)
+    client.sendall(frame(known) + frame(known))
+    assert received(listening, client, 24) == 2 * frame(known)
+    assert len(flat) == 2
+    client.close()
+
+
+class CountingEpoll:
+    """Hands out what it is given, one list a call, and notes the timeouts."""
+
+    def __init__(self, clock, answers):
+        self.clock = clock
+        self.answers = list(answers)
+        self.timeouts = []
+
+    def poll(self, timeout, count):
+        self.timeouts.append(timeout)
+        events, seconds = self.answers.pop(0) if self.answers else ([], 0.0)
+        self.clock.advance(seconds)
+        return events
+
+    def close(self):
+        pass
+
+
+def test_after_a_short_wait_the_loop_looks_for_a_moment_before_it_sleeps(node):
+    """A client that answers at once is not slept for; one that does not costs at most a fixed number of looks."""
+    node.reactor._epoll.close()
+    short = ([(-1, 1)], 20e-6)
+    epoll = node.reactor._epoll = CountingEpoll(node.clock, [short, ([], 0), ([(-1, 1)], 0)])
+    node.reactor.turn(1.0)
+    assert epoll.timeouts == [1.0], "nothing was known yet: it sleeps"
+    node.reactor.turn(1.0)
+    assert epoll.timeouts[1:] == [0, 0], "the second look found something: no sleep"
+    epoll.timeouts.clear()
+    epoll.answers = [([], 0)] * LOOKS + [([], 1.0)]
+    node.reactor.turn(1.0)
+    assert epoll.timeouts == [0] * LOOKS + [1.0], "the looks are bounded"
+    epoll.timeouts.clear()
+    node.reactor.turn(1.0)
+    assert epoll.timeouts == [1.0], "after a long wait it sleeps at once"
+    node.reactor.turn(0)
+    assert epoll.timeouts == [1.0, 0], "a turn that may not wait looks once"

@@ -34,7 +34,8 @@ def finish(*logs):
     writes = Writes(written.append, lambda log, _: failed.append(log), lambda *_: None)
     connection = Connection()
     for log in logs:
-        writes.cover_flat(log, connection, len(connection.outbox), 0)
+        writes.mark(log)
+        writes.flat_answers.append((log, connection, len(connection.outbox), 0))
         connection.outbox.append(ROW.pack(0, 7, -1))
     writes.finish()
     writes.finish()

@@ -1,0 +1,76 @@
+"""An outbox of several pieces onto a socket: buffers joined into one send, slices of files by sendfile."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from pykafkad.server.connection import SCRATCH_BYTES
+
+_SMALL_SLICE_BYTES = 8 * 1024
+"""File slices up to this size are read and joined with the header: one send is cheaper than send and sendfile."""
+
+_SLICES_PER_FLUSH_BYTES = 4 * 1024 * 1024
+"""A connection gets at most this much of a turn's writing, so that a large fetch does not starve the others."""
+
+
+def send_many(sock: socket.socket, outbox: list[object]) -> None:
+    """Send buffers joined, and file slices by sendfile, until the peer's window or the turn's share is full.
+
+    What has left is taken from `outbox`. Raises BlockingIOError or OSError as the socket does, and StorageFailure for a slice that
+    can't be read.
+    """
+    share = _SLICES_PER_FLUSH_BYTES
+    index = 0
+    try:
+        while index < len(outbox) and share > 0:
+            chunk = outbox[index]
+            size = getattr(chunk, "chunk_size", None)
+            if size is None or size <= _SMALL_SLICE_BYTES:
+                index = _send_joined(sock, outbox, index)
+                if index < 0:
+                    index = -index - 1
+                    return
+                continue
+            sent = os.sendfile(sock.fileno(), chunk.fileno(), chunk.position, size)
+            if sent == 0:
+                # The file is shorter than the slice: the answer's framing is already promised and can't be kept.
+                raise OSError(5, f"log file cut short under a reader: {chunk!r}")
+            share -= sent
+            if sent < size:
+                # The peer's window is full: another call would only say so.
+                outbox[index] = chunk.after(sent)
+                return
+            index += 1
+    finally:
+        del outbox[:index]
+
+
+def _send_joined(sock: socket.socket, outbox: list[object], index: int) -> int:
+    """Send a run of buffers and small slices in one call; returns the next index, or -index-1 if it blocked there."""
+    last = index
+    pieces = []
+    total = 0
+    while last < len(outbox) and total < SCRATCH_BYTES:
+        chunk = outbox[last]
+        size = getattr(chunk, "chunk_size", None)
+        if size is None:
+            pieces.append(chunk)
+            total += len(chunk)
+        elif size <= _SMALL_SLICE_BYTES:
+            data = outbox[last] = chunk.pread()
+            pieces.append(data)
+            total += len(data)
+        else:
+            break
+        last += 1
+    more = socket.MSG_MORE if last < len(outbox) else 0
+    joined = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    try:
+        sent = sock.send(joined, more)
+    except BlockingIOError:
+        return -index - 1
+    if sent == total:
+        return last
+    outbox[last - 1] = memoryview(joined)[sent:]
+    return -(last - 1) - 1
