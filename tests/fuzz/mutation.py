@@ -1,0 +1,135 @@
+"""The engine without instruments: valid bytes after a few accidents, by the hundred thousand."""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import struct
+import time
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+
+from tests.fuzz import decoders, directories
+from tests.fuzz.target import Finding, Target
+
+TARGETS = decoders.TARGETS + directories.TARGETS
+# Of one input. The slowest honest one opens a compressed batch of a megabyte.
+LIMIT_SECONDS = 2.0
+# What the process may grow by over a whole run.
+LIMIT_GROWTH_MB = 150
+ROUND_INPUTS = 1000
+EDGES = (b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff\xff\xff\x0f",
+         b"\x80\x80\x80\x80\x80\x01", b"\xff\xff", b"\0\0\0\0\0\0\0\0")  # fmt: skip
+
+
+def mutated(draw: random.Random, data: bytes, other: bytes) -> bytes:
+    """The bytes after up to four accidents; `other` lends pieces."""
+    chance = draw.random
+    if chance() < 0.04:
+        return data[:1] + draw.randbytes(int(chance() * 60))
+    found = bytearray(data)
+    for _ in range(1 if chance() < 0.5 else int(chance() * 5)):
+        size = len(found)
+        at, kind = int(chance() * size), int(chance() * 8)
+        if not size:
+            break
+        if kind < 2:
+            found[at] ^= 1 << int(chance() * 8)
+        elif kind < 4:
+            edge = EDGES[int(chance() * len(EDGES))]
+            found[at : at + len(edge)] = edge
+        elif kind == 4:
+            del found[at:]
+        elif kind == 5:
+            del found[at : at + (1, 2, 4, 8)[int(chance() * 4)]]
+        elif kind == 6:
+            found[at:at] = found[at : at + 1 + int(chance() * 30)]
+        else:
+            piece = int(chance() * len(other))
+            found[at : at + 8] = other[piece : piece + int(chance() * 40)]
+    return bytes(found)
+
+
+class Report:
+    """What a run did: by target the inputs, those that gave a value, the slowest in seconds."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, int] = {}
+        self.values: dict[str, int] = {}
+        self.slowest: dict[str, float] = {}
+        self.findings: list[str] = []
+        self.growth_mb = 0.0
+
+    @property
+    def total(self) -> int:
+        """All inputs."""
+        return sum(self.inputs.values())
+
+    def lines(self) -> list[str]:
+        """For people."""
+        rows = [f"{'target':<14}{'inputs':>12}{'values':>12}{'refused':>12}{'slowest ms':>12}"]
+        for name, count in self.inputs.items():
+            values = self.values[name]
+            rows.append(f"{name:<14}{count:>12}{values:>12}{count - values:>12}{self.slowest[name] * 1000:>12.1f}")
+        rows.append(f"{self.total} inputs, {len(self.findings)} findings, {self.growth_mb:.0f} MB growth")
+        return rows + self.findings
+
+
+def _alarm(*_: object) -> None:
+    raise Finding(f"took longer than {ROUND_INPUTS} inputs may")
+
+
+def _grown_mb(before_kb: int) -> float:
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb) / 1024
+
+
+def run(inputs: int, seed: object, targets: Iterable[Target] = TARGETS, progress: Callable[[Report], None] = lambda report: None) -> Report:
+    """Feed `inputs` inputs to the targets. A finding is noted with its bytes, and the run goes on."""
+    draw = random.Random(f"fuzz {seed}")
+    targets = list(targets)
+    weights = list(accumulate(target.weight for target in targets))
+    report = Report()
+    for target in targets:
+        report.inputs[target.name] = report.values[target.name] = 0
+        report.slowest[target.name] = 0.0
+    for target in targets:
+        target.check(target.example(draw))
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    previous = signal.signal(signal.SIGALRM, _alarm)
+    try:
+        left = inputs
+        while left > 0:
+            _round(draw, targets, weights, min(left, ROUND_INPUTS), report)
+            left -= ROUND_INPUTS
+            report.growth_mb = _grown_mb(before_kb)
+            progress(report)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    if report.growth_mb > LIMIT_GROWTH_MB:
+        report.findings.append(f"the process grew by {report.growth_mb:.0f} MB")
+    return report
+
+
+def _round(draw: random.Random, targets: list[Target], weights: list[int], count: int, report: Report) -> None:
+    signal.setitimer(signal.ITIMER_REAL, 60 * LIMIT_SECONDS)
+    other = b"\0" * 20
+    for target in draw.choices(targets, cum_weights=weights, k=count):
+        example = target.example(draw)
+        data = mutated(draw, example, other)
+        other = example
+        started = time.thread_time()
+        try:
+            gave_value = target.check(data)
+        except Exception as error:  # Whatever it is, it is a finding.
+            report.findings.append(f"{target.name}: {type(error).__name__}: {error}: {data.hex()}")
+            gave_value = False
+            signal.setitimer(signal.ITIMER_REAL, 60 * LIMIT_SECONDS)
+        taken = time.thread_time() - started
+        report.inputs[target.name] += 1
+        report.values[target.name] += gave_value
+        if taken > report.slowest[target.name]:
+            report.slowest[target.name] = taken
+            if taken > LIMIT_SECONDS:
+                report.findings.append(f"{target.name}: {taken:.1f} s: {data.hex()}")
