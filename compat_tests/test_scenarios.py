@@ -13,7 +13,7 @@ from compat_tests.scenarios.api_versions import PROMISED
 from compat_tests.scenarios.differences import allowed
 from compat_tests.scenarios.exchange import Exchange
 from compat_tests.scenarios.normalise import differences, normalised
-from compat_tests.scenarios.registry import all_scenarios
+from compat_tests.scenarios.registry import all_scenarios, needs_configured
 from pykafkad.wire import messages
 
 SCENARIOS = all_scenarios()
@@ -40,8 +40,9 @@ def test_scenario(name: str, request: pytest.FixtureRequest, pytestconfig: pytes
     first, second = brokers if len(brokers) == 2 else (*brokers, *brokers)
     transcripts = []
     for broker in (first, second):
+        fixture = f"configured_{broker}" if needs_configured(name) else broker
         try:
-            transcripts.append(transcript(name, request.getfixturevalue(broker).bootstrap))
+            transcripts.append(transcript(name, request.getfixturevalue(fixture).bootstrap))
         except Exception as error:
             error.add_note(f"while scenario {name} ran against {broker}")
             raise

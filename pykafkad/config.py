@@ -32,6 +32,14 @@ LISTENER_ONLY = frozenset((
     "ssl.truststore.type",
 ))  # fmt: skip
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+# Settings that Kafka's authorizer reads and its broker does not know.
+_AUTHORIZER_SETTINGS = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
+
+# Plug-ins that refuse what they do not like: as Java classes they cannot run here, and whoever counts on them has to know.
+_POLICIES = frozenset(("create.topic.policy.class.name", "alter.config.policy.class.name"))
+
 # One quantity in several units: the first that is set wins.
 SYNONYM_GROUPS = (
     ("log.roll.ms", "log.roll.hours"),
@@ -227,6 +235,8 @@ def _check_together(settings: _BrokerValues, properties: Mapping[str, tuple[str,
 
     if "broker" not in settings.process_roles:
         fail("process.roles", f"must contain broker: a pykafkad that is only {', '.join(sorted(settings.process_roles))} is not offered")
+    if settings.authorizer_class_name not in ("", STANDARD_AUTHORIZER):
+        fail("authorizer.class.name", f"{settings.authorizer_class_name} cannot run here: leave it out, or name {STANDARD_AUTHORIZER}")
     if len(set(settings.log_directories)) != len(settings.log_directories):
         fail("log.dirs", "names a directory twice")
     for smaller, larger in ORDERED_PAIRS:
@@ -242,10 +252,14 @@ def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
     roles, origin = properties.get("process.roles", ("controller", ""))
     if "controller" not in roles:
         sentences.append(f"{origin}: process.roles={roles}: this version is always its own controller and joins no other cluster")
-    for name, (_, origin) in properties.items():
+    for name, (text, origin) in properties.items():
         row = rows.get(name)
-        if row is None:
-            if name.startswith(LISTENER_PREFIX) and name.split(".", 3)[-1] in rows:
+        if name == "authorizer.class.name" and text:
+            sentences.append(f"{origin}: {name}: ACLs are kept and shown, and not yet enforced: everybody may do everything")
+        elif name in _POLICIES and text:
+            sentences.append(f"{origin}: {name}={text} is a Java class, which cannot run here: nothing is refused by it")
+        elif row is None:
+            if name in _AUTHORIZER_SETTINGS or (name.startswith(LISTENER_PREFIX) and name.split(".", 3)[-1] in rows):
                 sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
             else:
                 sentences.append(f"{origin}: {name} is not a setting of Kafka 4.3.1 and is ignored")

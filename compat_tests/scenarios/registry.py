@@ -10,6 +10,12 @@ from compat_tests.scenarios.exchange import Exchange
 
 Scenario = Callable[[Exchange], None]
 _scenarios: dict[str, Scenario] = {}
+_configured: set[str] = set()
+# What a broker needs to keep ACLs; everybody may do everything, so that scenarios need no login.
+CONFIGURED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 
 
 def scenario(function: Scenario) -> Scenario:
@@ -19,6 +25,18 @@ def scenario(function: Scenario) -> Scenario:
     assert function.__doc__, f"{name} does not say what Kafka does"
     _scenarios[name] = function
     return function
+
+
+def configured_scenario(function: Scenario) -> Scenario:
+    """As `scenario`, run on brokers that have the settings of `CONFIGURED` beyond the shared ones."""
+    scenario(function)
+    _configured.add(f"{function.__module__.rsplit('.', 1)[1]}.{function.__name__}")
+    return function
+
+
+def needs_configured(name: str) -> bool:
+    """Whether a scenario runs on brokers with the settings of `CONFIGURED`."""
+    return name in _configured
 
 
 def all_scenarios() -> dict[str, Scenario]:

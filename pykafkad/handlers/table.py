@@ -35,9 +35,12 @@ _NO_TRANSACTIONS = "transactions are not offered yet"
 _NO_CONSUMER_GROUPS = "the consumer group protocol of KIP-848 is not offered yet; classic groups are"
 _NO_SHARE_GROUPS = "share groups are not offered yet"
 _NO_STREAMS_GROUPS = "streams groups are not offered yet"
-_NO_SECURITY = "security is not offered yet"
+_NO_SASL = "no SASL listeners yet: everybody has logged in already"
+_NO_TOKENS = "no SASL and TLS listeners yet: nobody gets a token"
+_NO_LOGIN = "kept and shown; nobody can log in with them yet"
 _ONE_BROKER = "for clusters of more than one broker; not offered yet"
 _LATER = "not offered yet"
+_NOT_ENFORCED = "kept and shown, not yet enforced"
 _NO_QUOTAS = "no quotas yet: nothing is ever refused for one"
 
 
@@ -58,7 +61,7 @@ def _gap(key: int, name: str, versions: str, authorization: str, gaps: str) -> A
 ROWS: tuple[Api, ...] = (
     # Older librdkafka looks for Produce 0 before it compresses (KAFKA-18659); requests below 3 still close the connection.
     _row(0, "Produce", "3-13", "Write on the topic", "batches of a transaction are refused (transactions are not offered yet); a batch whose checksum is right but whose records lie is accepted", advertised_min=0),
-    _row(1, "Fetch", "4-18", "Read on the topic", "no follower fetch: replicas are told NOT_LEADER_OR_FOLLOWER; no preferred read replica; no transactions yet: read_committed reads like read_uncommitted"),
+    _row(1, "Fetch", "4-18", "Read on the topic", "no follower fetch: replicas are told NOT_LEADER_OR_FOLLOWER; no preferred read replica"),
     _row(2, "ListOffsets", "1-11", "Describe on the topic", "no tiered storage: the local log is the whole log"),
     _row(3, "Metadata", "0-13", "Describe on the topic"),
     _row(8, "OffsetCommit", "2-10", "Read on the group and the topics"),
@@ -70,7 +73,7 @@ ROWS: tuple[Api, ...] = (
     _row(14, "SyncGroup", "0-5", "Read on the group"),
     _row(15, "DescribeGroups", "0-6", "Describe on the group"),
     _row(16, "ListGroups", "0-5", "Describe on the cluster or the groups", "the only group type is classic"),
-    _gap(17, "SaslHandshake", "0-1", "none", _NO_SECURITY),
+    _row(17, "SaslHandshake", "0-1", "none", _NO_SASL),
     _row(18, "ApiVersions", "0-4", "none", "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) are not finalized"),
     _row(19, "CreateTopics", "2-7", "Create on the cluster or the topic", _NO_QUOTAS),
     _row(20, "DeleteTopics", "1-6", "Delete on the topic", _NO_QUOTAS),
@@ -82,29 +85,29 @@ ROWS: tuple[Api, ...] = (
     _gap(26, "EndTxn", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
     _gap(27, "WriteTxnMarkers", "1-2", "ClusterAction on the cluster", _NO_TRANSACTIONS),
     _gap(28, "TxnOffsetCommit", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
-    _gap(29, "DescribeAcls", "1-3", "Describe on the cluster", _NO_SECURITY),
-    _gap(30, "CreateAcls", "1-3", "Alter on the cluster", _NO_SECURITY),
-    _gap(31, "DeleteAcls", "1-3", "Alter on the cluster", _NO_SECURITY),
+    _row(29, "DescribeAcls", "1-3", "Describe on the cluster", _NOT_ENFORCED),
+    _row(30, "CreateAcls", "1-3", "Alter on the cluster", _NOT_ENFORCED),
+    _row(31, "DeleteAcls", "1-3", "Alter on the cluster", _NOT_ENFORCED),
     _row(32, "DescribeConfigs", "1-4", "DescribeConfigs on the resource", "one broker logger, `root`, where Kafka has one per class"),
     _row(33, "AlterConfigs", "0-2", "AlterConfigs on the resource"),
     _gap(34, "AlterReplicaLogDirs", "1-2", "Alter on the cluster", _LATER),
     _row(35, "DescribeLogDirs", "1-5", "Describe on the cluster", "one directory: of several in log.dirs the first is used"),
-    _gap(36, "SaslAuthenticate", "0-2", "none", _NO_SECURITY),
+    _row(36, "SaslAuthenticate", "0-2", "none", _NO_SASL),
     _row(37, "CreatePartitions", "0-3", "Alter on the topic", _NO_QUOTAS),
-    _gap(38, "CreateDelegationToken", "1-3", "CreateTokens on the user", _NO_SECURITY),
-    _gap(39, "RenewDelegationToken", "1-2", "none", _NO_SECURITY),
-    _gap(40, "ExpireDelegationToken", "1-2", "none", _NO_SECURITY),
-    _gap(41, "DescribeDelegationToken", "1-3", "DescribeTokens on the user", _NO_SECURITY),
+    _row(38, "CreateDelegationToken", "1-3", "CreateTokens on the user", _NO_TOKENS),
+    _row(39, "RenewDelegationToken", "1-2", "none", _NO_TOKENS),
+    _row(40, "ExpireDelegationToken", "1-2", "none", _NO_TOKENS),
+    _row(41, "DescribeDelegationToken", "1-3", "DescribeTokens on the user", _NO_TOKENS),
     _row(42, "DeleteGroups", "0-2", "Delete on the group"),
     _row(43, "ElectLeaders", "0-2", "Alter on the cluster"),
     _row(44, "IncrementalAlterConfigs", "0-1", "AlterConfigs on the resource", "one broker logger, `root`, where Kafka has one per class"),
-    _gap(45, "AlterPartitionReassignments", "0-1", "Alter on the cluster", _LATER),
-    _gap(46, "ListPartitionReassignments", "0", "Describe on the cluster", _LATER),
+    _row(45, "AlterPartitionReassignments", "0-1", "Alter on the cluster"),
+    _row(46, "ListPartitionReassignments", "0", "Describe on the cluster"),
     _row(47, "OffsetDelete", "0", "Delete on the group, Read on the topics"),
-    _gap(48, "DescribeClientQuotas", "0-1", "DescribeConfigs on the cluster", _LATER),
-    _gap(49, "AlterClientQuotas", "0-1", "AlterConfigs on the cluster", _LATER),
-    _gap(50, "DescribeUserScramCredentials", "0", "Describe on the cluster", _NO_SECURITY),
-    _gap(51, "AlterUserScramCredentials", "0", "Alter on the cluster", _NO_SECURITY),
+    _row(48, "DescribeClientQuotas", "0-1", "DescribeConfigs on the cluster", _NOT_ENFORCED),
+    _row(49, "AlterClientQuotas", "0-1", "AlterConfigs on the cluster", f"{_NOT_ENFORCED}; of host names only localhost is taken for an address"),
+    _row(50, "DescribeUserScramCredentials", "0", "Describe on the cluster", _NO_LOGIN),
+    _row(51, "AlterUserScramCredentials", "0", "Alter on the cluster", _NO_LOGIN),
     _gap(55, "DescribeQuorum", "0-2", "Describe on the cluster", _LATER),
     _gap(57, "UpdateFeatures", "0-2", "Alter on the cluster", _LATER),
     _row(60, "DescribeCluster", "0-2", "Describe on the cluster"),

@@ -15,7 +15,7 @@ from pykafkad.metadata.topics import PartitionState, Topic, collision_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 TYPE_TOPIC = 2
 TYPE_BROKER = 4
@@ -62,11 +62,13 @@ class Image:
     `voters` and `kraft_version` from the quorum's control records. Client quotas, ACLs, SCRAM credentials and delegation
     tokens are carried as the records that set them, by their own keys; `acl_contents` is what the ACLs say.
     `brokers_generation` grows with every change of a broker: a key for what is computed from the set of brokers.
+    `before_change`, if set, is called with a `Topic` and its `PartitionState` that is about to change: a snapshot in the making
+    keeps what was.
     """
 
     __slots__ = (
-        "_configs", "_names_by_collision_key", "_shared", "_topics_by_id", "acl_contents", "acls", "brokers", "brokers_generation", "changes",
-        "client_quotas", "controllers", "delegation_tokens", "epoch", "features", "kraft_version", "next_producer_id", "offset",
+        "_configs", "_names_by_collision_key", "_shared", "_topics_by_id", "acl_contents", "acls", "before_change", "brokers",
+        "brokers_generation", "changes", "client_quotas", "controllers", "delegation_tokens", "epoch", "features", "kraft_version", "next_producer_id", "offset",
         "scram_credentials", "topics", "transaction", "unknown_records", "voters",
     )
 
@@ -77,6 +79,7 @@ class Image:
         self._topics_by_id: dict[bytes, Topic] = {}
         self.brokers: dict[int, Broker] = {}
         self.brokers_generation = 0
+        self.before_change: Callable[[Topic, PartitionState], None] | None = None
         self.controllers: dict[int, ControllerRegistration] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
@@ -110,6 +113,10 @@ class Image:
     def configs(self, resource_type: int, name: str) -> dict[str, str]:
         """What has been set dynamically for a resource, name to text. Not to be changed."""
         return self._configs.get((resource_type, name), _NO_CONFIGS)
+
+    def all_configs(self) -> dict[tuple[int, str], dict[str, str]]:
+        """Everything that has been set dynamically, by `(resource type, resource name)`, as it is now."""
+        return dict(self._configs)
 
     def alive_brokers(self) -> list[Broker]:
         """Brokers that clients may talk to, by id."""
@@ -189,6 +196,8 @@ def _partition(image: Image, record: object) -> None:
 def _partition_change(image: Image, record: object) -> None:
     topic = image._topics_by_id[record.topic_id]
     state = topic.partitions[record.partition_id]
+    if image.before_change is not None:
+        image.before_change(topic, state)
     state.change(record, image.share)
     topic.described = None
     image.changes.partitions[topic.name, state.index] = state
@@ -218,19 +227,23 @@ def _clear_elr(image: Image, record: object) -> None:
     chosen = [image.topics[record.topic_name]] if record.topic_name else image.topics.values()
     for topic in chosen:
         for state in topic.partitions:
+            if image.before_change is not None:
+                image.before_change(topic, state)
             state.elr = state.last_known_elr = ()
 
 
 def _config(image: Image, record: object) -> None:
     key = (record.resource_type, record.resource_name)
+    # A new dict each time: who holds the old one (a snapshot in the making) has what was.
+    values = dict(image._configs.get(key, _NO_CONFIGS))
     if record.value is None:
-        values = image._configs.get(key)
-        if values is not None:
-            values.pop(record.name, None)
-            if not values:
-                del image._configs[key]
+        values.pop(record.name, None)
     else:
-        image._configs.setdefault(key, {})[record.name] = record.value
+        values[record.name] = record.value
+    if values:
+        image._configs[key] = values
+    else:
+        image._configs.pop(key, None)
     image.changes.configs.add(key)
 
 

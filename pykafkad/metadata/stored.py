@@ -140,6 +140,11 @@ def fits_one_batch(records: list[StoredRecord]) -> bool:
     return len(records) * _RECORD_BYTES + values <= MAX_CHANGE_BYTES
 
 
+def encoded_fit_one_batch(records: list[StoredRecord]) -> bool:
+    """As `fits_one_batch`, for records with texts of any length in them: they are encoded to see how long they are."""
+    return len(records) <= MAX_RECORDS_PER_CHANGE and sum(len(encode(record)[1]) + 32 for record in records) <= MAX_CHANGE_BYTES
+
+
 @cache
 def _encoder_of(cls: type) -> tuple[bytes, object]:
     name = cls.__name__

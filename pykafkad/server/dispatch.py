@@ -27,6 +27,8 @@ _PRODUCE = 0
 _FETCH = 1
 _API_VERSIONS = 18
 _NEVER = 32767
+_LONGEST_TEXT = 32_767
+_SHORTENED_TEXT = 1_000
 
 
 class Route:
@@ -218,6 +220,25 @@ class Dispatcher:
             (route.encoders[version] or route.encoder(version))(message, chunks)
             frames.finish_frame(chunks)
         except Exception as error:  # noqa: BLE001 - an answer that can't be encoded is our bug, and only this request's
+            if _shorten_texts(message):
+                return self.encode(context, message)
             self._node.unexpected(error, api=route.row.name, version=version, answer=type(message).__name__)
             return None
         return chunks
+
+
+def _shorten_texts(message: object) -> bool:
+    """Cut what an answer says to people where it is longer than the wire carries, as it may quote what was asked.
+
+    Returns whether there was such a text.
+    """
+    found = False
+    for name in message._root.__slots__:
+        value = getattr(message, name)
+        if type(value) is list:
+            for each in value:
+                found |= hasattr(each, "_root") and _shorten_texts(each)
+        elif type(value) is str and name.endswith("error_message") and len(value.encode()) > _LONGEST_TEXT:
+            setattr(message, name, f"{value[:_SHORTENED_TEXT]}…")
+            found = True
+    return found

@@ -21,6 +21,7 @@ SHARED = {
     "operations": "authorization's operations as bits",
     "echo": "names and ids of topics, answered as they were asked",
     "fetch_flat": "the fast path of Fetch",
+    "acl_requests": "what the three ACL APIs share",
     "broker_loggers": "the loggers' names and levels, for the three config APIs",
     "fetch_sessions": "sessions of Fetch (KIP-227)",
     "produce_flat": "the fast path of Produce",

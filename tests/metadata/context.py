@@ -23,6 +23,7 @@ class FakeContext:
 
     token = "token"
     listener = "PLAINTEXT"
+    principal = "User:ANONYMOUS"
     node_id = NODE_ID
     cluster_id = CLUSTER_ID
 

@@ -1,0 +1,41 @@
+"""AlterClientQuotas, versions 0 and 1.
+
+Sets or removes quotas; each entity has its own result and is changed as a whole or not at all; `validate_only` checks and changes
+nothing. An entity that cannot be, one that comes twice, a key that it cannot have, and a value that is not above zero, has a
+fraction or is too large for its key, are INVALID_REQUEST.
+
+Gaps: quotas are kept and shown, and not yet enforced; an address has to be one, or `localhost`: other host names are not looked up.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata import client_quotas
+from pykafkad.metadata.events import Change
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands the entities to the controller."""
+    if not ctx.allowed("AlterConfigs", "Cluster", CLUSTER_NAME):
+        return _refused(request, errors.CLUSTER_AUTHORIZATION_FAILED)
+    make = lambda image, _random: client_quotas.alter(request.entries, request.validate_only, image)  # noqa: E731
+    return ctx.controller.submit(Change(ctx.token, make))
+
+
+def _refused(request: object, code: int) -> object:
+    response = messages.AlterClientQuotasResponse
+    rows = [
+        response.EntryData(
+            error_code=code,
+            error_message=errors.message(code),
+            entity=[response.EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity],
+        )
+        for entry in request.entries
+    ]
+    return response(entries=rows)

@@ -1,0 +1,40 @@
+"""CreateAcls, versions 1 to 3.
+
+Each entry has its own result: INVALID_REQUEST for one that cannot be, success for one that exists already. A type, operation or
+permission of 1 (any), or a pattern of 1 or 2, fails the request as a whole with UNKNOWN_SERVER_ERROR, as it does with Kafka, and
+0 closes the connection. More than 10 000 new entries, or more than fit into a batch of the metadata log, are POLICY_VIOLATION.
+Without `authorizer.class.name` every row is SECURITY_DISABLED.
+
+Gaps: entries are kept and shown, and not yet enforced.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.handlers import acl_requests
+from pykafkad.metadata import acls
+from pykafkad.metadata.acls import ANY, MATCH
+from pykafkad.metadata.events import Change
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands entries that could be meant to the controller."""
+    fields = ("resource_type", "resource_pattern_type", "operation", "permission_type")
+    acl_requests.refuse_unknown(request.creations, fields)
+    try:
+        acl_requests.check(ctx, "Alter", "No Authorizer is configured.")
+        if any(
+            ANY in (row.resource_type, row.operation, row.permission_type) or row.resource_pattern_type in (ANY, MATCH)
+            for row in request.creations
+        ):
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
+    except KafkaError as error:
+        rows = [messages.CreateAclsResponse.AclCreationResult(error_code=error.code, error_message=error.text) for _ in request.creations]
+        return messages.CreateAclsResponse(results=rows)
+    return ctx.controller.submit(Change(ctx.token, lambda image, random: acls.create(request.creations, image, random)))

@@ -1,0 +1,33 @@
+"""DeleteAcls, versions 1 to 3.
+
+Each filter (see DescribeAcls) has its own result, which names every entry that it takes; an entry that two filters take stands in
+both. A type, pattern, operation or permission that Kafka does not know is INVALID_REQUEST for that filter, and 0 closes the
+connection. More than 10 000 entries at once are INVALID_REQUEST in every row, and nothing is deleted. Without
+`authorizer.class.name` every row is SECURITY_DISABLED.
+
+Gaps: entries are kept and shown, and not yet enforced.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import KafkaError
+from pykafkad.handlers import acl_requests
+from pykafkad.metadata import acls
+from pykafkad.metadata.events import Change
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands the filters to the controller."""
+    fields = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
+    acl_requests.refuse_unknown(request.filters, fields)
+    try:
+        acl_requests.check(ctx, "Alter", "No Authorizer is configured.")
+    except KafkaError as error:
+        row = messages.DeleteAclsResponse.DeleteAclsFilterResult(error_code=error.code, error_message=error.text)
+        return messages.DeleteAclsResponse(filter_results=[row] * len(request.filters))
+    return ctx.controller.submit(Change(ctx.token, lambda image, _random: acls.delete(request.filters, image)))

@@ -1,0 +1,31 @@
+"""DescribeClientQuotas, versions 0 and 1.
+
+The quotas of every entity that has all asked components: by exact name (match type 0), the default of its kind (1), or any name
+(2); `strict` leaves out entities with further parts. No component asks for all. A filter that makes no sense is INVALID_REQUEST, a
+kind of entity that does not exist UNSUPPORTED_VERSION.
+
+Gaps: quotas are kept and shown, and not yet enforced.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata import client_quotas
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Every entity that the filter takes, in no particular order."""
+    response = messages.DescribeClientQuotasResponse
+    try:
+        if not ctx.allowed("DescribeConfigs", "Cluster", CLUSTER_NAME):
+            raise KafkaError(errors.CLUSTER_AUTHORIZATION_FAILED, errors.message(errors.CLUSTER_AUTHORIZATION_FAILED))
+        return response(entries=client_quotas.describe(ctx.metadata, request.components, request.strict))
+    except KafkaError as error:
+        return response(error_code=error.code, error_message=error.text, entries=None)

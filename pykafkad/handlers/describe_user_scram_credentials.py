@@ -1,0 +1,30 @@
+"""DescribeUserScramCredentials, version 0.
+
+Who has SCRAM credentials: mechanisms and iterations, never salts or keys. No users, or null, asks for all of them. A user asked
+twice is DUPLICATE_RESOURCE, one without credentials RESOURCE_NOT_FOUND.
+
+Gaps: credentials are kept and shown; nobody can log in with them yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata import credentials
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """One result per user, in no particular order."""
+    response = messages.DescribeUserScramCredentialsResponse
+    users = [each.name for each in request.users or ()]
+    if not ctx.allowed("Describe", "Cluster", CLUSTER_NAME):
+        code = errors.CLUSTER_AUTHORIZATION_FAILED
+        text = errors.message(code)
+        rows = [response.DescribeUserScramCredentialsResult(error_code=code, error_message=text) for _ in users]
+        return response(error_code=code, error_message=text, results=rows)
+    return response(results=credentials.describe(ctx.metadata, users))

@@ -1,0 +1,20 @@
+"""RenewDelegationToken, versions 1 and 2.
+
+Only for those who logged in by SASL or by a TLS certificate: anybody else is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+
+Gaps: there are no SASL and TLS listeners yet, so everybody is refused.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Always a refusal."""
+    return messages.RenewDelegationTokenResponse(error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1)

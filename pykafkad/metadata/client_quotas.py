@@ -1,0 +1,199 @@
+"""Client quotas: what may be set for whom, which of them a description asks for, and the records of a change (KIP-546).
+
+An entity is a user, a client id, both together, or an address; a name of None is the default of its kind. The image holds one
+record for each entity and key (`image.client_quotas`). Nothing here slows anybody down: quotas are kept and shown.
+"""
+
+from __future__ import annotations
+
+from math import fmod
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.metadata import stored
+from pykafkad.metadata.image import quota_entity
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafkad.metadata.image import Image
+
+USER = "user"
+CLIENT_ID = "client-id"
+IP = "ip"
+
+EXACT = 0
+DEFAULT = 1
+SPECIFIED = 2
+_MATCH_NAMES = {EXACT: "MATCH_TYPE_EXACT", DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: "MATCH_TYPE_SPECIFIED"}
+
+# Quota key to the greatest value of its type; None for a double, which may also have a fraction.
+_MAX_LONG = 2**63 - 1
+_USER_AND_CLIENT_KEYS = {
+    "producer_byte_rate": _MAX_LONG,
+    "consumer_byte_rate": _MAX_LONG,
+    "request_percentage": None,
+    "controller_mutation_rate": None,
+}
+_IP_KEYS = {"connection_creation_rate": 2**31 - 1}
+_TYPE_NAMES = {_MAX_LONG: "a LONG", 2**31 - 1: "an INT"}
+
+_FRACTION = 1e-6
+_TOO_LARGE = "Unable to perform excessively large batch operation."
+
+
+def describe(image: Image, components: Iterable[object], strict: bool) -> list[object]:
+    """The EntryData rows of every entity that all `components` take; `strict`: and that has no further parts.
+
+    Raises `KafkaError` for a filter that makes no sense.
+    """
+    wanted: dict[str, tuple[int, str | None]] = {}
+    for component in components:
+        _check_component(component, wanted)
+        wanted[component.entity_type] = (component.match_type, component.match)
+    if IP in wanted and len(wanted) > 1:
+        text = "Invalid entity filter component combination. IP filter component should not be used with user or clientId filter component."
+        raise KafkaError(errors.INVALID_REQUEST, text)
+    response = messages.DescribeClientQuotasResponse
+    entries: dict[tuple, object] = {}
+    for key, record in image.client_quotas.items():
+        entity = key[:-1]
+        entry = entries.get(entity)
+        if entry is None:
+            names = {part.entity_type: part.entity_name for part in record.entity}
+            if not _matches(names, wanted, strict):
+                continue
+            parts = [response.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
+            entry = entries[entity] = response.EntryData(entity=parts, values=[])
+        entry.values.append(response.ValueData(key=record.key, value=record.value))
+    return list(entries.values())
+
+
+def _check_component(component: object, wanted: dict[str, tuple]) -> None:
+    kind, match_type = component.entity_type, component.match_type
+    code, problem = errors.INVALID_REQUEST, None
+    if not kind:
+        problem = "Invalid empty entity type."
+    elif kind in wanted:
+        problem = f"Entity type {kind} cannot appear more than once in the filter."
+    elif kind not in (USER, CLIENT_ID, IP):
+        code, problem = errors.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}"
+    elif match_type not in _MATCH_NAMES:
+        problem = f"Unknown match type {match_type}"
+    elif match_type == EXACT and component.match is None:
+        problem = f"Request specified {_MATCH_NAMES[EXACT]}, but set match string to null."
+    elif match_type != EXACT and component.match is not None:
+        problem = f"Request specified {_MATCH_NAMES[match_type]}, but also specified a match string."
+    if problem is not None:
+        raise KafkaError(code, problem)
+
+
+def _matches(names: dict[str, str | None], wanted: dict[str, tuple], strict: bool) -> bool:
+    if strict and len(names) != len(wanted):
+        return False
+    # A default is asked for with a null match, which is what its name is.
+    return all(kind in names and (how == SPECIFIED or names[kind] == match) for kind, (how, match) in wanted.items())
+
+
+class _Alteration:
+    """One AlterClientQuotas in the making."""
+
+    __slots__ = ("_image", "records", "results")
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        self.records: list[object] = []
+        self.results: dict[tuple, tuple[dict[str, str | None], int, str | None]] = {}
+
+    def entry(self, entry: object) -> None:
+        """One entity's changes. An entity or a key that comes a second time is an error; what the first one did stays."""
+        names = {part.entity_type: part.entity_name for part in entry.entity}
+        entity = tuple(sorted(names.items(), key=lambda item: item[0]))
+        values = {operation.key: None if operation.remove else operation.value for operation in entry.ops}
+        if entity in self.results or len(values) < len(entry.ops):
+            self.results[entity] = (names, errors.INVALID_REQUEST, f"Ignoring duplicate entity {names}")
+            return
+        try:
+            self.records += self._changes(names, values)
+            self.results[entity] = (names, errors.NONE, None)
+        except KafkaError as error:
+            self.results[entity] = (names, error.code, error.text)
+
+    def _changes(self, names: dict[str, str | None], values: dict[str, float | None]) -> list[object]:
+        limits = _keys_of(names)
+        records = []
+        for key, value in values.items():
+            current = self._image.client_quotas.get((*quota_entity(names.items()), key))
+            if value is not None:
+                _check_value(key, value, limits)
+            if value is None if current is None else current.value == value:
+                continue
+            entity = [messages.ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
+            record = messages.ClientQuotaRecord(entity=entity, key=key, value=value or 0.0, remove=value is None)
+            records.append(stored.record(record))
+        return records
+
+
+def alter(entries: Iterable[object], validate_only: bool, image: Image) -> tuple[list[object], object]:
+    """The records for `entries` (EntryData messages of the request) and the response, one row for each entity."""
+    making = _Alteration(image)
+    for entry in entries:
+        making.entry(entry)
+    records = making.records
+    response = messages.AlterClientQuotasResponse
+    fits = stored.encoded_fit_one_batch(records)
+    rows = []
+    for names, code, text in making.results.values():
+        if not fits:
+            code, text = errors.POLICY_VIOLATION, _TOO_LARGE
+        parts = [response.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
+        rows.append(response.EntryData(error_code=code, error_message=text, entity=parts))
+    return [] if validate_only or not fits else records, response(entries=rows)
+
+
+def _keys_of(names: dict[str, str | None]) -> dict[str, int | None]:
+    """The quota keys that an entity may have. Raises `KafkaError` when there can be no such entity."""
+    problem = "Invalid empty client quota entity" if not names else None
+    for kind, name in names.items():
+        if kind not in (USER, CLIENT_ID, IP):
+            problem = problem or f"Unhandled client quota entity type: {kind}"
+        elif name == "":
+            problem = problem or f"Empty {kind} not supported"
+    if problem is None and IP in names:
+        if len(names) > 1:
+            problem = "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+        elif names[IP] is not None and not _is_address(names[IP]):
+            problem = f"{names[IP]} is not a valid IP or resolvable host."
+    if problem is not None:
+        raise KafkaError(errors.INVALID_REQUEST, problem)
+    return _IP_KEYS if IP in names else _USER_AND_CLIENT_KEYS
+
+
+def _is_address(text: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        ip_address(text)
+    except ValueError:
+        # Names would have to be looked up, which takes as long as it takes; this one is the same everywhere.
+        return text == "localhost"
+    return True
+
+
+def _check_value(key: str, value: float, limits: dict[str, int | None]) -> None:
+    limit = limits.get(key)
+    if key not in limits:
+        problem = f"Invalid configuration key {key}"
+    elif value <= 0:
+        problem = f"Quota {key} must be greater than 0"
+    elif limit is None:
+        return
+    elif value > float(limit):
+        problem = f"Proposed value for {key} is too large for {_TYPE_NAMES[limit]}."
+    elif fmod(value, 1.0) > _FRACTION:
+        problem = f"{key} cannot be a fractional value."
+    else:
+        return
+    raise KafkaError(errors.INVALID_REQUEST, problem)

@@ -1,0 +1,14 @@
+"""SaslAuthenticate: refused where nobody logs in."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.wire import messages
+
+
+@pytest.mark.parametrize("version", (0, 1, 2))
+def test_refused(peer, version):
+    answer = peer.ask(messages.SaslAuthenticateRequest(auth_bytes=b"x"), version)
+    assert answer.error_code == errors.ILLEGAL_SASL_STATE

@@ -1,0 +1,14 @@
+"""SaslHandshake: refused where nobody logs in."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.wire import messages
+
+
+@pytest.mark.parametrize("version", (0, 1))
+def test_refused(peer, version):
+    answer = peer.ask(messages.SaslHandshakeRequest(mechanism="PLAIN"), version)
+    assert answer.error_code == errors.ILLEGAL_SASL_STATE

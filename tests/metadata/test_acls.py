@@ -1,0 +1,109 @@
+"""Access control entries: what may be, filters, duplicates, bounds, and that a restart keeps them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.metadata import acls, stored
+from pykafkad.metadata.acls import ANY, LITERAL, MATCH, PREFIXED
+from pykafkad.metadata.events import Change
+from pykafkad.wire import messages
+from tests.metadata.cluster import Cluster, facts
+
+TOPIC, GROUP = 2, 3
+
+
+def entry(name="t", **fields):
+    wanted = {"resource_type": TOPIC, "resource_pattern_type": LITERAL, "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
+    return messages.CreateAclsRequest.AclCreation(resource_name=name, **{**wanted, **fields})
+
+
+def chosen(**fields):
+    anything = {"resource_type_filter": ANY, "pattern_type_filter": ANY, "operation": ANY, "permission_type": ANY}
+    nothing = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
+    return messages.DeleteAclsRequest.DeleteAclsFilter(**{**anything, **nothing, **fields})
+
+
+def create(cluster, *entries):
+    answer = cluster.submit(Change("token", lambda image, random: acls.create(entries, image, random)))
+    return [row.error_code for row in answer.results]
+
+
+def delete(cluster, *filters):
+    answer = cluster.submit(Change("token", lambda image, _random: acls.delete(filters, image)))
+    return [(row.error_code, [found.resource_name for found in row.matching_acls]) for row in answer.filter_results]
+
+
+def names(cluster, **fields):
+    return [found.resource_name for found in acls.Filter(chosen(**fields)).matching(cluster.image)]
+
+
+def test_what_is_there_already_is_not_created_again():
+    cluster = Cluster()
+    assert create(cluster, entry(), entry(), entry(operation=4)) == [0, 0, 0]
+    batches = len(cluster.disk.batches)
+    assert create(cluster, entry(operation=4), entry()) == [0, 0]
+    assert len(cluster.disk.batches) == batches and len(cluster.image.acls) == 2
+    assert delete(cluster, chosen(operation=4)) == [(0, ["t"])]
+    assert create(cluster, entry(operation=4)) == [0]
+    assert len(cluster.image.acls) == len(cluster.image.acl_contents) == 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": ""}, {"resource_type": 4}, {"resource_type": 8}, {"resource_type": -1}, {"resource_pattern_type": 5}, {"operation": 16},
+        {"permission_type": 4}, {"principal": "a"}, {"principal": ""},
+    ],
+)  # fmt: skip
+def test_an_impossible_entry_fails_alone(fields):
+    cluster = Cluster()
+    assert create(cluster, entry("x"), entry(**fields), entry("y")) == [0, errors.INVALID_REQUEST, 0]
+    assert names(cluster) == ["x", "y"]
+
+
+def test_what_matches_a_name_is_what_would_apply_to_it():
+    cluster = Cluster()
+    prefixes = [entry("or", resource_pattern_type=PREFIXED), entry("orders-", resource_pattern_type=PREFIXED), entry("*", resource_pattern_type=PREFIXED)]
+    create(cluster, entry("orders"), entry("*"), entry("order"), entry("orders", resource_type=GROUP), *prefixes)
+    asked = {"resource_name_filter": "orders", "resource_type_filter": TOPIC}
+    assert names(cluster, pattern_type_filter=MATCH, **asked) == ["orders", "*", "or"]
+    assert names(cluster, pattern_type_filter=ANY, **asked) == ["orders"]
+    assert names(cluster, pattern_type_filter=LITERAL, **asked) == ["orders"]
+    assert names(cluster, pattern_type_filter=PREFIXED, **asked) == []
+    assert names(cluster, pattern_type_filter=PREFIXED, resource_name_filter="*") == ["*"]
+    assert names(cluster, pattern_type_filter=MATCH) == names(cluster) and len(names(cluster)) == 7
+    assert names(cluster, pattern_type_filter=99, **asked) == names(cluster, resource_type_filter=99) == []
+
+
+def test_an_entry_that_two_filters_take_is_named_twice_and_deleted_once():
+    cluster = Cluster()
+    create(cluster, entry("x"), entry("y"))
+    rows = delete(cluster, chosen(), chosen(resource_name_filter="x"), chosen(operation=99), chosen(resource_type_filter=9))
+    assert rows == [(0, ["x", "y"]), (0, ["x"]), (errors.INVALID_REQUEST, []), (errors.INVALID_REQUEST, [])]
+    assert not cluster.image.acls and not cluster.image.acl_contents
+
+
+def test_a_restart_keeps_them():
+    cluster = Cluster()
+    create(cluster, entry("x"), entry("y", host="h", principal="User:b", permission_type=2, resource_pattern_type=PREFIXED))
+    delete(cluster, chosen(resource_name_filter="x"))
+    before = facts(cluster.image.acls)
+    again = cluster.restart()
+    assert facts(again.image.acls) == before and names(again) == ["y"]
+    assert again.image.acl_contents == cluster.image.acl_contents
+
+
+def test_no_more_than_a_batch_at_once():
+    """10 000 entries and 8 MiB: beyond that nothing is created, and nothing deleted."""
+    cluster = Cluster()
+    too_many = [entry(f"t{number}") for number in range(stored.MAX_RECORDS_PER_CHANGE + 1)]
+    assert set(create(cluster, *too_many)) == {errors.POLICY_VIOLATION}
+    long = [entry("n" * 30_000 + str(number)) for number in range(300)]
+    assert set(create(cluster, *long)) == {errors.POLICY_VIOLATION}
+    assert not cluster.image.acls
+    assert set(create(cluster, *too_many[1:])) == {0}
+    create(cluster, too_many[0])
+    assert delete(cluster, chosen(), chosen(resource_name_filter="t1")) == [(errors.INVALID_REQUEST, [])] * 2
+    assert len(cluster.image.acls) == stored.MAX_RECORDS_PER_CHANGE + 1

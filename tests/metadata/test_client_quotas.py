@@ -1,0 +1,108 @@
+"""Client quotas: entities, keys, values, filters, bounds, and that a restart keeps them. Every error: compat_tests/scenarios/quotas.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.metadata import client_quotas, stored
+from pykafkad.metadata.client_quotas import DEFAULT, EXACT, SPECIFIED
+from pykafkad.metadata.events import Change
+from pykafkad.wire import messages
+from tests.metadata.cluster import Cluster, facts
+
+Request = messages.AlterClientQuotasRequest
+RATE, MUTATION, CONNECTIONS = "producer_byte_rate", "controller_mutation_rate", "connection_creation_rate"
+
+
+def entry(entity, *operations):
+    return Request.EntryData(
+        entity=[Request.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
+        ops=[Request.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in operations],
+    )
+
+
+def alter(cluster, *entries, validate_only=False):
+    answer = cluster.submit(Change("token", lambda image, _random: client_quotas.alter(entries, validate_only, image)))
+    return [row.error_code for row in answer.entries]
+
+
+def describe(image, *components, strict=False):
+    asked = [messages.DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=how, match=match) for kind, how, match in components]
+    rows = client_quotas.describe(image, asked, strict)
+    return [({part.entity_type: part.entity_name for part in row.entity}, {each.key: each.value for each in row.values}) for row in rows]
+
+
+def test_set_changed_and_removed():
+    cluster = Cluster()
+    assert alter(cluster, entry({"user": "a"}, (RATE, 5.0), (MUTATION, 0.5)), entry({"client-id": None, "user": "a"}, (RATE, 1.0))) == [0, 0]
+    batches = len(cluster.disk.batches)
+    # Nothing new is nothing written.
+    assert alter(cluster, entry({"user": "a"}, (RATE, 5.0)), entry({"user": "b"}, (RATE, None))) == [0, 0]
+    assert alter(cluster, entry({"user": "a"}, (RATE, 9.0)), validate_only=True) == [0]
+    assert len(cluster.disk.batches) == batches
+    alter(cluster, entry({"user": "a"}, (RATE, 6.0), (MUTATION, None)))
+    assert describe(cluster.image) == [({"user": "a"}, {RATE: 6.0}), ({"client-id": None, "user": "a"}, {RATE: 1.0})]
+    assert facts(cluster.restart().image.client_quotas) == facts(cluster.image.client_quotas)
+    alter(cluster, entry({"user": "a", "client-id": None}, (RATE, None)), entry({"user": "a"}, (RATE, None)))
+    assert not cluster.restart().image.client_quotas
+
+
+@pytest.mark.parametrize(
+    ("entity", "key", "value"),
+    [
+        ({}, RATE, 1.0), ({"group": "g"}, RATE, 1.0), ({"user": ""}, RATE, 1.0), ({"ip": "1.2.3.4", "user": "a"}, CONNECTIONS, 1.0),
+        ({"ip": "no.such.host"}, CONNECTIONS, 1.0), ({"user": "a"}, CONNECTIONS, 1.0), ({"ip": None}, RATE, 1.0), ({"user": "a"}, RATE, 0.0),
+        ({"user": "a"}, RATE, -1.0), ({"user": "a"}, RATE, 1.5), ({"user": "a"}, RATE, 1e19), ({"user": "a"}, RATE, float("inf")),
+        ({"ip": None}, CONNECTIONS, 2.0**31),
+    ],
+)  # fmt: skip
+def test_an_impossible_quota_fails_its_entity_alone(entity, key, value):
+    cluster = Cluster()
+    rows = alter(cluster, entry({"user": "good"}, (RATE, 1.0)), entry(entity, (MUTATION, 1.0), (key, value)), entry({"ip": None}, (CONNECTIONS, 1.0)))
+    assert rows[:2] == [0, errors.INVALID_REQUEST]
+    assert ({"user": "a"}, {MUTATION: 1.0}) not in describe(cluster.image)
+    assert describe(cluster.image)[0] == ({"user": "good"}, {RATE: 1.0})
+
+
+def test_an_entity_or_key_that_comes_twice():
+    """Of two entries for one entity the first is done and both fail; of two values for one key none is taken."""
+    cluster = Cluster()
+    assert alter(cluster, entry({"user": "a"}, (RATE, 1.0)), entry({"user": "a"}, (RATE, 2.0))) == [errors.INVALID_REQUEST]
+    assert alter(cluster, entry({"user": "b"}, (RATE, 1.0), (RATE, 2.0))) == [errors.INVALID_REQUEST]
+    assert describe(cluster.image) == [({"user": "a"}, {RATE: 1.0})]
+
+
+def test_filters():
+    cluster = Cluster()
+    entities = [{"user": "a"}, {"user": None}, {"user": "a", "client-id": "c"}, {"client-id": None}]
+    alter(cluster, *(entry(entity, (RATE, 1.0)) for entity in entities), entry({"ip": None}, (CONNECTIONS, 1.0)))
+
+    def found(*components, strict=False):
+        return [entity for entity, _ in describe(cluster.image, *components, strict=strict)]
+
+    assert found(("user", EXACT, "a")) == [{"user": "a"}, {"user": "a", "client-id": "c"}]
+    assert found(("user", EXACT, "a"), strict=True) == [{"user": "a"}]
+    assert found(("user", DEFAULT, None)) == [{"user": None}]
+    assert found(("client-id", SPECIFIED, None)) == [{"user": "a", "client-id": "c"}, {"client-id": None}]
+    assert found(("client-id", SPECIFIED, None), ("user", SPECIFIED, None)) == [{"user": "a", "client-id": "c"}]
+    assert len(found()) == 5 and found(strict=True) == []
+    for wrong in (
+        [("", EXACT, "a")], [("user", EXACT, None)], [("user", DEFAULT, "a")], [("user", SPECIFIED, "a")], [("user", 3, None)],
+        [("user", EXACT, "a"), ("user", DEFAULT, None)], [("ip", DEFAULT, None), ("user", DEFAULT, None)],
+    ):  # fmt: skip
+        with pytest.raises(KafkaError) as raised:
+            found(*wrong)
+        assert raised.value.code == errors.INVALID_REQUEST
+    with pytest.raises(KafkaError) as raised:
+        found(("group", DEFAULT, None))
+    assert raised.value.code == errors.UNSUPPORTED_VERSION
+
+
+def test_no_more_than_a_batch_at_once():
+    cluster = Cluster()
+    entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(stored.MAX_RECORDS_PER_CHANGE + 1)]
+    assert set(alter(cluster, *entries)) == {errors.POLICY_VIOLATION}
+    assert not cluster.image.client_quotas
+    assert set(alter(cluster, *entries[1:])) == {0}

@@ -1,0 +1,100 @@
+"""SCRAM credentials: keys, checks, duplicates, bounds, and that a restart keeps them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.metadata import credentials, stored
+from pykafkad.metadata.events import Change
+from pykafkad.wire import messages
+from tests.metadata.cluster import Cluster, facts
+
+Request = messages.AlterUserScramCredentialsRequest
+
+
+def added(name, mechanism=1, iterations=4096, salted_password=b"p", **fields):
+    return Request.ScramCredentialUpsertion(
+        name=name, mechanism=mechanism, iterations=iterations, salted_password=salted_password, **{"salt": b"s", **fields}
+    )
+
+
+def removed(name, mechanism=1):
+    return Request.ScramCredentialDeletion(name=name, mechanism=mechanism)
+
+
+def alter(cluster, deletions=(), upsertions=()):
+    answer = cluster.submit(Change("token", lambda image, _random: credentials.alter(deletions, upsertions, image)))
+    return {row.user: row.error_code for row in answer.results}
+
+
+def test_keys_are_those_of_the_rfc():
+    """The example of RFC 7677: user `user`, password `pencil`; a server that holds these keys answers with this signature."""
+    import hmac
+
+    salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", salt, 4096)
+    stored_key, server_key = credentials.keys(1, salted)
+    nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+    signed = f"n=user,r=rOprNGfwEbeRWgbNEkqO,r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r={nonce}".encode()
+    assert base64.b64encode(hmac.digest(server_key, signed, "sha256")) == b"6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+    proof = base64.b64decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
+    signature = hmac.digest(stored_key, signed, "sha256")
+    client_key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
+    assert hashlib.sha256(client_key).digest() == stored_key
+
+
+def test_added_replaced_described_and_deleted():
+    cluster = Cluster()
+    assert alter(cluster, (), [added("a"), added("b", 2, 16384)]) == {"a": 0, "b": 0}
+    assert alter(cluster, (), [added("a", 2, 5000)]) == {"a": 0}
+    assert alter(cluster, [removed("b", 2)], [added("a", iterations=6000)]) == {"a": 0, "b": 0}
+    again = cluster.restart()
+    assert facts(again.image.scram_credentials) == facts(cluster.image.scram_credentials)
+    (row,) = credentials.describe(again.image, [])
+    assert row.user == "a" and {(each.mechanism, each.iterations) for each in row.credential_infos} == {(1, 6000), (2, 5000)}
+    rows = credentials.describe(again.image, ["a", "b", "a"])
+    assert [(row.user, row.error_code) for row in rows] == [("a", errors.DUPLICATE_RESOURCE), ("b", errors.RESOURCE_NOT_FOUND)]
+    # What is stored tells nobody the password.
+    assert b"p" not in [record.stored_key for record in again.image.scram_credentials.values()]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (added(""), errors.UNACCEPTABLE_CREDENTIAL),
+        (added("x", iterations=4095), errors.UNACCEPTABLE_CREDENTIAL),
+        (added("x", iterations=16385), errors.UNACCEPTABLE_CREDENTIAL),
+        (added("x", 0), errors.UNSUPPORTED_SASL_MECHANISM),
+        (added("x", 3), errors.UNSUPPORTED_SASL_MECHANISM),
+        (added("x", salted_password=b""), errors.UNKNOWN_SERVER_ERROR),
+        (removed("x"), errors.RESOURCE_NOT_FOUND),
+        (removed("kept", 2), errors.RESOURCE_NOT_FOUND),
+        (removed(""), errors.UNACCEPTABLE_CREDENTIAL),
+    ],
+)
+def test_an_impossible_credential_fails_alone(change, code):
+    cluster = Cluster()
+    alter(cluster, (), [added("kept")])
+    deletions, upsertions = ([change], []) if "Deletion" in type(change).__name__ else ([], [change])
+    assert alter(cluster, deletions, [*upsertions, added("good")]) == {change.name: code, "good": 0}
+    assert set(cluster.image.scram_credentials) == {("kept", 1), ("good", 1)}
+
+
+def test_a_user_named_twice_is_left_alone():
+    cluster = Cluster()
+    alter(cluster, (), [added("a")])
+    assert alter(cluster, [removed("a")], [added("a", 2), added("b"), added("b", 2)]) == {"a": errors.DUPLICATE_RESOURCE, "b": errors.DUPLICATE_RESOURCE}
+    assert alter(cluster, [removed("a"), removed("a")]) == {"a": errors.DUPLICATE_RESOURCE}
+    assert set(cluster.image.scram_credentials) == {("a", 1)}
+
+
+def test_no_more_than_a_batch_at_once():
+    cluster = Cluster()
+    salts = [added(f"u{number}", salt=b"s" * 30_000) for number in range(300)]
+    assert set(alter(cluster, (), salts).values()) == {errors.POLICY_VIOLATION}
+    assert not cluster.image.scram_credentials
+    assert 300 < stored.MAX_RECORDS_PER_CHANGE and set(alter(cluster, (), salts[:200]).values()) == {0}
