@@ -2736,6 +2736,52 @@ class RegisterControllerRecord(Struct):  # type 27, versions 0, flexible from 0
 class ClearElrRecord(Struct):  # type 28, versions 0, flexible from 0
     topic_name: str = ...
 
+class ControlRecordTypeSchema(Struct):  # versions 0, never flexible
+    type: int = ...  # int16
+
+class EndTxnMarker(Struct):  # versions 0, never flexible
+    coordinator_epoch: int = ...  # int32
+
+class LeaderChangeMessage(Struct):  # versions 0-1, flexible from 0
+    class Voter(Struct):
+        voter_id: int = ...  # int32
+        voter_directory_id: bytes = ...  # uuid, 1+
+
+    version: int = ...  # int16
+    leader_id: int = ...  # int32
+    voters: list[LeaderChangeMessage.Voter] = ...
+    granting_voters: list[LeaderChangeMessage.Voter] = ...
+
+class SnapshotHeaderRecord(Struct):  # versions 0, flexible from 0
+    version: int = ...  # int16
+    last_contained_log_timestamp: int = ...  # int64
+
+class SnapshotFooterRecord(Struct):  # versions 0, flexible from 0
+    version: int = ...  # int16
+
+class KRaftVersionRecord(Struct):  # versions 0, flexible from 0
+    version: int = ...  # int16
+    k_raft_version: int = ...  # int16
+
+class VotersRecord(Struct):  # versions 0, flexible from 0
+    class Voter(Struct):
+        voter_id: int = ...  # int32
+        voter_directory_id: bytes = ...  # uuid
+        endpoints: list[VotersRecord.Endpoint] = ...
+        k_raft_version_feature: VotersRecord.KRaftVersionFeature = ...
+
+    class Endpoint(Struct):
+        name: str = ...
+        host: str = ...
+        port: int = ...  # uint16
+
+    class KRaftVersionFeature(Struct):
+        min_supported_version: int = ...  # int16
+        max_supported_version: int = ...  # int16
+
+    version: int = ...  # int16
+    voters: list[VotersRecord.Voter] = ...
+
 class LegacyOffsetCommitKey(Struct):  # type 0, versions 0, never flexible
     group: str = ...
     topic: str = ...
@@ -3124,52 +3170,6 @@ class DefaultPrincipalData(Struct):  # versions 0, flexible from 0
     type: str = ...
     name: str = ...
     token_authenticated: bool = ...
-
-class ControlRecordTypeSchema(Struct):  # versions 0, never flexible
-    type: int = ...  # int16
-
-class EndTxnMarker(Struct):  # versions 0, never flexible
-    coordinator_epoch: int = ...  # int32
-
-class LeaderChangeMessage(Struct):  # versions 0-1, flexible from 0
-    class Voter(Struct):
-        voter_id: int = ...  # int32
-        voter_directory_id: bytes = ...  # uuid, 1+
-
-    version: int = ...  # int16
-    leader_id: int = ...  # int32
-    voters: list[LeaderChangeMessage.Voter] = ...
-    granting_voters: list[LeaderChangeMessage.Voter] = ...
-
-class SnapshotHeaderRecord(Struct):  # versions 0, flexible from 0
-    version: int = ...  # int16
-    last_contained_log_timestamp: int = ...  # int64
-
-class SnapshotFooterRecord(Struct):  # versions 0, flexible from 0
-    version: int = ...  # int16
-
-class KRaftVersionRecord(Struct):  # versions 0, flexible from 0
-    version: int = ...  # int16
-    k_raft_version: int = ...  # int16
-
-class VotersRecord(Struct):  # versions 0, flexible from 0
-    class Voter(Struct):
-        voter_id: int = ...  # int32
-        voter_directory_id: bytes = ...  # uuid
-        endpoints: list[VotersRecord.Endpoint] = ...
-        k_raft_version_feature: VotersRecord.KRaftVersionFeature = ...
-
-    class Endpoint(Struct):
-        name: str = ...
-        host: str = ...
-        port: int = ...  # uint16
-
-    class KRaftVersionFeature(Struct):
-        min_supported_version: int = ...  # int16
-        max_supported_version: int = ...  # int16
-
-    version: int = ...  # int16
-    voters: list[VotersRecord.Voter] = ...
 
 class RequestHeader(Struct):  # versions 1-2, flexible from 2
     request_api_key: int = ...  # int16
