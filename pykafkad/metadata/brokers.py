@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pykafkad.wire import messages
+
 FENCED = 1
 UNFENCED = -1
 IN_CONTROLLED_SHUTDOWN = 1
@@ -65,6 +67,22 @@ class Broker:
         if record.cordoned_log_dirs is not None:
             self.cordoned_log_dirs = list(record.cordoned_log_dirs)
 
+    def to_record(self) -> object:
+        """The RegisterBrokerRecord that makes this broker what it is."""
+        record = messages.RegisterBrokerRecord
+        return record(
+            broker_id=self.id,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.epoch,
+            end_points=_end_points(record.BrokerEndpoint, self.endpoints),
+            features=_feature_ranges(record.BrokerFeature, self.features),
+            rack=self.rack,
+            fenced=self.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=self.log_dirs,
+            cordoned_log_dirs=self.cordoned_log_dirs,
+        )
+
     @property
     def active(self) -> bool:
         """Neither fenced nor on its way out: may lead partitions and stand in their ISR."""
@@ -81,3 +99,21 @@ class ControllerRegistration:
         self.incarnation_id = record.incarnation_id
         self.endpoints = _endpoints(record)
         self.features = _features(record)
+
+    def to_record(self) -> object:
+        """The RegisterControllerRecord that makes this controller what it is."""
+        record = messages.RegisterControllerRecord
+        return record(
+            controller_id=self.id,
+            incarnation_id=self.incarnation_id,
+            end_points=_end_points(record.ControllerEndpoint, self.endpoints),
+            features=_feature_ranges(record.ControllerFeature, self.features),
+        )
+
+
+def _end_points(row: type, endpoints: dict[str, Endpoint]) -> list[object]:
+    return [row(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol) for end in endpoints.values()]
+
+
+def _feature_ranges(row: type, features: dict[str, tuple[int, int]]) -> list[object]:
+    return [row(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in features.items()]

@@ -49,7 +49,9 @@ class Controller:
         """What a new leader writes first: the features of an empty cluster, or the end of a transaction cut short; then where
         this controller listens. Raises `ConfigError` when the cluster runs features that this release does not have."""
         image = self.image
-        unsupported = features.unsupported(image.features)
+        is_new = features.METADATA_VERSION not in image.features
+        levels = features.levels(event.bootstrap) if is_new else image.features
+        unsupported = features.unsupported(levels)
         if unsupported:
             raise ConfigError(
                 f"the metadata log was written by a cluster that runs {', '.join(unsupported)}, which this release of pykafkad "
@@ -58,18 +60,17 @@ class Controller:
         records: list[object] = []
         if image.transaction is not None:
             records.append(stored.record(messages.AbortTransactionRecord(reason="Controller failover")))
-        if features.METADATA_VERSION not in image.features:
-            records += self._bootstrap()
+        if is_new:
+            records += self._bootstrap(event.bootstrap, levels)
         records.append(stored.record(registrations.controller_registration(self.node_id, event)))
         return [Append(stored.LOG, records)]
 
-    def _bootstrap(self) -> list[object]:
-        records = [stored.record(messages.BeginTransactionRecord(name="Bootstrap records"))]
-        for name, level in features.BOOTSTRAP.items():
-            records.append(stored.record(messages.FeatureLevelRecord(name=name, feature_level=level)))
-        # With eligible leader replicas the cluster-wide minimum must stand in the log.
-        minimum = str(self.settings.min_insync_replicas)
-        records.append(config_record(TYPE_BROKER, "", MIN_INSYNC_REPLICAS, minimum))
+    def _bootstrap(self, bootstrap: list[object], levels: dict[str, int]) -> list[object]:
+        records = [stored.record(messages.BeginTransactionRecord(name="Bootstrap records")), *bootstrap]
+        if levels.get(features.ELIGIBLE_LEADER_REPLICAS):
+            # With eligible leader replicas the cluster-wide minimum must stand in the log.
+            minimum = str(self.settings.min_insync_replicas)
+            records.append(config_record(TYPE_BROKER, "", MIN_INSYNC_REPLICAS, minimum))
         records.append(stored.record(messages.EndTransactionRecord()))
         return records
 
@@ -141,6 +142,16 @@ class Controller:
 
         return _finish(event.token, *elections.elect(self.image, self.settings, event))
 
+    def _assign_replicas(self, event: events.AssignReplicasToDirs) -> list[object]:
+        from pykafkad.metadata import directories
+
+        return registrations.in_batches(directories.assign(self.image, self.settings, event))
+
+    def _change_log_dirs(self, event: events.ChangeLogDirs) -> list[object]:
+        from pykafkad.metadata import directories
+
+        return registrations.in_batches(directories.change(self.image, self.settings, event))
+
     # ---- settings
 
     def _alter_configs(self, event: events.AlterConfigs) -> list[object]:
@@ -211,6 +222,8 @@ _STEPS = {
     events.CreatePartitions: Controller._create_partitions,
     events.AlterPartitionReassignments: Controller._alter_reassignments,
     events.ElectLeaders: Controller._elect_leaders,
+    events.AssignReplicasToDirs: Controller._assign_replicas,
+    events.ChangeLogDirs: Controller._change_log_dirs,
     events.AlterConfigs: Controller._alter_configs,
     events.Change: Controller._change,
     events.AllocateProducerIds: Controller._allocate_producer_ids,

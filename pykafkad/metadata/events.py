@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 class Activate:
     """This node leads the quorum and its image holds everything committed: write what a new leader has to write.
 
-    `endpoints` are the controller's listeners; `incarnation_id` (16 bytes) is new with every start of the process.
+    `endpoints` are the controller's listeners; `incarnation_id` (16 bytes) is new with every start of the process; `bootstrap`
+    are the stored records that an empty cluster begins with.
     """
 
-    __slots__ = ("endpoints", "epoch", "incarnation_id")
+    __slots__ = ("bootstrap", "endpoints", "epoch", "incarnation_id")
 
-    def __init__(self, epoch: int, incarnation_id: bytes, endpoints: list[Endpoint]) -> None:
+    def __init__(self, epoch: int, incarnation_id: bytes, endpoints: list[Endpoint], bootstrap: list[object]) -> None:
         self.epoch = epoch
         self.incarnation_id = incarnation_id
         self.endpoints = endpoints
+        self.bootstrap = bootstrap
 
 
 class RegisterBroker:
@@ -153,6 +155,27 @@ class ElectLeaders:
         self.election = election
         self.topics = topics
         self.version = version
+
+
+class AssignReplicasToDirs:
+    """A broker put replicas into directories: `replicas` maps (topic id, partition) to the 16-byte id of the directory."""
+
+    __slots__ = ("broker_id", "replicas")
+
+    def __init__(self, broker_id: int, replicas: dict[tuple[bytes, int], bytes]) -> None:
+        self.broker_id = broker_id
+        self.replicas = replicas
+
+
+class ChangeLogDirs:
+    """A broker's directories changed: the ids of those `online`, of those `cordoned`; None says nothing about them."""
+
+    __slots__ = ("broker_id", "cordoned", "online")
+
+    def __init__(self, broker_id: int, online: list[bytes] | None, cordoned: list[bytes] | None) -> None:
+        self.broker_id = broker_id
+        self.online = online
+        self.cordoned = cordoned
 
 
 class AlterConfigs:

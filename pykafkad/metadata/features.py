@@ -45,6 +45,11 @@ def unsupported(finalized: dict[str, int]) -> list[str]:
     known = SUPPORTED | CARRIED
     return [
         f"{name}={level}"
-        for name, level in sorted(finalized.items())
+        for name, level in sorted({METADATA_VERSION: 0, **finalized}.items())
         if not known.get(name, (0, 0))[0] <= level <= known.get(name, (0, 0))[1]
     ]
+
+
+def levels(records: list[object]) -> dict[str, int]:
+    """Feature name to level, out of the FeatureLevelRecords among stored records."""
+    return {record.value.name: record.value.feature_level for record in records if type(record.value).__name__ == "FeatureLevelRecord"}

@@ -9,9 +9,10 @@ holds what a new cluster begins with.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.errors import KafkaError
-from pykafkad.metadata import stored
-from pykafkad.wire.batch import HEADER_SIZE_BYTES, parse_header, validate
+from pykafkad.errors import KafkaError, ProtocolError
+from pykafkad.metadata import features, stored, voters
+from pykafkad.wire import messages
+from pykafkad.wire.batch import HEADER_SIZE_BYTES, build_batch, parse_header, validate
 from pykafkad.wire.records import iterate_records
 
 TYPE_CHECKING = False
@@ -19,10 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pykafkad.effects import StoredRecord
+    from pykafkad.metadata.image import Image
+    from pykafkad.metadata.topics import PartitionState, Topic
+    from pykafkad.metadata.voters import Voter
 
 SUFFIX = ".checkpoint"
 _OFFSET_DIGITS = 20
 _EPOCH_DIGITS = 10
+
+BOOTSTRAP_FILE = "bootstrap.checkpoint"
+
+RECORDS_PER_BATCH = 200
+"""So many records take one to two milliseconds to encode: between two batches of a snapshot the loop may turn."""
 
 
 def file_name(end_offset: int, epoch: int) -> str:
@@ -63,3 +72,117 @@ def read(content: bytes) -> Iterator[StoredRecord]:
         position += len(batch)
     if not finished:
         raise KafkaError(errors.CORRUPT_MESSAGE, "the snapshot's footer is missing")
+
+
+def last_timestamp_ms(content: bytes) -> int:
+    """When the last record below the snapshot's end offset was written; 0 when its header can't be read."""
+    try:
+        for record in read(content):
+            return record.value.last_contained_log_timestamp
+    except (AttributeError, KafkaError, ProtocolError):
+        pass
+    return 0
+
+
+def voters_only(voter_set: list[Voter], now_ms: int) -> bytes:
+    """The snapshot with end offset 0 that formatting leaves: the version and the voters of a new quorum."""
+    return b"".join(_batches(0, now_ms, [_header(now_ms), *_quorum_records(features.NEW_CLUSTER_KRAFT_VERSION, voter_set)], iter(())))
+
+
+def bootstrap(now_ms: int) -> bytes:
+    """`bootstrap.checkpoint`: the features of a new cluster."""
+    levels = (messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in features.BOOTSTRAP.items())
+    return b"".join(_batches(0, now_ms, [_header(0)], levels))
+
+
+class Writing:
+    """A snapshot in the making: the image as it is now, while it goes on changing.
+
+    What can't change in place is gathered at once, by reference; a partition that changes before it was written is kept as it
+    was. `batches()` gives the file piece by piece, each within `RECORDS_PER_BATCH` records; call `close()` when it is done or
+    given up. One at a time.
+    """
+
+    __slots__ = ("_before", "_configs", "_first", "_head", "_image", "_rest", "_topics", "end_offset", "epoch", "now_ms")
+
+    def __init__(self, image: Image, last_timestamp_ms: int, now_ms: int) -> None:
+        """`last_timestamp_ms` is when the last record that the snapshot stands for was written."""
+        self.end_offset = image.offset + 1
+        self.epoch = image.epoch
+        self.now_ms = now_ms
+        self._image = image
+        quorum_records = _quorum_records(image.kraft_version, image.voters) if image.kraft_version else []
+        self._head = [_header(last_timestamp_ms), *quorum_records]
+        levels = sorted(image.features.items(), key=lambda level: level[0] != features.METADATA_VERSION)
+        self._first = [
+            *(messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels if name != features.KRAFT_VERSION),
+            *(broker.to_record() for broker in image.brokers.values()),
+            *(controller.to_record() for controller in image.controllers.values()),
+        ]
+        self._topics = [(topic, len(topic.partitions)) for topic in image.topics.values()]
+        self._configs = image.all_configs()
+        self._rest = [
+            *image.client_quotas.values(),
+            messages.ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id),
+            *image.acls.values(),
+            *image.scram_credentials.values(),
+            *image.delegation_tokens.values(),
+        ]
+        self._before: dict[PartitionState, object] = {}
+        image.before_change = self._keep
+
+    def batches(self) -> Iterator[bytes]:
+        """The content of the file, batch by batch."""
+        return _batches(self.epoch, self.now_ms, self._head, self._records())
+
+    def close(self) -> None:
+        """Let the image change freely again."""
+        self._image.before_change = None
+        self._before.clear()
+
+    def _keep(self, topic: Topic, state: PartitionState) -> None:
+        if state not in self._before:
+            self._before[state] = state.to_record(topic.id)
+
+    def _records(self) -> Iterator[object]:
+        """In Kafka's order: features, nodes, topics, settings, and the rest."""
+        yield from self._first
+        for topic, count in self._topics:
+            yield messages.TopicRecord(name=topic.name, topic_id=topic.id)
+            for state in topic.partitions[:count]:
+                yield self._before.get(state) or state.to_record(topic.id)
+        for (resource_type, resource_name), values in self._configs.items():
+            for name, value in values.items():
+                yield messages.ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+        yield from self._rest
+
+
+def _header(last_timestamp_ms: int) -> object:
+    return messages.SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_timestamp_ms)
+
+
+def _quorum_records(kraft_version: int, voter_set: list[Voter]) -> list[object]:
+    return [messages.KRaftVersionRecord(version=0, k_raft_version=kraft_version), voters.to_record(voter_set)]
+
+
+def _batches(epoch: int, now_ms: int, head: list[object], data: Iterator[object]) -> Iterator[bytes]:
+    """Control batch, data batches, control batch, with offsets from 0."""
+    offset = 0
+
+    def batch(records: list[StoredRecord], is_control: bool) -> bytes:
+        nonlocal offset
+        encoded = [stored.encode(record) for record in records]
+        made = build_batch(encoded, base_offset=offset, timestamp_ms=now_ms, leader_epoch=epoch, is_control=is_control)
+        offset += len(records)
+        return made
+
+    yield batch([stored.control_record(each) for each in head], True)
+    gathered: list[StoredRecord] = []
+    for each in data:
+        gathered.append(stored.record(each))
+        if len(gathered) == RECORDS_PER_BATCH:
+            yield batch(gathered, False)
+            gathered.clear()
+    if gathered:
+        yield batch(gathered, False)
+    yield batch([stored.control_record(messages.SnapshotFooterRecord(version=0))], True)

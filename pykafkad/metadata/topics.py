@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pykafkad.wire import messages
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,6 +98,24 @@ class PartitionState:
             self.leader = record.leader
             self.leader_epoch += 1
         self.partition_epoch += 1
+
+    def to_record(self, topic_id: bytes) -> object:
+        """The PartitionRecord that makes this partition what it is."""
+        return messages.PartitionRecord(
+            partition_id=self.index,
+            topic_id=topic_id,
+            replicas=self.replicas,
+            isr=self.isr,
+            removing_replicas=self.removing_replicas,
+            adding_replicas=self.adding_replicas,
+            leader=self.leader,
+            leader_recovery_state=self.leader_recovery_state,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            directories=self.directories,
+            eligible_leader_replicas=self.elr or None,
+            last_known_elr=self.last_known_elr or None,
+        )
 
     def __repr__(self) -> str:
         return f"PartitionState({self.index}, leader={self.leader}, epoch={self.leader_epoch}, isr={list(self.isr)})"

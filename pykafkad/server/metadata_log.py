@@ -10,16 +10,18 @@ from pykafkad import effects
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
 from pykafkad.log.partition_log import COORDINATOR
 from pykafkad.log.replay import batches
-from pykafkad.metadata import quorum as quorum_machine, snapshots, stored
+from pykafkad.metadata import features, quorum as quorum_machine, snapshots, stored
 from pykafkad.metadata.controller import Controller
 from pykafkad.metadata.image import Image
 from pykafkad.server.logs import logger
 from pykafkad.server.machines import Host
+from pykafkad.server.metadata_snapshots import MetadataSnapshots
 from pykafkad.wire.batch import build_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.voters import Voter
 
 log_lines = logger("metadata")
 
@@ -47,13 +49,14 @@ class _LogHost(Host):
 class MetadataLog:
     """Owns the image. `submit` feeds the controller."""
 
-    __slots__ = ("_controller_host", "_log", "_node", "_pending", "_quorum_host", "controller", "image", "quorum")
+    __slots__ = ("_controller_host", "_log", "_node", "_pending", "_quorum_host", "controller", "image", "quorum", "snapshots")
 
     def __init__(self, node: object, log: PartitionLog) -> None:
         self._node = node
         self._log = log
         self._pending: list[tuple[int, object]] = []
         self.image = Image()
+        self.snapshots = MetadataSnapshots(node, log, self.image)
         self.quorum: quorum_machine.Quorum | None = None
         self.controller: Controller | None = None
         self._quorum_host: _LogHost | None = None
@@ -63,29 +66,37 @@ class MetadataLog:
         """Read the newest snapshot and what follows it in the log into the image. With one voter everything that is whole in
         the log is committed. Raises StorageFailure when the snapshot cannot be read or the log does not reach it."""
         image = self.image
-        start_offset = self._load_snapshot()
+        start_offset = self.snapshots.load()
         for header, records in batches(self._log, start_offset):
+            self.snapshots.wrote(header.size_bytes, header.max_timestamp_ms)
             for record in records:
                 typed = stored.decode(record.key if header.is_control else None, record.value)
                 image.apply(typed, record.offset, header.leader_epoch)
 
-    def _load_snapshot(self) -> int:
-        """Apply the newest snapshot; the offset from which the log goes on."""
-        log = self._log
-        found = snapshots.listed(self._node.disk.listdir(log.directory))
-        if not found:
-            return log.log_start_offset
-        end_offset, epoch = found[-1]
-        path = f"{log.directory}/{snapshots.file_name(end_offset, epoch)}"
-        if not log.log_start_offset <= end_offset <= log.end_offset:
-            raise StorageFailure("read", path, f"the log beside it holds offsets {log.log_start_offset} to {log.end_offset}")
-        image = self.image
+    def format(self, voter_set: list[Voter]) -> None:
+        """What formatting a directory for a new cluster leaves, beside the log: the first voters and the features to begin
+        with, unless Kafka's storage tool did it. Raises StorageFailure."""
+        now_ms = self._node.now_ms
+        if not self.image.voters:
+            self.snapshots.format(snapshots.voters_only(voter_set, now_ms))
+        path = self._bootstrap_path()
+        if not self._node.disk.exists(path):
+            self._node.disk.replace(path, snapshots.bootstrap(now_ms))
+
+    def bootstrap_records(self) -> list[object]:
+        """The records that a new cluster begins with, as formatting left them; empty when the cluster has begun. Raises
+        StorageFailure when the file can't be read."""
+        if features.METADATA_VERSION in self.image.features:
+            return []
+        path = self._bootstrap_path()
+        content = self._node.disk.read(path) or snapshots.bootstrap(self._node.now_ms)
         try:
-            for record in snapshots.read(self._node.disk.read(path) or b""):
-                image.apply(record, end_offset - 1, epoch)
+            return [record for record in snapshots.read(content) if not stored.is_control(record)]
         except (KafkaError, ProtocolError) as error:
             raise StorageFailure("read", path, error) from error
-        return end_offset
+
+    def _bootstrap_path(self) -> str:
+        return f"{self._node.directory.path}/{snapshots.BOOTSTRAP_FILE}"
 
     def start(self, quorum: quorum_machine.Quorum, controller: Controller) -> None:
         """Elect a leader and let the controller do what a new epoch begins with."""
@@ -118,7 +129,9 @@ class MetadataLog:
         batch = build_batch([stored.encode(record) for record in records], timestamp_ms=now_ms, is_control=is_control)
         if log.leader_epoch != epoch:
             log.assign_epoch(epoch)
+        size_bytes = len(batch)
         result = log.append(memoryview(batch), now_ms, origin=COORDINATOR)
+        self.snapshots.wrote(size_bytes, now_ms)
         self._pending += [(result.base_offset + index, record) for index, record in enumerate(records)]
         log.flush()
 
@@ -134,6 +147,7 @@ class MetadataLog:
 
     def resign(self) -> None:
         """The node stops."""
+        self.snapshots.close()
         if self._quorum_host is not None:
             self._quorum_host.step(quorum_machine.Resign())
 
@@ -158,3 +172,4 @@ class MetadataLog:
             changes = self.image.take_changes()
             if changes:
                 self._node.metadata_changed(changes)
+            self.snapshots.applied()

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 log_lines = logger("server")
 
-# The metadata log is never thinned by age or size, and its index grows with it.
+# The metadata log is thinned by its snapshots alone.
 _METADATA_LOG_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1", "max.message.bytes": str(8 * 1024 * 1024)}
 _BROKER_CONFIG = 4
 
@@ -152,22 +152,28 @@ class Node:
         self.metadata_changed(self.image.take_changes(), loading=True)
         self.groups.take_over()
         self.housekeeping.start()
+        self.controller.snapshots.begin()
         self.serving = True
 
     def _start_metadata(self) -> None:
         directory = self.directory
-        log = directory.open_partition(*stored.LOG, stored.TOPIC_ID, config.topic_settings(self.settings, _METADATA_LOG_SETTINGS))
+        log_settings = {**_METADATA_LOG_SETTINGS, "segment.bytes": str(self.settings.metadata_log_segment_bytes)}
+        log_settings["segment.ms"] = str(self.settings.metadata_log_segment_ms)
+        log = directory.open_partition(*stored.LOG, stored.TOPIC_ID, config.topic_settings(self.settings, log_settings))
         metadata = self.controller = MetadataLog(self, log)
         metadata.load()
         directory_id = self.directory_id
         voter_set = metadata.image.voters or [voters.Voter(self.node_id, directory_id, [])]
+        is_new = metadata.image.offset < 0
+        if is_new:
+            metadata.format(voter_set)
         machine = quorum.Quorum(
             self.node_id,
             directory_id,
             voter_set,
             self.random,
             # A log without voters is one of a static quorum (kraft.version 0), and stays it.
-            voters_in_log=bool(metadata.image.voters) or metadata.image.offset >= 0,
+            voters_in_log=not is_new,
             state_file=self.disk.read(f"{directory.path}/{quorum.STATE_FILE}"),
         )
         metadata.start(machine, Controller(self.node_id, self.cluster_id, self.settings, metadata.image, self.random))
@@ -196,7 +202,7 @@ class Node:
         """Activate the controller, register this broker with it, and take it out of the fence."""
         incarnation_id = self.random.randbytes(16)
         endpoints = [Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in self.listeners]
-        self.controller.submit(events.Activate(self.controller.quorum.epoch, incarnation_id, []))
+        self.controller.submit(events.Activate(self.controller.quorum.epoch, incarnation_id, [], self.controller.bootstrap_records()))
         for other in list(self.image.brokers.values()):
             # Nobody but this node can tell this controller that it lives.
             if other.id != self.node_id:

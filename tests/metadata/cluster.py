@@ -6,7 +6,7 @@ from random import Random
 
 from pykafkad.config import Settings
 from pykafkad.effects import Append, Persist, Reply
-from pykafkad.metadata import events, quorum, quorum_states, stored
+from pykafkad.metadata import events, quorum, quorum_states, snapshots, stored
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
 from pykafkad.metadata.image import TYPE_BROKER, Changes, Image
@@ -15,6 +15,7 @@ from pykafkad.metadata.voters import Voter
 CLUSTER_ID = "AAsoE0KTRP2R9A4sSTVg0g"
 DIRECTORY_ID = bytes(range(16))
 NODE_ID = 1
+BOOTSTRAP = [record for record in snapshots.read(snapshots.bootstrap(0)) if not stored.is_control(record)]
 
 
 class Disk:
@@ -60,7 +61,7 @@ class Cluster:
         self.controller = Controller(NODE_ID, CLUSTER_ID, self.settings, self.image, self.random)
         self.perform(self.quorum.step(quorum.Start(self.image.offset + 1, epoch), self.now, 0))
         assert self.quorum.state == quorum_states.LEADER
-        self.submit(events.Activate(self.quorum.epoch, b"i" * 16, [endpoint]))
+        self.submit(events.Activate(self.quorum.epoch, b"i" * 16, [endpoint], BOOTSTRAP))
         listener = Endpoint("PLAINTEXT", "localhost", 9092)
         previous = self.disk.broker_epoch if clean else -1
         self.submit(events.RegisterBroker(NODE_ID, b"b" * 16, [listener], [DIRECTORY_ID], previous_broker_epoch=previous))
@@ -103,7 +104,7 @@ class Cluster:
 def facts(value: object) -> object:
     """A comparable picture of an image: everything but what only a running process has."""
     if isinstance(value, Image):
-        return {name: facts(getattr(value, name)) for name in Image.__slots__ if name not in ("_shared", "changes", "brokers_generation")}
+        return {name: facts(getattr(value, name)) for name in Image.__slots__ if name not in ("_shared", "before_change", "changes", "brokers_generation")}
     if isinstance(value, dict):
         return {key: facts(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

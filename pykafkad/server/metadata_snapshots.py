@@ -1,0 +1,248 @@
+"""Snapshots of the metadata in the shell: when one is made, how it gets to the disk, which ones are kept.
+
+Making one never holds the loop for more than a few milliseconds: the file is written piece by piece in turns of the loop, and
+synced off it. It gets its name when it is whole, so that a start finds whole ones only.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
+from pykafkad.metadata import snapshots
+from pykafkad.server.logs import logger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.image import Image
+
+log_lines = logger("metadata")
+
+BUDGET_SECONDS = 0.003
+"""Writing goes on for so long in one turn of the loop; the piece that is under way is at most two milliseconds longer."""
+
+_CHECK_SECONDS = 60.0
+_PART_SUFFIX = snapshots.SUFFIX + ".part"
+_DELETED_SUFFIX = snapshots.SUFFIX + ".deleted"
+_STEP = "snapshot"
+_CHECK = "snapshot check"
+
+
+class MetadataSnapshots:
+    """Those of one metadata log. `wrote` tells it what was appended; the rest it does by timers, once `begin` was called.
+
+    `last_timestamp_ms` is when the newest record in the image was written.
+    """
+
+    __slots__ = (
+        "_bytes", "_file", "_image", "_kept", "_log", "_made_at", "_node", "_path", "_pieces", "_position", "_timestamps", "_writing",
+        "last_timestamp_ms",
+    )
+
+    def __init__(self, node: object, log: PartitionLog, image: Image) -> None:
+        self._node = node
+        self._log = log
+        self._image = image
+        self.last_timestamp_ms = 0
+        self._kept: list[tuple[int, int]] = []
+        self._timestamps: dict[tuple[int, int], int] = {}
+        self._bytes = 0
+        self._made_at = 0.0
+        self._writing: snapshots.Writing | None = None
+        self._pieces: Iterator[bytes] = iter(())
+        self._file = None
+        self._path = ""
+        self._position = 0
+
+    # ---- at the start
+
+    def load(self) -> int:
+        """Apply the newest snapshot to the image; the offset from which the log goes on. Raises StorageFailure when it cannot
+        be read or the log beside it does not reach it."""
+        log = self._log
+        self._kept = self._clean_directory()
+        if not self._kept:
+            if log.log_start_offset > 0:
+                raise StorageFailure("read", log.directory, f"the log starts at {log.log_start_offset}, and no snapshot holds what was before")
+            return 0
+        end_offset, epoch = newest = self._kept[-1]
+        path = self._path_of(newest)
+        if end_offset > log.end_offset:
+            raise StorageFailure("read", path, f"the log beside it ends at {log.end_offset}")
+        try:
+            for record in snapshots.read(self._node.disk.read(path) or b""):
+                self._image.apply(record, end_offset - 1, epoch)
+        except (KafkaError, ProtocolError) as error:
+            raise StorageFailure("read", path, error) from error
+        return end_offset
+
+    def _clean_directory(self) -> list[tuple[int, int]]:
+        """The snapshots that count; leftovers and what lies before the log's start go."""
+        log, disk = self._log, self._node.disk
+        names = disk.listdir(log.directory)
+        found = snapshots.listed(names)
+        kept = [each for each in found if each[0] >= log.log_start_offset]
+        gone = [name for name in names if name.endswith((_PART_SUFFIX, _DELETED_SUFFIX))]
+        for name in gone + [snapshots.file_name(*each) for each in found if each not in kept]:
+            disk.unlink(f"{log.directory}/{name}")
+        return kept
+
+    def format(self, content: bytes) -> None:
+        """Leave the snapshot with which a new quorum begins. Raises StorageFailure."""
+        self._node.disk.replace(self._path_of((0, 0)), content)
+        self._kept = [(0, 0)]
+
+    def begin(self) -> None:
+        """The node serves: from now on snapshots are made."""
+        self._made_at = self._node.now
+        self._plan_check()
+        if self._bytes >= self._node.settings.metadata_log_max_record_bytes_between_snapshots:
+            self._start()
+
+    # ---- when
+
+    def wrote(self, size_bytes: int, timestamp_ms: int) -> None:
+        """A batch of the log was read or appended."""
+        self._bytes += size_bytes
+        self.last_timestamp_ms = timestamp_ms
+
+    def applied(self) -> None:
+        """The image holds everything that was told to `wrote`: look whether a snapshot is due."""
+        if self._bytes >= self._node.settings.metadata_log_max_record_bytes_between_snapshots and self._node.serving:
+            self._start()
+
+    def fired(self, job: str) -> None:
+        """One of the timers is due."""
+        if job == _STEP:
+            self._write()
+            return
+        interval_ms = self._node.settings.metadata_log_max_snapshot_interval_ms
+        if interval_ms and self._bytes and (self._node.now - self._made_at) * 1000 >= interval_ms:
+            self._start()
+        self._thin_out()
+        self._plan_check()
+
+    def _plan_check(self) -> None:
+        interval_ms = self._node.settings.metadata_log_max_snapshot_interval_ms or float("inf")
+        self._node.timers.set((self, _CHECK), self._node.now + min(_CHECK_SECONDS, interval_ms / 1000))
+
+    # ---- making one
+
+    def _start(self) -> None:
+        image = self._image
+        # A transaction's records take effect at its end, and what this release doesn't know could not be written again.
+        if self._writing is not None or image.transaction is not None or image.unknown_records or self._log.offline is not None:
+            return
+        self._bytes = 0
+        self._made_at = self._node.now
+        snapshot = image.offset + 1, image.epoch
+        if snapshot in self._kept:
+            return
+        self._writing = snapshots.Writing(image, self.last_timestamp_ms, self._node.now_ms)
+        self._pieces = self._writing.batches()
+        self._position = 0
+        self._path = f"{self._path_of(snapshot).removesuffix(snapshots.SUFFIX)}-new{_PART_SUFFIX}"
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._node.timers.set((self, _STEP), self._node.now)
+
+    def _write(self) -> None:
+        clock = self._node.clock
+        deadline = clock.now() + BUDGET_SECONDS
+        try:
+            if self._file is None:
+                self._file = self._node.disk.open(self._path, create=True)
+            for piece in self._pieces:
+                self._file.pwrite(piece, self._position)
+                self._position += len(piece)
+                if clock.now() >= deadline:
+                    self._go_on()
+                    return
+        except StorageFailure as failure:
+            self._give_up(failure)
+            return
+        self._node.offload.submit(self._publish, self._published)
+
+    def _publish(self) -> None:
+        """Sync the file and give it its name; off the loop."""
+        disk = self._node.disk
+        self._file.sync()
+        disk.rename(self._path, self._path_of((self._writing.end_offset, self._writing.epoch)))
+        disk.sync_directory(self._log.directory)
+
+    def _published(self, result: object) -> None:
+        if isinstance(result, StorageFailure):
+            self._give_up(result)
+            return
+        if isinstance(result, Exception):
+            self._node.unexpected(result, job=_STEP)
+            self._give_up(result)
+            return
+        made = self._writing.end_offset, self._writing.epoch
+        self._kept.append(made)
+        self._forget()
+        log_lines.info("snapshot", end_offset=made[0], epoch=made[1], size_bytes=self._position)
+        self._thin_out()
+
+    def _give_up(self, reason: Exception) -> None:
+        """Without it the next start reads more of the log, and that is all: the next one is tried when it is due."""
+        log_lines.error("snapshot-failed", path=self._path, reason=reason)
+        self._forget()
+        try:
+            self._node.disk.unlink(self._path)
+        except StorageFailure:
+            # The next start removes it.
+            pass
+
+    def _forget(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._writing.close()
+        self._writing = None
+        self._pieces = iter(())
+
+    def close(self) -> None:
+        """The node stops: an unfinished snapshot is dropped."""
+        if self._writing is not None:
+            path = self._path
+            self._forget()
+            self._node.disk.unlink(path)
+
+    # ---- keeping
+
+    def _thin_out(self) -> None:
+        """Let go of old snapshots, and of the log before the oldest that stays, by `metadata.max.retention.*`."""
+        try:
+            while len(self._kept) > 1 and self._is_due(self._kept[0]):
+                self._drop_before(self._kept[1])
+        except StorageFailure as failure:
+            log_lines.error("snapshot-retention-failed", reason=failure)
+
+    def _is_due(self, oldest: tuple[int, int]) -> bool:
+        settings = self._node.settings
+        size_bytes = self._log.size_bytes + sum(self._node.disk.size(self._path_of(each)) for each in self._kept)
+        if 0 <= settings.metadata_max_retention_bytes < size_bytes:
+            return True
+        if settings.metadata_max_retention_ms < 0:
+            return False
+        if oldest not in self._timestamps:
+            self._timestamps[oldest] = snapshots.last_timestamp_ms(self._node.disk.read(self._path_of(oldest)) or b"")
+        return self._node.now_ms - self._timestamps[oldest] > settings.metadata_max_retention_ms
+
+    def _drop_before(self, first: tuple[int, int]) -> None:
+        log, disk, now_ms = self._log, self._node.disk, self._node.now_ms
+        log.delete_records(first[0])
+        log.run_retention(now_ms)
+        oldest = self._kept.pop(0)
+        self._timestamps.pop(oldest, None)
+        path = self._path_of(oldest)
+        deleted = path.removesuffix(snapshots.SUFFIX) + _DELETED_SUFFIX
+        disk.rename(path, deleted)
+        log.doom(deleted, now_ms)
+        self._node.housekeeping.plan_deletions()
+
+    def _path_of(self, snapshot: tuple[int, int]) -> str:
+        return f"{self._log.directory}/{snapshots.file_name(*snapshot)}"

@@ -1,0 +1,181 @@
+"""Snapshots of the metadata: what is written is what is read, whatever changes meanwhile, and what is broken is said."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.metadata import events, snapshots, stored
+from pykafkad.metadata.image import TYPE_TOPIC, Image
+from pykafkad.metadata.voters import Voter
+from pykafkad.wire import messages
+from pykafkad.wire.batch import parse_header
+from tests.metadata.cluster import DIRECTORY_ID, NODE_ID, Cluster, facts
+from tests.metadata.test_controller import create, topic
+from tests.metadata.test_registrations import append, stopped_by_kafka, with_other_broker
+from tests.metadata.test_replay import ALTER, CREATE, DELETE_TOPIC, GROW, OTHERS, perform
+
+
+def content_of(image):
+    """The file of a snapshot made at once."""
+    writing = snapshots.Writing(image, 123, 456)
+    content = b"".join(writing.batches())
+    writing.close()
+    return content
+
+
+def loaded(content, end_offset, epoch):
+    image = Image()
+    for record in snapshots.read(content):
+        image.apply(record, end_offset - 1, epoch)
+    return image
+
+
+def same(image, content, end_offset, epoch):
+    assert facts(loaded(content, end_offset, epoch)) == facts(image)
+
+
+def test_names_are_kafkas():
+    assert snapshots.file_name(35, 1) == "00000000000000000035-0000000001.checkpoint"
+    assert snapshots.parse_name("00000000000000000035-0000000001.checkpoint") == (35, 1)
+    others = [
+        "bootstrap.checkpoint", "00000000000000000035-0000000001-new.checkpoint.part", "00000000000000000035-0000000001.checkpoint.deleted",
+        "00000000000000000035.log", "35-1.checkpoint", "0000000000000000003x-0000000001.checkpoint",
+    ]
+    assert snapshots.listed([*others, snapshots.file_name(7, 2), snapshots.file_name(0, 0)]) == [(0, 0), (7, 2)]
+
+
+def test_every_kind_of_record_comes_back():
+    cluster = Cluster()
+    create(cluster, topic("a", 3, retention_ms="1000"))
+    create(cluster, topic("b.c", 1))
+    stopped_by_kafka(cluster, "a")
+    with_other_broker(cluster)
+    quota = messages.ClientQuotaRecord
+    append(
+        cluster,
+        messages.UserScramCredentialRecord(name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096),
+        messages.AccessControlEntryRecord(id=b"a" * 16, resource_type=2, resource_name="a", pattern_type=3, principal="User:u", host="*", operation=3, permission_type=3),
+        quota(entity=[quota.EntityData(entity_type="user", entity_name=None)], key="producer_byte_rate", value=1.5),
+        messages.DelegationTokenRecord(owner="User:u", requester="User:u", renewers=["User:r"], issue_timestamp=1, max_timestamp=2, expiration_timestamp=3, token_id="t"),
+        messages.ProducerIdsRecord(broker_id=1, broker_epoch=5, next_producer_id=3000),
+        messages.FeatureLevelRecord(name="group.version", feature_level=1),
+    )
+    same(cluster.image, content_of(cluster.image), cluster.image.offset + 1, cluster.image.epoch)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    steps=st.lists(st.one_of(CREATE, DELETE_TOPIC, GROW, ALTER, OTHERS), max_size=12),
+    meanwhile=st.lists(st.one_of(CREATE, DELETE_TOPIC, GROW, ALTER), max_size=12),
+    every=st.integers(1, 4),
+)
+def test_a_snapshot_holds_what_was_while_everything_changes(steps, meanwhile, every):
+    """Whatever happens between two pieces of the file, it shows the image of its own offset (property)."""
+    cluster = Cluster(offsets_topic_num_partitions="3")
+    for step in steps:
+        cluster = perform(cluster, step)
+    before, end_offset, epoch = deepcopy(facts(cluster.image)), cluster.image.offset + 1, cluster.image.epoch
+    records_per_batch, snapshots.RECORDS_PER_BATCH = snapshots.RECORDS_PER_BATCH, every
+    try:
+        writing = snapshots.Writing(cluster.image, 0, 0)
+        pieces = []
+        for piece in writing.batches():
+            pieces.append(piece)
+            if meanwhile:
+                cluster = perform(cluster, meanwhile.pop())
+    finally:
+        snapshots.RECORDS_PER_BATCH = records_per_batch
+    writing.close()
+    assert cluster.image.before_change is None
+    assert facts(loaded(b"".join(pieces), end_offset, epoch)) == before
+
+
+def test_partitions_that_change_meanwhile_are_written_as_they_were():
+    """A leader lost, an ELR cleared, a topic grown and one deleted, after the first piece."""
+    cluster = Cluster()
+    create(cluster, topic("a", 3))
+    create(cluster, topic("z", 2))
+    with_other_broker(cluster)
+    before, end_offset = deepcopy(facts(cluster.image)), cluster.image.offset + 1
+    writing = snapshots.Writing(cluster.image, 0, 0)
+    pieces = writing.batches()
+    content = next(pieces)
+    stopped_by_kafka(cluster, "a")
+    stopped_by_kafka(cluster, "two")
+    append(cluster, messages.ClearElrRecord())
+    cluster.submit(events.CreatePartitions("t", [messages.CreatePartitionsRequest.CreatePartitionsTopic(name="z", count=4, assignments=None)]))
+    cluster.submit(events.DeleteTopics("t", {cluster.image.topics["z"].id: "z"}))
+    content += b"".join(pieces)
+    assert facts(loaded(content, end_offset, cluster.image.epoch)) == before
+
+
+def test_a_piece_is_bounded():
+    """However many records there are: what holds the loop is one batch of so many."""
+    cluster = Cluster()
+    create(cluster, topic("a", 5 * snapshots.RECORDS_PER_BATCH))
+    headers = [parse_header(piece) for piece in snapshots.Writing(cluster.image, 0, 0).batches()]
+    assert max(header.record_count for header in headers) == snapshots.RECORDS_PER_BATCH
+    assert len(headers) >= 7
+    assert [header.is_control for header in headers] == [True, *[False] * (len(headers) - 2), True]
+    assert [header.base_offset for header in headers[1:]] == [header.end_offset for header in headers[:-1]]
+
+
+def test_the_form_of_a_snapshot():
+    """Header with the time of the last record, version and voters of the quorum, features first, footer last."""
+    cluster = Cluster()
+    content = content_of(cluster.image)
+    names = [type(record.value).__name__ for record in snapshots.read(content)]
+    assert names[:4] == ["SnapshotHeaderRecord", "KRaftVersionRecord", "VotersRecord", "FeatureLevelRecord"]
+    assert names[-1] == "SnapshotFooterRecord"
+    records = list(snapshots.read(content))
+    assert records[3].value.name == "metadata.version", "whoever reads it must know the version first"
+    assert snapshots.last_timestamp_ms(content) == 123
+    assert parse_header(content).leader_epoch == cluster.image.epoch
+    assert snapshots.last_timestamp_ms(b"broken") == 0
+
+
+def test_a_quorum_without_version_has_none_in_its_snapshot():
+    """kraft.version 0: the voters stand in every node's settings, not in the log."""
+    cluster = Cluster()
+    cluster.image.kraft_version = 0
+    names = [type(record.value).__name__ for record in snapshots.read(content_of(cluster.image))]
+    assert names[1] == "FeatureLevelRecord"
+
+
+def test_what_formatting_leaves():
+    image = loaded(snapshots.voters_only([Voter(NODE_ID, DIRECTORY_ID, [])], 5), 0, 0)
+    assert (image.offset, image.kraft_version, [voter.id for voter in image.voters]) == (-1, 1, [NODE_ID])
+    levels = [record.value for record in snapshots.read(snapshots.bootstrap(5)) if not stored.is_control(record)]
+    assert [(level.name, level.feature_level) for level in levels] == [("metadata.version", 30), ("eligible.leader.replicas.version", 1)]
+
+
+@pytest.mark.parametrize("damage", ["cut", "short", "flipped", "empty", "no footer"])
+def test_what_is_broken_is_said(damage):
+    cluster = Cluster()
+    create(cluster, topic("a", 3))
+    content = content_of(cluster.image)
+    footer = parse_header(snapshots.voters_only([], 0)).size_bytes
+    broken = {
+        "cut": content[:-1],
+        "short": content[: -len(content) + 20],
+        "flipped": content[:300] + bytes([content[300] ^ 1]) + content[301:],
+        "empty": b"",
+        "no footer": snapshots.voters_only([], 0)[:footer],
+    }[damage]
+    with pytest.raises(KafkaError) as raised:
+        list(snapshots.read(broken))
+    assert raised.value.code == errors.CORRUPT_MESSAGE
+
+
+def test_a_config_set_and_removed_again_leaves_nothing():
+    cluster = Cluster()
+    create(cluster, topic("a", 1, retention_ms="1000"))
+    append(cluster, messages.ConfigRecord(resource_type=TYPE_TOPIC, resource_name="a", name="retention.ms", value=None))
+    assert (TYPE_TOPIC, "a") not in cluster.image.all_configs()
+    same(cluster.image, content_of(cluster.image), cluster.image.offset + 1, cluster.image.epoch)

@@ -1,0 +1,289 @@
+"""Snapshots of the metadata in the shell: when they are made, that the loop turns meanwhile, what stays, what a crash leaves."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from pykafkad.clock import ManualClock
+from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.metadata import snapshots
+from pykafkad.server import metadata_snapshots
+from tests.metadata.cluster import facts
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.world import World
+
+LOG = "/data/__cluster_metadata-0"
+SMALL = {"metadata.log.max.record.bytes.between.snapshots": 2000}
+
+
+def settings(**overrides):
+    """World's settings by their real names."""
+    return {name.replace(".", "_"): value for name, value in {**SMALL, **overrides}.items()}
+
+
+def kept(disk):
+    return [snapshots.file_name(*each) for each in snapshots.listed(disk.listdir(LOG))]
+
+
+class Jobs:
+    """The offloaded work, done when the test says so and not by a thread."""
+
+    def __init__(self):
+        self.waiting = []
+
+    def submit(self, job, then):
+        self.waiting.append((job, then))
+
+    def finished(self):
+        pass
+
+    def close(self):
+        while self.waiting:
+            job, then = self.waiting.pop(0)
+            try:
+                result = job()
+            except StorageFailure as failure:
+                result = failure
+            then(result)
+
+
+def start(disk, **kwargs):
+    world = World("/data", disk=disk, **kwargs)
+    world.node.offload = Jobs()
+    return world
+
+
+def again(world, **kwargs):
+    world = world.restart(**kwargs)
+    world.node.offload = Jobs()
+    return world
+
+
+def settle(world):
+    """Turns until nothing of a snapshot is under way."""
+    for _ in range(10):
+        world.turn()
+        world.node.offload.close()
+    assert world.node.controller.snapshots._writing is None
+
+
+@pytest.fixture
+def disk():
+    return MemoryDisk()
+
+
+def test_a_new_directory_has_what_formatting_leaves(disk):
+    World("/data", disk=disk).stop()
+    assert kept(disk) == [snapshots.file_name(0, 0)]
+    assert len(list(snapshots.read(disk.read("/data/bootstrap.checkpoint")))) == 4
+
+
+def test_a_snapshot_is_made_of_so_many_bytes_and_a_start_reads_it(disk):
+    world = start(disk, **settings())
+    for number in range(30):
+        world.create_topic(f"t{number}", 2)
+    settle(world)
+    names = kept(disk)
+    assert 2 <= len(names) <= 10
+    expected = facts(world.node.image)
+    assert not [name for name in disk.listdir(LOG) if name.endswith(".part")]
+    disk.kill()
+    # What the log held below the newest snapshot is not looked at any more.
+    reading = []
+    read = snapshots.read
+    snapshots.read = lambda content: reading.append(len(content)) or read(content)
+    try:
+        later = again(world, seed=2, **settings())
+    finally:
+        snapshots.read = read
+    assert len(reading) == 1
+    image = later.node.image
+    assert set(image.topics) == {f"t{number}" for number in range(30)}
+    assert facts(image)["_configs"] == expected["_configs"]
+    assert {name: topic.id for name, topic in image.topics.items()} == {name: topic.id for name, topic in world.node.image.topics.items()}
+    later.stop()
+
+
+def test_a_snapshot_is_made_after_so_long_if_anything_was_written(disk):
+    world = start(disk, **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9, "metadata.log.max.snapshot.interval.ms": 10_000}))
+    world.advance(11, 11)
+    settle(world)
+    assert len(kept(disk)) == 2
+    world.advance(30, 30)
+    settle(world)
+    assert len(kept(disk)) == 2, "nothing was written since"
+    world.create_topic("a")
+    world.advance(11, 11)
+    settle(world)
+    assert len(kept(disk)) == 3
+    world.stop()
+
+
+class WorkClock(ManualClock):
+    """Every look at it costs a millisecond, as writing a piece does."""
+
+    def now(self):
+        self.advance(0.001)
+        return super().now()
+
+
+def test_the_loop_turns_while_a_snapshot_is_written(disk, monkeypatch):
+    """A turn writes for `BUDGET_SECONDS`, and requests are served between two of them."""
+    world = start(disk, clock=WorkClock(), **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9}))
+    monkeypatch.setattr(snapshots, "RECORDS_PER_BATCH", 10)
+    world.create_topic("a", 300)
+    own = world.node.controller.snapshots
+    world.node.controller.snapshots._start()
+    end_offset = world.node.image.offset + 1
+    turns = 0
+    positions = [0]
+    while own._writing is not None and own._file is None or own._position != positions[-1]:
+        positions.append(own._position)
+        world.turn()
+        turns += 1
+        if turns == 3:
+            world.create_topic("b")
+            assert own._writing is not None
+    assert turns >= 10
+    settle(world)
+    assert kept(disk)[-1].startswith(f"{end_offset:020}")
+    names = [getattr(record.value, "name", None) for record in snapshots.read(disk.read(f"{LOG}/{kept(disk)[-1]}"))]
+    assert "a" in names and "b" not in names
+    world.stop()
+
+
+def test_old_snapshots_and_the_log_before_them_go_by_size(disk):
+    world = start(disk, **settings(**{"metadata.max.retention.bytes": 1, "metadata.log.segment.bytes": 8 * 1024 * 1024}))
+    log = world.node.controller._log
+    for number in range(40):
+        world.create_topic(f"t{number}")
+        if number % 10 == 9:
+            settle(world)
+            log.roll(world.node.now_ms)
+    settle(world)
+    assert len(kept(disk)) == 1
+    (first, _) = snapshots.parse_name(kept(disk)[0])
+    assert log.log_start_offset == first > 0
+    assert log.segments[0].base_offset > 0, "whole segments below it went too"
+    world.advance(120, 4)
+    world.node.offload.close()
+    world.turn()
+    assert not [name for name in disk.listdir(LOG) if name.endswith(".deleted")]
+    disk.kill()
+    later = again(world, seed=3, **settings())
+    assert len(later.node.image.topics) == 40
+    later.stop()
+
+
+def test_old_snapshots_go_by_age_but_never_the_last(disk):
+    world = start(disk, **settings(**{"metadata.max.retention.ms": 3_600_000}))
+    for number in range(30):
+        world.create_topic(f"t{number}")
+    settle(world)
+    assert len(kept(disk)) > 1
+    world.advance(7200, 100)
+    settle(world)
+    assert len(kept(disk)) == 1
+    world.stop()
+
+
+@pytest.mark.parametrize("operation", ["write", "sync", "rename"])
+def test_a_snapshot_that_cannot_be_written_hurts_nobody(disk, operation):
+    world = start(disk, **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9}))
+    world.create_topic("a")
+    world.node.controller.snapshots._start()
+    disk.fail(operation)
+    settle(world)
+    assert kept(disk) == [snapshots.file_name(0, 0)]
+    assert not [name for name in disk.listdir(LOG) if name.endswith(".part")]
+    world.create_topic("b")
+    world.node.controller.snapshots._start()
+    settle(world)
+    assert len(kept(disk)) == 2
+    world.stop()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_loss_of_power_at_any_moment_leaves_whole_snapshots(seed):
+    random = Random(seed)
+    disk = MemoryDisk()
+    world = start(disk, seed=seed, **settings(**{"metadata.max.retention.bytes": 4000}))
+    names = set()
+    for life in range(3):
+        for number in range(random.randrange(25)):
+            name = f"t-{life}-{number}"
+            world.create_topic(name)
+            names.add(name)
+            if random.random() < 0.3:
+                settle(world)
+        disk.lose_power(random)
+        world = again(world, seed=random.random(), **settings(**{"metadata.max.retention.bytes": 4000}))
+        assert set(world.node.image.topics) == names
+    world.stop()
+
+
+def test_leftovers_of_a_crash_are_removed(disk):
+    World("/data", disk=disk).stop()
+    for name in (f"{9:020}-{1:010}-x.checkpoint.part", f"{9:020}-{1:010}.checkpoint.deleted"):
+        disk.write(f"{LOG}/{name}", b"half")
+    World("/data", disk=disk).stop()
+    assert not [name for name in disk.listdir(LOG) if name.endswith((".part", ".deleted"))]
+
+
+@pytest.mark.parametrize("damage", ["broken", "ahead of the log"])
+def test_a_start_says_which_snapshot_it_cannot_use(disk, damage):
+    world = start(disk)
+    world.create_topic("a")
+    offset = world.node.image.offset + 1
+    world.stop()
+    name = snapshots.file_name(offset if damage == "broken" else offset + 1000, 1)
+    disk.write(f"{LOG}/{name}", disk.read(f"{LOG}/{snapshots.file_name(0, 0)}")[:-1])
+    with pytest.raises(StorageFailure, match=name):
+        World("/data", disk=disk)
+
+
+def test_a_log_that_starts_later_needs_its_snapshot(disk):
+    world = start(disk, **settings(**{"metadata.max.retention.bytes": 1}))
+    for number in range(20):
+        world.create_topic(f"t{number}")
+    settle(world)
+    world.stop()
+    disk.unlink(f"{LOG}/{kept(disk)[0]}")
+    with pytest.raises(StorageFailure, match="no snapshot holds what was before"):
+        World("/data", disk=disk)
+
+
+def test_a_directory_formatted_by_kafka_begins_with_its_bootstrap_records(disk):
+    """kafka-storage format may have chosen features and users; what this release cannot run is refused."""
+    World("/data", disk=disk).stop()
+    content = disk.read("/data/bootstrap.checkpoint")
+    for name in disk.listdir(LOG):
+        if name.endswith((".log", "quorum-state")):
+            disk.unlink(f"{LOG}/{name}")
+    disk.write("/data/bootstrap.checkpoint", content.replace(b"metadata.version\0\x1e", b"metadata.version\0\x1d"))
+    with pytest.raises(StorageFailure, match="bootstrap.checkpoint"):
+        World("/data", disk=disk)
+    disk.kill()
+    disk.write("/data/bootstrap.checkpoint", snapshots.voters_only([], 0))
+    with pytest.raises(ConfigError, match="metadata.version=0"):
+        World("/data", disk=disk)
+    disk.kill()
+    disk.write("/data/bootstrap.checkpoint", content)
+    world = start(disk)
+    assert world.node.image.features["metadata.version"] == 30
+    world.stop()
+
+
+def test_what_is_unknown_is_never_thrown_away_by_a_snapshot(disk):
+    """A record of another release is kept in the log: as long as it is there, no snapshot takes the log's place."""
+    world = start(disk)
+    world.node.image.unknown_records = 1
+    world.node.controller.snapshots._start()
+    assert world.node.controller.snapshots._writing is None
+    world.node.image.unknown_records = 0
+    world.node.controller.snapshots._start()
+    assert world.node.controller.snapshots._writing is not None
+    world.stop()
+    assert not [name for name in disk.listdir(LOG) if name.endswith(metadata_snapshots._PART_SUFFIX)]
