@@ -81,7 +81,7 @@ class MetadataLog:
             self.snapshots.format(snapshots.voters_only(voter_set, now_ms))
         path = self._bootstrap_path()
         if not self._node.disk.exists(path):
-            self._node.disk.replace(path, snapshots.bootstrap(now_ms))
+            self._node.disk.replace(path, snapshots.bootstrap(now_ms), sync=False)
 
     def bootstrap_records(self) -> list[object]:
         """The records that a new cluster begins with, as formatting left them; empty when the cluster has begun. Raises
@@ -89,10 +89,15 @@ class MetadataLog:
         if features.METADATA_VERSION in self.image.features:
             return []
         path = self._bootstrap_path()
-        content = self._node.disk.read(path) or snapshots.bootstrap(self._node.now_ms)
+        now_ms = self._node.now_ms
         try:
-            return [record for record in snapshots.read(content) if not stored.is_control(record)]
-        except (KafkaError, ProtocolError) as error:
+            return _data_records(self._node.disk.read(path) or snapshots.bootstrap(now_ms))
+        except KafkaError as error:
+            # It is written unsynced, and a loss of power in the very first start may leave half of it.
+            log_lines.warning("bootstrap-not-whole", path=path, reason=error)
+            self._node.disk.replace(path, snapshots.bootstrap(now_ms))
+            return _data_records(snapshots.bootstrap(now_ms))
+        except ProtocolError as error:
             raise StorageFailure("read", path, error) from error
 
     def _bootstrap_path(self) -> str:
@@ -173,3 +178,7 @@ class MetadataLog:
             if changes:
                 self._node.metadata_changed(changes)
             self.snapshots.applied()
+
+
+def _data_records(content: bytes) -> list[object]:
+    return [record for record in snapshots.read(content) if not stored.is_control(record)]

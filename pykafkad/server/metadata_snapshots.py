@@ -74,7 +74,11 @@ class MetadataSnapshots:
             for record in snapshots.read(self._node.disk.read(path) or b""):
                 self._image.apply(record, end_offset - 1, epoch)
         except (KafkaError, ProtocolError) as error:
-            raise StorageFailure("read", path, error) from error
+            if end_offset:
+                raise StorageFailure("read", path, error) from error
+            # What formatting left did not survive a loss of power; it says nothing that the log does not say.
+            self._node.disk.unlink(path)
+            self._kept.clear()
         return end_offset
 
     def _clean_directory(self) -> list[tuple[int, int]]:
@@ -90,7 +94,8 @@ class MetadataSnapshots:
 
     def format(self, content: bytes) -> None:
         """Leave the snapshot with which a new quorum begins. Raises StorageFailure."""
-        self._node.disk.replace(self._path_of((0, 0)), content)
+        # Unsynced, for a quick first start: the log begins with the same voters, and is synced.
+        self._node.disk.replace(self._path_of((0, 0)), content, sync=False)
         self._kept = [(0, 0)]
 
     def begin(self) -> None:

@@ -10,6 +10,7 @@ from pykafkad.clock import ManualClock
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.metadata import snapshots
 from pykafkad.server import metadata_snapshots
+from pykafkad.wire import messages
 from tests.metadata.cluster import facts
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import World
@@ -255,24 +256,40 @@ def test_a_log_that_starts_later_needs_its_snapshot(disk):
         World("/data", disk=disk)
 
 
-def test_a_directory_formatted_by_kafka_begins_with_its_bootstrap_records(disk):
-    """kafka-storage format may have chosen features and users; what this release cannot run is refused."""
+def emptied(disk):
+    """The directory as formatting left it: no log."""
     World("/data", disk=disk).stop()
-    content = disk.read("/data/bootstrap.checkpoint")
     for name in disk.listdir(LOG):
         if name.endswith((".log", "quorum-state")):
             disk.unlink(f"{LOG}/{name}")
-    disk.write("/data/bootstrap.checkpoint", content.replace(b"metadata.version\0\x1e", b"metadata.version\0\x1d"))
-    with pytest.raises(StorageFailure, match="bootstrap.checkpoint"):
-        World("/data", disk=disk)
-    disk.kill()
-    disk.write("/data/bootstrap.checkpoint", snapshots.voters_only([], 0))
-    with pytest.raises(ConfigError, match="metadata.version=0"):
-        World("/data", disk=disk)
-    disk.kill()
-    disk.write("/data/bootstrap.checkpoint", content)
+
+
+def test_a_directory_formatted_by_kafka_begins_with_its_bootstrap_records(disk):
+    """kafka-storage format may have chosen features; what this release cannot run is refused."""
+    emptied(disk)
+    record = messages.FeatureLevelRecord
+    for level, refused in ((29, "metadata.version=29"), (0, "metadata.version=0")):
+        levels = iter([record(name="metadata.version", feature_level=level)] if level else [])
+        disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._batches(0, 0, [snapshots._header(0)], levels)))
+        with pytest.raises(ConfigError, match=refused):
+            World("/data", disk=disk)
+        disk.kill()
+    levels = iter([record(name="metadata.version", feature_level=30), record(name="group.version", feature_level=1)])
+    disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._batches(0, 0, [snapshots._header(0)], levels)))
+    world = start(disk)
+    assert world.node.image.features == {"kraft.version": 1, "metadata.version": 30, "group.version": 1}
+    assert world.node.image.configs(4, "") == {}, "no eligible leader replicas, no minimum in the log"
+    world.stop()
+
+
+def test_formatting_that_lost_power_is_made_good(disk):
+    """Both files are unsynced: half of one is as good as none, for the log begins with the same."""
+    emptied(disk)
+    for path in ("/data/bootstrap.checkpoint", f"{LOG}/{snapshots.file_name(0, 0)}"):
+        disk.write(path, disk.read(path)[:50])
     world = start(disk)
     assert world.node.image.features["metadata.version"] == 30
+    assert [voter.id for voter in world.node.image.voters] == [world.node.node_id]
     world.stop()
 
 
