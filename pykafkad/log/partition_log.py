@@ -35,9 +35,6 @@ DIRECT_WRITE_BYTES = 16 * 1024
 AppendResult = namedtuple("AppendResult", ("base_offset", "last_offset", "log_append_time_ms", "log_start_offset"))
 AppendResult.__doc__ = "Where a batch was put. `log_append_time_ms` is -1 unless the topic stamps records itself."
 
-# Default of `producer.id.expiration.ms`: how long an idle producer is remembered.
-PRODUCER_EXPIRATION_MS = 86_400_000
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.log.txn_index import AbortedTransaction
@@ -307,8 +304,8 @@ class PartitionLog(LogFiles):
 
         return retention.delete_records(self, before_offset)
 
-    def run_retention(self, now_ms: int, producer_expiration_ms: int = PRODUCER_EXPIRATION_MS) -> int:
-        """Remove the segments that time, size or the log start have passed, and expired producers; how many segments went."""
+    def run_retention(self, now_ms: int) -> int:
+        """Remove the segments that time, size or the log start have passed; how many went."""
         from pykafkad.log import retention
 
-        return retention.run(self, now_ms, producer_expiration_ms)
+        return retention.run(self, now_ms)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from pykafkad.errors import StorageFailure
+from pykafkad.log import swap
 from pykafkad.log.checkpoints import PARTITION_METADATA_FILE, decode_partition_metadata, encode_uuid
 from pykafkad.log.leader_epochs import LeaderEpochs
 from pykafkad.log.offset_index import OffsetIndex
@@ -23,8 +24,7 @@ from pykafkad.log.time_index import TimeIndex
 from pykafkad.wire.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES, MAGIC, crc32c, parse_header
 
 EPOCHS_FILE = "leader-epoch-checkpoint"
-CLEANED_SUFFIX = ".cleaned"
-SWAP_SUFFIX = ".swap"
+_PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX)
 RECOVERY_READ_BYTES = 1024 * 1024
 
 Checkpointed = namedtuple("Checkpointed", ("clean", "recovery_point", "log_start_offset", "high_watermark"))
@@ -75,11 +75,11 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
 def _list(disk, directory: str) -> tuple[list[int], list[int], set[int]]:
     bases, snapshots, with_aborted = [], [], set()
     for name in disk.listdir(directory):
-        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)):
-            disk.unlink(f"{directory}/{name}")
-        elif name.endswith(SWAP_SUFFIX):
-            raise StorageFailure("open", f"{directory}/{name}", "a compaction was interrupted; start Kafka once to finish it")
-        elif len(name) >= 24 and name[:20].isdigit():
+        if name.endswith(_PASSING_SUFFIXES):
+            # Of a compaction or deletion that did not end; what it leaves behind is looked at anew.
+            swap.recover(disk, directory)
+            return _list(disk, directory)
+        if len(name) >= 24 and name[:20].isdigit():
             if name[20:] == LOG_SUFFIX:
                 bases.append(int(name[:20]))
             elif name[20:] == SNAPSHOT_SUFFIX:

@@ -1,5 +1,4 @@
-"""What leaves a log, and when: by time, by size, by DeleteRecords. Compaction is not done yet: a topic with
-`cleanup.policy=compact` keeps everything.
+"""What leaves a log, and when: by time, by size, by DeleteRecords; what compaction takes out is `compaction.py`'s.
 
 A segment goes as a whole, oldest first, only below the high watermark, and never the last one: if that is due too, a new one is
 rolled first. Its files are renamed to `….deleted` at once and removed after `file.delete.delay.ms`; a slice of it that is still
@@ -33,10 +32,9 @@ def delete_records(log: PartitionLog, before_offset: int) -> int:
     return log.log_start_offset
 
 
-def run(log: PartitionLog, now_ms: int, producer_expiration_ms: int) -> int:
+def run(log: PartitionLog, now_ms: int) -> int:
     """See `PartitionLog.run_retention`."""
     settings = log.settings
-    log.producers.expire(now_ms, producer_expiration_ms)
     removed = 0
     if "delete" in settings.cleanup_policy:
         if settings.retention_ms >= 0:

@@ -254,13 +254,18 @@ class Segment:
         """Bring both index files up to the written part of the log, trimmed to their real size as Kafka does on roll."""
         if self.indexes_written and not sync:
             return
+        for suffix, data in self.index_files():
+            self.disk.write(self.prefix + suffix, data, sync=sync)
+        self.indexes_written = True
+
+    def index_files(self) -> list[tuple[str, bytes]]:
+        """(suffix, content) of the index files of a segment that is whole: the transaction index only if it has entries."""
         if self.max_timestamp_ms >= 0:
             self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
-        self.disk.write(self.prefix + INDEX_SUFFIX, self.offset_index.to_bytes(), sync=sync)
-        self.disk.write(self.prefix + TIME_INDEX_SUFFIX, self.time_index.to_bytes(), sync=sync)
+        files = [(INDEX_SUFFIX, self.offset_index.to_bytes()), (TIME_INDEX_SUFFIX, self.time_index.to_bytes())]
         if self.aborted:
-            self.disk.write(self.prefix + TXN_INDEX_SUFFIX, txn_index.to_bytes(self.aborted), sync=sync)
-        self.indexes_written = True
+            files.append((TXN_INDEX_SUFFIX, txn_index.to_bytes(self.aborted)))
+        return files
 
     def add_aborted(self, transaction: txn_index.AbortedTransaction) -> None:
         """One entry in the transaction index."""

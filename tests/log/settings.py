@@ -21,7 +21,8 @@ DEFAULTS = {
     "cleanup_policy": frozenset(("delete",)), "compression_type": "producer", "compression_gzip_level": -1,
     "compression_lz4_level": 9, "compression_zstd_level": 3, "message_timestamp_type": "CreateTime",
     "message_timestamp_before_max_ms": NEVER, "message_timestamp_after_max_ms": 3_600_000, "flush_messages": NEVER,
-    "flush_ms": NEVER, "file_delete_delay_ms": 60_000,
+    "flush_ms": NEVER, "file_delete_delay_ms": 60_000, "delete_retention_ms": 86_400_000, "min_compaction_lag_ms": 0,
+    "max_compaction_lag_ms": NEVER, "min_cleanable_dirty_ratio": 0.5,
 }
 
 

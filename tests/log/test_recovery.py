@@ -280,7 +280,7 @@ def test_batches_of_formats_before_kafka_0_11_are_refused_not_cut_off():
     assert len(disk.files[path].data) == size
 
 
-def test_files_of_an_interrupted_deletion_go_and_of_an_interrupted_compaction_stop_the_log():
+def test_files_of_an_interrupted_deletion_or_cleaning_go():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     append(open_log(directory), batch())
@@ -290,10 +290,25 @@ def test_files_of_an_interrupted_deletion_go_and_of_an_interrupted_compaction_st
     directory = open_directory(disk=disk)
     assert open_log(directory).end_offset == 1
     assert not [path for path in disk.files if path.endswith((".deleted", ".cleaned"))]
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_a_whole_replacement_takes_its_place_at_the_start(unfinished):
+    """Kafka's rule: `.swap` counts, unless a file of the same or an earlier base is still `.cleaned`."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, segment_bytes=len(batch()))
+    append(log, *(batch() for _ in range(4)))
     directory.close()
-    disk.write("/data/t-0/00000000000000000000.log.swap", b"whole")
-    with pytest.raises(StorageFailure, match="compaction"):
-        _ = open_log(open_directory(disk=disk)).end_offset
+    data = disk.read("/data/t-0/00000000000000000000.log") + disk.read("/data/t-0/00000000000000000002.log")
+    disk.write("/data/t-0/00000000000000000000.log.swap", data)
+    disk.write("/data/t-0/00000000000000000000.index.swap", b"")
+    if unfinished:
+        disk.write("/data/t-0/00000000000000000000.timeindex.cleaned", b"")
+    log = open_log(open_directory(disk=disk))
+    assert [segment.base_offset for segment in log.segments] == ([0, 1, 2, 3] if unfinished else [0, 3])
+    assert [header.base_offset for header, _ in content(log)] == ([0, 1, 2, 3] if unfinished else [0, 2, 3])
+    assert not [path for path in disk.files if path.endswith((".swap", ".cleaned"))]
 
 
 @hypothesis_settings(max_examples=150, deadline=None)

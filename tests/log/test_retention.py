@@ -67,7 +67,7 @@ def test_nothing_goes_above_the_high_watermark(directory):
 
 
 def test_a_compacted_topic_keeps_everything_but_what_delete_records_passed(directory):
-    """Compaction itself is not done yet: everything is kept."""
+    """What compaction takes out of it is another matter."""
     log = segmented(directory, retention_ms=0, retention_bytes=0)
     log.update_settings(topic_settings(**{**vars(log.settings), "cleanup_policy": frozenset(("compact",))}))
     assert log.run_retention(NOW_MS + 60_000) == 0

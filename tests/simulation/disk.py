@@ -179,6 +179,9 @@ class MemoryDisk(Disk):
     def modified_ms(self, path):
         return self.modified
 
+    def set_modified_ms(self, path, modified_ms):
+        self._call("stat", path)
+
     def make_directories(self, path):
         self._call("create directory", path)
         while path not in self.directories and path:

@@ -1,0 +1,248 @@
+"""Which compacted log is cleaned next, up to where, and the run itself: Kafka's LogCleaner, as a generator.
+
+Of the logs with `cleanup.policy=compact` the dirtiest is taken: the one with the largest share of bytes between the point that the last run
+reached (`cleaner-offset-checkpoint`) and the first segment that may not be touched: the active one, the one that holds the last
+stable offset, or one with records younger than `min.compaction.lag.ms`. It must be dirtier than
+`min.cleanable.dirty.ratio`, or have had a record wait for `max.compaction.lag.ms`.
+
+A run (`clean`) works in the small steps of `compaction.py`. A log whose batches cannot be understood is left alone from then on, as in
+Kafka.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import namedtuple
+
+from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.log import checkpoints, compaction, swap, txn_index
+from pykafkad.log.offset_map import OffsetMap
+from pykafkad.log.record_scan import BrokenRecords
+from pykafkad.log.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from pykafkad.wire.batch import HEADER_SIZE_BYTES, parse_header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.segment import Segment
+
+CLEANER_FILE = "cleaner-offset-checkpoint"
+# The largest span of offsets that one segment can index.
+_MAX_SPAN = 0x7FFFFFFF
+
+Candidate = namedtuple("Candidate", ("log", "first_dirty_offset", "end_offset", "clean_bytes", "dirty_bytes", "is_overdue"))
+Candidate.__doc__ = """A log to clean: [first_dirty_offset, end_offset) is new, end_offset is the base of a segment that stays as it is.
+`is_overdue`: a record in it waits for longer than `max.compaction.lag.ms`."""
+
+
+class Cleaned:
+    """What a run did: bytes and batches of records read and written, and the offset up to which the log is clean now."""
+
+    __slots__ = ("end_offset", "read_bytes", "written_bytes")
+
+    def __init__(self, end_offset: int) -> None:
+        self.end_offset = end_offset
+        self.read_bytes = 0
+        self.written_bytes = 0
+
+
+class CleaningAborted(Exception):
+    """The log went away, or out of service, or is no longer to be compacted."""
+
+
+class LogCleaner:
+    """Chooses and remembers. `uncleanable` are logs that a run failed on."""
+
+    __slots__ = ("_checkpoints", "_disk", "_looked_at", "uncleanable")
+
+    def __init__(self, disk) -> None:
+        self._disk = disk
+        self._checkpoints: dict[str, dict[tuple[str, int], int]] = {}
+        self._looked_at: set[PartitionLog] = set()
+        self.uncleanable: set[PartitionLog] = set()
+
+    # -- what was cleaned ----------------------------------------------------------------------------------------------
+
+    def _cleaned_offsets(self, log: PartitionLog) -> dict[tuple[str, int], int]:
+        directory = posixpath.dirname(log.directory)
+        offsets = self._checkpoints.get(directory)
+        if offsets is None:
+            offsets = self._checkpoints[directory] = checkpoints.decode_offsets(self._disk.read(f"{directory}/{CLEANER_FILE}"))
+        return offsets
+
+    def note_cleaned(self, log: PartitionLog, offset: int, present: Iterable[PartitionLog]) -> None:
+        """Write down that `log` is clean below `offset`; rows of logs that are not `present` any more go."""
+        offsets = self._cleaned_offsets(log)
+        directory = posixpath.dirname(log.directory)
+        kept = {(each.topic, each.partition) for each in present}
+        for key in [key for key in offsets if key not in kept]:
+            del offsets[key]
+        offsets[log.topic, log.partition] = offset
+        self._disk.replace(f"{directory}/{CLEANER_FILE}", checkpoints.encode_offsets(offsets))
+
+    # -- choosing ------------------------------------------------------------------------------------------------------
+
+    def pick(self, logs: Iterable[PartitionLog], now_ms: int, busy: Iterable[PartitionLog] = ()) -> Candidate | None:
+        """The dirtiest log that is to be cleaned now, None without any. Logs in `busy` are passed over."""
+        logs = list(logs)
+        self.uncleanable = {log for log in self.uncleanable if not log.closed}
+        self._looked_at = {log for log in self._looked_at if not log.closed}
+        best, best_ratio = None, -1.0
+        for log in logs:
+            if not self._may_clean(log) or log in busy:
+                continue
+            try:
+                candidate = self._assess(log, now_ms, logs)
+            except StorageFailure:
+                # It says so in `offline`, or at its next use.
+                continue
+            total = candidate.clean_bytes + candidate.dirty_bytes
+            if not total:
+                continue
+            ratio = candidate.dirty_bytes / total
+            if (candidate.is_overdue and candidate.dirty_bytes or ratio > log.settings.min_cleanable_dirty_ratio) and ratio > best_ratio:
+                best, best_ratio = candidate, ratio
+        return best
+
+    def _may_clean(self, log: PartitionLog) -> bool:
+        if "compact" not in log.settings.cleanup_policy or log.closed or log.offline is not None or log in self.uncleanable:
+            return False
+        if log.is_loaded:
+            return True
+        if log in self._looked_at:
+            return False
+        # A log that nobody used since the start is opened only if it has a segment to be cleaned, and does not change until then.
+        self._looked_at.add(log)
+        return log.count_segment_files() > 1
+
+    def _assess(self, log: PartitionLog, now_ms: int, logs: list[PartitionLog]) -> Candidate:
+        cleaned = self._cleaned_offsets(log).get((log.topic, log.partition))
+        start, end = log.log_start_offset, log.end_offset
+        first_dirty = start if cleaned is None else cleaned
+        if not start <= first_dirty <= end:
+            # The log was cut short or begins later: the whole of it counts as new.
+            first_dirty = start
+            self.note_cleaned(log, first_dirty, logs)
+        segments = log.segments
+        dirty = log.segments_from(first_dirty)[:-1] if first_dirty < segments[-1].base_offset else []
+        first_uncleanable = min(log.last_stable_offset, segments[-1].base_offset, self._too_young(log, dirty, now_ms))
+        end_at = log.segment_at(max(first_dirty, first_uncleanable))
+        end_offset = segments[end_at].base_offset
+        first = min(log.segment_at(min(first_dirty, end_offset)), end_at)
+        return Candidate(
+            log, first_dirty, end_offset, sum(segment.size for segment in segments if segment.base_offset < first_dirty),
+            sum(segment.size for segment in segments[first:end_at]), self._is_overdue(log, dirty, now_ms),
+        )
+
+    @staticmethod
+    def _too_young(log: PartitionLog, dirty: list[Segment], now_ms: int) -> int:
+        lag_ms = log.settings.min_compaction_lag_ms
+        if lag_ms > 0:
+            for segment in dirty:
+                if segment.largest_timestamp_ms > now_ms - lag_ms:
+                    return segment.base_offset
+        return log.end_offset
+
+    @staticmethod
+    def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
+        clean_until_ms = now_ms - log.settings.max_compaction_lag_ms
+        return any(0 < first_timestamp_ms(segment) < clean_until_ms for segment in dirty)
+
+    # -- one run -------------------------------------------------------------------------------------------------------
+
+    def clean(self, candidate: Candidate, now_ms: int, io: compaction.Io, *, buffer_bytes: int, load_factor: float):
+        """Generator: clean a log; see `compaction.py` for what it yields. Returns a `Cleaned`.
+
+        Raises `CleaningAborted`, `StorageFailure`, or what tells that the log's batches are not understood: then the log is in
+        `uncleanable`. In each of these cases nothing of the log is lost or half replaced.
+        """
+        log = candidate.log
+        try:
+            return (yield from _watched(log, _clean(candidate, now_ms, OffsetMap(buffer_bytes, load_factor), io)))
+        except (KafkaError, BrokenRecords, IndexError, ValueError) as error:
+            self.uncleanable.add(log)
+            raise BrokenRecords(f"{log.topic}-{log.partition}: {error}") from error
+
+
+def first_timestamp_ms(segment: Segment) -> int:
+    """The largest timestamp of a segment's first batch, by which it ages; -1 without batches."""
+    if segment.first_timestamp_ms is None:
+        if segment.written_size < HEADER_SIZE_BYTES:
+            return -1
+        segment.first_timestamp_ms = parse_header(segment.file.pread(HEADER_SIZE_BYTES, 0)).max_timestamp_ms
+    return segment.first_timestamp_ms
+
+
+def _watched(log: PartitionLog, steps):
+    """Pass on what `steps` yields as long as the log is there, where it was, in service, and to be compacted."""
+    answer, directory = None, log.directory
+    while True:
+        if log.closed or log.directory != directory or log.offline is not None or "compact" not in log.settings.cleanup_policy:
+            steps.close()
+            raise CleaningAborted(f"{log.topic}-{log.partition} is not to be compacted any more")
+        try:
+            asked = steps.send(answer)
+        except StopIteration as end:
+            return end.value
+        answer = yield asked
+        if isinstance(answer, Exception):
+            # A job that was done elsewhere failed: that is an error of the step that asked for it.
+            failure, answer = answer, None
+            steps.throw(failure)
+
+
+def _clean(candidate: Candidate, now_ms: int, offsets: OffsetMap, io: compaction.Io):
+    log, start, end = candidate.log, candidate.first_dirty_offset, candidate.end_offset
+    aborted = txn_index.collect(log.segments, log.segments[0].base_offset, end)
+    first = log.segment_at(start)
+    dirty = [segment for segment in log.segments[first:] if segment.base_offset < end]
+    yield from compaction.build_map(dirty, start, end, offsets, aborted, io)
+    cleaned = Cleaned(offsets.latest_offset + 1)
+    run = compaction.Pass(log, offsets, aborted, end, now_ms)
+    old = [segment for segment in log.segments if segment.base_offset < cleaned.end_offset]
+    for group in group_segments(old, log.settings, end):
+        run.note_producers(log.producers)
+        cleaned.read_bytes += sum(segment.size for segment in group)
+        cleaned.written_bytes += yield from _clean_group(log, group, run, io, now_ms)
+    yield from offsets.release()
+    return cleaned
+
+
+def _clean_group(log: PartitionLog, group: list[Segment], run: compaction.Pass, io: compaction.Io, now_ms: int):
+    """Replace the segments of a group by one; its size in bytes."""
+    target = swap.begin(log, group[0].base_offset, now_ms)
+    replaced = False
+    try:
+        for segment in group:
+            yield from compaction.copy_segment(run, segment, target, io, log.settings.index_interval_bytes)
+        target.aborted, run.transactions.kept = run.transactions.kept, []
+        modified_ms = log.segments[0].disk.modified_ms(group[-1].file.path)
+        yield lambda: swap.finish(target, modified_ms)
+        swap.replace(log, group, target, now_ms)
+        replaced = True
+        yield lambda: target.disk.sync_directory(target.directory)
+    finally:
+        if not replaced and log.offline is None:
+            # A log that went offline half-way is finished at the next start.
+            swap.abandon(target)
+    return target.size
+
+
+def group_segments(segments: list[Segment], settings, first_uncleanable_offset: int) -> list[list[Segment]]:
+    """Neighbouring segments that fit into one by `segment.bytes`, by the sizes of their indexes, and by the span of their offsets."""
+    groups: list[list[Segment]] = []
+    size = index_bytes = time_index_bytes = 0
+    for at, segment in enumerate(segments):
+        indexes = [segment.disk.size(segment.prefix + suffix) for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
+        end_offset = segments[at + 1].base_offset if at + 1 < len(segments) else first_uncleanable_offset
+        if (groups and size + segment.size <= settings.segment_bytes and index_bytes + indexes[0] <= settings.segment_index_bytes
+                and time_index_bytes + indexes[1] <= settings.segment_index_bytes
+                and (not segment.size or end_offset - 1 - groups[-1][0].base_offset <= _MAX_SPAN)):
+            groups[-1].append(segment)
+            size, index_bytes, time_index_bytes = size + segment.size, index_bytes + indexes[0], time_index_bytes + indexes[1]
+        else:
+            groups.append([segment])
+            size, index_bytes, time_index_bytes = segment.size, *indexes
+    return groups

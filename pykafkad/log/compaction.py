@@ -1,0 +1,393 @@
+"""Compaction of one log, in small steps: which batches and records stay (Kafka's rules), and the segment they go to.
+
+Two passes. `build_map` walks the dirty part and notes the newest offset of every key. `clean_group` copies a group of old
+segments into a new one without what is superseded. Rules, beyond "the newest of each key stays":
+
+* Offsets, sequences and leader epochs of a batch never change; a batch keeps its first and last offset while records go.
+* A batch that loses nothing is copied as it is, compressed or not.
+* Tombstones: the first pass that meets one writes into its batch when it may go, now plus `delete.retention.ms`, in the place
+  of the base timestamp, with a flag (KIP-534). From then on it goes.
+* Records of aborted transactions go at once, their marker after the last of them has gone, and after such a horizon.
+* The last batch of a known producer stays, empty if need be, because it says which sequence comes next; so does the last batch of the
+  pass, which says where the log ends.
+* Records without key go.
+
+Everything here is a generator. Between two `yield`s at most `STEP_RECORDS` records or `STEP_BYTES` bytes are looked at; what
+takes longer and can be done elsewhere (opening and compressing large bodies, syncing) is yielded as a function without arguments, and
+its result is sent in.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.log.record_scan import Retention, index_keys, shift_timestamps
+from pykafkad.wire.batch import (
+    ATTRIBUTES_POSITION, CHECKED_HEADER, CODEC_MASK, CONTROL_ABORT, CONTROL_BIT, CONTROL_COMMIT, CONTROL_KEY, HEADER_SIZE_BYTES,
+    LENGTH_OVERHEAD_BYTES, LOG_APPEND_TIME_BIT, MAGIC, NO_TIMESTAMP, PREFIX, TRANSACTIONAL_BIT, crc32c, parse_header,
+)
+from pykafkad.wire.compression import compress, decompress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pykafkad.log.offset_map import OffsetMap
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.producers import ProducerStates
+    from pykafkad.log.segment import Segment
+    from pykafkad.log.txn_index import AbortedTransaction
+    from pykafkad.wire.batch import BatchHeader
+
+    Steps = Generator[object, object, object]
+
+# One to two milliseconds of work on a slow machine.
+STEP_RECORDS = 1000
+STEP_BYTES = 256 * 1024
+STEP_BATCHES = 200
+# Bodies above this size are opened and compressed off the loop.
+INLINE_BYTES = 32 * 1024
+# The base timestamp is the time from which on tombstones and empty transactions' markers may go.
+DELETE_HORIZON_BIT = 0x40
+# What a batch may open to: it was accepted once, so this is a guard against damage only.
+MAX_BODY_BYTES = 1 << 30
+_UINT32 = Struct(">I")
+
+DELETE, RETAIN_EMPTY, DELETE_EMPTY = range(3)
+
+
+class Io:
+    """How much is read at once, and how many bytes were read and written so far."""
+
+    __slots__ = ("chunk_bytes", "moved_bytes")
+
+    def __init__(self, chunk_bytes: int) -> None:
+        self.chunk_bytes = chunk_bytes
+        self.moved_bytes = 0
+
+
+class CleanedTransactions:
+    """What was seen of transactions while walking a log from its start: which data is aborted, which markers are still needed.
+
+    `aborted` are all that have records or a marker in the range. `kept` collects those whose marker stays: the transaction index
+    of the cleaned segments.
+    """
+
+    __slots__ = ("_aborted", "_committed", "_coming", "kept")
+
+    def __init__(self, aborted: list[AbortedTransaction]) -> None:
+        self._coming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+        # Producer id -> [transaction, whether a batch of it was met].
+        self._aborted: dict[int, list] = {}
+        self._committed: set[int] = set()
+        self.kept: list[AbortedTransaction] = []
+
+    def _advance(self, offset: int) -> None:
+        coming = self._coming
+        while coming and coming[-1].first_offset <= offset:
+            transaction = coming.pop()
+            self._aborted.setdefault(transaction.producer_id, [transaction, False])
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether a data batch belongs to an aborted transaction."""
+        self._advance(header.last_offset)
+        if not header.attributes & TRANSACTIONAL_BIT:
+            return False
+        aborted = self._aborted.get(header.producer_id)
+        if aborted is None:
+            self._committed.add(header.producer_id)
+            return False
+        aborted[1] = True
+        return True
+
+    def is_superfluous(self, header: BatchHeader, control_type: int | None) -> bool:
+        """Whether a control batch (`control_type` None: an empty one) ends a transaction of which nothing is left."""
+        self._advance(header.last_offset)
+        if control_type is None:
+            return True
+        if control_type == CONTROL_ABORT:
+            aborted = self._aborted.pop(header.producer_id, None)
+            if aborted is not None and aborted[1]:
+                self.kept.append(aborted[0])
+                return False
+            return True
+        if control_type == CONTROL_COMMIT:
+            if header.producer_id in self._committed:
+                self._committed.remove(header.producer_id)
+                return False
+            return True
+        return False
+
+
+def control_type_of(header: BatchHeader, body: bytes, position: int) -> int | None:
+    """Type of a control batch whose records begin at `position`; None of an empty one."""
+    if not header.record_count:
+        return None
+    position = _behind_varint(body, position) + 1
+    # Timestamp and offset deltas and the length of the key stand between the attributes and the key.
+    for _ in range(3):
+        position = _behind_varint(body, position)
+    return CONTROL_KEY.unpack_from(body, position)[1]
+
+
+def _behind_varint(body: bytes, position: int) -> int:
+    while body[position] > 0x7F:
+        position += 1
+    return position + 1
+
+
+def batches_in(segment: Segment, position: int, io: Io):
+    """Yield `(chunk, begin, header)` of the batches from a position on: a batch lies whole in `chunk`, at `begin`."""
+    size = segment.written_size
+    file, chunk_bytes = segment.file, io.chunk_bytes
+    while position + HEADER_SIZE_BYTES <= size:
+        chunk = file.pread(chunk_bytes, position)
+        begin, end = 0, len(chunk)
+        io.moved_bytes += end
+        while begin + HEADER_SIZE_BYTES <= end:
+            header = parse_header(chunk, begin)
+            batch_bytes = header.length + LENGTH_OVERHEAD_BYTES
+            if batch_bytes < HEADER_SIZE_BYTES or header.magic != MAGIC or position + begin + batch_bytes > size:
+                raise KafkaError(errors.CORRUPT_MESSAGE, f"{file.path}: no whole batch at position {position + begin}")
+            if begin + batch_bytes > end:
+                break
+            yield chunk, begin, header
+            begin += batch_bytes
+        if not begin:
+            # The first batch is larger than a chunk.
+            if end < HEADER_SIZE_BYTES:
+                return
+            chunk_bytes = max(chunk_bytes, header.length + LENGTH_OVERHEAD_BYTES)
+        position += begin
+
+
+def opened(chunk: bytes, begin: int, header: BatchHeader) -> Steps:
+    """(bytes, position) of a batch's records, decompressed if need be."""
+    codec = header.attributes & CODEC_MASK
+    if not codec:
+        return chunk, begin + HEADER_SIZE_BYTES
+    body = chunk[begin + HEADER_SIZE_BYTES:begin + header.size_bytes]
+    if len(body) > INLINE_BYTES:
+        return (yield lambda: decompress(codec, body, MAX_BODY_BYTES)), 0
+    return decompress(codec, body, MAX_BODY_BYTES), 0
+
+
+def build_map(segments: list[Segment], start_offset: int, end_offset: int, offsets: OffsetMap, aborted: list[AbortedTransaction],
+              io: Io) -> Steps:
+    """Enter the newest offset of every key in [start_offset, end_offset) until the map is full; `segments` hold that range.
+
+    Afterwards `offsets.latest_offset` is the last offset that counts.
+    """
+    transactions = CleanedTransactions(aborted)
+    bounds = [segment.base_offset for segment in segments[1:]] + [end_offset]
+    for segment, bound in zip(segments, bounds):
+        pace = Pace()
+        position = segment.offset_index.lookup(start_offset - segment.base_offset)
+        for chunk, begin, header in batches_in(segment, position, io):
+            if pace.is_due(header):
+                if len(offsets) > offsets.max_entries:
+                    # What follows counts as not looked at, so that all of it stays.
+                    return
+                yield
+            if header.attributes & CONTROL_BIT:
+                transactions.is_superfluous(header, control_type_of(header, chunk, begin + HEADER_SIZE_BYTES))
+            elif not transactions.is_aborted(header) and header.record_count:
+                body, position = yield from opened(chunk, begin, header)
+                left = header.record_count
+                while left:
+                    count = min(left, STEP_RECORDS)
+                    position = index_keys(body, position, count, header.base_offset, start_offset, offsets.shards)
+                    left -= count
+                    if left:
+                        yield
+            if header.last_offset >= start_offset:
+                offsets.latest_offset = header.last_offset
+        offsets.latest_offset = max(offsets.latest_offset, bound - 1)
+        yield
+
+
+class Pace:
+    """Says when a walk over batches has done a step's work. Records in batches above `STEP_RECORDS` are counted by the walk itself."""
+
+    __slots__ = ("_batches", "_bytes", "_records")
+
+    def __init__(self) -> None:
+        self._batches = self._bytes = self._records = 0
+
+    def is_due(self, header: BatchHeader) -> bool:
+        """Account for a batch that comes next; whether to give way before it."""
+        self._batches += 1
+        self._bytes += header.length
+        self._records += header.record_count
+        if self._batches <= STEP_BATCHES and self._bytes <= STEP_BYTES and self._records <= STEP_RECORDS:
+            return False
+        self._batches, self._bytes, self._records = 1, header.length, header.record_count
+        return True
+
+
+class Pass:
+    """What holds for one pass over a log: times, the map, transactions, and each producer's last batch."""
+
+    __slots__ = ("delete_retention_ms", "end_offset", "last_of_producers", "now_ms", "offsets", "transactions")
+
+    def __init__(self, log: PartitionLog, offsets: OffsetMap, aborted: list[AbortedTransaction], end_offset: int, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.delete_retention_ms = log.settings.delete_retention_ms
+        self.offsets = offsets
+        self.transactions = CleanedTransactions(aborted)
+        self.end_offset = end_offset
+        self.last_of_producers: dict[int, tuple[int, int]] = {}
+
+    def note_producers(self, producers: ProducerStates) -> None:
+        """Take the last data offset (-1: only a marker is known) and the epoch of every producer that the log knows now."""
+        self.last_of_producers = {key: (entry.batches[-1][1] if entry.batches else -1, entry.epoch) for key, entry in producers.items()}
+
+    def judge(self, header: BatchHeader, control_type: int | None) -> tuple[int, bool, bool]:
+        """(DELETE, RETAIN_EMPTY or DELETE_EMPTY, whether all its records go, whether it is a marker that nothing needs)."""
+        is_control = header.attributes & CONTROL_BIT
+        if is_control:
+            superfluous = self.transactions.is_superfluous(header, control_type)
+            discard = superfluous and bool(header.attributes & DELETE_HORIZON_BIT) and header.base_timestamp_ms <= self.now_ms
+        else:
+            superfluous = False
+            discard = self.transactions.is_aborted(header)
+        if self._is_last_of_producer(header) or header.end_offset == self.end_offset:
+            return RETAIN_EMPTY, discard, superfluous
+        return DELETE if discard else DELETE_EMPTY, discard, superfluous
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        last = self.last_of_producers.get(header.producer_id)
+        if last is None or header.producer_id < 0:
+            return False
+        last_data_offset, epoch = last
+        if last_data_offset >= 0:
+            return header.last_offset == last_data_offset
+        return bool(header.attributes & CONTROL_BIT) and header.producer_epoch == epoch
+
+
+def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps:
+    """What stays of one batch: True for the batch as it is, None for nothing, or the bytes of a new one."""
+    is_control = header.attributes & CONTROL_BIT
+    control_type = control_type_of(header, chunk, begin + HEADER_SIZE_BYTES) if is_control else None
+    fate, discard, superfluous = each.judge(header, control_type)
+    if fate == DELETE:
+        return None
+    has_horizon = header.attributes & DELETE_HORIZON_BIT
+    if discard or not header.record_count:
+        return empty_batch(header) if fate == RETAIN_EMPTY else None
+    body, position = yield from opened(chunk, begin, header)
+    count = header.record_count
+    if is_control:
+        if not superfluous or has_horizon:
+            return True
+        runs, kept = [(position, begin + header.size_bytes)], count
+    else:
+        found = Retention(body, position, count, header.base_offset, each.offsets.shards, each.offsets.latest_offset,
+                          tombstones_stay=not has_horizon or each.now_ms < header.base_timestamp_ms)
+        while not found.step(STEP_RECORDS):
+            yield
+        runs, kept, superfluous = found.runs, found.kept, found.has_tombstones
+    if not kept:
+        return empty_batch(header) if fate == RETAIN_EMPTY else None
+    needs_horizon = superfluous and not has_horizon
+    if kept == count and not needs_horizon:
+        return True
+    # The new checksum must not vouch for bytes that the old one denies.
+    if crc32c(memoryview(chunk)[begin + ATTRIBUTES_POSITION:begin + header.size_bytes]) != header.crc:
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} does not match its checksum")
+    return (yield from _rebuilt(each, body, runs, kept, header, needs_horizon))
+
+
+def _rebuilt(each: Pass, body: bytes, runs: list[tuple[int, int]], kept: int, header: BatchHeader, needs_horizon: bool) -> Steps:
+    attributes, base_timestamp_ms = header.attributes, header.base_timestamp_ms
+    records = body[runs[0][0]:runs[0][1]] if len(runs) == 1 else b"".join([body[start:end] for start, end in runs])
+    shift, out = 0, None
+    if needs_horizon:
+        attributes |= DELETE_HORIZON_BIT
+        base_timestamp_ms = each.now_ms + each.delete_retention_ms
+        shift, out = header.base_timestamp_ms - base_timestamp_ms, bytearray()
+    max_timestamp_ms = header.max_timestamp_ms
+    if out is not None or not attributes & LOG_APPEND_TIME_BIT:
+        position, left, largest = 0, kept, None
+        while left:
+            count = min(left, STEP_RECORDS)
+            position, delta = shift_timestamps(records, position, count, shift, out)
+            largest = delta if largest is None else max(largest, delta)
+            left -= count
+            if left:
+                yield
+        if not attributes & LOG_APPEND_TIME_BIT:
+            max_timestamp_ms = header.base_timestamp_ms + largest
+    if out is not None:
+        records = bytes(out)
+    codec = attributes & CODEC_MASK
+    if codec:
+        if len(records) > INLINE_BYTES:
+            plain = records
+            records = yield lambda: compress(codec, plain)
+        else:
+            records = compress(codec, records)
+    return _encode(header, attributes, base_timestamp_ms, max_timestamp_ms, kept, records)
+
+
+def empty_batch(header: BatchHeader) -> bytes:
+    """A batch without records that says all that its header said."""
+    attributes = header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT | LOG_APPEND_TIME_BIT)
+    return _encode(header, attributes, NO_TIMESTAMP, header.max_timestamp_ms, 0, b"")
+
+
+def _encode(header: BatchHeader, attributes: int, base_timestamp_ms: int, max_timestamp_ms: int, count: int, records: bytes) -> bytes:
+    checked = CHECKED_HEADER.pack(attributes, header.last_offset_delta, base_timestamp_ms, max_timestamp_ms, header.producer_id,
+                                  header.producer_epoch, header.base_sequence, count)
+    length = HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES + len(records)
+    prefix = PREFIX.pack(header.base_offset, length, header.leader_epoch)
+    return b"".join((prefix, bytes((MAGIC,)), _UINT32.pack(crc32c(records, crc32c(checked))), checked, records))
+
+
+def copy_segment(each: Pass, source: Segment, target: Segment, io: Io, index_interval_bytes: int) -> Steps:
+    """Write what stays of `source` behind what `target` has already."""
+    out: list[bytes] = []
+    held = 0
+    # Neighbouring batches that stay as they are leave in one piece: `chunk[kept_from:kept_to]`.
+    last_chunk, kept_from, kept_to = b"", 0, 0
+    pace = Pace()
+    for chunk, begin, header in batches_in(source, 0, io):
+        if pace.is_due(header):
+            yield
+        stays = yield from retained(each, chunk, begin, header)
+        if stays is True:
+            if chunk is not last_chunk or kept_to != begin:
+                out.append(last_chunk[kept_from:kept_to])
+                last_chunk, kept_from = chunk, begin
+            kept_to = begin + header.size_bytes
+            held += header.size_bytes
+            target.track(header, target.size, index_interval_bytes)
+            target.size += header.size_bytes
+        elif stays is not None:
+            out.append(last_chunk[kept_from:kept_to])
+            kept_from = kept_to
+            out.append(stays)
+            held += len(stays)
+            target.track(parse_header(stays), target.size, index_interval_bytes)
+            target.size += len(stays)
+        if held >= STEP_BYTES:
+            out.append(last_chunk[kept_from:kept_to])
+            kept_from = kept_to
+            write(target, out, io)
+            held = 0
+            yield
+    out.append(last_chunk[kept_from:kept_to])
+    write(target, out, io)
+    yield
+
+
+def write(target: Segment, pieces: list[bytes], io: Io) -> None:
+    """Append what was collected to the file of `target`, and forget it."""
+    data = b"".join(pieces)
+    pieces.clear()
+    if data:
+        target.file.pwrite(data, target.written_size)
+        target.written_size += len(data)
+        io.moved_bytes += len(data)

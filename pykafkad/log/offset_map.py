@@ -1,0 +1,52 @@
+"""The newest offset of every key in the dirty part of a log: what compaction compares records with.
+
+Kept in many small dicts instead of a large one, because a large one that grows, or goes, holds the loop for as long as it
+takes to move a million entries. Keys longer than `MAX_KEY_BYTES` are replaced by a digest, so that the memory of an entry is
+bounded, and with it that of the whole map: `log.cleaner.dedupe.buffer.size`.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+# What one entry takes at most: key, offset, and their part of a half-filled dict.
+ENTRY_BYTES = 208
+MAX_KEY_BYTES = 64
+_DIGEST_BYTES = 32
+# A power of two, so that a mask picks the dict.
+SHARDS = 256
+SHARD_MASK = SHARDS - 1
+
+
+def long_key(key: bytes) -> bytes:
+    """What stands for a key of more than `MAX_KEY_BYTES`: longer than any digest that a short key could equal by chance."""
+    return blake2b(key, digest_size=_DIGEST_BYTES).digest() + len(key).to_bytes(8, "big")
+
+
+class OffsetMap:
+    """`shards[hash(key) & SHARD_MASK][key]` is the newest offset of `key`; `latest_offset` the last that was looked at.
+
+    `max_entries` may be passed by what one step adds.
+    """
+
+    __slots__ = ("latest_offset", "max_entries", "shards")
+
+    def __init__(self, buffer_bytes: int, load_factor: float) -> None:
+        self.shards: list[dict[bytes, int]] = [{} for _ in range(SHARDS)]
+        self.max_entries = max(1, int(buffer_bytes / ENTRY_BYTES * load_factor))
+        self.latest_offset = -1
+
+    def __len__(self) -> int:
+        return sum(map(len, self.shards))
+
+    def get(self, key: bytes) -> int:
+        """The newest offset of a key, -1 without one."""
+        if len(key) > MAX_KEY_BYTES:
+            key = long_key(key)
+        return self.shards[hash(key) & SHARD_MASK].get(key, -1)
+
+    def release(self):
+        """Generator: give the memory back in small steps."""
+        while self.shards:
+            self.shards.pop()
+            yield

@@ -1,0 +1,188 @@
+"""Walking the records of a batch for compaction: keys, offsets and tombstones, nothing else is looked at.
+
+Written flat, for the interpreter: each of these loops runs for every record of every compacted log, and a call per field would
+make it several times slower. Records are taken as `log/append_rules.py` and Kafka leave them in a log; where bytes contradict
+that, `IndexError` or `BrokenRecords` ends the walk.
+"""
+
+from __future__ import annotations
+
+from pykafkad.log.offset_map import MAX_KEY_BYTES, SHARD_MASK, long_key
+
+
+class BrokenRecords(Exception):
+    """Bytes that are not records."""
+
+
+def _varint(body: bytes, position: int) -> tuple[int, int]:
+    """(raw value before zigzag, position behind it)."""
+    value = shift = 0
+    while True:
+        byte = body[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift > 63:
+            raise BrokenRecords(f"a varint that ends at byte {position} is too long")
+
+
+def _append_varint(out: bytearray, raw: int) -> None:
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+
+
+def index_keys(body: bytes, position: int, count: int, base_offset: int, start_offset: int, shards: list[dict[bytes, int]]) -> int:
+    """Enter the keys of `count` records from `position` on into the shards of an `OffsetMap`; the position behind them.
+
+    Records without key, and those below `start_offset`, are passed over.
+    """
+    for _ in range(count):
+        raw = body[position]
+        if raw < 0x80:
+            end = position + 1 + (raw >> 1)
+            position += 2
+        else:
+            raw, position = _varint(body, position)
+            end = position + (raw >> 1)
+            position += 1
+        while body[position] > 0x7F:
+            position += 1
+        position += 1
+        delta = body[position]
+        if delta < 0x80:
+            position += 1
+        else:
+            delta, position = _varint(body, position)
+        size = body[position]
+        if size < 0x80:
+            position += 1
+        else:
+            size, position = _varint(body, position)
+        if not size & 1:
+            key = body[position:position + (size >> 1)]
+            offset = base_offset + (delta >> 1)
+            if offset >= start_offset:
+                if size > 2 * MAX_KEY_BYTES:
+                    key = long_key(key)
+                shards[hash(key) & SHARD_MASK][key] = offset
+        position = end
+    return position
+
+
+class Retention:
+    """Which records of one batch stay, found `step` by step.
+
+    `runs` are the (start, end) of neighbouring records that stay, in `body`; `kept` counts them, `has_tombstones` says that
+    some of them have no value.
+    """
+
+    __slots__ = ("_base_offset", "_latest_offset", "_left", "_shards", "_tombstones_stay", "body", "has_tombstones", "kept", "position", "runs")
+
+    def __init__(self, body: bytes, position: int, count: int, base_offset: int, shards: list[dict[bytes, int]], latest_offset: int, *,
+                 tombstones_stay: bool) -> None:
+        self.body = body
+        self.position = position
+        self.runs: list[tuple[int, int]] = []
+        self.kept = 0
+        self.has_tombstones = False
+        self._base_offset = base_offset
+        self._latest_offset = latest_offset
+        self._left = count
+        self._shards = shards
+        self._tombstones_stay = tombstones_stay
+
+    def step(self, max_records: int) -> bool:
+        """Look at up to `max_records` more; whether the batch is through."""
+        body, position, shards = self.body, self.position, self._shards
+        base_offset, latest_offset, tombstones_stay = self._base_offset, self._latest_offset, self._tombstones_stay
+        runs = self.runs
+        kept = 0
+        count = min(self._left, max_records)
+        run_start, run_end = runs.pop() if runs else (position, position)
+        for _ in range(count):
+            start = position
+            raw = body[position]
+            if raw < 0x80:
+                end = position + 1 + (raw >> 1)
+                position += 2
+            else:
+                raw, position = _varint(body, position)
+                end = position + (raw >> 1)
+                position += 1
+            while body[position] > 0x7F:
+                position += 1
+            position += 1
+            delta = body[position]
+            if delta < 0x80:
+                position += 1
+            else:
+                delta, position = _varint(body, position)
+            size = body[position]
+            if size < 0x80:
+                position += 1
+            else:
+                size, position = _varint(body, position)
+            offset = base_offset + (delta >> 1)
+            if size & 1:
+                # Without key: nothing below what was looked at keeps it.
+                stays = offset > latest_offset
+                is_tombstone = body[position] == 1
+            else:
+                key_end = position + (size >> 1)
+                is_tombstone = body[key_end] == 1
+                if offset > latest_offset:
+                    stays = True
+                elif is_tombstone and not tombstones_stay:
+                    stays = False
+                else:
+                    key = body[position:key_end]
+                    if size > 2 * MAX_KEY_BYTES:
+                        key = long_key(key)
+                    stays = offset >= shards[hash(key) & SHARD_MASK].get(key, -1)
+            if stays:
+                kept += 1
+                if is_tombstone:
+                    self.has_tombstones = True
+                if run_end != start:
+                    if run_end != run_start:
+                        runs.append((run_start, run_end))
+                    run_start = start
+                run_end = end
+            position = end
+        if run_end != run_start:
+            runs.append((run_start, run_end))
+        if position > len(body):
+            raise BrokenRecords(f"records end at byte {position} of {len(body)}")
+        self.position = position
+        self.kept += kept
+        self._left -= count
+        return not self._left
+
+
+def shift_timestamps(body: bytes, position: int, count: int, shift: int, out: bytearray | None) -> tuple[int, int | None]:
+    """(position behind `count` records, their largest timestamp delta before the shift, None without records).
+
+    With `out` the records are appended to it, their timestamp deltas larger by `shift`.
+    """
+    largest = None
+    for _ in range(count):
+        raw, begin = _varint(body, position)
+        end = begin + (raw >> 1)
+        raw, behind = _varint(body, begin + 1)
+        delta = (raw >> 1) ^ -(raw & 1)
+        if largest is None or delta > largest:
+            largest = delta
+        if out is not None:
+            delta += shift
+            shifted = bytearray()
+            _append_varint(shifted, (delta << 1) ^ (delta >> 63))
+            _append_varint(out, 1 + len(shifted) + end - behind << 1)
+            out += body[begin:begin + 1]
+            out += shifted
+            out += body[behind:end]
+        position = end
+    return position, largest

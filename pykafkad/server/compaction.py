@@ -1,0 +1,167 @@
+"""Runs the log cleaner between the turns of the loop.
+
+Every `log.cleaner.backoff.ms` the dirtiest logs are looked for, as many as `log.cleaner.threads` allows at once. Each run is a generator that is
+given at most `STEP_SECONDS` per turn; what it hands out as a function goes to the offload thread, and its result comes back. A run that
+ends is followed by the next look at once, as long as there is something to clean. Segments of compacted logs that
+`compact,delete` or DeleteRecords have passed go here too, because nothing else may touch a log that is being cleaned.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import StorageFailure
+from pykafkad.log.cleaner import CleaningAborted, LogCleaner
+from pykafkad.log.compaction import Io
+from pykafkad.log.record_scan import BrokenRecords
+from pykafkad.server.logs import logger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.cleaner import Candidate, Cleaned
+    from pykafkad.log.partition_log import PartitionLog
+
+log_lines = logger("storage")
+
+STEP_SECONDS = 0.002
+_LOOK = "look for dirty logs"
+# Below this a chunk would hold single batches only.
+_MIN_CHUNK_BYTES = 16 * 1024
+
+
+class _Run:
+    """One log that is being cleaned."""
+
+    __slots__ = ("answer", "candidate", "counted_bytes", "io", "steps")
+
+    def __init__(self, candidate: Candidate, io: Io, steps: object) -> None:
+        self.candidate = candidate
+        self.io = io
+        self.steps = steps
+        self.answer: object = None
+        self.counted_bytes = 0
+
+
+class Compaction:
+    """See the module. `busy` are the logs that are being cleaned."""
+
+    __slots__ = ("_cleaner", "_node", "_runs")
+
+    def __init__(self, node: object) -> None:
+        self._node = node
+        self._cleaner = LogCleaner(node.disk)
+        self._runs: list[_Run] = []
+
+    @property
+    def busy(self) -> list[PartitionLog]:
+        return [run.candidate.log for run in self._runs]
+
+    def start(self) -> None:
+        """Begin to look, unless `log.cleaner.enable` forbids it."""
+        if self._node.settings.log_cleaner_enable:
+            self._look_again(self._node.settings.log_cleaner_backoff_ms / 1000)
+
+    def close(self) -> None:
+        """Give up what is half done; its files go."""
+        for run in self._runs:
+            run.steps.close()
+        self._runs.clear()
+
+    def _look_again(self, seconds: float) -> None:
+        self._node.timers.set((self, _LOOK), self._node.now + seconds)
+
+    def fired(self, key: object) -> None:
+        """A timer of ours: look for logs, or go on with a run."""
+        if key is not _LOOK:
+            self._work(key)
+            return
+        settings = self._node.settings
+        try:
+            while len(self._runs) < settings.log_cleaner_threads and self._begin():
+                pass
+            self._retention()
+        finally:
+            if len(self._runs) < settings.log_cleaner_threads or not self._runs:
+                self._look_again(settings.log_cleaner_backoff_ms / 1000)
+
+    def _begin(self) -> bool:
+        """Begin to clean the dirtiest log; False when none is dirty enough."""
+        node, settings = self._node, self._node.settings
+        try:
+            candidate = self._cleaner.pick(node.partitions, node.now_ms, self.busy)
+        except StorageFailure as failure:
+            log_lines.error("housekeeping-failed", job="cleaning", reason=failure)
+            return False
+        if candidate is None:
+            return False
+        threads = settings.log_cleaner_threads
+        io = Io(max(_MIN_CHUNK_BYTES, settings.log_cleaner_io_buffer_size // threads // 2))
+        steps = self._cleaner.clean(candidate, node.now_ms, io, buffer_bytes=settings.log_cleaner_dedupe_buffer_size // threads,
+                                    load_factor=settings.log_cleaner_io_buffer_load_factor)
+        run = _Run(candidate, io, steps)
+        self._runs.append(run)
+        node.timers.set((self, run), node.now)
+        return True
+
+    def _work(self, run: _Run) -> None:
+        """Give a run its part of this turn."""
+        if run not in self._runs:
+            return
+        node = self._node
+        until = node.clock.now() + STEP_SECONDS
+        log = run.candidate.log
+        try:
+            while True:
+                job = run.steps.send(run.answer)
+                run.answer = None
+                if job is not None:
+                    node.offload.submit(job, lambda result: self._answered(run, result))
+                    return
+                if node.clock.now() >= until:
+                    node.timers.set((self, run), node.now + self._pause(run))
+                    return
+        except StopIteration as end:
+            self._ended(run, end.value)
+        except CleaningAborted as reason:
+            self._failed(run, log_lines.info, "cleaning-given-up", reason)
+        except StorageFailure as failure:
+            if log.offline is failure:
+                node.log_failed(log, failure)
+            self._failed(run, log_lines.error, "cleaning-failed", failure)
+        except BrokenRecords as reason:
+            self._failed(run, log_lines.error, "log-uncleanable", reason)
+
+    def _pause(self, run: _Run) -> float:
+        """What `log.cleaner.io.max.bytes.per.second` asks for what was read and written since the last pause."""
+        moved, run.counted_bytes = run.io.moved_bytes - run.counted_bytes, run.io.moved_bytes
+        rate = self._node.settings.log_cleaner_io_max_bytes_per_second
+        return moved / rate if rate > 0 else 0.0
+
+    def _answered(self, run: _Run, result: object) -> None:
+        run.answer = result
+        self._node.timers.set((self, run), self._node.now + self._pause(run))
+
+    def _ended(self, run: _Run, cleaned: Cleaned) -> None:
+        self._runs.remove(run)
+        log = run.candidate.log
+        self._look_again(0)
+        try:
+            self._cleaner.note_cleaned(log, cleaned.end_offset, self._node.partitions)
+        except StorageFailure as failure:
+            # The next run begins where this one did.
+            log_lines.error("housekeeping-failed", job="cleaner checkpoint", reason=failure)
+            self._look_again(self._node.settings.log_cleaner_backoff_ms / 1000)
+        log_lines.info("cleaned", topic=log.topic, partition=log.partition, start=run.candidate.first_dirty_offset, end=cleaned.end_offset,
+                       read_bytes=cleaned.read_bytes, written_bytes=cleaned.written_bytes)
+
+    def _failed(self, run: _Run, tell: object, event: str, reason: Exception) -> None:
+        self._runs.remove(run)
+        self._look_again(self._node.settings.log_cleaner_backoff_ms / 1000)
+        tell(event, topic=run.candidate.log.topic, partition=run.candidate.log.partition, reason=reason)
+
+    def _retention(self) -> None:
+        node, busy = self._node, self.busy
+        for log in list(node.partitions):
+            if "compact" in log.settings.cleanup_policy and log.is_loaded and log.offline is None and log not in busy:
+                try:
+                    log.run_retention(node.now_ms)
+                except StorageFailure as failure:
+                    node.log_failed(log, failure)
