@@ -67,11 +67,8 @@ def _serve(options: Options) -> int:
     log = logs.logger("config")
     for sentence in settings.warnings:
         log.warning("setting", text=sentence)
-    data_directory, *others = settings.log_directories
-    if others:
-        log.warning("setting", text=f"log.dirs: only {data_directory} is used in this version of pykafkad, not {', '.join(others)}")
     try:
-        return node.run(settings, addresses=addresses, data_directory=data_directory, topics=topics, ready_file=ready_file)
+        return node.run(settings, addresses=addresses, data_directories=settings.log_directories, topics=topics, ready_file=ready_file)
     except StartFailure:
         raise
     except ConfigError as error:

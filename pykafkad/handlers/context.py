@@ -96,6 +96,16 @@ class Context:
     @property
     def groups(self) -> object:
         """The group coordinator's shards: `.submit(group_id, event)`, `.shard_for(group_id)`."""
+    @property
+    def directories(self) -> object:
+        """The directories of `log.dirs`: `.online`, `.failed`, `.at(path)`, `.of(log)`, `.prefer(topic, partition, path)`."""
+        return self._node.directories
+
+    @property
+    def moves(self) -> object:
+        """Replicas on their way between directories: `.start(log, source, target)`, `.cancel(topic, partition)`."""
+        return self._node.moves
+
         return self._node.groups
 
     @property

@@ -1,10 +1,11 @@
 """DescribeLogDirs, versions 1 to 5 (KIP-113).
 
-The log directory with the size of every partition in it, or of those asked for; null asks for all. Partitions that are not
-here are left out, and so is the metadata log, as in Kafka. Version 2 is flexible, 3 has an error of the whole, 4 the size and
-free space of the file system (KIP-827), 5 whether the directory is cordoned (KIP-1066), which it never is.
+Each directory of `log.dirs` with the size of every partition in it, or of those asked for; null asks for all. Partitions that
+are not here are left out, and so is the metadata log, as in Kafka. A replica that moves is listed in both places, the new one
+as a future key with its lag in offsets. A directory that failed is KAFKA_STORAGE_ERROR. Version 2 is flexible, 3 has an error
+of the whole, 4 the size and free space of the file system (KIP-827), 5 whether the directory is cordoned (KIP-1066).
 
-Gaps: there is one directory; of several in `log.dirs` the first is used.
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pykafkad.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
+    from pykafkad.log.directory import LogDirectory
 
 _Result = messages.DescribeLogDirsResponse.DescribeLogDirsResult
 _Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic
@@ -22,27 +24,49 @@ _Partition = messages.DescribeLogDirsResponse.DescribeLogDirsPartition
 
 
 def handle(ctx: Context, request: object) -> object:
+    """One result for each configured directory."""
     if not ctx.allowed("Describe", "Cluster", "kafka-cluster"):
         return messages.DescribeLogDirsResponse(error_code=errors.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    directory = ctx.partitions.directory
-    result = _Result(log_dir=directory.absolute_path)
-    try:
-        result.total_bytes, result.usable_bytes = directory.disk.usage(directory.path)
-        result.topics = _topics(ctx, wanted)
-    except errors.StorageFailure:
-        result = _Result(log_dir=directory.absolute_path, error_code=errors.KAFKA_STORAGE_ERROR)
-    return messages.DescribeLogDirsResponse(results=[result])
+    directories = ctx.directories
+    results = []
+    for path in directories.paths:
+        directory = next((each for each in directories.online if each.path == path), None)
+        absolute = directories.metadata.disk.absolute_path(path)
+        result = _Result(log_dir=absolute, error_code=errors.KAFKA_STORAGE_ERROR)
+        if directory is not None:
+            try:
+                total, usable = directory.disk.usage(path)
+                result = _Result(
+                    log_dir=absolute,
+                    topics=_topics(ctx, directory, wanted),
+                    total_bytes=total,
+                    usable_bytes=usable,
+                    is_cordoned=directories.is_cordoned(path),
+                )
+            except errors.StorageFailure:
+                # What could not be read of it is no answer; the next access for its own sake gives it up.
+                pass
+        results.append(result)
+    return messages.DescribeLogDirsResponse(results=results)
 
 
-def _topics(ctx: Context, wanted: set[tuple[str, int]] | None) -> list[object]:
+def _topics(ctx: Context, directory: LogDirectory, wanted: set[tuple[str, int]] | None) -> list[object]:
     topics: dict[str, object] = {}
-    for log in ctx.partitions:
+
+    def add(log: object, **fields: object) -> None:
         if wanted is None or (log.topic, log.partition) in wanted:
             topic = topics.get(log.topic)
             if topic is None:
                 topic = topics[log.topic] = _Topic(name=log.topic)
-            topic.partitions.append(_Partition(partition_index=log.partition, partition_size=log.size_bytes, offset_lag=0))
+            topic.partitions.append(_Partition(partition_index=log.partition, **fields))
+
+    for log in directory.logs.values():
+        if ctx.partitions.get(log.topic, log.partition) is log:
+            add(log, partition_size=log.size_bytes, offset_lag=0)
+    for move in ctx.moves.into(directory):
+        lag = move.log.end_offset - move.end_offset
+        add(move.log, partition_size=move.size_bytes, offset_lag=lag, is_future_key=True)
     return list(topics.values())

@@ -17,6 +17,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.handlers.operations import NOT_ASKED, authorized_operations, cluster_operations
 from pykafkad.metadata.events import AutoCreateTopics
+from pykafkad.metadata.placement import has_online_directory
 from pykafkad.metadata.topics import INTERNAL_TOPICS, name_problem
 from pykafkad.wire import messages
 
@@ -200,9 +201,13 @@ class _View:
 
 
 def offline_replicas(state: PartitionState, brokers: dict[int, Broker], listener: str) -> list[int]:
-    """Replicas that the caller cannot reach: their broker is gone, fenced, or does not have the listener."""
-    return [
+    """Replicas that the caller cannot reach: their broker is gone, fenced, does not have the listener, or lost the directory."""
+    offline = [
         replica
         for replica in state.replicas
         if replica not in brokers or brokers[replica].fenced or listener not in brokers[replica].endpoints
     ]
+    for replica, directory in zip(state.replicas, state.directories, strict=False):
+        if replica not in offline and not has_online_directory(brokers[replica], directory):
+            offline.append(replica)
+    return offline

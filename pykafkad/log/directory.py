@@ -33,12 +33,15 @@ def parse_partition_name(name: str) -> tuple[str, int] | None:
 class LogDirectory:
     """See the module. `clean` says how the last user of the directory left; `meta` is `meta.properties` (empty: new).
 
+    `futures` maps a partition to the folder of a move into this directory that a start found unfinished; `failure` is what took
+    the directory out of service, else None.
+
     Constructing takes the lock (`StartFailure` names the directory when another broker holds it) and reads the small files;
     no partition is opened. `broker_epoch` is what the last clean shutdown wrote, -1 without one.
     """
 
-    __slots__ = ("path", "disk", "clock", "clean", "broker_epoch", "meta", "logs", "services", "_lock", "_on_disk",
-                 "_recovery_points", "_log_starts", "_high_watermarks", "_written")
+    __slots__ = ("path", "disk", "clock", "clean", "broker_epoch", "meta", "logs", "services", "futures", "failure", "_lock",
+                 "_on_disk", "_recovery_points", "_log_starts", "_high_watermarks", "_written")
 
     def __init__(self, path: str, *, disk, clock, random) -> None:
         self.path = path
@@ -55,6 +58,8 @@ class LogDirectory:
         self._written: dict[str, bytes] = {}
         self._take_clean_marker()
         self._on_disk: set[tuple[str, int]] = set()
+        self.futures: dict[tuple[str, int], str] = {}
+        self.failure: StorageFailure | None = None
         self._find_partitions()
 
     def __repr__(self) -> str:
@@ -84,6 +89,10 @@ class LogDirectory:
         for name in self.disk.listdir(self.path):
             if name.endswith(DELETE_SUFFIX):
                 self.services.doomed.append((now_ms, f"{self.path}/{name}", True))
+            elif name.endswith(FUTURE_SUFFIX):
+                key = parse_partition_name(name.removesuffix(FUTURE_SUFFIX).rpartition(".")[0])
+                if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
+                    self.futures[key] = name
             elif not name.endswith(_NOT_SERVED_SUFFIXES):
                 key = parse_partition_name(name)
                 if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
@@ -135,6 +144,68 @@ class LogDirectory:
         self.logs[key] = log
         return log
 
+    def holds(self, topic: str, partition: int) -> bool:
+        """Whether the partition's folder is here."""
+        return (topic, partition) in self._on_disk
+
+    # -- moves between directories -------------------------------------------------------------------------------------
+
+    def release(self, log: PartitionLog) -> str:
+        """The log moves away: take it out of this directory's books; the path of what is left of it, renamed for removal."""
+        key = log.topic, log.partition
+        self.logs.pop(key, None)
+        return self._rename_for_removal(key)
+
+    def adopt(self, log: PartitionLog, name: str) -> None:
+        """The folder `name` becomes the partition's, and `log` one of this directory's."""
+        key = log.topic, log.partition
+        self.disk.rename(f"{self.path}/{name}", f"{self.path}/{log.topic}-{log.partition}")
+        self.disk.sync_directory(self.path)
+        self._on_disk.add(key)
+        self.logs[key] = log
+
+    def promote_future(self, topic: str, partition: int) -> None:
+        """Finish a move whose end was decided before the broker died: the copy becomes the partition."""
+        key = topic, partition
+        self.disk.rename(f"{self.path}/{self.futures.pop(key)}", f"{self.path}/{topic}-{partition}")
+        self.disk.sync_directory(self.path)
+        self._on_disk.add(key)
+
+    def remove_copy(self, topic: str, partition: int) -> None:
+        """The partition lives in another directory: what is here goes."""
+        self.doom_directory(self._rename_for_removal((topic, partition)), 0)
+
+    def discard_future(self, name: str) -> None:
+        """The folder of a move that is not to be finished goes."""
+        target = self._removal_name(name)
+        self.disk.rename(f"{self.path}/{name}", target)
+        self.doom_directory(target, 0)
+
+    def doom_directory(self, path: str, delay_ms: int) -> None:
+        """A renamed folder is to be removed when the delay is over."""
+        self.services.doomed.append((self.clock.now_ms() + delay_ms, path, True))
+
+    def _removal_name(self, name: str) -> str:
+        suffix = f".{self.services.random.getrandbits(128):032x}{DELETE_SUFFIX}"
+        return f"{self.path}/{name[:MAX_NAME_LENGTH - len(suffix)]}{suffix}"
+
+    def _rename_for_removal(self, key: tuple[str, int]) -> str:
+        self._on_disk.discard(key)
+        for offsets in (self._recovery_points, self._log_starts, self._high_watermarks):
+            offsets.pop(key, None)
+        name = f"{key[0]}-{key[1]}"
+        target = self._removal_name(name)
+        self.disk.rename(f"{self.path}/{name}", target)
+        return target
+
+    def fail(self, failure: StorageFailure) -> list[PartitionLog]:
+        """Take the directory out of service, as Kafka does after one failed access: its logs are closed, and returned."""
+        self.failure = failure
+        for log in self.logs.values():
+            log.offline = log.offline or failure
+            log.close()
+        return list(self.logs.values())
+
     # -- deletion ------------------------------------------------------------------------------------------------------
 
     def delete_partition(self, topic: str, partition: int) -> None:
@@ -147,14 +218,7 @@ class LogDirectory:
             log.close()
         if key not in self._on_disk:
             return
-        self._on_disk.discard(key)
-        for offsets in (self._recovery_points, self._log_starts, self._high_watermarks):
-            offsets.pop(key, None)
-        name = f"{topic}-{partition}"
-        suffix = f".{self.services.random.getrandbits(128):032x}{DELETE_SUFFIX}"
-        target = f"{self.path}/{name[:MAX_NAME_LENGTH - len(suffix)]}{suffix}"
-        self.disk.rename(f"{self.path}/{name}", target)
-        self.services.doomed.append((self.clock.now_ms() + delay_ms, target, True))
+        self.doom_directory(self._rename_for_removal(key), delay_ms)
 
     @property
     def next_deletion_ms(self) -> int | None:
@@ -213,7 +277,7 @@ class LogDirectory:
         start were never opened, the next start recovers.
         """
         try:
-            if clean and self._settle():
+            if clean and self.failure is None and self._settle():
                 self.disk.replace(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch))
         finally:
             for log in self.logs.values():

@@ -364,6 +364,13 @@ class LogFiles:
         return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
 
     def segments_from(self, offset: int) -> list[Segment]:
+    def relocate(self, directory: str, services: LogServices) -> None:
+        """The log's files lie in another directory from now on; nothing of it waits to be written."""
+        self.directory = directory
+        self._services = services
+        self._disk = services.disk
+        self._gather_pool = services.gather_pool
+
         """The segments that hold an offset and what follows it."""
         return self.segments[self.segment_at(offset):]
 

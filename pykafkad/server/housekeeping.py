@@ -50,7 +50,8 @@ class Housekeeping:
     def plan_deletions(self) -> None:
         """Have what was renamed away removed when its delay (`file.delete.delay.ms`) is over."""
         node = self._node
-        due_ms = node.directory.next_deletion_ms
+        due_ms = [directory.next_deletion_ms for directory in node.directories.every()]
+        due_ms = min((each for each in due_ms if each is not None), default=None)
         if due_ms is not None:
             node.timers.set((self, _DELETIONS), node.now + max(0, due_ms - node.now_ms) / 1000)
 
@@ -73,7 +74,13 @@ class Housekeeping:
                 self._each(log, "retention", lambda log=log: log.run_retention(now_ms, producer_expiration_ms))
 
     def _checkpoint(self) -> None:
-        self._node.directory.checkpoint()
+        directories = self._node.directories
+        for directory in list(directories.every()):
+            try:
+                directory.checkpoint()
+            except StorageFailure as failure:
+                log_lines.error("housekeeping-failed", job=_HIGH_WATERMARK, directory=directory.path, reason=failure)
+                directories.report(directory, failure)
 
     def _flush(self) -> None:
         now_ms = self._node.now_ms
@@ -84,16 +91,18 @@ class Housekeeping:
 
     def _deletions(self) -> None:
         node = self._node
-        directory = node.directory
-        for path, is_directory in directory.take_due_deletions(node.now_ms):
-            node.offload.submit(lambda path=path, is_directory=is_directory: directory.remove(path, is_directory), self._deleted)
+        for directory in node.directories.every():
+            for path, is_directory in directory.take_due_deletions(node.now_ms):
+                job = lambda directory=directory, path=path, is_directory=is_directory: directory.remove(path, is_directory)  # noqa: E731
+                node.offload.submit(job, self._deleted)
 
     def _sync(self) -> None:
         # As in Kafka a segment is synced some time after it rolled, so that a restart after a crash reads little again.
-        for job in self._node.directory.sync_jobs():
-            self._node.offload.submit(job.run, lambda result, job=job: self._synced(job, result))
+        for directory in self._node.directories.every():
+            for job in directory.sync_jobs():
+                self._node.offload.submit(job.run, lambda result, job=job, directory=directory: self._synced(job, directory, result))
 
-    def _synced(self, job: object, result: object) -> None:
+    def _synced(self, job: object, directory: object, result: object) -> None:
         if not isinstance(result, Exception):
             job.finish()
             return
@@ -101,7 +110,7 @@ class Housekeeping:
         log_lines.error("sync-failed", reason=result)
         if not isinstance(result, StorageFailure):
             self._node.unexpected(result)
-            result = StorageFailure("sync", self._node.data_directory, result)
+            result = StorageFailure("sync", directory.path, result)
         job.failed(result)
 
     @staticmethod
@@ -117,6 +126,7 @@ class Housekeeping:
             log_lines.error("housekeeping-failed", job=job, topic=log.topic, partition=log.partition, reason=failure)
 
 
+        self._node.directories.report(directory, result)
 _JOBS = {
     _RETENTION: Housekeeping._retention,
     _HIGH_WATERMARK: Housekeeping._checkpoint,
@@ -126,3 +136,4 @@ _JOBS = {
 }
 
 _REPEATED = (_RETENTION, _HIGH_WATERMARK, _FLUSH, _SYNC)
+            self._node.directories.report(self._node.directories.of(log), failure)

@@ -16,13 +16,13 @@ from pykafkad.coordinator.producer_ids import ProducerIds
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
-from pykafkad.log.directory import LogDirectory
 from pykafkad.metadata import events, quorum, quorum_states, stored, uuids, voters
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
 from pykafkad.server import listeners, logs
 from pykafkad.server.connection import SCRATCH_BYTES
 from pykafkad.server.dispatch import Dispatcher
+from pykafkad.server.directories import Directories
 from pykafkad.server.groups import Groups
 from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.logs import logger
@@ -42,9 +42,11 @@ if TYPE_CHECKING:
     from pykafkad.server.connection import Connection
     from pykafkad.server.listeners import Listener
 
+    from pykafkad.log.directory import LogDirectory
 log_lines = logger("server")
 
 # The metadata log is thinned by its snapshots alone.
+    from pykafkad.server.moves import Moves
 _METADATA_LOG_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1", "max.message.bytes": str(8 * 1024 * 1024)}
 _BROKER_CONFIG = 4
 
@@ -62,7 +64,7 @@ class Node:
         self,
         settings: Settings,
         listening: list[Listener],
-        data_directory: str,
+        data_directories: Sequence[str],
         *,
         clock: Clock | None = None,
         disk: Disk | None = None,
@@ -78,7 +80,6 @@ class Node:
         self.metrics = Metrics()
         self.timers = Timers()
         self.node_id = settings.node_id
-        self.data_directory = data_directory
         self.disk = disk or Disk()
         self.stopping: str | None = None
         self.serving = False
@@ -101,7 +102,8 @@ class Node:
         self.producer_ids = ProducerIds()
         self.groups = Groups(self)
         self.housekeeping = Housekeeping(self)
-        self.directory: LogDirectory | None = None
+        self.directories = Directories(self, data_directories)
+        self._moves: Moves | None = None
         self.partitions: Partitions | None = None
         self.controller: MetadataLog | None = None
 
@@ -114,7 +116,21 @@ class Node:
 
     @property
     def directory_id(self) -> bytes:
-        """The id of the log directory (KIP-858)."""
+        """The id of the directory of the metadata log (KIP-858)."""
+    @property
+    def directory(self) -> LogDirectory | None:
+        """The directory of the metadata log; None before the start."""
+        return self.directories.metadata
+
+    @property
+    def moves(self) -> Moves:
+        """Replicas on their way between directories."""
+        if self._moves is None:
+            from pykafkad.server.moves import Moves
+
+            self._moves = Moves(self)
+        return self._moves
+
         return uuids.from_text(self.directory.meta["directory.id"])
 
     @property
@@ -135,17 +151,10 @@ class Node:
 
         `stale_file`, what an earlier broker wrote when it was ready, goes as soon as the directory is known to be ours.
         """
-        directory = self.directory = LogDirectory(self.data_directory, disk=self.disk, clock=self.clock, random=self.random)
+        self.directories.open(self.settings.metadata_log_dir or self.directories.paths[0])
         if stale_file is not None:
             self.disk.unlink(stale_file)
-        directory.check_meta(cluster_id=None, node_id=self.node_id)
-        if not directory.meta:
-            directory.write_meta(
-                cluster_id=uuids.to_text(uuids.random_uuid(self.random)),
-                node_id=self.node_id,
-                directory_id=uuids.to_text(uuids.random_uuid(self.random)),
-            )
-        self.partitions = Partitions(self.directory, self.node_id, self.settings)
+        self.partitions = Partitions(self.directories, self.node_id, self.settings)
         self._start_metadata()
         self._bind()
         self._register()
@@ -158,6 +167,9 @@ class Node:
     def _start_metadata(self) -> None:
         directory = self.directory
         log_settings = {**_METADATA_LOG_SETTINGS, "segment.bytes": str(self.settings.metadata_log_segment_bytes)}
+        self.directories.tell_cordoned()
+        if any(directory.futures for directory in self.directories.online):
+            self.moves.resume()
         log_settings["segment.ms"] = str(self.settings.metadata_log_segment_ms)
         log = directory.open_partition(*stored.LOG, stored.TOPIC_ID, config.topic_settings(self.settings, log_settings))
         metadata = self.controller = MetadataLog(self, log)
@@ -212,9 +224,9 @@ class Node:
                 self.node_id,
                 incarnation_id,
                 endpoints,
-                [self.directory_id],
+                self.directories.ids(),
                 rack=self.settings.broker_rack,
-                previous_broker_epoch=self.directory.broker_epoch,
+                previous_broker_epoch=self.directories.broker_epoch,
             )
         )
         broker = self.image.brokers[self.node_id]
@@ -245,7 +257,7 @@ class Node:
             if self.controller is not None:
                 self.controller.resign()
             broker = self.image.brokers.get(self.node_id) if self.controller else None
-            self.directory.close(broker_epoch=broker.epoch if broker else -1)
+            self.directories.close(broker.epoch if broker else -1)
 
     # --- one turn -------------------------------------------------------------------------------------------------
 
@@ -339,6 +351,16 @@ class Node:
             self.waits.discard(connection.parked)
             connection.parked = None
 
+        self.directories.report(self.directories.of(log), failure)
+
+    def directory_failed(self, directory: LogDirectory, logs: list[object]) -> None:
+        """A directory was given up: its logs are out of service, and whoever waits for them is told."""
+        if self._moves is not None:
+            self._moves.directory_failed(directory)
+        self.dispatcher.forget_topics()
+        for log in logs:
+            self._offline_logs.add(log)
+            self.waits.touch(log)
     def writable_by_clients(self, log: object) -> bool:
         """Whether a client's batch for `log` needs no check besides those of the log itself."""
         return log.offline is None and not log.topic.startswith("__")
@@ -372,10 +394,16 @@ def run(
     settings: Settings,
     *,
     addresses: list[tuple[str, int]],
-    data_directory: str,
+    data_directories: Sequence[str],
     topics: list[tuple[str, int]],
     ready_file: str | None,
 ) -> int:
+            if self.serving:
+                self.directories.settings_changed()
+        if self._moves and changes.topics_deleted:
+            for topic in changes.topics_deleted:
+                for state in topic.partitions:
+                    self._moves.cancel(topic.name, state.index)
     """Serve until SIGTERM or SIGINT; the exit code. A second signal stops at once.
 
     `addresses` are (host, port) pairs that take the place of the setting `listeners`; `topics` are (name, partitions) that
@@ -387,7 +415,7 @@ def run(
     import signal
 
     try:
-        node = Node(settings, _listeners(settings, addresses), data_directory)
+        node = Node(settings, _listeners(settings, addresses), data_directories)
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
 

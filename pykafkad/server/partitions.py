@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pykafkad import config
 from pykafkad.errors import StorageFailure
+from pykafkad.log.partition_log import PartitionLog
 from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.log.directory import LogDirectory
-    from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.image import Changes, Image
+    from pykafkad.server.directories import Directories
 
 log_lines = logger("storage")
 
@@ -20,10 +20,10 @@ _TOPIC_CONFIG = 2
 class Partitions:
     """`get` and `get_by_id` answer None for a partition that is not here."""
 
-    __slots__ = ("_by_id", "_by_name", "_node_id", "_settings", "directory")
+    __slots__ = ("_by_id", "_by_name", "_node_id", "_settings", "directories")
 
-    def __init__(self, directory: LogDirectory, node_id: int, settings: object) -> None:
-        self.directory = directory
+    def __init__(self, directories: Directories, node_id: int, settings: object) -> None:
+        self.directories = directories
         self._node_id = node_id
         self._settings = settings
         self._by_name: dict[tuple[str, int], PartitionLog] = {}
@@ -72,7 +72,7 @@ class Partitions:
         topic_id = image.topics[topic].id
         if log is None:
             settings = config.topic_settings(self._settings, image.configs(_TOPIC_CONFIG, topic))
-            log = self.directory.open_partition(topic, index, topic_id, settings)
+            log = self._open(topic, index, topic_id, settings, state)
             if log.offline is not None:
                 log_lines.error("partition-offline", topic=topic, partition=index, reason=log.offline)
             self._by_name[(topic, index)] = log
@@ -82,6 +82,19 @@ class Partitions:
                 log.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
             except StorageFailure as failure:
                 log_lines.error("partition-offline", topic=topic, partition=index, reason=failure)
+
+    def _open(self, topic: str, index: int, topic_id: bytes, settings: object, state: object) -> PartitionLog:
+        directories = self.directories
+        named = dict(zip(state.replicas, state.directories, strict=False)).get(self._node_id, b"")
+        directory = directories.place(topic, index, topic_id, named)
+        if directory is not None:
+            return directory.open_partition(topic, index, topic_id, settings)
+        # In a directory that failed: known, and out of service until a start finds the directory again.
+        path, failure = next(iter(directories.failed.items()))
+        log = PartitionLog(topic, index, topic_id, settings, f"{path}/{topic}-{index}", directories.metadata.services)
+        log.offline = failure
+        log.close()
+        return log
 
     def _delete_topic(self, topic: object) -> list[PartitionLog]:
         gone = []
@@ -93,7 +106,9 @@ class Partitions:
                 del self._by_name[(topic.name, index)]
             gone.append(log)
             try:
-                self.directory.delete_partition(topic.name, index)
+                directory = self.directories.of(log)
+                if directory is not None:
+                    directory.delete_partition(topic.name, index)
             except StorageFailure as failure:
                 log_lines.error("delete-failed", topic=topic.name, partition=index, reason=failure)
         return gone

@@ -18,7 +18,7 @@ READY = "/ready"
 
 def another(disk):
     """A second broker on the same directory."""
-    return nodes.Node(config.Settings.from_properties({}), [Listener("PLAINTEXT", "localhost", 9092)], "/data", disk=disk, reactor=FakeReactor)
+    return nodes.Node(config.Settings.from_properties({}), [Listener("PLAINTEXT", "localhost", 9092)], ["/data"], disk=disk, reactor=FakeReactor)
 
 
 def test_a_ready_file_of_an_earlier_broker_goes_and_that_of_a_running_one_stays():

@@ -131,16 +131,17 @@ class Peer:
 class World:
     """A node and its peers."""
 
-    def __init__(self, path, *, disk=None, clock=None, seed=1, **settings):
+    def __init__(self, path, *, disk=None, clock=None, seed=1, more_directories=(), **settings):
         self.path = str(path)
         self.clock = clock or ManualClock()
         self.disk = disk or Disk()
         self.peers = []
+        self.more_directories = more_directories
         properties = {name.replace("_", "."): (str(value), "test") for name, value in settings.items()}
         self.node = Node(
             config.Settings.from_properties({"group.initial.rebalance.delay.ms": ("0", "test"), **properties}),
             [Listener("PLAINTEXT", "localhost", 9092)],
-            self.path,
+            [self.path, *more_directories],
             clock=self.clock,
             disk=self.disk,
             random=random.Random(seed),
@@ -225,4 +226,5 @@ class World:
 
     def restart(self, **settings):
         """The same disk and clock under a new node; after `stop` or, without it, as after a kill."""
+        settings.setdefault("more_directories", self.more_directories)
         return World(self.path, disk=self.disk, clock=self.clock, **settings)

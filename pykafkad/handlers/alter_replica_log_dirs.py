@@ -1,0 +1,75 @@
+"""AlterReplicaLogDirs, versions 1 and 2 (KIP-113).
+
+Moves replicas of this broker to other directories of `log.dirs`. The answer says that a move has begun; DescribeLogDirs shows
+how far it is. Naming the directory where a replica is stops its move; another one redirects it. A path that is none of
+`log.dirs`, or whose directory failed, is LOG_DIR_NOT_FOUND or KAFKA_STORAGE_ERROR, a cordoned one INVALID_REPLICA_ASSIGNMENT
+(KIP-1066), a name too long for a move's folder INVALID_TOPIC_EXCEPTION. A partition that is not here is
+UNKNOWN_TOPIC_OR_PARTITION or, if another broker has it, REPLICA_NOT_AVAILABLE, and goes to that directory when it comes. Version 2 is flexible.
+
+Gaps: none.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.log.directory import MAX_NAME_LENGTH
+from pykafkad.log.moves import future_name
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+_Topic = messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+_Row = messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Begins moves; a partition named twice goes where it was named last."""
+    allowed = ctx.allowed("Alter", "Cluster", "kafka-cluster")
+    wanted = {
+        (topic.name, index): directory.path for directory in request.dirs for topic in directory.topics for index in topic.partitions
+    }
+    topics: dict[str, object] = {}
+    for (name, index), path in wanted.items():
+        code = errors.NONE
+        try:
+            if not allowed:
+                raise errors.KafkaError(errors.CLUSTER_AUTHORIZATION_FAILED)
+            _alter(ctx, name, index, path)
+        except errors.KafkaError as error:
+            code = error.code
+        except errors.StorageFailure:
+            code = errors.KAFKA_STORAGE_ERROR
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = _Topic(topic_name=name)
+        topic.partitions.append(_Row(partition_index=index, error_code=code))
+    return messages.AlterReplicaLogDirsResponse(results=list(topics.values()))
+
+
+def _alter(ctx: Context, name: str, index: int, path: str) -> None:
+    directories = ctx.directories
+    if len(future_name(name, index, 0)) > MAX_NAME_LENGTH:
+        raise errors.KafkaError(errors.INVALID_TOPIC_EXCEPTION)
+    target = directories.at(path)
+    if target is None:
+        known = any(directories.metadata.disk.absolute_path(each) == path for each in directories.paths)
+        raise errors.KafkaError(errors.KAFKA_STORAGE_ERROR if known else errors.LOG_DIR_NOT_FOUND)
+    if directories.is_cordoned(target.path):
+        raise errors.KafkaError(errors.INVALID_REPLICA_ASSIGNMENT)
+    log = ctx.partitions.get(name, index)
+    if log is None:
+        directories.prefer(name, index, path)
+        known = ctx.metadata.partition(name, index) is not None
+        raise errors.KafkaError(errors.REPLICA_NOT_AVAILABLE if known else errors.UNKNOWN_TOPIC_OR_PARTITION)
+    if log.offline is not None:
+        raise errors.KafkaError(errors.KAFKA_STORAGE_ERROR)
+    present = ctx.moves.target(log)
+    if present is target:
+        return
+    if present is not None:
+        ctx.moves.cancel(name, index)
+    source = directories.of(log)
+    if source is not target:
+        ctx.moves.start(log, source, target)

@@ -1,0 +1,186 @@
+"""A partition's log on its way to another directory (KIP-113): the future replica, copied until it can take the log's place.
+
+The copy has the same files byte for byte, so that in the end nothing but the files and the path of the open log change: offsets,
+indexes, producers and whoever holds the log stay. Copying runs off the loop in steps of `STEP_BYTES`, planned on the loop:
+what a cleaner or retention replaced meanwhile is noticed by its file and copied again. Kafka's name for the folder,
+`<topic>-<partition>.<32 hex>-future`, tells at a start what was interrupted.
+"""
+
+from __future__ import annotations
+
+from pykafkad.log.checkpoints import PARTITION_METADATA_FILE, encode_partition_metadata
+from pykafkad.log.directory import FUTURE_SUFFIX, LogDirectory
+from pykafkad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_prefix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.disk import File
+    from pykafkad.log.partition_log import PartitionLog
+
+STEP_BYTES = 1024 * 1024
+# So little is copied on the loop at the end, in one go with the change of place.
+LAST_BYTES = 256 * 1024
+# Small files per step.
+STEP_FILES = 16
+_BESIDE_A_LOG = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
+
+
+def future_name(topic: str, partition: int, unique: int) -> str:
+    """The folder's name; `unique` has 128 bits."""
+    return f"{topic}-{partition}.{unique:032x}{FUTURE_SUFFIX}"
+
+
+class _Copy:
+    """One segment's file in the new place: `size` bytes of `source` are in it."""
+
+    __slots__ = ("file", "size", "source")
+
+    def __init__(self, source: File, file: File) -> None:
+        self.source = source
+        self.file = file
+        self.size = 0
+
+
+class FutureReplica:
+    """See the module. `log` lies in `source` and goes to `target`. Raises `StorageFailure` when the folder cannot be made."""
+
+    __slots__ = ("_beside", "_copies", "_known_beside", "_name", "_synced_offset", "log", "source", "target")
+
+    def __init__(self, log: PartitionLog, source: LogDirectory, target: LogDirectory) -> None:
+        self.log = log
+        self.source = source
+        self.target = target
+        self._name = future_name(log.topic, log.partition, target.services.random.getrandbits(128))
+        self._copies: dict[int, _Copy] = {}
+        self._beside: list[str] | None = None
+        self._known_beside: set[str] = set()
+        self._synced_offset: int | None = None
+        target.disk.make_directories(self.path)
+        target.disk.write(f"{self.path}/{PARTITION_METADATA_FILE}", encode_partition_metadata(log.topic_id))
+
+    def __repr__(self) -> str:
+        return f"FutureReplica({self.path})"
+
+    @property
+    def path(self) -> str:
+        return f"{self.target.path}/{self._name}"
+
+    @property
+    def size_bytes(self) -> int:
+        """What the folder holds of the log."""
+        return sum(copy.size for copy in self._copies.values())
+
+    @property
+    def end_offset(self) -> int:
+        """Up to where the copy is whole, as far as whole segments tell."""
+        log = self.log
+        for segment in log.segments:
+            copy = self._copies.get(segment.base_offset)
+            if copy is None or copy.size < segment.written_size:
+                return segment.base_offset
+        return log.written_end_offset
+
+    def next_step(self) -> Callable[[], object] | None:
+        """A piece of work for another thread, to be followed by the next; None when only `complete` and
+        `take_place` are left to do."""
+        self._forget_replaced()
+        missing = 0
+        first = None
+        for segment in self.log.segments:
+            copy = self._copies.get(segment.base_offset)
+            if copy is None:
+                copy = self._copies[segment.base_offset] = _Copy(segment.file, self._open(segment.base_offset))
+            if copy.size < segment.written_size:
+                missing += segment.written_size - copy.size
+                first = first or (copy, min(STEP_BYTES, segment.written_size - copy.size))
+        if missing > LAST_BYTES or (missing and self._synced_offset is None):
+            copy, size = first
+            return lambda: _copy(copy, size)
+        if self._beside is None:
+            self._beside = self._not_yet_beside()
+        if self._beside:
+            names, self._beside = self._beside[:STEP_FILES], self._beside[STEP_FILES:]
+            return lambda directory=self.log.directory: self._copy_beside(directory, names)
+        if self._synced_offset is None:
+            self._synced_offset = self.log.written_end_offset
+            files = [copy.file for copy in self._copies.values()]
+            return lambda: [file.sync() for file in files]
+        return None
+
+    def complete(self) -> None:
+        """Copy the rest. Whatever happens from here on, the copy can be the partition's only one."""
+        log = self.log
+        log.write_pending()
+        self._forget_replaced()
+        for segment in log.segments:
+            copy = self._copies.get(segment.base_offset)
+            if copy is None:
+                copy = self._copies[segment.base_offset] = _Copy(segment.file, self._open(segment.base_offset))
+            while copy.size < segment.written_size:
+                _copy(copy, min(STEP_BYTES, segment.written_size - copy.size))
+        # Segments that were rolled since the rest was copied.
+        self._copy_beside(log.directory, self._not_yet_beside())
+        if log.recovery_point > self._synced_offset:
+            # What was synced in the old place has to be in the new one.
+            for copy in self._copies.values():
+                copy.file.sync()
+
+    def take_place(self) -> None:
+        """Put the log where the copy is, in the same turn as `complete`."""
+        log = self.log
+        path = self.source.release(log)
+        self.target.adopt(log, self._name)
+        self._switch(f"{self.target.path}/{log.topic}-{log.partition}")
+        self.source.doom_directory(path, log.settings.file_delete_delay_ms)
+        log.epochs.changed = True
+        log.write_epochs()
+
+    def discard(self) -> None:
+        """The move is not wanted any more: the folder goes."""
+        self._copies.clear()
+        self.target.discard_future(self._name)
+
+    def _switch(self, directory: str) -> None:
+        log = self.log
+        log.relocate(directory, self.target.services)
+        for segment in log.segments:
+            file = self._copies[segment.base_offset].file
+            file.path = file_prefix(directory, segment.base_offset) + LOG_SUFFIX
+            segment.file = file
+            segment.directory = directory
+
+    def _forget_replaced(self) -> None:
+        files = {segment.base_offset: segment.file for segment in self.log.segments}
+        for base_offset, copy in list(self._copies.items()):
+            if files.get(base_offset) is not copy.source:
+                del self._copies[base_offset]
+                for suffix in (LOG_SUFFIX, *_BESIDE_A_LOG):
+                    path = file_prefix(self.path, base_offset) + suffix
+                    self.target.disk.unlink(path)
+                    self._known_beside.discard(path.rpartition("/")[2])
+
+    def _open(self, base_offset: int) -> File:
+        return self.target.disk.open(file_prefix(self.path, base_offset) + LOG_SUFFIX, create=True)
+
+    def _not_yet_beside(self) -> list[str]:
+        names = self.target.disk.listdir(self.log.directory)
+        new = [name for name in names if name.endswith(_BESIDE_A_LOG) and name not in self._known_beside]
+        self._known_beside.update(new)
+        return new
+
+    def _copy_beside(self, directory: str, names: list[str]) -> None:
+        disk = self.target.disk
+        for name in names:
+            data = disk.read(f"{directory}/{name}")
+            if data is not None:
+                disk.write(f"{self.path}/{name}", data)
+
+
+def _copy(copy: _Copy, size_bytes: int) -> int:
+    """Copy the next bytes of a segment; how many."""
+    data = copy.source.pread(size_bytes, copy.size)
+    copy.file.pwrite(data, copy.size)
+    copy.size += len(data)
+    return len(data)

@@ -1,0 +1,59 @@
+"""Which directories a broker has, and which of them hold its replicas (KIP-858, KIP-1066)."""
+
+from __future__ import annotations
+
+from pykafkad.metadata import stored
+from pykafkad.metadata.image import Image
+from pykafkad.metadata.partition_changes import PartitionChange, may_lead
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+    from pykafkad.metadata.events import AssignReplicasToDirs, ChangeLogDirs
+
+
+def assign(image: Image, settings: Settings, event: AssignReplicasToDirs) -> list[object]:
+    """Records that name the directories of replicas; replicas that are gone are passed over."""
+    records = []
+    for (topic_id, index), directory_id in event.replicas.items():
+        topic = image.topic_by_id(topic_id)
+        state = None if topic is None else image.partition(topic.name, index)
+        if state is None or event.broker_id not in state.replicas:
+            continue
+        change = PartitionChange(image, settings, topic, state)
+        change.directories[event.broker_id] = directory_id
+        record = change.record()
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def change(image: Image, settings: Settings, event: ChangeLogDirs) -> list[object]:
+    """Records of a broker whose directories failed or were cordoned: what lay in a failed one has no leader there any more."""
+    broker = image.brokers.get(event.broker_id)
+    if broker is None:
+        return []
+    registration = messages.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+    records = []
+    if event.cordoned is not None and event.cordoned != broker.cordoned_log_dirs:
+        registration.cordoned_log_dirs = event.cordoned
+        records.append(stored.record(registration))
+    if event.online is not None and event.online != broker.log_dirs:
+        registration.log_dirs = event.online
+        records = [stored.record(registration)]
+        lost = set(broker.log_dirs) - set(event.online)
+        for topic in image.topics.values():
+            for state in topic.partitions:
+                if dict(zip(state.replicas, state.directories, strict=False)).get(broker.id) in lost:
+                    record = _without(image, settings, topic, state, broker.id)
+                    if record is not None:
+                        records.append(record)
+    return records
+
+
+def _without(image: Image, settings: Settings, topic: object, state: object, broker_id: int) -> object | None:
+    change = PartitionChange(image, settings, topic, state)
+    change.isr = [replica for replica in state.isr if replica != broker_id]
+    change.acceptable = lambda replica: replica != broker_id and may_lead(image, state, replica)
+    return change.record()

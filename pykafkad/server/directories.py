@@ -1,0 +1,230 @@
+"""The directories of `log.dirs`: which of them serve, where partitions go, and what happens when one fails.
+
+Every directory has an id of its own (KIP-858), which the broker registers and the metadata names for each replica. A directory
+that fails is given up as a whole: its partitions answer KAFKA_STORAGE_ERROR, the controller is told, and it comes back with the
+next start. Without the directory of the metadata log there is no broker.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.log.directory import LogDirectory
+from pykafkad.metadata import uuids
+from pykafkad.metadata.events import AssignReplicasToDirs, ChangeLogDirs
+from pykafkad.server.logs import logger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+log_lines = logger("storage")
+
+_ASSIGN = "assign replicas to directories"
+_CORDON = "tell the cordoned directories"
+_FAIL = "give up directories"
+_ALL = "*"
+
+
+class Directories:
+    """All of a node. `paths` are those of `log.dirs`, in their order; `metadata` is the one with the metadata log, which need not
+    be among them. Fires its own timer to tell the controller where replicas were put."""
+
+    __slots__ = ("_by_id", "_failing", "_node", "_pending", "_preferred", "_unused", "failed", "metadata", "online", "paths")
+
+    def __init__(self, node: object, paths: Sequence[str]) -> None:
+        self._node = node
+        self.paths = list(paths)
+        self.online: list[LogDirectory] = []
+        self.failed: dict[str, StorageFailure] = {}
+        self.metadata: LogDirectory | None = None
+        self._preferred: dict[tuple[str, int], str] = {}
+        self._pending: dict[tuple[bytes, int], bytes] = {}
+        self._unused: list[LogDirectory] = []
+        self._by_id: dict[bytes, LogDirectory] = {}
+        self._failing: list[tuple[LogDirectory, StorageFailure]] = []
+
+    # -- start and stop ------------------------------------------------------------------------------------------------
+
+    def open(self, metadata_path: str) -> None:
+        """Lock and look at all of them. One that cannot be used is put aside; without that of the metadata log, or without
+        any other, StorageFailure, and ConfigError for one that belongs to somebody else."""
+        node = self._node
+        self.metadata = self._open_one(metadata_path)
+        self.metadata.check_meta(cluster_id=None, node_id=node.node_id)
+        if not self.metadata.meta:
+            self._write_meta(self.metadata, uuids.to_text(uuids.random_uuid(node.random)))
+        cluster_id = self.metadata.meta["cluster.id"]
+        for path in self.paths:
+            if path == metadata_path:
+                self.online.append(self.metadata)
+                continue
+            try:
+                directory = self._open_one(path)
+                directory.check_meta(cluster_id=cluster_id, node_id=node.node_id)
+                if not directory.meta:
+                    self._write_meta(directory, cluster_id)
+            except StorageFailure as failure:
+                self.failed[path] = failure
+                log_lines.error("directory-offline", directory=path, reason=failure)
+            else:
+                self.online.append(directory)
+        if not self.online:
+            raise next(iter(self.failed.values()))
+        known = [directory.meta.get("directory.id") for directory in self.every()]
+        if len(set(known)) != len(known):
+            raise ConfigError(f"log.dirs: two directories have the same directory.id in their meta.properties: {', '.join(map(str, known))}")
+        self._by_id = {directory_id(directory): directory for directory in self.online}
+
+    def _open_one(self, path: str) -> LogDirectory:
+        node = self._node
+        return LogDirectory(path, disk=node.disk, clock=node.clock, random=node.random)
+
+    def _write_meta(self, directory: LogDirectory, cluster_id: str) -> None:
+        directory_id = uuids.to_text(uuids.random_uuid(self._node.random))
+        directory.write_meta(cluster_id=cluster_id, node_id=self._node.node_id, directory_id=directory_id)
+
+    def close(self, broker_epoch: int) -> None:
+        """Close every directory cleanly, as far as it can be."""
+        for directory in [*self.every(), *self._unused]:
+            try:
+                directory.close(broker_epoch=broker_epoch)
+            except StorageFailure as failure:
+                if directory is self.metadata:
+                    raise
+                log_lines.error("directory-offline", directory=directory.path, reason=failure)
+
+    @property
+    def broker_epoch(self) -> int:
+        """What the last clean stop wrote into all of them; -1 when one was not left cleanly."""
+        epochs = {directory.broker_epoch for directory in self.every()}
+        return epochs.pop() if len(epochs) == 1 else -1
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def every(self) -> Iterator[LogDirectory]:
+        """Those that serve, that of the metadata log included."""
+        yield from self.online
+        if self.metadata not in self.online:
+            yield self.metadata
+
+    def ids(self) -> list[bytes]:
+        """The ids of those that serve partitions."""
+        return list(self._by_id)
+
+    def at(self, path: str) -> LogDirectory | None:
+        """The serving directory with this absolute path."""
+        for directory in self.online:
+            if directory.absolute_path == path:
+                return directory
+        return None
+
+    def of(self, log: object) -> LogDirectory | None:
+        """Where a log lies."""
+        for directory in self.every():
+            if directory.logs.get((log.topic, log.partition)) is log:
+                return directory
+        return None
+
+    def is_cordoned(self, path: str) -> bool:
+        """Whether `cordoned.log.dirs` keeps new partitions away from the directory."""
+        cordoned = self._node.settings.cordoned_log_dirs
+        return path in cordoned or _ALL in cordoned
+
+    def cordoned_ids(self) -> list[bytes]:
+        """The ids of those that take no new replicas."""
+        return [each for each, directory in self._by_id.items() if self.is_cordoned(directory.path)]
+
+    # -- placing replicas ----------------------------------------------------------------------------------------------
+
+    def prefer(self, topic: str, partition: int, path: str) -> None:
+        """The replica is not here yet; when it comes it goes there."""
+        if len(self._preferred) < 10_000:
+            self._preferred[topic, partition] = path
+
+    def place(self, topic: str, partition: int, topic_id: bytes, named: bytes) -> LogDirectory | None:
+        """Where a replica of this broker lies or is to be made; `named` is the id that the metadata has for it.
+
+        None when it can only be in a directory that failed. A folder in another directory than the named one counts, and a
+        copy in the named one that a dying broker left under a move's name is finished.
+        """
+        wanted = self._by_id.get(named)
+        if wanted is not None and len(self.online) == 1:
+            return wanted
+        holders = [directory for directory in self.online if directory.holds(topic, partition)]
+        key = topic, partition
+        if wanted is not None and wanted not in holders and key in wanted.futures:
+            wanted.promote_future(topic, partition)
+            holders.append(wanted)
+        chosen = wanted if wanted in holders else holders[0] if holders else None
+        for other in holders:
+            if other is not chosen:
+                log_lines.warning("second-copy-removed", topic=topic, partition=partition, directory=other.path)
+                other.remove_copy(topic, partition)
+        if chosen is None:
+            if wanted is None and self.failed and int.from_bytes(named, "big") >= 100:
+                return None
+            preferred = self.at(self._preferred.pop(key, ""))
+            chosen = preferred or wanted or self._with_fewest()
+        if chosen is not wanted:
+            self._pending[topic_id, partition] = directory_id(chosen)
+            self._node.timers.set((self, _ASSIGN), self._node.now)
+        return chosen
+
+    def _with_fewest(self) -> LogDirectory:
+        free = [directory for directory in self.online if not self.is_cordoned(directory.path)]
+        return min(free, key=lambda directory: len(directory.logs)) if free else self.online[0]
+
+    def assign(self, replicas: dict[tuple[bytes, int], bytes]) -> None:
+        """Have the metadata name the directories of replicas of this broker: (topic id, partition) to directory id."""
+        self._node.controller.submit(AssignReplicasToDirs(self._node.node_id, replicas))
+
+    def settings_changed(self) -> None:
+        """`cordoned.log.dirs` may be another: the controller is told soon."""
+        self._node.timers.set((self, _CORDON), self._node.now)
+
+    def fired(self, job: str) -> None:
+        """What had to wait for the end of a change of the metadata, or of a write."""
+        if job == _ASSIGN:
+            pending, self._pending = self._pending, {}
+            self.assign(pending)
+        elif job == _CORDON:
+            self.tell_cordoned()
+        else:
+            failing, self._failing = self._failing, []
+            for directory, failure in failing:
+                self._fail(directory, failure)
+
+    def tell_cordoned(self) -> None:
+        """Have the metadata name the directories that take no new replicas."""
+        self._node.controller.submit(ChangeLogDirs(self._node.node_id, None, self.cordoned_ids()))
+
+    # -- failures ------------------------------------------------------------------------------------------------------
+
+    def report(self, directory: LogDirectory | None, failure: StorageFailure) -> None:
+        """An access to a directory failed: it is given up at the end of what goes on now, unless it holds the metadata log.
+
+        There Kafka ends. Here one partition's log goes out of service and the others go on, so that what is there stays
+        readable on a full disk.
+        """
+        if directory is not None and directory is not self.metadata:
+            self._failing.append((directory, failure))
+            self._node.timers.set((self, _FAIL), self._node.now)
+
+    def _fail(self, directory: LogDirectory, failure: StorageFailure) -> None:
+        if directory not in self.online:
+            return
+        self.online.remove(directory)
+        del self._by_id[directory_id(directory)]
+        self._unused.append(directory)
+        self.failed[directory.path] = failure
+        log_lines.error("directory-offline", directory=directory.path, partitions=len(directory.logs), reason=failure)
+        self._node.directory_failed(directory, directory.fail(failure))
+        if self.online:
+            self._node.controller.submit(ChangeLogDirs(self._node.node_id, self.ids(), None))
+        else:
+            self._node.stop("the last directory of log.dirs failed")
+
+
+def directory_id(directory: LogDirectory) -> bytes:
+    """The 16 bytes of a directory's id."""
+    return uuids.from_text(directory.meta["directory.id"])

@@ -1,0 +1,148 @@
+"""Replicas on their way from one directory to another (AlterReplicaLogDirs): one step at a time, off the loop.
+
+A move ends in one turn: the rest is copied, the metadata names the new directory, the folders change their names, and the open
+log goes on in the new place. Before the record is committed an interrupted move begins anew at the next start; after it the
+start finishes it (`Directories.place`).
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import StorageFailure
+from pykafkad.log.moves import FutureReplica
+from pykafkad.server.directories import directory_id
+from pykafkad.server.logs import logger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.partition_log import PartitionLog
+
+log_lines = logger("storage")
+
+_GO_ON = "move replicas"
+_SHORTEST_PAUSE = 0.001
+# A rate of nothing stops moves until the setting changes, which is looked at again so often.
+_NO_RATE_SECONDS = 60.0
+
+
+class Moves:
+    """All of a node, in the order in which they were asked for. `replica.alter.log.dirs.io.max.bytes.per.second` slows them."""
+
+    __slots__ = ("_busy", "_moves", "_node", "_rest_until")
+
+    def __init__(self, node: object) -> None:
+        self._node = node
+        self._moves: dict[tuple[str, int], FutureReplica] = {}
+        self._busy = False
+        self._rest_until = 0.0
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    def into(self, directory: LogDirectory) -> list[FutureReplica]:
+        """The future replicas that grow in a directory."""
+        return [move for move in self._moves.values() if move.target is directory]
+
+    def target(self, log: PartitionLog) -> LogDirectory | None:
+        """Where a log is on its way to; None when it stays."""
+        move = self._moves.get((log.topic, log.partition))
+        return None if move is None else move.target
+
+    def start(self, log: PartitionLog, source: LogDirectory, target: LogDirectory) -> None:
+        """Begin to move a log. Raises `StorageFailure` when its future folder cannot be made."""
+        self._moves[log.topic, log.partition] = FutureReplica(log, source, target)
+        log_lines.info("move-started", topic=log.topic, partition=log.partition, to=target.path)
+        self._go_on()
+
+    def cancel(self, topic: str, partition: int) -> None:
+        """The replica stays where it is; one that does not move is fine."""
+        move = self._moves.pop((topic, partition), None)
+        if move is None:
+            return
+        try:
+            move.discard()
+        except StorageFailure as failure:
+            log_lines.warning("delete-failed", directory=move.path, reason=failure)
+        self._node.housekeeping.plan_deletions()
+
+    def resume(self) -> None:
+        """Begin anew what a stop or a death interrupted."""
+        directories = self._node.directories
+        for directory in directories.online:
+            for (topic, partition), name in list(directory.futures.items()):
+                del directory.futures[topic, partition]
+                try:
+                    directory.discard_future(name)
+                    log = self._node.partitions.get(topic, partition)
+                    source = None if log is None else directories.of(log)
+                    if source not in (None, directory):
+                        self.start(log, source, directory)
+                except StorageFailure as failure:
+                    log_lines.error("move-failed", topic=topic, partition=partition, reason=failure)
+
+    def directory_failed(self, directory: LogDirectory) -> None:
+        """What was on its way to or from it stays, or went with it."""
+        for (topic, partition), move in list(self._moves.items()):
+            if directory is move.target:
+                del self._moves[topic, partition]
+            elif directory is move.source:
+                self.cancel(topic, partition)
+
+    def fired(self, _key: str) -> None:
+        """The next step of the first move."""
+        if self._busy or not self._moves:
+            return
+        move = next(iter(self._moves.values()))
+        try:
+            step = move.next_step()
+            if step is None:
+                self._finish(move)
+            else:
+                self._busy = True
+                self._node.offload.submit(step, lambda result: self._stepped(move, result))
+        except StorageFailure as failure:
+            self._failed(move, failure)
+
+    def _stepped(self, move: FutureReplica, result: object) -> None:
+        self._busy = False
+        if isinstance(result, StorageFailure):
+            self._failed(move, result)
+        elif isinstance(result, Exception):
+            self._node.unexpected(result)
+            self._failed(move, StorageFailure("copy", move.path, result))
+        elif isinstance(result, int):
+            rate = self._node.settings.replica_alter_log_dirs_io_max_bytes_per_second
+            pause = result / rate if rate > 0 else _NO_RATE_SECONDS
+            self._rest_until = self._node.now + (pause if pause > _SHORTEST_PAUSE else 0)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._moves and not self._busy:
+            self._node.timers.set((self, _GO_ON), max(self._node.now, self._rest_until))
+
+    def _finish(self, move: FutureReplica) -> None:
+        """The last step; see the module."""
+        node = self._node
+        log = move.log
+        move.complete()
+        node.log_written(log)
+        before = node.image.offset
+        node.directories.assign({(log.topic_id, log.partition): directory_id(move.target)})
+        del self._moves[log.topic, log.partition]
+        if node.image.offset == before:
+            # The metadata log takes no records: where the replica is must stay as it is known.
+            move.discard()
+            return
+        move.take_place()
+        log_lines.info("move-finished", topic=log.topic, partition=log.partition, directory=move.target.path)
+        node.housekeeping.plan_deletions()
+        self._go_on()
+
+    def _failed(self, move: FutureReplica, failure: StorageFailure) -> None:
+        log = move.log
+        log_lines.error("move-failed", topic=log.topic, partition=log.partition, reason=failure)
+        if self._moves.get((log.topic, log.partition)) is move:
+            self.cancel(log.topic, log.partition)
+        if failure.path.startswith(f"{move.target.path}/"):
+            self._node.directories.report(move.target, failure)
+        self._go_on()

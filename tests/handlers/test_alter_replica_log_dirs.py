@@ -1,0 +1,272 @@
+"""AlterReplicaLogDirs: a replica goes to another directory while it is written to."""
+
+import random
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.errors import StorageFailure
+from pykafkad.log import moves as log_moves
+from pykafkad.server.directories import directory_id
+from pykafkad.wire import messages
+from tests.handlers.requests import batch, fetch, produce
+from tests.handlers.test_produce import values
+from tests.server.test_directories import places, start, write
+
+Request = messages.AlterReplicaLogDirsRequest
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return [str(tmp_path / name) for name in ("a", "b", "c")]
+
+
+@pytest.fixture
+def world(paths):
+    made = start(paths)
+    made.create_topic("t")
+    made.turn()
+    yield made
+    assert made.node.metrics.unexpected_errors == 0
+
+
+def alter(world, *rows, version=2):
+    """(path, topic, partition) each; the codes in the order of topic and partition."""
+    dirs = [Request.AlterReplicaLogDir(path=path, topics=[Request.AlterReplicaLogDirTopic(name=name, partitions=[index])]) for path, name, index in rows]
+    answer = world.connect().ask(Request(dirs=dirs), version)
+    return [row.error_code for topic in answer.results for row in topic.partitions]
+
+
+def other(world, paths, number=0):
+    """A path where the partition is not."""
+    (place,) = places(world, "t")
+    return [path for path in paths if not path.endswith(place)][number]
+
+
+def finish(world):
+    """Let the moves come to their end."""
+    for _ in range(1000):
+        if not len(world.node.moves):
+            return
+        world.turn()
+        world.node.offload.close()
+    raise AssertionError("the move does not end")
+
+
+def fill(world, count=50, size=1000, first=0):
+    for number in range(first, first + count):
+        answer = world.connect().ask(produce("t", {0: batch(b"%06d" % number + bytes(size))}), 8)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        if number % 10 == 9:
+            world.node.partitions.get("t", 0).roll(world.node.now_ms)
+
+
+def numbers(world):
+    log = world.node.partitions.get("t", 0)
+    found, offset = [], 0
+    while offset < log.end_offset:
+        row = world.connect().ask(fetch("t", {0: offset}), 11).responses[0].partitions[0]
+        assert row.error_code == 0
+        more = [int(value[:6]) for value in values(row)]
+        found += more
+        offset += len(more)
+    return found
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_replica_moves_with_all_its_records(world, paths, tmp_path, version):
+    fill(world)
+    log = world.node.partitions.get("t", 0)
+    (place,) = places(world, "t")
+    target = other(world, paths)
+    assert alter(world, (target, "t", 0), version=version) == [0]
+    finish(world)
+    assert places(world, "t") == [target[-1]] and world.node.partitions.get("t", 0) is log
+    assert not (tmp_path / place / "t-0").exists()
+    (named,) = world.node.image.partition("t", 0).directories
+    assert named == directory_id(world.node.directories.at(target))
+    fill(world, 20, first=50)
+    assert numbers(world) == list(range(70))
+    world.stop()
+    world = world.restart()
+    assert places(world, "t") == [target[-1]] and numbers(world) == list(range(70))
+
+
+def test_what_is_written_meanwhile_goes_along(world, paths, monkeypatch):
+    monkeypatch.setattr(log_moves, "STEP_BYTES", 3000)
+    monkeypatch.setattr(log_moves, "LAST_BYTES", 2000)
+    fill(world, 30)
+    target = other(world, paths)
+    alter(world, (target, "t", 0))
+    number = 30
+    while len(world.node.moves):
+        fill(world, 1, 1000, first=number)
+        number += 1
+        world.turn()
+        world.node.offload.close()
+        assert number < 500
+    assert number > 35 and numbers(world) == list(range(number)) and places(world, "t") == [target[-1]]
+    # The old world is left as a killed broker leaves it.
+    for directory in world.node.directories.every():
+        directory._lock.close()
+    again = world.restart()
+    assert numbers(again) == list(range(number)), "recovered after a kill, with every file in its new place"
+
+
+def test_describe_log_dirs_shows_both(world, paths, monkeypatch):
+    monkeypatch.setattr(log_moves, "STEP_BYTES", 5000)
+    fill(world, 30)
+    target = other(world, paths)
+    alter(world, (target, "t", 0))
+
+    def described():
+        results = world.connect().ask(messages.DescribeLogDirsRequest(topics=None), 5).results
+        return {row.is_future_key: (result.log_dir, row.partition_size, row.offset_lag) for result in results for topic in result.topics for row in topic.partitions}
+
+    rows = described()
+    # The first step may be done already.
+    assert rows[True][0] == target and rows[True][1] in (0, 5000) and rows[True][2] == 30
+    assert rows[False][1] > 30_000 and rows[False][2] == 0
+    for _ in range(4):
+        world.turn()
+        world.node.offload.close()
+    rows = described()
+    assert 5000 <= rows[True][1] < rows[False][1] and 0 < rows[True][2] < 30
+    finish(world)
+    assert list(described()) == [False]
+
+
+def test_a_move_is_redirected_and_stopped(world, paths, tmp_path):
+    fill(world, 5)
+    (place,) = places(world, "t")
+    first, second = other(world, paths), other(world, paths, 1)
+    here = next(path for path in paths if path.endswith(place))
+    assert alter(world, (first, "t", 0)) == [0] and alter(world, (first, "t", 0)) == [0]
+    assert alter(world, (second, "t", 0)) == [0]
+    moves = world.node.moves
+    assert len(moves) == 1 and moves.target(world.node.partitions.get("t", 0)).path == second
+    assert alter(world, (here, "t", 0)) == [0] and len(moves) == 0
+    world.turn()
+    world.advance(1)
+    world.node.offload.close()
+    assert places(world, "t") == [place] and not [name for path in paths for name in tmp_path.joinpath(path).iterdir() if "-future" in name.name]
+
+
+def test_each_refusal_has_its_own_error(world, paths):
+    long = "x" * 214
+    world.create_topic(long)
+    target = other(world, paths)
+    rows = [("/nowhere", "t", 0), (target, "t", 1), (target, "u", 0), (target, long, 0)]
+    expected = {"t": [errors.LOG_DIR_NOT_FOUND, errors.UNKNOWN_TOPIC_OR_PARTITION]}
+    assert alter(world, *rows[:2]) == expected["t"]
+    assert alter(world, rows[2]) == [errors.UNKNOWN_TOPIC_OR_PARTITION]
+    assert alter(world, rows[3]) == [errors.INVALID_TOPIC_EXCEPTION]
+    log = world.node.partitions.get("t", 0)
+    log.offline = StorageFailure("write", "t-0", "simulated")
+    assert alter(world, (target, "t", 0)) == [errors.KAFKA_STORAGE_ERROR]
+    log.offline = None
+    directory = world.node.directories.at(target)
+    world.node.directories.report(directory, StorageFailure("write", target, "simulated"))
+    world.turn()
+    if directory is not world.node.directories.metadata:
+        assert alter(world, (target, "t", 0)) == [errors.KAFKA_STORAGE_ERROR]
+
+
+def test_a_replica_to_come_goes_where_it_was_wanted(world, paths):
+    for path in paths:
+        name = f"to-come-{path[-1]}"
+        assert alter(world, (path, name, 0)) == [errors.UNKNOWN_TOPIC_OR_PARTITION]
+        world.create_topic(name)
+        assert places(world, name) == [path[-1]]
+
+
+def test_a_cordoned_directory_takes_no_move(paths):
+    world = start(paths[:2], cordoned_log_dirs=paths[1])
+    world.create_topic("t")
+    assert alter(world, (paths[1], "t", 0)) == [errors.INVALID_REPLICA_ASSIGNMENT]
+
+
+def test_a_deleted_topic_ends_its_move(world, paths, tmp_path):
+    fill(world, 5)
+    alter(world, (other(world, paths), "t", 0))
+    world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 4)
+    assert len(world.node.moves) == 0
+    world.turn()
+    world.node.offload.close()
+    world.turn()
+    assert not [name for path in paths for name in tmp_path.joinpath(path).iterdir() if "-future" in name.name]
+
+
+def test_a_target_that_fails_ends_the_move(world, paths, monkeypatch):
+    fill(world, 30)
+    target = other(world, paths)
+    if world.node.directories.at(target) is world.node.directories.metadata:
+        target = other(world, paths, 1)
+    alter(world, (target, "t", 0))
+    real = log_moves._copy
+
+    def refuse(copy, size):
+        raise StorageFailure("write", copy.file.path, "simulated")
+
+    monkeypatch.setattr(log_moves, "_copy", refuse)
+    finish(world)
+    monkeypatch.setattr(log_moves, "_copy", real)
+    world.turn()
+    assert target in world.node.directories.failed and write(world, "t") == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_broker_that_dies_in_a_move_finds_everything_again(world, paths, monkeypatch, seed):
+    """Killed after any number of steps: the partition is whole, in one place, and the move begins anew or is over."""
+    monkeypatch.setattr(log_moves, "STEP_BYTES", 4000)
+    fill(world, 25)
+    target = other(world, paths)
+    alter(world, (target, "t", 0))
+    for _ in range(random.Random(seed).randrange(25)):
+        world.turn()
+        world.node.offload.close()
+    for directory in world.node.directories.every():
+        directory._lock.close()
+    again = world.restart()
+    finish(again)
+    assert numbers(again) == list(range(25)) and places(again, "t") == [target[-1]]
+
+
+@pytest.mark.parametrize("renamed", [0, 1])
+def test_a_broker_that_dies_while_the_folders_change_their_names(world, paths, monkeypatch, renamed):
+    """The metadata names the new place already: the start finishes what is left to do."""
+    fill(world, 25)
+    target = other(world, paths)
+    alter(world, (target, "t", 0))
+
+    class Died(Exception):
+        pass
+
+    def die(*_):
+        raise Died
+
+    monkeypatch.setattr("pykafkad.log.directory.LogDirectory.release" if not renamed else "pykafkad.log.directory.LogDirectory.adopt", die)
+    finish(world)
+    monkeypatch.undo()
+    assert world.node.metrics.unexpected_errors == 1
+    world.node.metrics.unexpected_errors = 0
+    for directory in world.node.directories.every():
+        directory._lock.close()
+    again = world.restart()
+    assert numbers(again) == list(range(25)) and places(again, "t") == [target[-1]] and len(again.node.moves) == 0
+
+
+def test_a_rate_limit_makes_moves_wait(paths):
+    world = start(paths, replica_alter_log_dirs_io_max_bytes_per_second=10_000)
+    world.create_topic("t")
+    world.turn()
+    fill(world, 50)
+    alter(world, (other(world, paths), "t", 0))
+    for _ in range(20):
+        world.turn()
+        world.node.offload.close()
+    assert len(world.node.moves) == 1
+    for _ in range(20):
+        world.advance(1)
+        world.node.offload.close()
+    assert len(world.node.moves) == 0
