@@ -1,8 +1,12 @@
-"""What a broker does by the clock: retention, deletion of what was renamed away, checkpoints, scheduled flushes."""
+"""What a broker does by the clock: retention, deletion of what was renamed away, checkpoints, scheduled flushes.
+
+Compacted logs are `compaction.py`'s, their retention included.
+"""
 
 from __future__ import annotations
 
 from pykafkad.errors import StorageFailure
+from pykafkad.server.compaction import Compaction
 from pykafkad.server.logs import logger
 
 log_lines = logger("storage")
@@ -13,6 +17,7 @@ _DELETIONS = "deletions"
 _RETENTION = "retention"
 _FLUSH = "flush"
 _SYNC = "sync of rolled segments"
+_PRODUCERS = "expiration of producers"
 
 _FIRST_RETENTION_SECONDS = 30.0
 """Kafka looks for the first time half a minute after its start (`log.initial.task.delay.ms`)."""
@@ -24,10 +29,11 @@ class Housekeeping:
     All jobs but the deletions repeat at their intervals; deletions have a timer only while something waits to be deleted.
     """
 
-    __slots__ = ("_node",)
+    __slots__ = ("_node", "compaction")
 
     def __init__(self, node: object) -> None:
         self._node = node
+        self.compaction = Compaction(node)
 
     def fired(self, job: str) -> None:
         """Do one job and set its timer anew."""
@@ -46,6 +52,7 @@ class Housekeeping:
         for job in _REPEATED:
             self._node.timers.set((self, job), now + min(self.interval(job), _FIRST_RETENTION_SECONDS))
         self.plan_deletions()
+        self.compaction.start()
 
     def plan_deletions(self) -> None:
         """Have what was renamed away removed when its delay (`file.delete.delay.ms`) is over."""
@@ -60,6 +67,8 @@ class Housekeeping:
         settings = self._node.settings
         if job == _RETENTION:
             return settings.log_retention_check_interval_ms / 1000
+        if job == _PRODUCERS:
+            return settings.producer_id_expiration_check_interval_ms / 1000
         if job == _HIGH_WATERMARK:
             return settings.replica_high_watermark_checkpoint_interval_ms / 1000
         if job == _FLUSH:
@@ -68,10 +77,15 @@ class Housekeeping:
 
     def _retention(self) -> None:
         now_ms = self._node.now_ms
-        producer_expiration_ms = self._node.settings.producer_id_expiration_ms
+        for log in list(self._node.partitions):
+            if log.is_loaded and log.offline is None and "compact" not in log.settings.cleanup_policy:
+                self._each(log, "retention", lambda log=log: log.run_retention(now_ms))
+
+    def _expire_producers(self) -> None:
+        expiration_ms = self._node.settings.producer_id_expiration_ms
         for log in list(self._node.partitions):
             if log.is_loaded and log.offline is None:
-                self._each(log, "retention", lambda log=log: log.run_retention(now_ms, producer_expiration_ms))
+                log.producers.expire(self._node.now_ms, expiration_ms)
 
     def _checkpoint(self) -> None:
         directories = self._node.directories
@@ -112,6 +126,7 @@ class Housekeeping:
             self._node.unexpected(result)
             result = StorageFailure("sync", directory.path, result)
         job.failed(result)
+        self._node.directories.report(directory, result)
 
     @staticmethod
     def _deleted(result: object) -> None:
@@ -124,16 +139,16 @@ class Housekeeping:
             work()
         except StorageFailure as failure:
             log_lines.error("housekeeping-failed", job=job, topic=log.topic, partition=log.partition, reason=failure)
+            self._node.directories.report(self._node.directories.of(log), failure)
 
 
-        self._node.directories.report(directory, result)
 _JOBS = {
     _RETENTION: Housekeeping._retention,
     _HIGH_WATERMARK: Housekeeping._checkpoint,
     _FLUSH: Housekeeping._flush,
     _DELETIONS: Housekeeping._deletions,
     _SYNC: Housekeeping._sync,
+    _PRODUCERS: Housekeeping._expire_producers,
 }
 
-_REPEATED = (_RETENTION, _HIGH_WATERMARK, _FLUSH, _SYNC)
-            self._node.directories.report(self._node.directories.of(log), failure)
+_REPEATED = (_RETENTION, _HIGH_WATERMARK, _FLUSH, _SYNC, _PRODUCERS)
