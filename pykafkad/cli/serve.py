@@ -59,7 +59,7 @@ def _serve(options: Options) -> int:
     properties = sources.gather(options.properties, os.environ, options.set, command_line)
     settings = config.Settings.from_properties(properties)
     topics = _topics(options.topic, settings)
-    from pykafkad.server import node
+    from pykafkad.server.run import run
     from pykafkad.server.listeners import parse_address
 
     addresses = [parse_address(text, "--listen") for text in options.listen]
@@ -68,7 +68,7 @@ def _serve(options: Options) -> int:
     for sentence in settings.warnings:
         log.warning("setting", text=sentence)
     try:
-        return node.run(settings, addresses=addresses, data_directories=settings.log_directories, topics=topics, ready_file=ready_file)
+        return run(settings, addresses=addresses, data_directories=settings.log_directories, topics=topics, ready_file=ready_file)
     except StartFailure:
         raise
     except ConfigError as error:

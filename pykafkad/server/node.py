@@ -14,12 +14,13 @@ from pykafkad import config
 from pykafkad.clock import Clock
 from pykafkad.coordinator.producer_ids import ProducerIds
 from pykafkad.disk import Disk
-from pykafkad.errors import ConfigError, StartFailure, StorageFailure
+from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
 from pykafkad.metadata import events, quorum, quorum_states, stored, uuids, voters
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
-from pykafkad.server import listeners, logs
+from pykafkad.server import logs
+from pykafkad.server.client_metrics import ClientMetrics
 from pykafkad.server.connection import SCRATCH_BYTES
 from pykafkad.server.dispatch import Dispatcher
 from pykafkad.server.directories import Directories
@@ -388,107 +389,3 @@ class Node:
         import traceback
 
         return "".join(traceback.format_exception(error))
-
-
-def run(
-    settings: Settings,
-    *,
-    addresses: list[tuple[str, int]],
-    data_directories: Sequence[str],
-    topics: list[tuple[str, int]],
-    ready_file: str | None,
-) -> int:
-            if self.serving:
-                self.directories.settings_changed()
-        if self._moves and changes.topics_deleted:
-            for topic in changes.topics_deleted:
-                for state in topic.partitions:
-                    self._moves.cancel(topic.name, state.index)
-    """Serve until SIGTERM or SIGINT; the exit code. A second signal stops at once.
-
-    `addresses` are (host, port) pairs that take the place of the setting `listeners`; `topics` are (name, partitions) that
-    are created if they are not there.
-
-    Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
-    """
-    import gc
-    import signal
-
-    try:
-        node = Node(settings, _listeners(settings, addresses), data_directories)
-    except OSError as error:
-        raise StartFailure(error.strerror or str(error)) from None
-
-    def on_signal(number: int, _frame: object) -> None:
-        if node.stopping is not None:
-            os._exit(128 + number)
-        node.stop(f"signal {number}")
-
-    signal.signal(signal.SIGTERM, on_signal)
-    signal.signal(signal.SIGINT, on_signal)
-    node.disk.allow_many_files()
-    try:
-        node.start(stale_file=ready_file)
-        if topics:
-            _create(node, topics)
-    except OSError as error:
-        node.reactor.close()
-        raise StartFailure(error.strerror or str(error)) from None
-    # What lives since the start lives for ever: the collector need not look at it again.
-    gc.collect()
-    gc.freeze()
-    _tell_ready(node, ready_file)
-    node.run()
-    log_lines.info("stopping", reason=node.stopping)
-    node.close()
-    log_lines.info("stopped", **node.metrics.as_dict())
-    return 0
-
-
-def _listeners(settings: Settings, addresses: list[tuple[str, int]]) -> list[Listener]:
-    texts = [f"{_listener_name(number)}://{f'[{host}]' if ':' in host else host}:{port}" for number, (host, port) in enumerate(addresses)]
-    return listeners.parse(
-        texts or list(settings.listeners),
-        list(settings.advertised_listeners or ()),
-        settings.listener_security_protocol_map.split(",") + [f"{_listener_name(number)}:PLAINTEXT" for number in range(len(texts))],
-        list(settings.controller_listener_names or ()),
-    )
-
-
-def _listener_name(number: int) -> str:
-    return "PLAINTEXT" if number == 0 else f"PLAINTEXT_{number + 1}"
-
-
-def _create(node: Node, topics: list[tuple[str, int]]) -> None:
-    """Create the topics of `--topic` that are not there yet."""
-    from pykafkad.wire import messages
-
-    for name, partitions in topics:
-        if name in node.image.topics:
-            continue
-        token = _StartToken()
-        topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
-        node.controller.submit(events.CreateTopics(token, [topic]))
-        (row,) = token.message.topics
-        if row.error_code:
-            raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")
-
-
-class _StartToken:
-    """Takes the controller's answer while nothing is served yet."""
-
-    __slots__ = ("message",)
-
-    def deliver(self, message: object) -> None:
-        self.message = message
-
-
-def _tell_ready(node: Node, ready_file: str | None) -> None:
-    addresses = " ".join(listener.address() for listener in node.listeners)
-    try:
-        print(f"pykafkad ready on {addresses}", flush=True)
-    except OSError as error:
-        # Whoever started us does not read any more; clients may come all the same.
-        log_lines.warning("ready-line-not-printed", reason=error)
-    if ready_file is not None:
-        node.disk.replace(ready_file, f"{addresses}\n".encode())

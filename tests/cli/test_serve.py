@@ -9,19 +9,20 @@ import pytest
 from pykafkad.__main__ import main
 from pykafkad.cli import serve
 from pykafkad.clock import ManualClock
-from pykafkad.server import logs, node
+from pykafkad.server import logs
+from pykafkad.server import run as process
 
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    """Calls of `node.run`, in place of a broker."""
+    """Calls of `run.run`, in place of a broker."""
     calls: list[dict] = []
 
     def run(settings: object, **named: object) -> int:
         calls.append({"settings": settings, **named})
         return 0
 
-    monkeypatch.setattr(node, "run", run)
+    monkeypatch.setattr(process, "run", run)
     for name in ("PYKAFKAD_LOG_LEVEL", "PYKAFKAD_NUM_PARTITIONS"):
         monkeypatch.delenv(name, raising=False)
     level = logs._OUTPUT.level
@@ -33,7 +34,7 @@ def test_defaults(started: list[dict]) -> None:
     """Without options: Kafka's listeners setting, our directory, nothing created."""
     assert main(["serve"]) == 0
     (call,) = started
-    assert (call["addresses"], call["data_directory"], call["topics"], call["ready_file"]) == ([], "pykafkad-data", [], None)
+    assert (call["addresses"], call["data_directories"], call["topics"], call["ready_file"]) == ([], ("pykafkad-data",), [], None)
 
 
 def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +50,7 @@ def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.Mo
     (call,) = started
     assert call["addresses"] == [("localhost", 0), ("::1", 9093)]
     assert call["topics"] == [("a", 3), ("b", 4)]
-    assert (call["data_directory"], call["ready_file"]) == ("d", str(tmp_path / "r"))
+    assert (call["data_directories"], call["ready_file"]) == (("d",), str(tmp_path / "r"))
     assert call["settings"].log_directories == ("d",)
     assert call["settings"].delete_topic_enable is False
     assert logs._OUTPUT.level == logs.LEVELS.index("error")
@@ -111,17 +112,11 @@ def test_listeners_are_named_with_their_place(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().err == f"pykafkad: {properties}:2: listeners: SSL asks for SSL; only PLAINTEXT is offered yet\n"
 
 
-def test_more_than_one_directory_is_warned_about(started: list[dict], capsys: pytest.CaptureFixture[str]) -> None:
-    """Kafka spreads partitions over log.dirs; only the first is used here, and that is said."""
-    lines: list[bytes] = []
-    before = logs._OUTPUT.sink
-    logs.configure("info", logs.Sink(lambda data: lines.append(data) or len(data), ManualClock()))
-    try:
-        assert main(["serve", "--set", "log.dirs=a,b,c"]) == 0
-    finally:
-        logs._OUTPUT.sink = before
-    assert started[0]["data_directory"] == "a"
-    assert b"log.dirs: only a is used in this version of pykafkad, not b, c" in lines[-1]
+def test_all_directories_reach_the_node(started: list[dict]) -> None:
+    """Partitions are spread over log.dirs; --data takes the place of all of them."""
+    assert main(["serve", "--set", "log.dirs=a,b,c"]) == 0
+    assert main(["serve", "--set", "log.dirs=a,b,c", "--data", "d"]) == 0
+    assert [tuple(call["data_directories"]) for call in started] == [("a", "b", "c"), ("d",)]
 
 
 def test_help_and_reader_have_the_same_options() -> None:

@@ -9,6 +9,7 @@ import pytest
 from pykafkad import config
 from pykafkad.errors import ConfigError
 from pykafkad.server import node as nodes
+from pykafkad.server import run
 from pykafkad.server.listeners import Listener
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import FakeReactor, World
@@ -44,7 +45,7 @@ def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch
 
     world = World("/data", disk=MemoryDisk())
     monkeypatch.setattr("builtins.print", broken)
-    nodes._tell_ready(world.node, READY)
+    run._tell_ready(world.node, READY)
     assert world.disk.read(READY) == b"localhost:9092\n"
     world.stop()
 

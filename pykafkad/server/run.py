@@ -1,0 +1,118 @@
+"""The life of a broker's process: from settings to a serving node, until a signal ends it."""
+
+from __future__ import annotations
+
+import os
+
+from pykafkad.errors import ConfigError, StartFailure
+from pykafkad.metadata import events
+from pykafkad.server import listeners
+from pykafkad.server.logs import logger
+from pykafkad.server.node import Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pykafkad.config import Settings
+    from pykafkad.server.listeners import Listener
+
+log_lines = logger("server")
+
+
+def run(
+    settings: Settings,
+    *,
+    addresses: list[tuple[str, int]],
+    data_directories: Sequence[str],
+    topics: list[tuple[str, int]],
+    ready_file: str | None,
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code. A second signal stops at once.
+
+    `addresses` are (host, port) pairs that take the place of the setting `listeners`; `topics` are (name, partitions) that
+    are created if they are not there.
+
+    Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
+    """
+    import gc
+    import signal
+
+    try:
+        node = Node(settings, _listeners(settings, addresses), data_directories)
+    except OSError as error:
+        raise StartFailure(error.strerror or str(error)) from None
+
+    def on_signal(number: int, _frame: object) -> None:
+        if node.stopping is not None:
+            os._exit(128 + number)
+        node.stop(f"signal {number}")
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    node.disk.allow_many_files()
+    try:
+        node.start(stale_file=ready_file)
+        if topics:
+            _create(node, topics)
+    except OSError as error:
+        node.reactor.close()
+        raise StartFailure(error.strerror or str(error)) from None
+    # What lives since the start lives for ever: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    _tell_ready(node, ready_file)
+    node.run()
+    log_lines.info("stopping", reason=node.stopping)
+    node.close()
+    log_lines.info("stopped", **node.metrics.as_dict())
+    return 0
+
+
+def _listeners(settings: Settings, addresses: list[tuple[str, int]]) -> list[Listener]:
+    texts = [f"{_listener_name(number)}://{f'[{host}]' if ':' in host else host}:{port}" for number, (host, port) in enumerate(addresses)]
+    return listeners.parse(
+        texts or list(settings.listeners),
+        list(settings.advertised_listeners or ()),
+        settings.listener_security_protocol_map.split(",") + [f"{_listener_name(number)}:PLAINTEXT" for number in range(len(texts))],
+        list(settings.controller_listener_names or ()),
+    )
+
+
+def _listener_name(number: int) -> str:
+    return "PLAINTEXT" if number == 0 else f"PLAINTEXT_{number + 1}"
+
+
+def _create(node: Node, topics: list[tuple[str, int]]) -> None:
+    """Create the topics of `--topic` that are not there yet."""
+    from pykafkad.wire import messages
+
+    for name, partitions in topics:
+        if name in node.image.topics:
+            continue
+        token = _StartToken()
+        topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
+        node.controller.submit(events.CreateTopics(token, [topic]))
+        (row,) = token.message.topics
+        if row.error_code:
+            raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")
+
+
+class _StartToken:
+    """Takes the controller's answer while nothing is served yet."""
+
+    __slots__ = ("message",)
+
+    def deliver(self, message: object) -> None:
+        self.message = message
+
+
+def _tell_ready(node: Node, ready_file: str | None) -> None:
+    addresses = " ".join(listener.address() for listener in node.listeners)
+    try:
+        print(f"pykafkad ready on {addresses}", flush=True)
+    except OSError as error:
+        # Whoever started us does not read any more; clients may come all the same.
+        log_lines.warning("ready-line-not-printed", reason=error)
+    if ready_file is not None:
+        node.disk.replace(ready_file, f"{addresses}\n".encode())
