@@ -350,9 +350,22 @@ def _check_client_metrics(overrides: Mapping[str, str]) -> None:
         sentence = f"Invalid value {int(overrides['interval.ms'])} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
         raise KafkaError(INVALID_REQUEST, sentence)
     for item in overrides.get("match", "").split(","):
-        parts = item.split("=")
-        if item and (len(parts) != 2 or parts[0].strip() not in CLIENT_MATCHES):
+        if item.strip() and not _is_client_match(item):
             raise KafkaError(INVALID_CONFIG, f"Illegal client matching pattern: {item.strip()}")
+
+
+def _is_client_match(item: str) -> bool:
+    """Whether an item is `name=expression`, with a regular expression that can be one."""
+    import re
+
+    name, _, expression = item.partition("=")
+    if name.strip() not in CLIENT_MATCHES or not expression.strip() or "=" in expression:
+        return False
+    try:
+        re.compile(expression.strip())
+    except re.error:
+        return False
+    return True
 
 
 def validate_broker_changes(changes: Mapping[str, str | None], *, one_broker: bool) -> None:

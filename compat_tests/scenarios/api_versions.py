@@ -11,7 +11,7 @@ from pykafkad.wire import messages
 
 UNSUPPORTED_VERSION = 35
 # What pykafkad promises to serve; the rest of Kafka's list is not compared.
-PROMISED = {*range(4), *range(8, 24), *range(29, 52), 55, 57, 60, 61, 64, 75, 80, 81}
+PROMISED = {*range(4), *range(8, 24), *range(29, 52), 55, 57, 60, 61, 64, 74, 75, 80, 81}
 
 
 def of_promised(answer: Any) -> Any:

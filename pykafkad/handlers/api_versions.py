@@ -3,7 +3,7 @@
 Answers every advertised API with its range, and the features. The answer always carries response header 0. A version above
 ours is answered in version 0 with UNSUPPORTED_VERSION and our own range (`unsupported`). From version 3 (KIP-511) a client
 names its software; names outside Kafka's pattern are INVALID_REQUEST. From version 4 supported features with minimum 0 are
-listed too (KIP-1022).
+listed too (KIP-1022). The APIs of clients' own metrics (KIP-714) are listed with `pykafkad.client.telemetry.enable`.
 
 Gaps: only features that change nothing a client would then rely on are finalized: see `metadata/features.py`.
 """
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_TELEMETRY_KEYS = (71, 72)
 _INNER = _LETTERS | frozenset("-.")
 
 
@@ -26,12 +27,14 @@ def handle(ctx: Context, request: object) -> object:
     """The advertised APIs, or INVALID_REQUEST for a client software name or version that Kafka would not take."""
     if ctx.version >= 3 and not (_well_formed(request.client_software_name) and _well_formed(request.client_software_version)):
         return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST)
+    if ctx.version >= 3:
+        ctx.set_client_software(request.client_software_name, request.client_software_version)
     image = ctx.metadata
     supported = image.supported_features()
     if ctx.version < 4:
         supported = {name: levels for name, levels in supported.items() if levels[0] > 0}
     return messages.ApiVersionsResponse(
-        api_keys=_keys(),
+        api_keys=_keys(ctx),
         supported_features=[
             messages.ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high) for name, (low, high) in supported.items()
         ],
@@ -53,12 +56,16 @@ def unsupported() -> object:
     )
 
 
-def _keys() -> list[object]:
-    return [
-        messages.ApiVersionsResponse.ApiVersion(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
+def _keys(ctx: Context) -> list[object]:
+    answer = messages.ApiVersionsResponse.ApiVersion
+    rows = [
+        answer(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
         for row in table.ROWS
         if row.advertised_min is not None
     ]
+    if ctx.settings.pykafkad_client_telemetry_enable:
+        rows += [answer(api_key=row.key, min_version=row.min_version, max_version=row.max_version) for row in map(table.by_key, _TELEMETRY_KEYS)]
+    return rows
 
 
 def _well_formed(text: str) -> bool:

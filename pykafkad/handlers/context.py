@@ -13,6 +13,9 @@ ReplyToken = namedtuple("ReplyToken", ("connection_id", "sequence"))
 ReplyToken.__doc__ = """Stands for one request whose answer comes later. Machines hold tokens, never connections."""
 
 
+UNKNOWN_SOFTWARE = ("unknown", "unknown")
+
+
 class _Parked:
     """The one value that says: a machine holds `ctx.token` and will answer."""
 
@@ -94,9 +97,6 @@ class Context:
         return self._node.partitions
 
     @property
-    def groups(self) -> object:
-        """The group coordinator's shards: `.submit(group_id, event)`, `.shard_for(group_id)`."""
-    @property
     def directories(self) -> object:
         """The directories of `log.dirs`: `.online`, `.failed`, `.at(path)`, `.of(log)`, `.prefer(topic, partition, path)`."""
         return self._node.directories
@@ -106,6 +106,9 @@ class Context:
         """Replicas on their way between directories: `.start(log, source, target)`, `.cancel(topic, partition)`."""
         return self._node.moves
 
+    @property
+    def groups(self) -> object:
+        """The group coordinator's shards: `.submit(group_id, event)`, `.shard_for(group_id)`."""
         return self._node.groups
 
     @property
@@ -122,6 +125,25 @@ class Context:
     def fetch_sessions(self) -> object:
         """The broker's cache of incremental fetch sessions (KIP-227)."""
         return self._node.fetch_sessions
+
+    @property
+    def telemetry(self) -> object:
+        """The client instances that push their own metrics (KIP-714)."""
+        return self._node.client_metrics.telemetry
+
+    @property
+    def client_metrics(self) -> object:
+        """Keeps what they push: `.keep(token, instance, request)` gives PARKED, the answer comes when it is written."""
+        return self._node.client_metrics
+
+    @property
+    def client_software(self) -> tuple[str, str]:
+        """Name and version of the client's software as its ApiVersions request told them (KIP-511)."""
+        return getattr(self.connection, "software", None) or UNKNOWN_SOFTWARE
+
+    def set_client_software(self, name: str, version: str) -> None:
+        """Remember them for as long as the connection lives; many connections of one software share one value."""
+        self.connection.software = self._node.client_metrics.shared_software(name, version)
 
     @property
     def log_level(self) -> str:

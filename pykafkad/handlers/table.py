@@ -38,9 +38,11 @@ _NO_STREAMS_GROUPS = "streams groups are not offered yet"
 _NO_SASL = "no SASL listeners yet: everybody has logged in already"
 _NO_TOKENS = "no SASL and TLS listeners yet: nobody gets a token"
 _NO_LOGIN = "kept and shown; nobody can log in with them yet"
-_ONE_BROKER = "for clusters of more than one broker; not offered yet"
-_LATER = "not offered yet"
 _NOT_ENFORCED = "kept and shown, not yet enforced"
+_FEATURES = (
+    "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0; metadata.version is 30, "
+    "with no way down, as in Kafka, and no lower ones that an older cluster could have"
+)
 _NO_QUOTAS = "no quotas yet: nothing is ever refused for one"
 
 
@@ -80,11 +82,11 @@ ROWS: tuple[Api, ...] = (
     _row(21, "DeleteRecords", "0-2", "Delete on the topic"),
     _row(22, "InitProducerId", "0-5", "IdempotentWrite on the cluster", f"{_NO_TRANSACTIONS}: a transactional id is refused"),
     _row(23, "OffsetForLeaderEpoch", "2-4", "Describe on the topic"),
-    _gap(24, "AddPartitionsToTxn", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
-    _gap(25, "AddOffsetsToTxn", "0-4", "Write on the transactional id", _NO_TRANSACTIONS),
-    _gap(26, "EndTxn", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
-    _gap(27, "WriteTxnMarkers", "1-2", "ClusterAction on the cluster", _NO_TRANSACTIONS),
-    _gap(28, "TxnOffsetCommit", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
+    _refused(24, "AddPartitionsToTxn", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
+    _refused(25, "AddOffsetsToTxn", "0-4", "Write on the transactional id", _NO_TRANSACTIONS),
+    _refused(26, "EndTxn", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
+    _refused(27, "WriteTxnMarkers", "1-2", "ClusterAction on the cluster", _NO_TRANSACTIONS),
+    _refused(28, "TxnOffsetCommit", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
     _row(29, "DescribeAcls", "1-3", "Describe on the cluster", _NOT_ENFORCED),
     _row(30, "CreateAcls", "1-3", "Alter on the cluster", _NOT_ENFORCED),
     _row(31, "DeleteAcls", "1-3", "Alter on the cluster", _NOT_ENFORCED),
@@ -108,35 +110,36 @@ ROWS: tuple[Api, ...] = (
     _row(49, "AlterClientQuotas", "0-1", "AlterConfigs on the cluster", f"{_NOT_ENFORCED}; of host names only localhost is taken for an address"),
     _row(50, "DescribeUserScramCredentials", "0", "Describe on the cluster", _NO_LOGIN),
     _row(51, "AlterUserScramCredentials", "0", "Alter on the cluster", _NO_LOGIN),
-    _gap(55, "DescribeQuorum", "0-2", "Describe on the cluster", _LATER),
-    _gap(57, "UpdateFeatures", "0-2", "Alter on the cluster", _LATER),
+    _row(55, "DescribeQuorum", "0-2", "Describe on the cluster"),
+    _row(57, "UpdateFeatures", "0-2", "Alter on the cluster", _FEATURES),
     _row(60, "DescribeCluster", "0-2", "Describe on the cluster"),
     _row(61, "DescribeProducers", "0", "Read on the topic"),
-    _gap(64, "UnregisterBroker", "0", "Alter on the cluster", _ONE_BROKER),
-    _gap(65, "DescribeTransactions", "0", "Describe on the transactional id", _NO_TRANSACTIONS),
-    _gap(66, "ListTransactions", "0-2", "Describe on the transactional id", _NO_TRANSACTIONS),
-    _gap(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS),
-    _gap(69, "ConsumerGroupDescribe", "0-1", "Describe on the group", _NO_CONSUMER_GROUPS),
-    _gap(71, "GetTelemetrySubscriptions", "0", "none", "Kafka hides it too unless a telemetry plugin is configured"),
-    _gap(72, "PushTelemetry", "0", "none", "Kafka hides it too unless a telemetry plugin is configured"),
-    _gap(74, "ListConfigResources", "0-1", "DescribeConfigs on the cluster", _LATER),
+    _row(64, "UnregisterBroker", "0", "Alter on the cluster"),
+    _refused(65, "DescribeTransactions", "0", "Describe on the transactional id", _NO_TRANSACTIONS),
+    _refused(66, "ListTransactions", "0-2", "Describe on the transactional id", _NO_TRANSACTIONS),
+    _refused(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS),
+    _refused(69, "ConsumerGroupDescribe", "0-1", "Describe on the group", _NO_CONSUMER_GROUPS),
+    # Kafka hides these two unless a telemetry plug-in is configured; ApiVersions has them with pykafkad.client.telemetry.enable.
+    _row(71, "GetTelemetrySubscriptions", "0", "none", advertised=False),
+    _row(72, "PushTelemetry", "0", "none", advertised=False),
+    _row(74, "ListConfigResources", "0-1", "DescribeConfigs on the cluster"),
     _row(75, "DescribeTopicPartitions", "0", "Describe on the topic"),
-    _gap(76, "ShareGroupHeartbeat", "1", "Read on the group", _NO_SHARE_GROUPS),
-    _gap(77, "ShareGroupDescribe", "1", "Describe on the group", _NO_SHARE_GROUPS),
-    _gap(78, "ShareFetch", "1-2", "Read on the group", _NO_SHARE_GROUPS),
-    _gap(79, "ShareAcknowledge", "1-2", "Read on the group", _NO_SHARE_GROUPS),
-    _gap(80, "AddRaftVoter", "0-1", "Alter on the cluster", _ONE_BROKER),
-    _gap(81, "RemoveRaftVoter", "0-1", "Alter on the cluster", _ONE_BROKER),
-    _gap(83, "InitializeShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _gap(84, "ReadShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _gap(85, "WriteShareGroupState", "0-1", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _gap(86, "DeleteShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _gap(87, "ReadShareGroupStateSummary", "0-1", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _gap(88, "StreamsGroupHeartbeat", "0", "Read on the group", _NO_STREAMS_GROUPS),
-    _gap(89, "StreamsGroupDescribe", "0", "Describe on the group", _NO_STREAMS_GROUPS),
-    _gap(90, "DescribeShareGroupOffsets", "0-1", "Describe on the group", _NO_SHARE_GROUPS),
-    _gap(91, "AlterShareGroupOffsets", "0", "Read on the group", _NO_SHARE_GROUPS),
-    _gap(92, "DeleteShareGroupOffsets", "0", "Delete on the group", _NO_SHARE_GROUPS),
+    _refused(76, "ShareGroupHeartbeat", "1", "Read on the group", _NO_SHARE_GROUPS),
+    _refused(77, "ShareGroupDescribe", "1", "Describe on the group", _NO_SHARE_GROUPS),
+    _refused(78, "ShareFetch", "1-2", "Read on the group", _NO_SHARE_GROUPS),
+    _refused(79, "ShareAcknowledge", "1-2", "Read on the group", _NO_SHARE_GROUPS),
+    _row(80, "AddRaftVoter", "0-1", "Alter on the cluster", "for clusters of more than one broker; a further voter is never reached"),
+    _row(81, "RemoveRaftVoter", "0", "Alter on the cluster"),
+    _refused(83, "InitializeShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _refused(84, "ReadShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _refused(85, "WriteShareGroupState", "0-1", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _refused(86, "DeleteShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _refused(87, "ReadShareGroupStateSummary", "0-1", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
+    _refused(88, "StreamsGroupHeartbeat", "0", "Read on the group", _NO_STREAMS_GROUPS),
+    _refused(89, "StreamsGroupDescribe", "0", "Describe on the group", _NO_STREAMS_GROUPS),
+    _refused(90, "DescribeShareGroupOffsets", "0-1", "Describe on the group", _NO_SHARE_GROUPS),
+    _refused(91, "AlterShareGroupOffsets", "0", "Read on the group", _NO_SHARE_GROUPS),
+    _refused(92, "DeleteShareGroupOffsets", "0", "Delete on the group", _NO_SHARE_GROUPS),
 )
 
 

@@ -45,6 +45,18 @@ def record(resource_type: int, name: str, key: str, value: str | None) -> object
     return stored.record(messages.ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value))
 
 
+def minimum_for_elr(image: Image, settings: Settings) -> list[object]:
+    """Records that eligible leader replicas need: min.insync.replicas has one value for the cluster, in the log, and none for
+    single brokers (KIP-966)."""
+    records = []
+    if MIN_INSYNC_REPLICAS not in image.configs(TYPE_BROKER, ""):
+        records.append(record(TYPE_BROKER, "", MIN_INSYNC_REPLICAS, str(settings.min_insync_replicas)))
+    for (resource_type, name), values in image.all_configs().items():
+        if resource_type == TYPE_BROKER and name and MIN_INSYNC_REPLICAS in values:
+            records.append(record(TYPE_BROKER, name, MIN_INSYNC_REPLICAS, None))
+    return records
+
+
 def check_topic(name: str, overrides: dict[str, str], settings: Settings) -> None:
     """Whether a topic may have these settings. Raises `KafkaError`."""
     if overrides:
@@ -117,7 +129,8 @@ class Alteration:
 
     def _listed(self, resource_type: int, key: str, operation: int, value: str, current: str | None) -> str:
         """The list with items added or taken away; a list that is not set begins as its default."""
-        row = config.ROWS[SCOPES[resource_type]].get(key)
+        # Kafka's controller knows the types of topics' and brokers' settings alone, so a subscription's lists can only be set.
+        row = config.ROWS[SCOPES[resource_type]].get(key) if resource_type in (TYPE_TOPIC, TYPE_BROKER) else None
         if row is None or row.type != "list":
             text = f"Can't {OPERATION_NAMES[operation]} to key {key} because its type is not LIST."
             raise KafkaError(errors.INVALID_CONFIG, text)

@@ -78,6 +78,7 @@ class Connection:
         "sequence",
         "serve",
         "socket",
+        "software",
     )
 
     def __init__(

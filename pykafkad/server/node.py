@@ -7,7 +7,6 @@ process is a second `Node`: nothing here is global.
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 from pykafkad import config
@@ -22,8 +21,9 @@ from pykafkad.metadata.controller import Controller
 from pykafkad.server import logs
 from pykafkad.server.client_metrics import ClientMetrics
 from pykafkad.server.connection import SCRATCH_BYTES
-from pykafkad.server.dispatch import Dispatcher
 from pykafkad.server.directories import Directories
+from pykafkad.server.dispatch import Dispatcher
+from pykafkad.server.group_commit import GroupCommit
 from pykafkad.server.groups import Groups
 from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.logs import logger
@@ -38,16 +38,18 @@ from pykafkad.server.writes import Writes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pykafkad.config import Settings
+    from pykafkad.log.directory import LogDirectory
     from pykafkad.metadata.image import Changes, Image
     from pykafkad.server.connection import Connection
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.moves import Moves
 
-    from pykafkad.log.directory import LogDirectory
 log_lines = logger("server")
 
 # The metadata log is thinned by its snapshots alone.
-    from pykafkad.server.moves import Moves
 _METADATA_LOG_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1", "max.message.bytes": str(8 * 1024 * 1024)}
 _BROKER_CONFIG = 4
 
@@ -93,7 +95,10 @@ class Node:
             max_connections=settings.max_connections,
         )
         self.offload = Offload(self.reactor.wake)
-        self.writes = Writes(self.log_written, self.log_failed, lambda context, message: self.dispatcher.encode(context, message))
+        self.commits = GroupCommit(self)
+        self.writes = Writes(
+            self.log_written, self.log_failed, lambda context, message: self.dispatcher.encode(context, message), self.commits.hold_answers
+        )
         self.dispatcher = Dispatcher(self)
         self.serve = self.dispatcher.serve
         # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
@@ -102,6 +107,7 @@ class Node:
         self.waits = Waits(self.dispatcher.reply, self._wait_failed)
         self.producer_ids = ProducerIds()
         self.groups = Groups(self)
+        self.client_metrics = ClientMetrics(self)
         self.housekeeping = Housekeeping(self)
         self.directories = Directories(self, data_directories)
         self._moves: Moves | None = None
@@ -110,14 +116,6 @@ class Node:
 
     # --- start and stop -------------------------------------------------------------------------------------------
 
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id, as text."""
-        return self.directory.meta["cluster.id"]
-
-    @property
-    def directory_id(self) -> bytes:
-        """The id of the directory of the metadata log (KIP-858)."""
     @property
     def directory(self) -> LogDirectory | None:
         """The directory of the metadata log; None before the start."""
@@ -132,6 +130,14 @@ class Node:
             self._moves = Moves(self)
         return self._moves
 
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, as text."""
+        return self.directory.meta["cluster.id"]
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id of the directory of the metadata log (KIP-858)."""
         return uuids.from_text(self.directory.meta["directory.id"])
 
     @property
@@ -160,6 +166,9 @@ class Node:
         self._bind()
         self._register()
         self.metadata_changed(self.image.take_changes(), loading=True)
+        self.directories.tell_cordoned()
+        if any(directory.futures for directory in self.directories.online):
+            self.moves.resume()
         self.groups.take_over()
         self.housekeeping.start()
         self.controller.snapshots.begin()
@@ -168,9 +177,6 @@ class Node:
     def _start_metadata(self) -> None:
         directory = self.directory
         log_settings = {**_METADATA_LOG_SETTINGS, "segment.bytes": str(self.settings.metadata_log_segment_bytes)}
-        self.directories.tell_cordoned()
-        if any(directory.futures for directory in self.directories.online):
-            self.moves.resume()
         log_settings["segment.ms"] = str(self.settings.metadata_log_segment_ms)
         log = directory.open_partition(*stored.LOG, stored.TOPIC_ID, config.topic_settings(self.settings, log_settings))
         metadata = self.controller = MetadataLog(self, log)
@@ -249,10 +255,14 @@ class Node:
         self.reactor.stop_listening()
         self.waits.expire(float("inf"))
         self.end_turn()
+        while not self.commits.is_idle:
+            self.offload.close()
+            self.commits.begin()
         deadline = self.clock.now() + _STOP_SECONDS
         self.reactor.drain(lambda: deadline - self.clock.now())
         # A job that ends wakes the reactor, so the jobs come first.
         self.offload.close()
+        self.housekeeping.compaction.close()
         self.reactor.close()
         if self.directory is not None:
             if self.controller is not None:
@@ -286,6 +296,8 @@ class Node:
             for _ in range(_RETRIES_PER_TURN):
                 waits.retry(now)
                 self.writes.finish()
+        if not self.commits.is_idle:
+            self.commits.begin()
 
     def _timeout(self) -> float | None:
         """How long the next wait for sockets may be."""
@@ -316,9 +328,16 @@ class Node:
 
     # --- what effects and handlers act on ---------------------------------------------------------------------------
 
-    def log_written(self, log: object) -> None:
-        """With one replica, what is written is committed: readers may have it, and who waits for it is woken."""
-        log.advance_high_watermark(log.written_end_offset)
+    def log_written(self, log: object) -> bool:
+        """With one replica, what is written is committed, unless it must be synced first; whether it must."""
+        if self.commits.takes(log):
+            return True
+        self.log_committed(log, log.written_end_offset)
+        return False
+
+    def log_committed(self, log: object, end_offset: int) -> None:
+        """Readers may have what is below `end_offset`, and who waits for it is woken."""
+        log.advance_high_watermark(end_offset)
         if self.waits.count:
             self.waits.touch(log)
 
@@ -331,14 +350,29 @@ class Node:
         log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)
         self.dispatcher.forget_topics()
         self.waits.touch(log)
+        self.directories.report(self.directories.of(log), failure)
+
+    def directory_failed(self, directory: LogDirectory, logs: list[object]) -> None:
+        """A directory was given up: its logs are out of service, and whoever waits for them is told."""
+        if self._moves is not None:
+            self._moves.directory_failed(directory)
+        self.dispatcher.forget_topics()
+        for log in logs:
+            self._offline_logs.add(log)
+            self.waits.touch(log)
 
     def abandon(self, token: object, reason: str) -> None:
         """A request that can't be answered truthfully: its connection is closed, and the client asks again."""
-        token = getattr(token, "request_token", token)
-        connection = self.reactor.connection(token.connection_id) if hasattr(token, "connection_id") else None
-        if connection is not None and connection.sequence == token.sequence:
+        connection = self.connection_of(token)
+        if connection is not None:
             connection.close(reason)
             self.reactor.send_soon(connection)
+
+    def connection_of(self, token: object) -> Connection | None:
+        """The living connection whose last request `token` stands for, or is a part of."""
+        token = getattr(token, "request_token", token)
+        connection = self.reactor.connection(token.connection_id) if hasattr(token, "connection_id") else None
+        return connection if connection is not None and connection.sequence == token.sequence else None
 
     def end_early(self, connection: Connection) -> None:
         """Answer a parked request whose wait is a maximum, if another request waits behind it."""
@@ -351,17 +385,8 @@ class Node:
         if connection.parked is not None:
             self.waits.discard(connection.parked)
             connection.parked = None
+        self.client_metrics.disconnected(connection.id)
 
-        self.directories.report(self.directories.of(log), failure)
-
-    def directory_failed(self, directory: LogDirectory, logs: list[object]) -> None:
-        """A directory was given up: its logs are out of service, and whoever waits for them is told."""
-        if self._moves is not None:
-            self._moves.directory_failed(directory)
-        self.dispatcher.forget_topics()
-        for log in logs:
-            self._offline_logs.add(log)
-            self.waits.touch(log)
     def writable_by_clients(self, log: object) -> bool:
         """Whether a client's batch for `log` needs no check besides those of the log itself."""
         return log.offline is None and not log.topic.startswith("__")
@@ -372,11 +397,18 @@ class Node:
         if any(kind == _BROKER_CONFIG for kind, _ in changes.configs):
             self.settings.set_dynamic(image.configs(_BROKER_CONFIG, ""), image.configs(_BROKER_CONFIG, str(self.node_id)))
             self.partitions.reconfigure_all(image)
+            if self.serving:
+                self.directories.settings_changed()
+        if self._moves and changes.topics_deleted:
+            for topic in changes.topics_deleted:
+                for state in topic.partitions:
+                    self._moves.cancel(topic.name, state.index)
         for log in self.partitions.apply(changes, image):
             self.waits.touch(log)
         self.dispatcher.forget_topics()
         if loading:
             return
+        self.client_metrics.configs_changed(changes.configs)
         if changes.topics_deleted:
             self.housekeeping.plan_deletions()
             self.groups.topics_deleted([(topic.name, topic.id) for topic in changes.topics_deleted])

@@ -82,6 +82,7 @@ NOT_SERVING = {
     "pykafkad.cli.groups": "a subcommand",
     "pykafkad.cli.topics": "a subcommand",
     "pykafkad.cli.dump_log": "a subcommand",
+    "pykafkad.cli.client_metrics": "a subcommand",
     "pykafkad.cli.describe_apis": "a subcommand",
     "pykafkad.cli.describe_config": "a subcommand",
 }

@@ -1,0 +1,44 @@
+"""GetTelemetrySubscriptions, version 0 (KIP-714).
+
+What a client is to push of its own metrics and how often, by the client-metrics resources that match it. A client without an id gets
+one. Asking again before the interval is over is THROTTLING_QUOTA_EXCEEDED, unless the subscriptions changed or the last push was told
+UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE. As with Kafka without a telemetry plug-in it is answered and not advertised;
+`pykafkad.client.telemetry.enable` advertises it.
+
+Gaps: none.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import KafkaError
+from pykafkad.metadata import uuids
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+# zstd, lz4, gzip, snappy: the best first.
+ACCEPTED_COMPRESSION_TYPES = [4, 3, 1, 2]
+
+
+def handle(ctx: Context, request: object) -> object:
+    """The subscription of one client instance."""
+    telemetry = ctx.telemetry
+    instance_id = request.client_instance_id
+    if instance_id == uuids.ZERO:
+        instance_id = telemetry.new_id()
+    instance = telemetry.instance(ctx, bytes(instance_id))
+    try:
+        instance.check_get(ctx.now_ms)
+    except KafkaError as error:
+        return messages.GetTelemetrySubscriptionsResponse(error_code=error.code)
+    return messages.GetTelemetrySubscriptionsResponse(
+        client_instance_id=instance.id,
+        subscription_id=instance.subscription_id,
+        accepted_compression_types=ACCEPTED_COMPRESSION_TYPES,
+        push_interval_ms=instance.interval_ms,
+        telemetry_max_bytes=ctx.settings.telemetry_max_bytes,
+        delta_temporality=True,
+        requested_metrics=instance.metrics,
+    )
