@@ -32,7 +32,7 @@ def handle(ctx: Context, request: object) -> object:
         offsets = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             offsets[asked.partition_index] = asked.offset
-    rows = [_Topic(name=name, partitions=[_row(ctx, name, index, offset) for index, offset in offsets.items()]) for name, offsets in topics.items()]
+    rows = [_Topic(name=name, partitions=[_row(ctx, name, index, offset) for index, offset in offsets.items()]) for name, offsets in topics.items() if offsets]
     return messages.DeleteRecordsResponse(topics=rows)
 
 

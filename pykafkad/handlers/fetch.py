@@ -5,6 +5,8 @@ one batch is given even above the size limits. With less than `min_bytes` to giv
 an append, unless a partition has an error. Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks
 (KIP-320), 11 rack, 12 flexible and diverging epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP-951).
 
+An isolation level that does not exist is UNKNOWN_SERVER_ERROR.
+
 One departure, on purpose: the wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it on its
 connection. Kafka makes that request wait.
 
@@ -26,12 +28,15 @@ _Row = messages.FetchResponse.PartitionData
 
 _ZERO_ID = bytes(16)
 _READ_COMMITTED = 1
+_ISOLATION_LEVELS = (0, _READ_COMMITTED)
 # Errors of askers who do not know the leader.
 _WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
 def handle(ctx: Context, request: object) -> object:
     """An answer at once, or a `WaitForBytes`."""
+    if request.isolation_level not in _ISOLATION_LEVELS:
+        return _refused(ctx, request, errors.UNKNOWN_SERVER_ERROR)
     session, partitions, full = _asked(ctx, request)
     if partitions is None:
         return messages.FetchResponse(error_code=session)
@@ -40,6 +45,19 @@ def handle(ctx: Context, request: object) -> object:
     if enough:
         return fetch.answer(rows)
     return WaitForBytes(fetch, ctx.now)
+
+
+def _refused(ctx: Context, request: object, error_code: int) -> object:
+    """The whole request is refused; before version 13 also row by row."""
+    topics = []
+    if ctx.version < 13:
+        for topic in request.topics:
+            rows = [
+                _Row(partition_index=each.partition, error_code=error_code, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b"")
+                for each in topic.partitions
+            ]
+            topics.append(_Topic(topic=topic.topic, partitions=rows))
+    return messages.FetchResponse(error_code=error_code, session_id=request.session_id, responses=topics)
 
 
 class WaitForBytes:
@@ -145,7 +163,7 @@ class _Fetch:
         self._full = full
         self._read_committed = request.isolation_level == _READ_COMMITTED
         self._follower = _replica_id(ctx, request) >= 0
-        self.max_bytes = max(0, min(request.max_bytes, ctx.settings.fetch_max_bytes))
+        self.max_bytes = min(request.max_bytes, ctx.settings.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.max_wait_ms = request.max_wait_ms
 
@@ -258,13 +276,16 @@ class _Fetch:
         if diverging is not None:
             row.diverging_epoch = messages.FetchResponse.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
             return 0
+        limit = min(partition.max_bytes, left)
         try:
             records = log.read(
                 partition.fetch_offset,
-                min(partition.max_bytes, left),
+                max(limit, 0),
                 end_offset=log.last_stable_offset if self._read_committed else log.high_watermark,
-                minimum_one_batch=minimum_one_batch,
+                minimum_one_batch=minimum_one_batch or limit < 0,
             )
+            if limit < 0 and records is not None:
+                raise errors.KafkaError(errors.UNKNOWN_SERVER_ERROR, f"{limit} bytes cannot be read")
         except errors.KafkaError:
             row.high_watermark = row.last_stable_offset = row.log_start_offset = -1
             raise

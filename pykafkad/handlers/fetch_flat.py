@@ -98,14 +98,17 @@ class FlatFetch:
         if log is None or (leader_epoch >= 0 and leader_epoch != log.leader_epoch):
             return False
         max_bytes = min(max_bytes, self._node.settings.fetch_max_bytes)
+        limit = min(partition_max_bytes, max_bytes)
+        if limit < 0:
+            return False
         try:
             # The first look at a log opens it, which may fail as reading may.
             committed = log.high_watermark
-            if isolation_level == _READ_COMMITTED:
-                if log.has_aborted:
+            if isolation_level:
+                if isolation_level != _READ_COMMITTED or log.has_aborted:
                     return False
                 committed = log.last_stable_offset
-            records = log.read(fetch_offset, min(partition_max_bytes, max_bytes), end_offset=committed)
+            records = log.read(fetch_offset, limit, end_offset=committed)
         except (KafkaError, StorageFailure):
             return False
         if records is None or records.chunk_size < min(min_bytes, max_bytes):

@@ -6,7 +6,8 @@ type (0 group, 1 transaction, 2 share); from 4 any number of keys with a row eac
 
 Gaps: transactions and share groups are not offered yet. For a transactional id this broker names itself, so that clients
 go on to InitProducerId, whose refusal all of them show at once as a fatal error; a refusal here would make librdkafka ask
-until it times out. The coordinator of a share group is UNSUPPORTED_VERSION.
+until it times out. The coordinator of a share group is UNSUPPORTED_VERSION; a
+key that names no partition of one is INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
     if key_type == TRANSACTION:
         return errors.NONE, "", (ctx.node_id, *ctx.advertised(ctx.node_id))
     if key_type == SHARE:
+        if not _names_share_partition(key):
+            return errors.INVALID_REQUEST, "", NO_NODE
         return errors.UNSUPPORTED_VERSION, "Share groups are not offered by this broker yet.", NO_NODE
     if key_type != GROUP:
         return errors.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}", NO_NODE
@@ -73,3 +76,16 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
     if broker is None or broker.fenced:
         return errors.COORDINATOR_NOT_AVAILABLE, "", NO_NODE
     return errors.NONE, "", (leader, *ctx.advertised(leader))
+
+
+def _names_share_partition(key: str) -> bool:
+    """Whether a key is `group:topic id:partition`, of which the group may hold colons itself."""
+    from pykafkad.metadata.uuids import from_text
+
+    group, _, rest = key.rpartition(":")[0].rpartition(":")
+    try:
+        from_text(rest)
+        partition = int(key.rpartition(":")[2])
+    except ValueError:
+        return False
+    return bool(group.strip()) and -(2**31) <= partition < 2**31

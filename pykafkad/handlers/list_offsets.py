@@ -7,7 +7,8 @@ Special times: -1 the end (high watermark; with read_committed the last stable o
 and -6 with offset -1. A special time that the version does not know is UNSUPPORTED_VERSION. Version 2 adds the isolation
 level, 4 leader epochs (KIP-320), 10 a timeout for remote reads, which never applies.
 
-A partition named twice is answered once, with INVALID_REQUEST.
+A partition named twice is answered once, with INVALID_REQUEST; a topic of which no partition is named not at all. An isolation
+level that does not exist is UNKNOWN_SERVER_ERROR for every partition.
 
 Gaps: no tiered storage: the local log is the whole log.
 """
@@ -30,9 +31,13 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 _SPECIAL_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 _CONSUMER = -1
 _READ_COMMITTED = 1
+_ISOLATION_LEVELS = (0, _READ_COMMITTED)
+_NO_EPOCH = -1
 
 
 def handle(ctx: Context, request: object) -> object:
+    if request.isolation_level not in _ISOLATION_LEVELS:
+        return _refused(request, errors.UNKNOWN_SERVER_ERROR)
     twice = _named_twice(request.topics)
     topics: dict[str, dict[int, object]] = {}
     for topic in request.topics:
@@ -48,7 +53,12 @@ def handle(ctx: Context, request: object) -> object:
                 row.error_code = errors.UNSUPPORTED_VERSION
             else:
                 _answer(ctx, request, topic.name, asked, row)
-    return messages.ListOffsetsResponse(topics=[_Topic(name=name, partitions=list(rows.values())) for name, rows in topics.items()])
+    return messages.ListOffsetsResponse(topics=[_Topic(name=name, partitions=list(rows.values())) for name, rows in topics.items() if rows])
+
+
+def _refused(request: object, error_code: int) -> object:
+    topics = [_Topic(name=topic.name, partitions=[_Row(partition_index=each.partition_index, error_code=error_code) for each in topic.partitions]) for topic in request.topics]
+    return messages.ListOffsetsResponse(topics=topics)
 
 
 def _named_twice(topics: list[object]) -> set[tuple[str, int]]:
@@ -86,7 +96,7 @@ def _answer(ctx: Context, request: object, topic: str, asked: object, row: objec
 
 def epoch_error(log: PartitionLog, current_leader_epoch: int) -> int:
     """The error of a caller whose idea of the leader epoch is not ours (KIP-320); -1 asks for no check."""
-    if current_leader_epoch < 0 or current_leader_epoch == log.leader_epoch:
+    if current_leader_epoch == _NO_EPOCH or current_leader_epoch == log.leader_epoch:
         return errors.NONE
     return errors.FENCED_LEADER_EPOCH if current_leader_epoch < log.leader_epoch else errors.UNKNOWN_LEADER_EPOCH
 

@@ -25,14 +25,14 @@ def handle(ctx: Context, request: object) -> object:
     group_id = request.group_id
     if not ctx.allowed("Read", "Group", group_id):
         return offsets.refused(request, errors.GROUP_AUTHORIZATION_FAILED)
-    refused: list[object] = []
+    refused: dict[tuple[str, bytes], object] = {}
     accepted = []
     for topic in request.topics:
         remaining = _checked(ctx, topic, refused)
         if remaining is not None:
             accepted.append(remaining)
     if not accepted:
-        return messages.OffsetCommitResponse(topics=refused)
+        return messages.OffsetCommitResponse(topics=list(refused.values()))
     request.topics = accepted
     error_code = ctx.groups.shard_for(group_id)[1]
     if error_code:
@@ -43,7 +43,7 @@ def handle(ctx: Context, request: object) -> object:
     return ctx.groups.submit_many([(group_id, event)], lambda answers: _merged(refused, answers[0]), ctx.token)
 
 
-def _checked(ctx: Context, topic: object, refused: list[object]) -> object | None:
+def _checked(ctx: Context, topic: object, refused: dict[tuple[str, bytes], object]) -> object | None:
     """The topic with name, id and the partitions that exist; what has no chance is added to `refused`."""
     image = ctx.metadata
     if ctx.version >= 10:
@@ -65,22 +65,24 @@ def _checked(ctx: Context, topic: object, refused: list[object]) -> object | Non
     return topic if topic.partitions else None
 
 
-def _refuse(refused: list[object], topic: object, partitions: list[object], error_code: int) -> None:
-    row = messages.OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+def _refuse(refused: dict[tuple[str, bytes], object], topic: object, partitions: list[object], error_code: int) -> None:
+    row = refused.get((topic.name, topic.topic_id))
+    if row is None:
+        row = messages.OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+        refused[topic.name, topic.topic_id] = row
     row.partitions.extend(
         messages.OffsetCommitResponse.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
         for each in partitions
     )
-    refused.append(row)
 
 
-def _merged(refused: list[object], answer: object) -> object:
+def _merged(refused: dict[tuple[str, bytes], object], answer: object) -> object:
     """One answer of the rows refused here and the coordinator's, each topic once."""
-    by_topic = {(row.name, row.topic_id): row for row in refused}
+    topics = list(refused.values())
     for row in answer.topics:
-        same = by_topic.get((row.name, row.topic_id))
+        same = refused.get((row.name, row.topic_id))
         if same is None:
-            refused.append(row)
+            topics.append(row)
         else:
             same.partitions.extend(row.partitions)
-    return messages.OffsetCommitResponse(topics=refused)
+    return messages.OffsetCommitResponse(topics=topics)

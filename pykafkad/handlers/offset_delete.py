@@ -21,7 +21,7 @@ def handle(ctx: Context, request: object) -> object:
     group_id = request.group_id
     if not ctx.allowed("Delete", "Group", group_id):
         return messages.OffsetDeleteResponse(error_code=errors.GROUP_AUTHORIZATION_FAILED)
-    refused: list[object] = []
+    refused: dict[str, object] = {}
     request.topics = [topic for topic in request.topics if _checked(ctx, topic, refused)]
     if not group_id:
         return messages.OffsetDeleteResponse(error_code=errors.INVALID_GROUP_ID)
@@ -34,7 +34,7 @@ def handle(ctx: Context, request: object) -> object:
     return ctx.groups.submit_many([(group_id, event)], lambda answers: _merged(refused, answers[0]), ctx.token)
 
 
-def _checked(ctx: Context, topic: object, refused: list[object]) -> bool:
+def _checked(ctx: Context, topic: object, refused: dict[str, object]) -> bool:
     """Whether the topic, less the partitions that do not exist, is worth asking for."""
     image = ctx.metadata
     if not ctx.allowed("Read", "Topic", topic.name):
@@ -43,25 +43,24 @@ def _checked(ctx: Context, topic: object, refused: list[object]) -> bool:
         wrong = [each for each in topic.partitions if image.partition(topic.name, each.partition_index) is None]
         error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
     if wrong:
-        row = messages.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name)
+        row = refused.setdefault(topic.name, messages.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name))
         row.partitions.extend(
             messages.OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=error_code)
             for each in wrong
         )
-        refused.append(row)
         topic.partitions = [each for each in topic.partitions if each not in wrong]
     return bool(topic.partitions)
 
 
-def _merged(refused: list[object], answer: object) -> object:
+def _merged(refused: dict[str, object], answer: object) -> object:
     """An error of the whole group stands alone; else each topic once, refused partitions first."""
     if answer.error_code:
         return answer
-    by_name = {row.name: row for row in refused}
+    topics = list(refused.values())
     for row in answer.topics:
-        same = by_name.get(row.name)
+        same = refused.get(row.name)
         if same is None:
-            refused.append(row)
+            topics.append(row)
         else:
             same.partitions.extend(row.partitions)
-    return messages.OffsetDeleteResponse(topics=refused)
+    return messages.OffsetDeleteResponse(topics=topics)

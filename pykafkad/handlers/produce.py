@@ -87,8 +87,6 @@ def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) 
     if log.offline is not None:
         ctx.storage_failed(log, log.offline)
         raise errors.KafkaError(errors.KAFKA_STORAGE_ERROR, f"Partition {topic.name}-{index} is offline: {log.offline}")
-    if request.transactional_id is not None:
-        raise errors.KafkaError(errors.INVALID_TXN_STATE, "Transactions are not offered by this broker")
     return log
 
 

@@ -45,7 +45,7 @@ class LeaderEpochs:
         An epoch older than all known ones is answered with itself and the start of the first, as in Kafka.
         """
         entries = self.entries
-        if epoch < 0 or not entries or epoch > entries[-1][0]:
+        if epoch == UNDEFINED or not entries or epoch > entries[-1][0]:
             return UNDEFINED, UNDEFINED
         if epoch == entries[-1][0]:
             return epoch, log_end_offset

@@ -66,7 +66,7 @@ class PlausibleValues(Values):
             return draw.choice((1, 2, 3, -1, 0))
         if draw.random() < 0.85:
             return draw.choice((0, 0, 0, 1, 1, 2, 4))
-        low, high = {"int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1)}.get(field.type, (-(2**63), 2**63 - 1))
+        low, high = {"uint16": (0, 2**16 - 1), "int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1)}.get(field.type, (-(2**63), 2**63 - 1))
         return max(low, min(high, draw.choice(LARGE_EDGES)))
 
 

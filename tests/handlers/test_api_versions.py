@@ -50,7 +50,7 @@ def test_client_software_outside_the_pattern_is_refused(peer, name, software_ver
 
 @pytest.mark.parametrize(
     ("key", "version"),
-    [(-1, 0), (4, 0), (5, 0), (6, 0), (7, 0), (58, 0), (93, 0), (32767, 0), (0, 2), (0, 14), (1, 3), (1, 19), (68, 0), (17, 0), (26, 0)],
+    [(-1, 0), (4, 0), (5, 0), (6, 0), (7, 0), (58, 0), (93, 0), (32767, 0), (0, 2), (0, 14), (1, 3), (1, 19), (68, 2), (26, 6), (76, 0), (92, 1)],
 )
 def test_what_is_not_answered_closes_the_connection(world, peer, key, version):
     """Any made-up error body could not be parsed; clients take the closed connection for what it is."""

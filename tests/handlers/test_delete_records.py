@@ -53,3 +53,8 @@ def test_the_start_survives_a_clean_restart(world, peer, topic):
     world.stop()
     world = world.restart()
     assert delete(world.connect(), 2, topic, [(0, 0)]) == [(0, 0, 3)]
+
+
+def test_a_topic_of_which_nothing_is_asked_is_not_answered(peer, topic):
+    request = messages.DeleteRecordsRequest
+    assert peer.ask(request(topics=[request.DeleteRecordsTopic(name=topic)], timeout_ms=1000), 2).topics == []

@@ -282,3 +282,25 @@ class TestSessions:
         session.epoch = 2**31 - 1
         session.next_epoch()
         assert session.epoch == 1
+
+
+@pytest.mark.parametrize("version", [4, 11, 13, 18])
+def test_an_isolation_level_that_does_not_exist(world, peer, version):
+    """Kafka refuses the whole request; before version 13 it also says so row by row."""
+    topic_id = world.create_topic("t")
+    fill(world, "t", 0, 3)
+    asked = {"topic_id": topic_id} if version >= 13 else {}
+    answer = peer.ask(fetch("t", {0: 0}, isolation_level=2, **asked), version)
+    assert answer.error_code == (errors.UNKNOWN_SERVER_ERROR if version >= 7 else 0)
+    rows = [row for topic in answer.responses for row in topic.partitions]
+    assert [row.error_code for row in rows] == ([] if version >= 13 else [errors.UNKNOWN_SERVER_ERROR])
+
+
+@pytest.mark.parametrize("limits", [{"max_bytes": -1}, {"partition_max_bytes": -1}, {"partition_max_bytes": -(2**31)}])
+def test_fewer_than_no_bytes_cannot_be_read(world, peer, limits):
+    """Only where there is something to read: at the end of the log nothing is tried."""
+    world.create_topic("t", 2)
+    fill(world, "t", 0, 3)
+    rows = rows_of(peer.ask(fetch("t", {0: 0, 1: 0}, **limits), 11))
+    assert (rows[0].error_code, rows[0].high_watermark, rows[0].log_start_offset) == (errors.UNKNOWN_SERVER_ERROR, -1, -1)
+    assert (rows[1].error_code, rows[1].high_watermark) == (0, 0)

@@ -56,8 +56,8 @@ def test_for_transactions_this_broker_names_itself(version):
 
 
 def test_share_groups_are_known_to_version_6_alone():
-    assert error(find(context(), 5, "g:id:0", key_type=2)) == "INVALID_REQUEST"
-    assert error(find(context(), 6, "g:id:0", key_type=2)) == "UNSUPPORTED_VERSION"
+    assert error(find(context(), 5, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", key_type=2)) == "INVALID_REQUEST"
+    assert error(find(context(), 6, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", key_type=2)) == "UNSUPPORTED_VERSION"
 
 
 def test_a_key_type_that_does_not_exist():

@@ -75,3 +75,14 @@ def test_a_partition_named_twice_is_answered_once_with_an_error(peer, topic):
 @pytest.mark.parametrize("keywords", [{"isolation_level": 1}, {"replica_id": -2}])
 def test_other_callers_are_told_the_same_end_while_nothing_is_uncommitted(peer, topic, keywords):
     assert answer_of(peer, 6, topic, [(0, LATEST)], **keywords) == [(0, 0, 5, -1, 0)]
+
+
+@pytest.mark.parametrize("level", [-1, 2, 127])
+def test_an_isolation_level_that_does_not_exist(peer, topic, level):
+    """Kafka meets an exception of its own, and says so on every partition."""
+    unknown = errors.UNKNOWN_SERVER_ERROR
+    assert answer_of(peer, 6, topic, [(0, LATEST), (9, LATEST)], isolation_level=level) == [(0, unknown, -1, -1, -1), (9, unknown, -1, -1, -1)]
+
+
+def test_a_topic_of_which_nothing_is_asked_is_not_answered(peer, topic):
+    assert peer.ask(list_offsets(topic, []), 6).topics == []

@@ -90,3 +90,11 @@ def test_a_retention_beyond_the_end_of_time_is_for_ever(world, peer):
     peer.ask(messages.FindCoordinatorRequest(key="g"), 1)
     answer = peer.ask(request(2, [("t", [0])], retention_time_ms=2**63 - 1, generation_id_or_member_epoch=-1), 2)
     assert [row.error_code for row in answer.topics[0].partitions] == [errors.NONE]
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_a_topic_that_does_not_exist_is_answered_once(version):
+    ctx = Context()
+    answer = ctx.call(handle, version, request(version, [("missing", [0]), ("t", [0]), ("missing", [0])]))
+    unknown = "UNKNOWN_TOPIC_ID" if version >= 10 else "UNKNOWN_TOPIC_OR_PARTITION"
+    assert rows(answer, version) == [("?" if version >= 10 else "missing", [(0, unknown), (0, unknown)]), ("t", [(0, "NONE")])]

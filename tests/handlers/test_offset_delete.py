@@ -50,3 +50,11 @@ def test_an_error_of_the_group_stands_alone():
     assert error(ctx.call(handle, 0, request([("t", [0])]))) == "NOT_COORDINATOR"
     ctx.denied.add(("Delete", "Group", "g"))
     assert error(ctx.call(handle, 0, request([("t", [0])]))) == "GROUP_AUTHORIZATION_FAILED"
+
+
+def test_a_topic_that_does_not_exist_is_answered_once():
+    ctx = Context()
+    ctx.world.commit({("t", 0): 5})
+    answer = ctx.call(handle, 0, request([("missing", [0]), ("t", [0]), ("missing", [1])]))
+    unknown = "UNKNOWN_TOPIC_OR_PARTITION"
+    assert rows(answer) == [("missing", [(0, unknown), (1, unknown)]), ("t", [(0, "NONE")])]

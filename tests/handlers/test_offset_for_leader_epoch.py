@@ -33,3 +33,9 @@ def test_an_epoch_that_is_not_known_yet_is_no_error(peer, topic):
 
 def test_errors_stand_on_their_partition(peer, topic):
     assert ask(peer, 4, topic, (0, 1, 0), (9, -1, 0)) == [(0, errors.UNKNOWN_LEADER_EPOCH, -1, -1), (9, errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)]
+
+
+def test_only_minus_one_means_no_epoch(peer, topic):
+    """Other negative numbers are epochs older than all that there were."""
+    assert ask(peer, 4, topic, (0, -2, 0), (1, -1, -2)) == [(0, errors.FENCED_LEADER_EPOCH, -1, -1), (1, 0, -2, 0)]
+    assert ask(peer, 4, topic, (0, -1, -2)) == [(0, 0, -2, 0)]

@@ -106,7 +106,6 @@ def test_one_bad_partition_does_not_fail_its_neighbours(world, peer):
         ({"topic": "__consumer_offsets"}, 9, errors.INVALID_TOPIC_EXCEPTION),
         ({"topic": "nowhere"}, 9, errors.UNKNOWN_TOPIC_OR_PARTITION),
         ({"topic_id": b"\x07" * 16}, 13, errors.UNKNOWN_TOPIC_ID),
-        ({"transactional_id": "tx"}, 9, errors.INVALID_TXN_STATE),
     ],
 )
 def test_refusals(world, peer, request_changes, version, code):
@@ -114,6 +113,15 @@ def test_refusals(world, peer, request_changes, version, code):
     topic = request_changes.pop("topic", "t")
     row = row_of(peer.ask(produce(topic, {0: batch(b"v")}, **request_changes), version))
     assert (row.error_code, row.base_offset) == (code, -1)
+
+
+def test_a_transactional_id_matters_to_batches_of_a_transaction_alone(world, peer):
+    """Kafka looks at the batches: the id of a request with others in it changes nothing."""
+    world.create_topic("t")
+    plain = row_of(peer.ask(produce("t", {0: batch(b"v")}, transactional_id="tx"), 9))
+    assert (plain.error_code, plain.base_offset) == (0, 0)
+    ours = row_of(peer.ask(produce("t", {0: batch(b"v", is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)}, transactional_id="tx"), 9))
+    assert (ours.error_code, ours.base_offset) == (errors.INVALID_TXN_STATE, -1)
 
 
 def test_a_sole_replica_is_enough_whatever_the_topic_asks_for(world, peer):

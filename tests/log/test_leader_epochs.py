@@ -15,7 +15,7 @@ def epochs(*entries):
 
 
 @pytest.mark.parametrize(("asked", "answer"), [
-    (-1, (-1, -1)), (0, (0, 0)), (1, (1, 0)), (2, (2, 10)), (3, (2, 10)), (4, (4, 20)), (5, (4, 20)), (7, (7, 33)), (8, (-1, -1)),
+    (-1, (-1, -1)), (-2, (-2, 0)), (0, (0, 0)), (1, (1, 0)), (2, (2, 10)), (3, (2, 10)), (4, (4, 20)), (5, (4, 20)), (7, (7, 33)), (8, (-1, -1)),
 ])
 def test_the_end_of_an_epoch_is_the_start_of_the_next(asked, answer):
     """The largest known epoch at or below the asked one; older than all: the asked one with the first start; newer: unknown."""

@@ -52,3 +52,13 @@ def test_an_answer_to_a_request_that_is_no_longer_in_service_is_dropped(world):
         world.node.reply(token, messages.HeartbeatResponse())
     world.turn()
     assert len(peer.answers) == 1
+
+
+@pytest.mark.parametrize(("length", "shown"), [(32_767, 32_767), (32_768, 1001), (100_000, 1001)])
+def test_a_text_that_is_longer_than_the_wire_carries_is_cut(world, length, shown):
+    """What an answer says to people may quote what was asked; the code has to arrive."""
+    row = messages.CreateTopicsResponse.CreatableTopicResult(name="t", error_code=17, error_message="x" * length)
+    route(world, 19).handler = lambda ctx, request: messages.CreateTopicsResponse(topics=[row])
+    answer = world.connect().ask(messages.CreateTopicsRequest(), 2)
+    assert (answer.topics[0].error_code, len(answer.topics[0].error_message)) == (17, shown)
+    assert world.node.metrics.unexpected_errors == 0

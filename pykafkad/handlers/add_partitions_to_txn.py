@@ -1,0 +1,64 @@
+"""AddPartitionsToTxn, versions 0 to 5.
+
+InitProducerId gives out no transactional id, so whatever is named is one that nobody has: INVALID_PRODUCER_ID_MAPPING for
+every partition, Kafka's answer to that; for an empty id INVALID_REQUEST. A partition that does not exist, or may not be
+written to, has its own error, and its neighbours OPERATION_NOT_ATTEMPTED. From version 4 brokers send several transactions
+at once (KIP-890).
+
+Gaps: transactions are not offered yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.transactional_ids import error_of_nobodys
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+_Answer = messages.AddPartitionsToTxnResponse
+_FROM_BROKERS = 4
+
+
+def handle(ctx: Context, request: object) -> object:
+    """An error for every partition."""
+    if ctx.version < _FROM_BROKERS:
+        transactional_id = request.v3_and_below_transactional_id
+        may = ctx.allowed("Write", "TransactionalId", transactional_id)
+        refusal = errors.NONE if may else errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return _Answer(results_by_topic_v3_and_below=_rows(ctx, transactional_id, request.v3_and_below_topics, refusal))
+    if not ctx.allowed("ClusterAction", "Cluster", CLUSTER_NAME):
+        return _Answer(error_code=errors.CLUSTER_AUTHORIZATION_FAILED)
+    results = []
+    for each in request.transactions:
+        rows = _rows(ctx, each.transactional_id, each.topics, errors.NONE)
+        results.append(_Answer.AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=rows))
+    return _Answer(results_by_transaction=results)
+
+
+def _rows(ctx: Context, transactional_id: str, topics: list[object], refusal: int) -> list[object]:
+    """As it was asked if all partitions have the same error; else each topic and partition once."""
+    codes = {(topic.name, index): refusal or _error(ctx, topic.name, index) for topic in topics for index in topic.partitions}
+    if refusal or not any(codes.values()):
+        code = refusal or error_of_nobodys(transactional_id)
+        return [_row(topic.name, [(index, code) for index in topic.partitions]) for topic in topics]
+    # One partition that cannot be added keeps all others from being added.
+    by_topic: dict[str, list[tuple[int, int]]] = {}
+    for (name, index), code in codes.items():
+        by_topic.setdefault(name, []).append((index, code or errors.OPERATION_NOT_ATTEMPTED))
+    return [_row(name, rows) for name, rows in by_topic.items()]
+
+
+def _row(topic: str, rows: list[tuple[int, int]]) -> object:
+    partitions = [_Answer.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code) for index, code in rows]
+    return _Answer.AddPartitionsToTxnTopicResult(name=topic, results_by_partition=partitions)
+
+
+def _error(ctx: Context, topic: str, index: int) -> int:
+    if ctx.version < _FROM_BROKERS and not ctx.allowed("Write", "Topic", topic):
+        return errors.TOPIC_AUTHORIZATION_FAILED
+    return errors.NONE if ctx.metadata.partition(topic, index) is not None else errors.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,0 +1,20 @@
+"""DeleteShareGroupOffsets, version 0.
+
+Always UNSUPPORTED_VERSION, as Kafka answers with share.version at level 0. With Kafka's text for it.
+
+Gaps: share groups (KIP-932) are not offered yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad.handlers.refusals import FEATURE_OFF, FEATURE_OFF_TEXT
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """The refusal."""
+    return messages.DeleteShareGroupOffsetsResponse(error_code=FEATURE_OFF, error_message=FEATURE_OFF_TEXT)

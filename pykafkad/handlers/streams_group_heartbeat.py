@@ -1,0 +1,20 @@
+"""StreamsGroupHeartbeat, version 0.
+
+Always UNSUPPORTED_VERSION, as Kafka answers with streams.version at level 0.
+
+Gaps: streams groups (KIP-1071) are not offered yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad.handlers.refusals import FEATURE_OFF
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """The refusal."""
+    return messages.StreamsGroupHeartbeatResponse(error_code=FEATURE_OFF)

@@ -1,0 +1,52 @@
+"""TxnOffsetCommit, versions 0 to 5.
+
+InitProducerId gives out no transactional id, so whatever is named is one that nobody has: INVALID_PRODUCER_ID_MAPPING for
+every partition, Kafka's answer to that. Topics and partitions that do not exist, or may not be read, have their own error.
+
+Gaps: transactions are not offered yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.transactional_ids import error_of_nobodys
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+_Answer = messages.TxnOffsetCommitResponse
+
+
+def handle(ctx: Context, request: object) -> object:
+    """An error for every partition: what is not here first, each topic once, then the rest as it was asked."""
+    if not ctx.allowed("Write", "TransactionalId", request.transactional_id):
+        return _Answer(topics=[_row(topic.name, topic.partitions, errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for topic in request.topics])
+    if not ctx.allowed("Read", "Group", request.group_id):
+        return _Answer(topics=[_row(topic.name, topic.partitions, errors.GROUP_AUTHORIZATION_FAILED) for topic in request.topics])
+    refused: dict[str, object] = {}
+    rest = []
+    for topic in request.topics:
+        may = ctx.allowed("Read", "Topic", topic.name)
+        missing = [each for each in topic.partitions if not may or ctx.metadata.partition(topic.name, each.partition_index) is None]
+        if missing:
+            row = refused.setdefault(topic.name, _Answer.TxnOffsetCommitResponseTopic(name=topic.name))
+            row.partitions += _row(topic.name, missing, errors.UNKNOWN_TOPIC_OR_PARTITION if may else errors.TOPIC_AUTHORIZATION_FAILED).partitions
+        here = [each for each in topic.partitions if each not in missing]
+        if here:
+            rest.append(_row(topic.name, here, _error(request)))
+    for row in rest:
+        if row.name in refused:
+            refused[row.name].partitions += row.partitions
+    return _Answer(topics=[*refused.values(), *(row for row in rest if row.name not in refused)])
+
+
+def _error(request: object) -> int:
+    return errors.INVALID_GROUP_ID if not request.group_id else error_of_nobodys(request.transactional_id)
+
+
+def _row(name: str, partitions: list[object], error_code: int) -> object:
+    rows = [_Answer.TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code) for each in partitions]
+    return _Answer.TxnOffsetCommitResponseTopic(name=name, partitions=rows)

@@ -1,0 +1,52 @@
+"""WriteTxnMarkers, versions 1 and 2.
+
+The coordinator of a transaction writes its end into the partitions with this; no client does. UNSUPPORTED_VERSION for every
+partition that is here: Kafka has no switch for transactions, and that code says what is true without a word about the
+request; for others UNKNOWN_TOPIC_OR_PARTITION.
+
+Gaps: transactions are not offered yet.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.refusals import FEATURE_OFF
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+_Answer = messages.WriteTxnMarkersResponse
+
+
+def handle(ctx: Context, request: object) -> object:
+    """An error for every partition, each producer once."""
+    may = ctx.allowed("Alter", "Cluster", CLUSTER_NAME) or ctx.allowed("ClusterAction", "Cluster", CLUSTER_NAME)
+    producers: dict[int, dict[str, dict[int, int]]] = {}
+    for marker in request.markers:
+        topics = producers.setdefault(marker.producer_id, {})
+        for topic in marker.topics:
+            if not topic.partition_indexes:
+                continue
+            rows = topics.setdefault(topic.name, {})
+            for index in topic.partition_indexes:
+                rows[index] = _error(ctx, topic.name, index) if may else errors.CLUSTER_AUTHORIZATION_FAILED
+    return _Answer(
+        markers=[
+            _Answer.WritableTxnMarkerResult(producer_id=producer_id, topics=[_topic(name, rows) for name, rows in topics.items()])
+            for producer_id, topics in producers.items()
+            if topics
+        ]
+    )
+
+
+def _error(ctx: Context, topic: str, index: int) -> int:
+    return FEATURE_OFF if ctx.metadata.partition(topic, index) is not None else errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _topic(name: str, rows: dict[int, int]) -> object:
+    partitions = [_Answer.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code) for index, code in rows.items()]
+    return _Answer.WritableTxnMarkerTopicResult(name=name, partitions=partitions)

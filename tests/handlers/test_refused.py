@@ -1,0 +1,122 @@
+"""The APIs that are answered with a refusal: Kafka's error, on every row that was asked about, in every version."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.handlers import table
+from pykafkad.wire import messages
+from tests.wire.values import Values
+
+REFUSED = [(row, version) for row in table.ROWS if row.state == table.REFUSED for version in range(row.min_version, row.max_version + 1)]
+# Nothing is there to be listed, and that is no error.
+EMPTY = {"ListTransactions"}
+UNKNOWN_TOPIC_OR_PARTITION = 3
+# What Kafka says of transactional ids that nobody has, and of features that are off.
+TELLING = {errors.UNSUPPORTED_VERSION, errors.INVALID_PRODUCER_ID_MAPPING, errors.TRANSACTIONAL_ID_NOT_FOUND}
+
+
+class OfHere(Values):
+    """Values for topics that are there, of one element each."""
+
+    def __init__(self, topic_id: bytes) -> None:
+        super().__init__("refused")
+        self.topic_id = topic_id
+
+    def _value(self, field, classes, version):
+        if field.is_array:
+            return [self._element(field, classes, version)]
+        return self._element(field, classes, version)
+
+    def scalar(self, field):
+        if field.type == "string":
+            return "t" if field.name in ("name", "topic_name") else "someone"
+        if field.type == "uuid":
+            return self.topic_id
+        return {"bool": True, "bytes": b"x"}.get(field.type, 0)
+
+
+def error_codes(value, found=None):
+    """Every error code of an answer, with the names of the structs that carry it."""
+    found = [] if found is None else found
+    for name in value._root.__slots__:
+        inner = getattr(value, name)
+        if name.endswith("error_code"):
+            found.append((type(value).__name__, inner))
+        for each in inner if isinstance(inner, list) else ():
+            if hasattr(each, "_root"):
+                error_codes(each, found)
+    return found
+
+
+@pytest.fixture
+def topic(world, peer):
+    """The id of a topic `t` of one partition."""
+    wanted = messages.CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    return peer.ask(messages.CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 7).topics[0].topic_id
+
+
+@pytest.mark.parametrize(("row", "version"), REFUSED, ids=lambda value: getattr(value, "name", str(value)))
+def test_every_row_is_refused_in_every_version(topic, peer, row, version):
+    """One row for one row asked, and its error says that there is nobody here to serve it."""
+    request = OfHere(topic).message(messages.request_class(row.key), version)
+    answer = peer.ask(request, version)
+    codes = {code for _, code in error_codes(answer)}
+    if row.name in EMPTY:
+        assert (codes, answer.transaction_states, answer.unknown_state_filters) == ({errors.NONE}, [], ["someone"])
+    else:
+        assert codes - {errors.NONE} <= TELLING and codes & TELLING, error_codes(answer)
+        assert len([code for _, code in error_codes(answer) if code]) == 1, "the one row that was asked about"
+    assert peer.closed is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (messages.EndTxnRequest(transactional_id=""), 5),
+        (messages.AddOffsetsToTxnRequest(transactional_id=""), 4),
+        (messages.DescribeTransactionsRequest(transactional_ids=[""]), 0),
+        (messages.FindCoordinatorRequest(key_type=2, coordinator_keys=["group:topic:0"]), 6),
+        (messages.FindCoordinatorRequest(key_type=2, coordinator_keys=["group:AAAAAAAAAAAAAAAAAAAAAQ:x"]), 6),
+        (messages.FindCoordinatorRequest(key_type=2, coordinator_keys=[" :AAAAAAAAAAAAAAAAAAAAAQ:0"]), 6),
+    ],
+)
+def test_what_names_nothing_is_an_invalid_request(peer, request_, version):
+    """An empty transactional id; a share group's key that is not group, topic id and partition."""
+    assert {code for _, code in error_codes(peer.ask(request_, version))} - {0} == {errors.INVALID_REQUEST}
+
+
+def test_a_share_coordinator_is_not_here(peer):
+    """Groups may have colons in their names."""
+    answer = peer.ask(messages.FindCoordinatorRequest(key_type=2, coordinator_keys=["a:b:AAAAAAAAAAAAAAAAAAAAAQ:0"]), 6)
+    assert [row.error_code for row in answer.coordinators] == [errors.UNSUPPORTED_VERSION]
+
+
+def test_a_partition_that_cannot_be_added_keeps_others_out(topic, peer):
+    """Kafka adds all or none, and says so on each."""
+    topics = [messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="t", partitions=[0, 1])]
+    answer = peer.ask(messages.AddPartitionsToTxnRequest(v3_and_below_transactional_id="id", v3_and_below_topics=topics), 3)
+    (row,) = answer.results_by_topic_v3_and_below
+    assert [(each.partition_index, each.partition_error_code) for each in row.results_by_partition] == [
+        (0, errors.OPERATION_NOT_ATTEMPTED), (1, errors.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+
+
+def test_partitions_that_are_not_here(topic, peer):
+    """They are unknown before anything else is."""
+    marker = messages.WriteTxnMarkersRequest.WritableTxnMarker(producer_id=1)
+    marker.topics = [messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic(name="t", partition_indexes=[0, 7])]
+    answer = peer.ask(messages.WriteTxnMarkersRequest(markers=[marker, marker]), 2)
+    (producer,) = answer.markers
+    assert [row.error_code for row in producer.topics[0].partitions] == [errors.UNSUPPORTED_VERSION, UNKNOWN_TOPIC_OR_PARTITION]
+    commit = messages.TxnOffsetCommitRequest(transactional_id="id", group_id="g")
+    row = messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(partition_index=7)
+    commit.topics = [messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name="t", partitions=[row])]
+    assert peer.ask(commit, 5).topics[0].partitions[0].error_code == UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_pattern_that_is_no_regular_expression(peer):
+    """KIP-1152."""
+    assert peer.ask(messages.ListTransactionsRequest(transactional_id_pattern="("), 2).error_code == errors.INVALID_REGULAR_EXPRESSION
+    assert peer.ask(messages.ListTransactionsRequest(transactional_id_pattern="a.*"), 2).error_code == errors.NONE
