@@ -38,32 +38,35 @@ _base_offset = attrgetter("base_offset")
 
 
 class SyncJob:
-    """The sync of a log's sealed segments: `run` on any thread, then `finish` on the loop's."""
+    """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
 
-    __slots__ = ("_end_offset", "_log", "_segments")
+    __slots__ = ("_active", "_end_offset", "_sealed", "log")
 
-    def __init__(self, log: LogFiles, segments: list[Segment], end_offset: int) -> None:
-        self._log = log
-        self._segments = segments
+    def __init__(self, log: LogFiles, sealed: list[Segment], active: Segment | None, end_offset: int) -> None:
+        self.log = log
+        self._sealed = sealed
+        self._active = active
         self._end_offset = end_offset
 
     def run(self) -> None:
-        """Sync logs and indexes. Raises `StorageFailure`."""
-        for segment in self._segments:
+        """Sync logs, and the indexes of those that are sealed. Raises `StorageFailure`."""
+        for segment in self._sealed:
             segment.file.sync()
             for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
                 if suffix != TXN_INDEX_SUFFIX or segment.disk.exists(segment.prefix + suffix):
                     segment.disk.sync(segment.prefix + suffix)
+        if self._active is not None:
+            self._active.file.sync()
 
     def finish(self) -> None:
         """What `run` synced needs no recovery any more."""
-        if not self._log.closed:
-            self._log.recovery_point = max(self._log.recovery_point, self._end_offset)
+        if not self.log.closed:
+            self.log.recovery_point = max(self.log.recovery_point, self._end_offset)
 
     def failed(self, failure: StorageFailure) -> None:
         """A failed sync is final: the log goes out of service."""
-        if not self._log.closed:
-            self._log.fail(failure)
+        if not self.log.closed:
+            self.log.fail(failure)
 
 
 class LogFiles:
@@ -177,10 +180,16 @@ class LogFiles:
         self._active = segment
         segment.size_limit = 0 if segment.indexes_full(settings.segment_index_bytes) else settings.segment_bytes
         if settings.segment_jitter_ms > 0 and not segment.jitter_ms:
-            segment.jitter_ms = self._services.random.randrange(min(settings.segment_jitter_ms, settings.segment_ms))
+            segment.jitter_ms = self._services.random.randrange(min(settings.segment_jitter_ms, self._segment_ms))
         first = segment.first_timestamp_ms
         # Without a first timestamp every batch is looked at by `_roll_if_due`, which then goes by the wall clock.
-        segment.roll_after_ms = -NEVER_MS if first is None or first < 0 else first + settings.segment_ms - segment.jitter_ms
+        segment.roll_after_ms = -NEVER_MS if first is None or first < 0 else first + self._segment_ms - segment.jitter_ms
+
+    @property
+    def _segment_ms(self) -> int:
+        # A segment must be closed before it can be compacted in time.
+        settings = self.settings
+        return min(settings.segment_ms, settings.max_compaction_lag_ms) if "compact" in settings.cleanup_policy else settings.segment_ms
 
     # -- rolling -------------------------------------------------------------------------------------------------------
 
@@ -190,7 +199,7 @@ class LogFiles:
         if segment.size:
             first = segment.first_timestamp_ms
             waited_ms = max_timestamp_ms - first if first is not None and first >= 0 else now_ms - segment.created_ms
-            if (segment.size + size > settings.segment_bytes or waited_ms > settings.segment_ms - segment.jitter_ms
+            if (segment.size + size > settings.segment_bytes or waited_ms > self._segment_ms - segment.jitter_ms
                     or segment.indexes_full(settings.segment_index_bytes) or last_offset > segment.last_offset_limit):
                 segment = self.roll(now_ms)
         if not segment.size:
@@ -235,12 +244,8 @@ class LogFiles:
     def write_pending(self) -> None:
         """Write what was gathered, in one call. Raises `StorageFailure`; the log is then offline and cut back to what
         was written before, so nothing of a half-written gathering can be read or acknowledged."""
-        if self._fill:
-            self._write_gathered()
-        if self.end_offset - self.recovery_point >= self._flush_messages:
-            self.flush()
-
-    def _write_gathered(self) -> None:
+        if not self._fill:
+            return
         fill, segment = self._fill, self._active
         try:
             segment.file.pwrite(self._gather[:fill], segment.written_size)
@@ -286,7 +291,7 @@ class LogFiles:
         if self.offline is not None:
             raise self.offline
         if self._fill:
-            self._write_gathered()
+            self.write_pending()
         if self.recovery_point != self.end_offset:
             try:
                 for segment in self.segments_from(self.recovery_point):
@@ -300,7 +305,17 @@ class LogFiles:
         """The sync of what was sealed since the last one, None without any: Kafka syncs a segment when it rolls."""
         if not self.is_loaded or self.offline is not None or self.recovery_point >= self._active.base_offset:
             return None
-        return SyncJob(self, self.segments_from(self.recovery_point)[:-1], self._active.base_offset)
+        return SyncJob(self, self.segments_from(self.recovery_point)[:-1], None, self._active.base_offset)
+
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether so much is not synced yet that `flush.messages` asks for a sync before anything more is promised."""
+        return self.written_end_offset - self.recovery_point >= self._flush_messages
+
+    def whole_sync_job(self) -> SyncJob:
+        """The sync of all that is written now."""
+        *sealed, active = self.segments_from(self.recovery_point)
+        return SyncJob(self, sealed, active, self.written_end_offset)
 
     def write_snapshot(self) -> None:
         """The producer state at the end of the log, unless that snapshot is there already."""
@@ -349,6 +364,13 @@ class LogFiles:
             self._recent_sealed = None
         self.closed = True
 
+    def relocate(self, directory: str, services: LogServices) -> None:
+        """The log's files lie in another directory from now on; nothing of it waits to be written."""
+        self.directory = directory
+        self._services = services
+        self._disk = services.disk
+        self._gather_pool = services.gather_pool
+
     # -- segments ------------------------------------------------------------------------------------------------------
 
     @property
@@ -359,18 +381,15 @@ class LogFiles:
         names = self._disk.listdir(self.directory)
         return sum(self._disk.size(f"{self.directory}/{name}") for name in names if name.endswith(LOG_SUFFIX))
 
+    def count_segment_files(self) -> int:
+        """How many segments a log has that need not be opened for it."""
+        return sum(name.endswith(LOG_SUFFIX) for name in self._disk.listdir(self.directory))
+
     def segment_at(self, offset: int) -> int:
         """Index of the segment that holds an offset, or would."""
         return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
 
     def segments_from(self, offset: int) -> list[Segment]:
-    def relocate(self, directory: str, services: LogServices) -> None:
-        """The log's files lie in another directory from now on; nothing of it waits to be written."""
-        self.directory = directory
-        self._services = services
-        self._disk = services.disk
-        self._gather_pool = services.gather_pool
-
         """The segments that hold an offset and what follows it."""
         return self.segments[self.segment_at(offset):]
 

@@ -50,6 +50,11 @@ class ShardHost(Host):
         for record in effect.records:
             self.machine.apply(record)
 
+    def reply(self, effect: effects.Reply) -> None:
+        super().reply(effect)
+        if self._log in self.node.commits:
+            self.node.commits.hold_reply(self._log, effect.token)
+
     def failed(self, failure: StorageFailure) -> None:
         log_lines.error("shard-offline", partition=self._log.partition, reason=failure)
         self._groups.drop(self._log.partition)

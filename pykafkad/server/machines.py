@@ -96,7 +96,8 @@ class Host:
         """A timer of the machine is due."""
         self.step(effects.TimerFired(key))
 
-    def _reply(self, effect: effects.Reply) -> None:
+    def reply(self, effect: effects.Reply) -> None:
+        """Answer a request."""
         self.node.reply(effect.token, effect.message)
 
     def _set_timer(self, effect: effects.SetTimer) -> None:
@@ -112,7 +113,7 @@ class Host:
 _PERFORM = {
     effects.Append: lambda host, effect: host.append(effect),
     effects.Persist: lambda host, effect: host.persist(effect),
-    effects.Reply: Host._reply,
+    effects.Reply: lambda host, effect: host.reply(effect),
     effects.SetTimer: Host._set_timer,
     effects.CancelTimer: Host._cancel_timer,
     effects.Offload: Host._offload,

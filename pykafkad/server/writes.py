@@ -23,9 +23,16 @@ _ERROR_AND_OFFSETS = Struct(">hqq")  # error code, base offset, log append time:
 class Writes:
     """Collects during a turn, performs once at its end."""
 
-    __slots__ = ("_answers", "_on_failure", "_on_written", "_reencode", "dirty", "flat_answers")
+    __slots__ = ("_answers", "_hold", "_on_failure", "_on_written", "_reencode", "dirty", "flat_answers")
 
-    def __init__(self, on_written: Callable[[object], None], on_failure: Callable[[object, Exception], None], reencode: Callable[[object, object], list[object] | None]) -> None:
+    def __init__(
+        self,
+        on_written: Callable[[object], bool],
+        on_failure: Callable[[object, Exception], None],
+        reencode: Callable[[object, object], list[object] | None],
+        hold: Callable[[list[tuple], list[tuple]], None],
+    ) -> None:
+        """`on_written(log)` says whether answers about the log must go on waiting; if any must, `hold` is given the turn's answers."""
         self.dirty: dict[object, None] = {}
         """Logs that got records in this turn."""
         self.flat_answers: list[tuple[object, object, int, int]] = []
@@ -35,6 +42,7 @@ class Writes:
         self._on_written = on_written
         self._on_failure = on_failure
         self._reencode = reencode
+        self._hold = hold
 
     def mark(self, log: object) -> None:
         """`log` got records that no answer depends on (acks=0)."""
@@ -52,6 +60,7 @@ class Writes:
         if not dirty:
             return
         failed: dict[object, Exception] = {}
+        waits = False
         for log in dirty:
             if log.closed:
                 # Its topic was deleted in this very turn: what was gathered for it went with it.
@@ -66,20 +75,23 @@ class Writes:
                 failed[log] = failure
                 self._on_failure(log, failure)
             else:
-                self._on_written(log)
+                waits = self._on_written(log) or waits
         dirty.clear()
         if failed:
-            self._take_back(failed)
+            self.take_back(failed, self.flat_answers, self._answers)
+        if waits:
+            self._hold(self.flat_answers, self._answers)
         self.flat_answers.clear()
         self._answers.clear()
 
-    def _take_back(self, failed: dict[object, Exception]) -> None:
-        for log, connection, index, position in self.flat_answers:
+    def take_back(self, failed: dict[object, Exception], flat_answers: list[tuple], answers: list[tuple]) -> None:
+        """Rewrite the answers that depend on a log in `failed`; none of them has left."""
+        for log, connection, index, position in flat_answers:
             if log in failed and index < len(connection.outbox):
                 answer = bytearray(connection.outbox[index])
                 _ERROR_AND_OFFSETS.pack_into(answer, position, errors.KAFKA_STORAGE_ERROR, -1, -1)
                 connection.outbox[index] = answer
-        for rows, connection, index, context, message in self._answers:
+        for rows, connection, index, context, message in answers:
             if not any(log in failed for log, _ in rows) or index >= len(connection.outbox):
                 continue
             for log, row in rows:

@@ -276,13 +276,18 @@ def test_every_turn_gives_its_buffer_back(directory):
         assert 0 < len(directory.services.gather_pool) <= 32
 
 
-def test_flush_messages_syncs_at_once(tmp_path):
-    """flush.messages=1 makes every write durable before it is acknowledged, gathered or written directly."""
+def test_flush_messages_says_when_a_sync_is_due(tmp_path):
+    """The shell syncs off its loop before it acknowledges; gathered or written directly, all that was written is covered."""
     disk = MemoryDisk()
-    log = open_log(open_directory(disk=disk), flush_messages=1)
-    for size in (10, 20_000):
-        before = disk.calls.get("sync", 0)
-        append(log, batch(size=size))
-        assert disk.calls["sync"] == before + 1
-        assert log.recovery_point == log.end_offset
-    assert batches_of(log.segments[0].file._content.synced)[-1][0].base_offset == 1
+    log = open_log(open_directory(disk=disk), flush_messages=2)
+    append(log, batch(size=10))
+    assert not log.is_flush_due
+    append(log, batch(size=20_000))
+    assert log.is_flush_due
+    job = log.whole_sync_job()
+    append(log, batch(size=10))
+    job.run()
+    assert log.recovery_point == 0, "nothing counts before the loop knows"
+    job.finish()
+    assert (log.recovery_point, log.is_flush_due) == (2, False)
+    assert [header.base_offset for header, *_ in batches_of(log.segments[0].file._content.synced)][:2] == [0, 1]

@@ -31,7 +31,7 @@ class Connection:
 def finish(*logs):
     """One answer per log on one connection, then the end of the turn: (error codes, logs told written, logs told failed)."""
     written, failed = [], []
-    writes = Writes(written.append, lambda log, _: failed.append(log), lambda *_: None)
+    writes = Writes(written.append, lambda log, _: failed.append(log), lambda *_: None, lambda *_: None)
     connection = Connection()
     for log in logs:
         writes.mark(log)

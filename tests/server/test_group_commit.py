@@ -1,0 +1,225 @@
+"""Answers that leave only after a sync: who waits, what a sync covers, and what becomes of answers whose sync fails."""
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.errors import StorageFailure
+from pykafkad.wire import messages
+from tests.handlers.requests import batch, fetch, produce
+from tests.simulation.world import NOTHING, World
+
+
+class ManualOffload:
+    """Jobs run when the test says so, on its own thread."""
+
+    def __init__(self):
+        self.jobs = []
+        self.results = []
+
+    def submit(self, job, then):
+        self.jobs.append((job, then))
+
+    def finished(self):
+        while self.results:
+            then, result = self.results.pop(0)
+            then(result)
+
+    def work(self):
+        """Run what was submitted; how many jobs that were."""
+        jobs, self.jobs = self.jobs, []
+        self.results += [(then, job()) for job, then in jobs]
+        return len(jobs)
+
+    def close(self):
+        self.work()
+        self.finished()
+
+
+def make(tmp_path, **settings):
+    world = World(tmp_path, **settings)
+    world.create_topic("t", 3)
+    world.node.offload = ManualOffload()
+    return world
+
+
+@pytest.fixture
+def world(tmp_path):
+    return make(tmp_path, pykafkad_group_commit="true")
+
+
+def codes(peer):
+    """The error codes of all produce answers so far, a list each."""
+    return [[row.error_code for row in answer.responses[0].partition_responses] for answer in peer.answers]
+
+
+def high_watermark(world, index=0):
+    return world.connect().ask(fetch("t", {index: 0}), 11).responses[0].partitions[0].high_watermark
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_an_answer_waits_for_its_sync_and_readers_do_not_see_the_records_before(world, flat):
+    peer = world.connect()
+    partitions = {0: batch(b"a")} if flat else {0: batch(b"a"), 1: batch(b"b")}
+    assert peer.ask(produce("t", partitions), 8) is NOTHING
+    assert high_watermark(world) == 0
+    assert world.node.offload.work() == 1
+    assert peer.answers == []
+    world.turn()
+    assert codes(peer) == [[0] * len(partitions)]
+    assert high_watermark(world) == 1
+    log = world.node.partitions.get("t", 0)
+    assert log.recovery_point == log.end_offset == 1
+
+
+def test_requests_that_come_during_a_sync_share_the_next(world):
+    peers = [world.connect() for _ in range(10)]
+    peers[0].send(produce("t", {0: batch(b"first")}), 8)
+    for index, peer in enumerate(peers[1:]):
+        peer.send(produce("t", {index % 3: batch(b"later")}), 8)
+    assert world.node.offload.work() == 1
+    world.turn()
+    assert [len(peer.answers) for peer in peers] == [1] + [0] * 9
+    assert world.node.offload.work() == 1, "nine requests, three logs, one round"
+    world.turn()
+    assert [len(peer.answers) for peer in peers] == [1] * 10
+
+
+def test_answers_of_one_connection_stay_in_order(world):
+    peer = world.connect()
+    peer.send(produce("t", {0: batch(b"1")}), 8)
+    peer.send(produce("t", {0: batch(b"2")}), 8)
+    peer.send(messages.ApiVersionsRequest(), 0)
+    assert peer.answers == []
+    for _ in range(2):
+        world.node.offload.work()
+        world.turn()
+    assert [type(answer).__name__ for answer in peer.answers] == ["ProduceResponse", "ProduceResponse", "ApiVersionsResponse"]
+    assert [answer.responses[0].partition_responses[0].base_offset for answer in peer.answers[:2]] == [0, 1]
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_a_failed_sync_is_told_and_never_counts_as_done(world, flat, monkeypatch):
+    good, bad = world.node.partitions.get("t", 0), world.node.partitions.get("t", 1)
+    first, second = world.connect(), world.connect()
+    if flat:
+        first.send(produce("t", {0: batch(b"x")}), 8)
+        world.node.offload.work()
+        world.turn()
+        second.send(produce("t", {1: batch(b"x")}), 8)
+    else:
+        second.send(produce("t", {0: batch(b"x"), 1: batch(b"x")}), 8)
+
+    def fail():
+        raise StorageFailure("sync", bad.directory, "the device says no")
+
+    class Broken:
+        def __init__(self, file):
+            self._file = file
+
+        def __getattr__(self, name):
+            return fail if name == "sync" else getattr(self._file, name)
+
+    monkeypatch.setattr(bad.segments[-1], "file", Broken(bad.segments[-1].file))
+    world.node.offload.work()
+    world.turn()
+    assert codes(second) == [[errors.KAFKA_STORAGE_ERROR]] if flat else [[0, errors.KAFKA_STORAGE_ERROR]]
+    assert (good.high_watermark, bad.high_watermark, bad.recovery_point) == (1, 0, 0)
+    assert bad.offline is not None
+    assert world.connect().ask(produce("t", {1: batch(b"y")}), 8).responses[0].partition_responses[0].error_code == errors.KAFKA_STORAGE_ERROR
+
+
+def commit_offset(peer, group="g"):
+    topic, partition = messages.OffsetCommitRequest.OffsetCommitRequestTopic, messages.OffsetCommitRequest.OffsetCommitRequestPartition
+    request = messages.OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        topics=[topic(name="t", partitions=[partition(partition_index=0, committed_offset=5)])],
+    )
+    return peer.ask(request, 8)
+
+
+def test_a_committed_offset_is_synced_before_it_is_acknowledged(world):
+    ask_for_coordinator(world)
+    peer = world.connect()
+    assert commit_offset(peer) is NOTHING
+    assert world.node.offload.work() == 1
+    world.turn()
+    assert peer.answers[0].topics[0].partitions[0].error_code == 0
+
+
+def test_an_offset_commit_whose_sync_fails_is_not_acknowledged(world, monkeypatch):
+    ask_for_coordinator(world)
+    peer = world.connect()
+    assert commit_offset(peer) is NOTHING
+    (job, then), = world.node.offload.jobs
+    world.node.offload.jobs.clear()
+    results = [(each, StorageFailure("sync", "there", "no")) for each, _ in job()]
+    world.node.offload.results.append((then, results))
+    world.turn()
+    assert peer.answers == []
+    assert "sync" in peer.closed
+
+
+def ask_for_coordinator(world):
+    """Makes `__consumer_offsets`."""
+    world.connect().ask(messages.FindCoordinatorRequest(key="g", key_type=0), 2)
+    for _ in range(20):
+        world.node.offload.work()
+        world.turn()
+    assert world.node.partitions.get("__consumer_offsets", 0) is not None
+
+
+def test_a_peer_that_left_while_it_waited_is_forgotten(world):
+    peer = world.connect()
+    peer.send(produce("t", {0: batch(b"x")}), 8)
+    del world.node.reactor.connections[peer.connection.id]
+    world.node.offload.work()
+    world.turn()
+    assert peer.answers == []
+    assert world.node.commits.is_idle
+    assert high_watermark(world) == 1
+
+
+def test_a_topic_deleted_while_its_sync_runs_acknowledges_nothing(world):
+    peer = world.connect()
+    peer.send(produce("t", {0: batch(b"x")}), 8)
+    other = world.connect()
+    answer = other.ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    assert answer.responses[0].error_code == 0
+    world.node.offload.work()
+    world.turn()
+    assert codes(peer) == [[errors.KAFKA_STORAGE_ERROR]]
+
+
+def test_a_stop_finishes_the_syncs_and_answers(world):
+    first, second = world.connect(), world.connect()
+    first.send(produce("t", {0: batch(b"x")}), 8)
+    second.send(produce("t", {0: batch(b"y")}), 8)
+    drained = []
+    world.node.reactor.drain = lambda seconds_left: drained.append([len(peer.connection.outbox) for peer in (first, second)])
+    world.stop()
+    assert world.node.commits.is_idle
+    assert drained == [[1, 1]]
+
+
+def test_without_the_setting_nothing_waits(tmp_path):
+    world = make(tmp_path)
+    peer = world.connect()
+    peer.send(produce("t", {0: batch(b"x")}), 8)
+    assert codes(peer) == [[0]]
+    assert world.node.offload.jobs == []
+
+
+def test_flush_messages_holds_the_answer_that_reaches_it(tmp_path):
+    """Kafka syncs inside the append that crosses `flush.messages`; here the loop goes on meanwhile."""
+    world = make(tmp_path)
+    world.create_topic("f", 1, flush_messages=3)
+    peer = world.connect()
+    for _ in range(2):
+        peer.send(produce("f", {0: batch(b"x")}), 8)
+    assert codes(peer) == [[0], [0]]
+    assert peer.ask(produce("f", {0: batch(b"x")}), 8) is NOTHING
+    assert world.node.offload.work() == 1
+    world.turn()
+    assert codes(peer) == [[0]] * 3
+    assert world.node.partitions.get("f", 0).recovery_point == 3
