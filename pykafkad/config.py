@@ -17,7 +17,7 @@ from pykafkad.settings.rows import BROKER, CLIENT_METRICS, GROUP, ROWS, SCOPES, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["BROKER", "CLIENT_METRICS", "GROUP", "LISTENER_PREFIX", "ROWS", "SCOPES", "TOPIC", "InvalidValue", "Row", "Settings",
            "SYNONYM_GROUPS", "TopicSettings", "topic_settings", "validate", "validate_broker_changes", "validate_overrides"]  # fmt: skip
@@ -239,11 +239,22 @@ def _check_together(settings: _BrokerValues, properties: Mapping[str, tuple[str,
         fail("authorizer.class.name", f"{settings.authorizer_class_name} cannot run here: leave it out, or name {STANDARD_AUTHORIZER}")
     if len(set(settings.log_directories)) != len(settings.log_directories):
         fail("log.dirs", "names a directory twice")
+    problem = cordoned_problem(settings.cordoned_log_dirs, settings.log_directories)
+    if problem is not None:
+        fail("cordoned.log.dirs", problem)
     for smaller, larger in ORDERED_PAIRS:
         if getattr(settings, smaller.replace(".", "_")) > getattr(settings, larger.replace(".", "_")) and (
             smaller in properties or larger in properties
         ):
             fail(smaller if smaller in properties else larger, f"{smaller} must not be above {larger}")
+
+
+def cordoned_problem(cordoned: Sequence[str], directories: Sequence[str]) -> str | None:
+    """Why these entries of `cordoned.log.dirs` cannot be, in words; None when they can."""
+    if "*" in cordoned:
+        return "* stands for all directories, and alone" if len(cordoned) > 1 else None
+    unknown = [each for each in cordoned if each not in directories]
+    return f"{', '.join(unknown)}: not in log.dirs" if unknown else None
 
 
 def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:

@@ -41,7 +41,7 @@ class KafkaContainer(Broker):
         # The same port inside and outside, because the broker also reaches itself by its advertised address.
         settings = kafka_properties(port, free_port(), "/tmp/kafka-data", "localhost" if host_network else "0.0.0.0")
         script = START_SCRIPT.format(
-            properties=as_properties({**settings, **(overrides or {})}),
+            properties=as_properties({**settings, **(overrides or {})}, "/tmp/kafka-data"),
             logging=LOGGING_PROPERTIES,
             cluster_id=CLUSTER_ID,
             options=" ".join(JAVA_OPTIONS),

@@ -25,7 +25,7 @@ class KafkaProcess(ProcessBroker):
         self.data_directory = directory / "data"
         settings = kafka_properties(self.port, free_port(), str(self.data_directory), "localhost")
         self.properties_path = directory / "server.properties"
-        self.properties_path.write_text(as_properties({**settings, **(overrides or {})}))
+        self.properties_path.write_text(as_properties({**settings, **(overrides or {})}, str(self.data_directory)))
         (directory / "log4j2.properties").write_text(LOGGING_PROPERTIES)
         self._java = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"]
         self._java += ["-cp", f"{jars}/*"]

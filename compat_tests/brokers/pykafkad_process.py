@@ -26,14 +26,17 @@ class PykafkadProcess(ProcessBroker):
         self.data_directory = directory / "data"
         self.properties_path = directory / "server.properties"
         settings = {"node.id": str(NODE_ID), **SHARED_SETTINGS, **(overrides or {})}
-        self.properties_path.write_text(as_properties(settings))
+        self.properties_path.write_text(as_properties(settings, str(self.data_directory)))
+        self._names_directories = "log.dirs" in settings
         self.ready_path = directory / "ready"
         self.bootstrap = f"localhost:{free_port()}"
 
     def start(self) -> None:
         self.ready_path.unlink(missing_ok=True)
         command = [sys.executable, "-m", "pykafkad", "serve", str(self.properties_path)]
-        command += ["--listen", self.bootstrap, "--data", str(self.data_directory), "--ready-file", str(self.ready_path)]
+        command += ["--listen", self.bootstrap, "--ready-file", str(self.ready_path)]
+        if not self._names_directories:
+            command += ["--data", str(self.data_directory)]
         command += self.options
         self._spawn(command, {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"})
         deadline = time.monotonic() + START_SECONDS

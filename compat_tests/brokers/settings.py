@@ -37,9 +37,9 @@ def kafka_properties(port: int, controller_port: int, log_directory: str, listen
     }
 
 
-def as_properties(settings: dict[str, str]) -> str:
-    """The text of a properties file."""
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
+def as_properties(settings: dict[str, str], data_directory: str = "") -> str:
+    """The text of a properties file; `{data}` in a value becomes the broker's own data directory."""
+    return "".join(f"{name}={value}\n" for name, value in settings.items()).replace("{data}", data_directory)
 
 
 LOGGING_PROPERTIES = """\

@@ -1,12 +1,13 @@
-"""DescribeLogDirs and AlterReplicaLogDirs on a broker with one directory."""
+"""DescribeLogDirs and AlterReplicaLogDirs, on a broker with one directory and with several."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from compat_tests.scenarios.exchange import Exchange, part, versions
+from compat_tests.scenarios.exchange import ZERO_UUID, Exchange, part, versions
+from compat_tests.scenarios.fetch import fetch, from_topic, row
 from compat_tests.scenarios.produce import KEPT, batch
-from compat_tests.scenarios.registry import scenario
+from compat_tests.scenarios.registry import configured_scenario, scenario
 
 
 def described(broker: Exchange, version: int, note: str, *topics: tuple[str, list[int]]) -> Any:
@@ -74,3 +75,103 @@ def moves_refused(broker: Exchange) -> None:
         moved(broker, version, "impossible name", (path, "a b", [0]), (path, "", [0]))
         moved(broker, version, "no partitions", (path, name, []))
         moved(broker, version, "nothing")
+
+
+def arrived(broker: Exchange, name: str, path: str) -> None:
+    """Wait until partition 0 of a topic lies in a directory and nowhere else, and take its row into the transcript."""
+    rows = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=name, partitions=[0])]
+
+    def places(answer: Any) -> list[str]:
+        return [result.log_dir for result in answer.results for topic in result.topics for _ in topic.partitions]
+
+    broker.until(lambda: broker.quietly("DescribeLogDirs", 4, topics=rows), lambda answer: places(answer) == [path])
+    described(broker, 5, "arrived", (name, [0]))
+
+
+@configured_scenario
+def moves_between_directories(broker: Exchange) -> None:
+    """A replica goes to each directory in turn, with what is in it and while it is written to; readers notice nothing."""
+    name = broker.topic("one", **KEPT)
+    paths = sorted(result.log_dir for result in broker.quietly("DescribeLogDirs", 4, topics=[]).results)
+    assert len(paths) == 3
+    moved(broker, 2, "to the first", (paths[0], name, [0]))
+    arrived(broker, name, paths[0])
+    for number, path in enumerate((*paths[1:], *paths)):
+        broker.produce(name, 0, batch())
+        moved(broker, 1 + number % 2, f"move {number}", (path, name, [0]))
+        broker.produce(name, 0, batch())
+        moved(broker, 1 + number % 2, f"move {number} again", (path, name, [0]))
+        arrived(broker, name, path)
+        fetch(broker, 12, from_topic(name, ZERO_UUID, row(0, 0)), note=f"after move {number}")
+    twice = ((paths[0], name, [0]), (paths[2], name, [0]))
+    moved(broker, 2, "two directories, the last counts", *twice)
+    arrived(broker, name, paths[2])
+
+
+@configured_scenario
+def directory_of_a_topic_to_come(broker: Exchange) -> None:
+    """A replica that is not there yet is refused, and lies where it was wanted once it is there."""
+    paths = sorted(result.log_dir for result in broker.quietly("DescribeLogDirs", 4, topics=[]).results)
+    for number, path in enumerate(paths):
+        moved(broker, 2, f"to come {number}", (path, broker.name(f"to-come-{number}"), [0]))
+    for number, path in enumerate(paths):
+        name = broker.topic(f"to-come-{number}")
+        rows = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=name, partitions=[0])]
+        answer = broker.quietly("DescribeLogDirs", 4, topics=rows)
+        found = [result.log_dir == path for result in answer.results if result.topics]
+        broker.record(f"directory of topic {number}", str(found))
+
+
+@configured_scenario
+def spread(broker: Exchange) -> None:
+    """New partitions go to the directory with the fewest: as many as there are directories come to as many."""
+    for number in range(3):
+        broker.topic(f"level-{number}", 3)
+    name = broker.topic("many", 30)
+    rows = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=name, partitions=list(range(30)))]
+    answer = broker.quietly("DescribeLogDirs", 4, topics=rows)
+    counts = sorted(len(topic.partitions) for result in answer.results for topic in result.topics)
+    broker.record("all are there", str((len(counts), sum(counts), counts[0] > 0)))
+
+
+@configured_scenario
+def cordoned(broker: Exchange) -> None:
+    """A directory that is cordoned takes no new partitions and no moves, and says so in version 5."""
+    name = broker.topic("before")
+    paths = sorted(result.log_dir for result in broker.quietly("DescribeLogDirs", 4, topics=[]).results)
+    moved(broker, 2, "to the third", (paths[2], name, [0]))
+    arrived(broker, name, paths[2])
+
+    def cordon(value: str | None, note: str) -> None:
+        operation = 0 if value is not None else 1
+        change = part("IncrementalAlterConfigs", "AlterableConfig", name="cordoned.log.dirs", config_operation=operation, value=value)
+        resource = part("IncrementalAlterConfigs", "AlterConfigsResource", resource_type=4, resource_name="1", configs=[change])
+        broker.ask("IncrementalAlterConfigs", 1, note=note, resources=[resource])
+
+    def told() -> list[bool]:
+        answer = broker.quietly("DescribeLogDirs", 5, topics=[])
+        return [result.is_cordoned for result in sorted(answer.results, key=lambda result: result.log_dir)]
+
+    cordon("/nowhere", "no directory")
+    cordon(f"*,{paths[0]}", "all and one")
+    cordon(",".join(paths[:2]), "two of three")
+    try:
+        broker.until(told, lambda answer: answer == [True, True, False])
+        described(broker, 5, "cordoned", (name, [0]))
+        moved(broker, 2, "to a cordoned one", (paths[0], name, [0]), (paths[1], name, [0]))
+        late = broker.topic("late", 4)
+        rows = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=late, partitions=[0, 1, 2, 3])]
+        answer = broker.quietly("DescribeLogDirs", 4, topics=rows)
+        broker.record("directories of late", str([result.log_dir == paths[2] for result in answer.results if result.topics]))
+        cordon("*", "all")
+        broker.until(told, lambda answer: answer == [True, True, True])
+
+        def refused() -> Any:
+            wanted = part("CreateTopics", "CreatableTopic", name=broker.name("nowhere"), num_partitions=1, replication_factor=1)
+            return broker.quietly("CreateTopics", 7, topics=[wanted], timeout_ms=10_000, validate_only=True)
+
+        answer = broker.until(refused, lambda answer: answer.topics[0].error_code != 0)
+        broker.record("nowhere to go", str(answer.topics[0].error_code))
+    finally:
+        cordon(None, "none")
+        broker.until(told, lambda answer: not any(answer))

@@ -13,6 +13,7 @@ _scenarios: dict[str, Scenario] = {}
 _configured: set[str] = set()
 # What a broker needs to keep ACLs; everybody may do everything, so that scenarios need no login.
 CONFIGURED = {
+    "log.dirs": "{data},{data}-2,{data}-3",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }

@@ -163,6 +163,7 @@ class Alteration:
                 raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         elif resource_type == TYPE_BROKER:
             config.validate_broker_changes(changed, one_broker=bool(name))
+            _check_cordoned(changed.get("cordoned.log.dirs"), self.settings)
             if name and int(name) not in self.image.brokers:
                 raise KafkaError(errors.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
         elif resource_type == TYPE_GROUP:
@@ -182,6 +183,14 @@ def _check_length(value: str) -> None:
             f"{MAX_VALUE_LENGTH} bytes."
         )
         raise KafkaError(errors.INVALID_CONFIG, text)
+
+
+def _check_cordoned(value: str | None, settings: Settings) -> None:
+    """Only directories of `log.dirs` can be cordoned, or all of them by a star."""
+    items = [item.strip() for item in (value or "").split(",") if item.strip()]
+    problem = config.cordoned_problem(items, settings.log_directories)
+    if problem is not None:
+        raise KafkaError(errors.INVALID_REQUEST, f"Invalid value {value} for configuration cordoned.log.dirs: {problem}")
 
 
 def _check_min_insync_replicas(name: str, value: str | None) -> None:

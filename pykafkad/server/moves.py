@@ -95,11 +95,14 @@ class Moves:
         move = next(iter(self._moves.values()))
         try:
             step = move.next_step()
-            if step is None:
-                self._finish(move)
-            else:
+            if step is not None:
                 self._busy = True
                 self._node.offload.submit(step, lambda result: self._stepped(move, result))
+            elif move.log in self._node.commits:
+                # A sync of the old files is on its way, and answers wait for what it says.
+                self._node.timers.set((self, _GO_ON), self._node.now + _SHORTEST_PAUSE)
+            else:
+                self._finish(move)
         except StorageFailure as failure:
             self._failed(move, failure)
 

@@ -181,7 +181,7 @@ def test_a_replica_to_come_goes_where_it_was_wanted(world, paths):
 
 
 def test_a_cordoned_directory_takes_no_move(paths):
-    world = start(paths[:2], cordoned_log_dirs=paths[1])
+    world = start(paths[:2], log_dirs=",".join(paths[:2]), cordoned_log_dirs=paths[1])
     world.create_topic("t")
     assert alter(world, (paths[1], "t", 0)) == [errors.INVALID_REPLICA_ASSIGNMENT]
 

@@ -180,7 +180,7 @@ def test_two_directories_with_one_id_are_refused(paths, tmp_path):
 
 
 def test_cordoned_directories_take_nothing_new(paths, tmp_path):
-    world = start(paths[:2], cordoned_log_dirs=paths[0])
+    world = start(paths[:2], log_dirs=",".join(paths[:2]), cordoned_log_dirs=paths[0])
     world.create_topic("t", 3)
     world.turn()
     assert places(world, "t") == ["b", "b", "b"]
@@ -226,3 +226,29 @@ def test_a_folder_in_another_directory_than_named_counts(paths, tmp_path):
     assert places(world, "t") == [other] and read(world, "t") == 0
     (named,) = world.node.image.partition("t", 0).directories
     assert named == directory_id(next(each for each in world.node.directories.online if each.path.endswith(other)))
+
+
+def cordon(world, value):
+    """Set `cordoned.log.dirs` of the broker live; the error code."""
+    request = messages.IncrementalAlterConfigsRequest
+    change = request.AlterableConfig(name="cordoned.log.dirs", config_operation=0, value=value)
+    resource = request.AlterConfigsResource(resource_type=4, resource_name="1", configs=[change])
+    code = world.connect().ask(request(resources=[resource]), 1).responses[0].error_code
+    world.turn()
+    return code
+
+
+def test_a_directory_is_cordoned_live_and_stays_it_after_a_restart(paths):
+    world = start(paths[:2], log_dirs=",".join(paths[:2]))
+    assert cordon(world, "/nowhere") == errors.INVALID_REQUEST and cordon(world, f"*,{paths[0]}") == errors.INVALID_REQUEST
+    assert cordon(world, paths[1]) == 0
+    (cordoned,) = world.node.image.brokers[1].cordoned_log_dirs
+    assert cordoned == directory_id(world.node.directories.online[1])
+    world.create_topic("t", 2)
+    assert places(world, "t") == ["a", "a"]
+    world.stop()
+    world = world.restart(log_dirs=",".join(paths[:2]))
+    assert world.node.image.brokers[1].cordoned_log_dirs == [cordoned]
+    world.create_topic("u", 2)
+    assert places(world, "u") == ["a", "a"]
+    assert cordon(world, "") == 0 and world.node.image.brokers[1].cordoned_log_dirs == []
