@@ -35,8 +35,11 @@ def handle(ctx: Context, request: object) -> object:
         producer_ids.refill(first_id, count)
         return messages.InitProducerIdResponse(producer_id=producer_ids.take())
 
-    epoch = ctx.metadata.brokers[ctx.node_id].epoch
-    return ctx.controller.submit(AllocateProducerIds(ctx.token, ctx.node_id, epoch, respond))
+    broker = ctx.metadata.brokers.get(ctx.node_id)
+    if broker is None:
+        # The controller was told to forget this broker, and gives it nothing any more.
+        return messages.InitProducerIdResponse(error_code=errors.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=NO_PRODUCER_EPOCH)
+    return ctx.controller.submit(AllocateProducerIds(ctx.token, ctx.node_id, broker.epoch, respond))
 
 
 def _refusal(ctx: Context, request: object) -> int:

@@ -114,7 +114,7 @@ ROWS: tuple[Api, ...] = (
     _row(57, "UpdateFeatures", "0-2", "Alter on the cluster", _FEATURES),
     _row(60, "DescribeCluster", "0-2", "Describe on the cluster"),
     _row(61, "DescribeProducers", "0", "Read on the topic"),
-    _row(64, "UnregisterBroker", "0", "Alter on the cluster"),
+    _row(64, "UnregisterBroker", "0", "Alter on the cluster", "the only broker, told to forget itself, is shown to nobody any more, but goes on serving who knows it"),
     _refused(65, "DescribeTransactions", "0", "Describe on the transactional id", _NO_TRANSACTIONS),
     _refused(66, "ListTransactions", "0-2", "Describe on the transactional id", _NO_TRANSACTIONS),
     _refused(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS),

@@ -50,7 +50,8 @@ def minimum_for_elr(image: Image, settings: Settings) -> list[object]:
     single brokers (KIP-966)."""
     records = []
     if MIN_INSYNC_REPLICAS not in image.configs(TYPE_BROKER, ""):
-        records.append(record(TYPE_BROKER, "", MIN_INSYNC_REPLICAS, str(settings.min_insync_replicas)))
+        default = config.ROWS[config.BROKER][MIN_INSYNC_REPLICAS].default
+        records.append(record(TYPE_BROKER, "", MIN_INSYNC_REPLICAS, settings.static.get(MIN_INSYNC_REPLICAS, default)))
     for (resource_type, name), values in image.all_configs().items():
         if resource_type == TYPE_BROKER and name and MIN_INSYNC_REPLICAS in values:
             records.append(record(TYPE_BROKER, name, MIN_INSYNC_REPLICAS, None))

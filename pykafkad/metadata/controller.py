@@ -13,8 +13,8 @@ from pykafkad import errors
 from pykafkad.effects import Append, Reply
 from pykafkad.errors import ConfigError, KafkaError
 from pykafkad.metadata import creation, events, features, registrations, stored
-from pykafkad.metadata.configs import MIN_INSYNC_REPLICAS, Alteration, record as config_record
-from pykafkad.metadata.image import TYPE_BROKER, Image
+from pykafkad.metadata.configs import Alteration, minimum_for_elr
+from pykafkad.metadata.image import Image
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -68,9 +68,7 @@ class Controller:
     def _bootstrap(self, bootstrap: list[object], levels: dict[str, int]) -> list[object]:
         records = [stored.record(messages.BeginTransactionRecord(name="Bootstrap records")), *bootstrap]
         if levels.get(features.ELIGIBLE_LEADER_REPLICAS):
-            # With eligible leader replicas the cluster-wide minimum must stand in the log.
-            minimum = str(self.settings.min_insync_replicas)
-            records.append(config_record(TYPE_BROKER, "", MIN_INSYNC_REPLICAS, minimum))
+            records += minimum_for_elr(self.image, self.settings)
         records.append(stored.record(messages.EndTransactionRecord()))
         return records
 
@@ -88,6 +86,17 @@ class Controller:
         if broker is None or broker.epoch != event.broker_epoch or broker.fenced:
             return []
         return registrations.fence(self.image, self.settings, broker.id)
+
+    def _unregister_broker(self, event: events.UnregisterBroker) -> list[object]:
+        if event.broker_id not in self.image.brokers:
+            text = f"Broker ID {event.broker_id} is not currently registered"
+            return [Reply(event.token, event.respond(KafkaError(errors.BROKER_ID_NOT_REGISTERED, text)))]
+        return [*registrations.unregister(self.image, self.settings, event.broker_id), Reply(event.token, event.respond(None))]
+
+    def _update_features(self, event: events.UpdateFeatures) -> list[object]:
+        from pykafkad.metadata import feature_updates
+
+        return feature_updates.update(self.image, self.settings, self.node_id, event)
 
     # ---- topics
 
@@ -216,6 +225,8 @@ _STEPS = {
     events.RegisterBroker: Controller._register_broker,
     events.UnfenceBroker: Controller._unfence_broker,
     events.FenceBroker: Controller._fence_broker,
+    events.UnregisterBroker: Controller._unregister_broker,
+    events.UpdateFeatures: Controller._update_features,
     events.CreateTopics: Controller._create_topics,
     events.AutoCreateTopics: Controller._auto_create_topics,
     events.DeleteTopics: Controller._delete_topics,

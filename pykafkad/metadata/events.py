@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     from random import Random
 
+    from pykafkad.errors import KafkaError
     from pykafkad.metadata.brokers import Endpoint
     from pykafkad.metadata.image import Image
+    from pykafkad.metadata.voters import Voter
 
 
 class Activate:
@@ -212,6 +214,39 @@ class AllocateProducerIds:
         self.token = token
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
+        self.respond = respond
+
+
+class UpdateFeatures:
+    """Bring features to other levels: `updates` maps a name to (level, upgrade type). The reply is `respond(error or None)`."""
+
+    __slots__ = ("respond", "token", "updates", "validate_only", "voters")
+
+    def __init__(
+        self,
+        token: object,
+        updates: dict[str, tuple[int, int]],
+        respond: Callable[[KafkaError | None], object],
+        *,
+        voters: list[Voter],
+        validate_only: bool = False,
+    ) -> None:
+        """`voters` are the quorum's, for the log when `kraft.version` becomes 1."""
+        self.token = token
+        self.updates = updates
+        self.respond = respond
+        self.voters = voters
+        self.validate_only = validate_only
+
+
+class UnregisterBroker:
+    """Forget a broker. The reply is `respond(error or None)`."""
+
+    __slots__ = ("broker_id", "respond", "token")
+
+    def __init__(self, token: object, broker_id: int, respond: Callable[[KafkaError | None], object]) -> None:
+        self.token = token
+        self.broker_id = broker_id
         self.respond = respond
 
 

@@ -50,8 +50,8 @@ class PartitionChange:
         self._topic = topic
         self._state = state
         self._elr_kept = image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
-        minimum_isr = config.topic_settings(settings, image.configs(TYPE_TOPIC, topic.name)).min_insync_replicas
-        self._minimum_isr = min(minimum_isr, len(topic.partitions[0].replicas))
+        topic_settings = config.topic_settings(settings, image.configs(TYPE_TOPIC, topic.name))
+        self._minimum_isr = min(topic_settings.min_insync_replicas, len(topic.partitions[0].replicas))
         self.isr = list(state.isr)
         self.replicas = list(state.replicas)
         self.removing = list(state.removing_replicas)

@@ -108,6 +108,10 @@ class Quorum:
         """When `Tick` is due (monotonic seconds); None while nothing is waited for."""
         return self._deadline
 
+    def end_offset(self, voter_id: int) -> int:
+        """How far a voter's log is known to be synced; -1 when nothing is known of it."""
+        return self._durable.get(voter_id, -1)
+
     def step(self, event: object, now: float, now_ms: int) -> list[object]:
         """Effects of an event: `Persist` of the state file and `Append` of control records."""
         return _STEPS[type(event)](self, event, now)

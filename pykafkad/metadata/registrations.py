@@ -83,6 +83,14 @@ def fence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
     return in_batches([*broker_changes(image, settings, removed=broker_id), stored.record(change)])
 
 
+def unregister(image: Image, settings: Settings, broker_id: int) -> list[Append]:
+    """The broker is forgotten; it leaves ISRs and ELRs first. Nothing keeps a live one from it, as in Kafka: it serves nothing
+    any more until it registers at its next start."""
+    broker = image.brokers[broker_id]
+    record = messages.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+    return in_batches([*broker_changes(image, settings, removed=broker_id), stored.record(record)])
+
+
 def in_batches(records: list[object]) -> list[Append]:
     """Appends of so many records that each fits one batch: what concerns all partitions is as long as they are many."""
     step = stored.MAX_RECORDS_PER_CHANGE

@@ -12,6 +12,7 @@ class Controller:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.quorum = cluster.quorum
 
     def submit(self, event: object) -> object:
         self._cluster.submit(event)

@@ -1,0 +1,46 @@
+"""AddRaftVoter, versions 0 and 1 (KIP-853, KIP-1186).
+
+Refused, for this quorum has one voter. In Kafka's order: another cluster's id is INCONSISTENT_CLUSTER_ID; a voter without an id or
+a directory, or without an endpoint of the controllers' listener, is INVALID_REQUEST; a quorum with kraft.version 0 has its voters in
+the settings of its nodes, UNSUPPORTED_VERSION; an id that votes already is DUPLICATE_VOTER. Any other is REQUEST_TIMED_OUT, which
+Kafka says of a voter that it does not reach.
+
+Gaps: for clusters of more than one broker; a further voter is never reached.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata.uuids import ZERO, to_text
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+_DEFAULT_LISTENER = "CONTROLLER"
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Says why not."""
+    code, text = _refusal(ctx, request)
+    return messages.AddRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
+
+
+def _refusal(ctx: Context, request: object) -> tuple[int, str | None]:
+    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
+        return errors.CLUSTER_AUTHORIZATION_FAILED, None
+    if request.cluster_id is not None and request.cluster_id != ctx.cluster_id:
+        return errors.INCONSISTENT_CLUSTER_ID, f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{ctx.cluster_id}"'
+    if request.voter_id < 0 or request.voter_directory_id == ZERO:
+        return errors.INVALID_REQUEST, "Add voter request didn't include a valid voter"
+    listener = next(iter(ctx.settings.controller_listener_names or ()), _DEFAULT_LISTENER)
+    if listener.upper() not in {each.name.upper() for each in request.listeners}:
+        return errors.INVALID_REQUEST, f"Add voter request didn't include the endpoint for the default listener {listener}"
+    if ctx.metadata.kraft_version < 1:
+        return errors.UNSUPPORTED_VERSION, "Cluster doesn't support adding voter because the kraft.version feature is 0"
+    if request.voter_id in {voter.id for voter in ctx.controller.quorum.voters}:
+        text = f"The voter {request.voter_id} with directory {to_text(request.voter_directory_id)} is already part of the set of voters."
+        return errors.DUPLICATE_VOTER, text
+    return errors.REQUEST_TIMED_OUT, f"New voter {request.voter_id} is not ready to receive requests"

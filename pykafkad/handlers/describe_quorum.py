@@ -1,0 +1,85 @@
+"""DescribeQuorum, versions 0 to 2 (KIP-595, KIP-836, KIP-853).
+
+Tells of partition 0 of `__cluster_metadata` who leads it, in which epoch, how far it is committed, and how far each voter is. A
+request for anything else, or for more besides, is UNKNOWN_TOPIC_OR_PARTITION in each of its rows. Version 1 tells when voters
+fetched last, which the leader always did just now; version 2 has directory ids, error messages and the voters' listeners.
+
+The controller of this release listens nowhere, so a voter that it made itself has no listeners.
+
+Gaps: none.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata.stored import LOG
+from pykafkad.metadata.uuids import ZERO
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+    from pykafkad.metadata.quorum import Quorum
+
+_Response = messages.DescribeQuorumResponse
+
+
+def handle(ctx: Context, request: object) -> object:
+    """The quorum as this node, its leader, sees it."""
+    if not ctx.allowed("Describe", "Cluster", CLUSTER_NAME):
+        code = errors.CLUSTER_AUTHORIZATION_FAILED
+        return _Response(error_code=code, error_message=errors.message(code))
+    asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
+    if asked != [LOG] or len(request.topics) != 1:
+        return _refused(request)
+    quorum = ctx.controller.quorum
+    return _Response(
+        topics=[_Response.TopicData(topic_name=LOG[0], partitions=[_partition(quorum, ctx)])],
+        nodes=_nodes(quorum) if ctx.version >= 2 else [],
+    )
+
+
+def _nodes(quorum: Quorum) -> list[object]:
+    return [
+        _Response.Node(
+            node_id=voter.id,
+            listeners=[_Response.Listener(name=each.name, host=each.host, port=each.port) for each in voter.endpoints],
+        )
+        for voter in quorum.voters
+    ]
+
+
+def _partition(quorum: Quorum, ctx: Context) -> object:
+    with_directories = ctx.version >= 2
+    return _Response.PartitionData(
+        partition_index=LOG[1],
+        leader_id=quorum.leader_id,
+        leader_epoch=quorum.epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=[
+            _Response.ReplicaState(
+                replica_id=voter.id,
+                replica_directory_id=voter.directory_id if with_directories else ZERO,
+                log_end_offset=quorum.end_offset(voter.id),
+                last_fetch_timestamp=ctx.now_ms,
+                last_caught_up_timestamp=ctx.now_ms,
+            )
+            for voter in quorum.voters
+        ],
+    )
+
+
+def _refused(request: object) -> object:
+    code = errors.UNKNOWN_TOPIC_OR_PARTITION
+    rows = [
+        _Response.TopicData(
+            topic_name=topic.topic_name,
+            partitions=[
+                _Response.PartitionData(partition_index=part.partition_index, error_code=code, error_message=errors.message(code))
+                for part in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return _Response(topics=rows)

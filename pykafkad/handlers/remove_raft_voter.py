@@ -1,0 +1,38 @@
+"""RemoveRaftVoter, version 0 (KIP-853).
+
+Refused, for the one voter of this quorum stays. In Kafka's order: another cluster's id is INCONSISTENT_CLUSTER_ID; a voter without
+an id or a directory is INVALID_REQUEST; a quorum with kraft.version 0 has its voters in the settings of its nodes,
+UNSUPPORTED_VERSION; whoever does not vote, and the last who does, is VOTER_NOT_FOUND.
+
+Gaps: none.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata.uuids import ZERO, to_text
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Says why not."""
+    code, text = _refusal(ctx, request)
+    return messages.RemoveRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
+
+
+def _refusal(ctx: Context, request: object) -> tuple[int, str | None]:
+    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
+        return errors.CLUSTER_AUTHORIZATION_FAILED, None
+    if request.cluster_id is not None and request.cluster_id != ctx.cluster_id:
+        return errors.INCONSISTENT_CLUSTER_ID, f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{ctx.cluster_id}"'
+    if request.voter_id < 0 or request.voter_directory_id == ZERO:
+        return errors.INVALID_REQUEST, "Remove voter request didn't include a valid voter"
+    if ctx.metadata.kraft_version < 1:
+        return errors.UNSUPPORTED_VERSION, "Cluster doesn't support removing voter because the kraft.version feature is 0"
+    voter = f"voter {request.voter_id} with directory {to_text(request.voter_directory_id)}"
+    return errors.VOTER_NOT_FOUND, f"Cannot remove {voter} from the set of voters"

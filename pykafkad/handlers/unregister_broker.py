@@ -1,0 +1,33 @@
+"""UnregisterBroker, version 0.
+
+The cluster forgets a broker; it leaves ISRs and ELRs, and others lead where they can. A live one is not spared, as in Kafka: its
+partitions have no leader until it starts again. An id that nobody has is BROKER_ID_NOT_REGISTERED.
+
+Gaps: the only broker, told to forget itself, is shown to nobody any more, but goes on serving who knows it.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata.events import UnregisterBroker
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.errors import KafkaError
+    from pykafkad.handlers.context import Context
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands the id to the controller."""
+    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
+        code = errors.CLUSTER_AUTHORIZATION_FAILED
+        return messages.UnregisterBrokerResponse(error_code=code, error_message=errors.message(code))
+    return ctx.controller.submit(UnregisterBroker(ctx.token, request.broker_id, _respond))
+
+
+def _respond(error: KafkaError | None) -> object:
+    if error is None:
+        return messages.UnregisterBrokerResponse(error_message=None)
+    return messages.UnregisterBrokerResponse(error_code=error.code, error_message=error.text)

@@ -1,0 +1,45 @@
+"""UpdateFeatures, versions 0 to 2 (KIP-584, KIP-778, KIP-1022).
+
+All features change, or none: the first that cannot is INVALID_UPDATE_VERSION for the whole request, and its message names it.
+Lower levels need the upgrade type safe or unsafe downgrade, which version 0 cannot say. `validate_only` (from version 1 on) checks and
+changes nothing. Up to version 1 a success has a row for each feature. The answer leaves when the change is committed.
+
+Gaps: features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0; metadata.version
+is 30, with no way down, as in Kafka, and no lower ones that an older cluster could have.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.metadata.events import UpdateFeatures
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.errors import KafkaError
+    from pykafkad.handlers.context import Context
+
+_PREFIX = "The update failed for all features since the following feature had an error: "
+
+
+def handle(ctx: Context, request: object) -> object:
+    """Hands the features to the controller."""
+    response = messages.UpdateFeaturesResponse
+    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
+        code = errors.CLUSTER_AUTHORIZATION_FAILED
+        return response(error_code=code, error_message=errors.message(code))
+    version = ctx.version
+
+    def respond(error: KafkaError | None) -> object:
+        if error is not None:
+            return response(error_code=error.code, error_message=_PREFIX + (error.text or errors.message(error.code)))
+        rows = []
+        if version <= 1:
+            # Kafka's message of no error at all.
+            rows = [response.UpdatableFeatureResult(feature=each.feature, error_message="NONE") for each in request.feature_updates]
+        return response(error_message=None, results=rows)
+
+    updates = {each.feature: (each.max_version_level, each.upgrade_type) for each in request.feature_updates}
+    event = UpdateFeatures(ctx.token, updates, respond, voters=ctx.controller.quorum.voters, validate_only=request.validate_only)
+    return ctx.controller.submit(event)

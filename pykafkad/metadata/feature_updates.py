@@ -1,0 +1,74 @@
+"""UpdateFeatures in the controller: which levels a feature may take, and the records of a change (KIP-584, KIP-778)."""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.effects import Append, Reply
+from pykafkad.errors import KafkaError
+from pykafkad.metadata import stored, voters
+from pykafkad.metadata.configs import minimum_for_elr
+from pykafkad.metadata.features import CARRIED, ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION, SUPPORTED
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+    from pykafkad.metadata.events import UpdateFeatures
+    from pykafkad.metadata.image import Image
+
+UPGRADE = 1
+SAFE_DOWNGRADE = 2
+UNSAFE_DOWNGRADE = 3
+
+
+def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures) -> list[object]:
+    """Effects: all features change together, or none when one cannot."""
+    records = []
+    try:
+        for name, (level, upgrade_type) in event.updates.items():
+            _check(image, node_id, name, level, upgrade_type)
+            if name == KRAFT_VERSION:
+                # Its level stands in control records; this one gives the request an offset to wait for.
+                records.append(stored.record(messages.NoOpRecord()))
+            else:
+                records.append(stored.record(messages.FeatureLevelRecord(name=name, feature_level=level)))
+    except KafkaError as error:
+        return [Reply(event.token, event.respond(error))]
+    effects: list[object] = []
+    if not event.validate_only:
+        if event.updates.get(ELIGIBLE_LEADER_REPLICAS, (0,))[0] > 0:
+            records = [*minimum_for_elr(image, settings), *records]
+        if event.updates.get(KRAFT_VERSION, (0,))[0] > image.kraft_version:
+            effects.append(Append(stored.LOG, _quorum_with_voters(event)))
+        if records:
+            effects.append(Append(stored.LOG, records))
+    return [*effects, Reply(event.token, event.respond(None))]
+
+
+def _quorum_with_voters(event: UpdateFeatures) -> list[object]:
+    """kraft.version 1: from here on the voters stand in the log (KIP-853)."""
+    level = event.updates[KRAFT_VERSION][0]
+    version = messages.KRaftVersionRecord(version=0, k_raft_version=level)
+    return [stored.control_record(version), stored.control_record(voters.to_record(event.voters))]
+
+
+def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int) -> None:
+    current = image.features.get(name, 0)
+    low, high = SUPPORTED.get(name, (0, 0))
+    problem = None
+    if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        problem = "The controller does not support the given upgrade type."
+    elif level < 0:
+        problem = "A feature version cannot be less than 0."
+    elif not low <= level <= high:
+        problem = f"Local controller {node_id} " + (f"only supports versions {low}-{high}" if high else "does not support this feature.")
+    elif level < current and upgrade_type == UPGRADE:
+        problem = "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
+    elif level > current and upgrade_type != UPGRADE:
+        problem = "Can't downgrade to a newer version."
+    elif name == KRAFT_VERSION and level < current:
+        problem = "Can't downgrade the version of this feature."
+    elif name not in SUPPORTED and name not in CARRIED:
+        problem = f"Feature {name} not found."
+    if problem is not None:
+        raise KafkaError(errors.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {problem}")

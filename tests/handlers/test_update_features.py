@@ -1,0 +1,132 @@
+"""UpdateFeatures: which levels may be set, all or none, and what a change of them brings with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.handlers import update_features
+from pykafkad.metadata import stored
+from pykafkad.metadata.feature_updates import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE
+from pykafkad.metadata.image import TYPE_BROKER
+from pykafkad.wire import messages
+from tests.metadata.cluster import Cluster
+from tests.metadata.context import ask
+from tests.metadata.test_registrations import append
+
+Request = messages.UpdateFeaturesRequest
+ELR = "eligible.leader.replicas.version"
+INVALID = errors.INVALID_UPDATE_VERSION
+
+
+def update(cluster, version, *updates, denied=None, **fields):
+    rows = [Request.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
+    return ask(cluster, update_features, Request(feature_updates=rows, **fields), version, denied=denied)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_success_has_rows_up_to_version_1(version):
+    answer = update(Cluster(), version, ("metadata.version", 30, UPGRADE), (ELR, 1, UPGRADE), (ELR, 1, UPGRADE))
+    assert (answer.error_code, answer.error_message) == (0, None)
+    rows = [("metadata.version", 0, "NONE"), (ELR, 0, "NONE"), (ELR, 0, "NONE")]
+    assert [(row.feature, row.error_code, row.error_message) for row in answer.results] == (rows if version < 2 else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "kind", "code"),
+    [
+        ("metadata.version", 30, UPGRADE, 0),
+        ("metadata.version", 30, SAFE_DOWNGRADE, 0),
+        ("metadata.version", 31, UPGRADE, INVALID),
+        ("metadata.version", 29, UPGRADE, INVALID),
+        ("metadata.version", 29, SAFE_DOWNGRADE, INVALID),
+        ("metadata.version", 29, UNSAFE_DOWNGRADE, INVALID),
+        ("metadata.version", 0, UNSAFE_DOWNGRADE, INVALID),
+        (ELR, 1, UPGRADE, 0),
+        (ELR, 0, UPGRADE, INVALID),
+        (ELR, 0, SAFE_DOWNGRADE, 0),
+        (ELR, 0, UNSAFE_DOWNGRADE, 0),
+        (ELR, 2, UPGRADE, INVALID),
+        (ELR, -1, SAFE_DOWNGRADE, INVALID),
+        ("kraft.version", 1, UPGRADE, 0),
+        ("kraft.version", 1, SAFE_DOWNGRADE, 0),
+        ("kraft.version", 0, UPGRADE, INVALID),
+        ("kraft.version", 0, SAFE_DOWNGRADE, INVALID),
+        ("kraft.version", 2, UPGRADE, INVALID),
+        ("group.version", 0, UPGRADE, 0),
+        ("group.version", 1, UPGRADE, INVALID),
+        ("nope", 0, UPGRADE, INVALID),
+        ("nope", 1, UPGRADE, INVALID),
+        ("", 0, UPGRADE, INVALID),
+        (ELR, 1, 0, INVALID),
+        (ELR, 1, 4, INVALID),
+        (ELR, 1, -1, INVALID),
+    ],
+)
+def test_which_levels_may_be_set(name, level, kind, code):
+    """As a Kafka 4.3.1 answers, but for the levels of what is not offered."""
+    cluster = Cluster()
+    before = len(cluster.disk.batches)
+    answer = update(cluster, 2, (name, level, kind), validate_only=True)
+    assert answer.error_code == code
+    assert bool(answer.error_message) == bool(code)
+    assert len(cluster.disk.batches) == before
+
+
+def test_one_that_cannot_be_stops_all():
+    cluster = Cluster()
+    answer = update(cluster, 1, (ELR, 0, SAFE_DOWNGRADE), ("nope", 1, UPGRADE))
+    assert (answer.error_code, answer.results) == (INVALID, [])
+    assert "nope" in answer.error_message
+    assert cluster.image.features[ELR] == 1
+
+
+def test_a_downgrade_and_back_again():
+    """With eligible leader replicas the minimum of in-sync replicas has one value for the cluster, in the log."""
+    cluster = Cluster()
+    assert update(cluster, 2, (ELR, 0, SAFE_DOWNGRADE)).error_code == 0
+    assert ELR not in cluster.image.features
+    assert update(cluster, 2, (ELR, 1, SAFE_DOWNGRADE)).error_code == INVALID, "a downgrade to a newer version"
+    config = messages.ConfigRecord
+    append(
+        cluster,
+        config(resource_type=TYPE_BROKER, resource_name="", name="min.insync.replicas", value=None),
+        config(resource_type=TYPE_BROKER, resource_name="1", name="min.insync.replicas", value="2"),
+        config(resource_type=TYPE_BROKER, resource_name="1", name="log.retention.ms", value="1000"),
+    )
+    assert update(cluster, 2, (ELR, 1, UPGRADE)).error_code == 0
+    assert cluster.image.features[ELR] == 1
+    assert cluster.image.configs(TYPE_BROKER, "") == {"min.insync.replicas": "1"}
+    assert cluster.image.configs(TYPE_BROKER, "1") == {"log.retention.ms": "1000"}
+    assert cluster.restart().image.features[ELR] == 1
+
+
+def test_what_a_kafka_left_can_be_set_to_nothing():
+    cluster = Cluster()
+    append(cluster, messages.FeatureLevelRecord(name="transaction.version", feature_level=2))
+    assert update(cluster, 2, ("transaction.version", 0, UPGRADE)).error_code == INVALID
+    assert update(cluster, 2, ("transaction.version", 1, SAFE_DOWNGRADE)).error_code == INVALID, "not offered"
+    assert update(cluster, 2, ("transaction.version", 0, SAFE_DOWNGRADE)).error_code == 0
+    assert "transaction.version" not in cluster.image.features
+
+
+def test_a_static_quorum_becomes_a_dynamic_one():
+    """kraft.version 1: version and voters go into the log, as control records (KIP-853)."""
+    cluster = Cluster()
+    cluster.image.kraft_version = 0
+    cluster.image.voters = []
+    cluster.image.features["kraft.version"] = 0
+    assert update(cluster, 2, ("kraft.version", 1, UPGRADE), validate_only=True).error_code == 0
+    assert cluster.image.kraft_version == 0
+    assert update(cluster, 2, ("kraft.version", 1, UPGRADE)).error_code == 0
+    assert (cluster.image.kraft_version, cluster.image.voters) == (1, cluster.quorum.voters)
+    names = [type(stored.decode(*record).value).__name__ for _, batch in cluster.disk.batches[-2:] for record in batch]
+    assert names == ["KRaftVersionRecord", "VotersRecord", "NoOpRecord"]
+
+
+def test_nothing_to_do_and_nobody_may():
+    cluster = Cluster()
+    assert update(cluster, 2).error_code == 0
+    refused = update(cluster, 2, (ELR, 0, SAFE_DOWNGRADE), denied={("Alter", "Cluster", "kafka-cluster")})
+    assert refused.error_code == errors.CLUSTER_AUTHORIZATION_FAILED
+    assert cluster.image.features[ELR] == 1
