@@ -10,7 +10,7 @@ from collections import namedtuple
 
 from .client_loads import ConfluentLoad, JavaPerfLoad, SparkLoad
 from .life_loads import IdleConnectionsLoad, IdleMemoryLoad, PartitionsLoad, StartLoad
-from .request_loads import FetchLoad, ProduceLoad
+from .request_loads import FetchLoad, ProduceLoad, SyncedProduceLoad
 
 Case = namedtuple("Case", "name what load floors")
 Case.__doc__ = "One row: its name, a sentence, the load that measures it, and the floors that it must reach."
@@ -35,6 +35,11 @@ def at_most(figure, limit):
 def no_more_than(figure, limit):
     """pykafkad's own figure is at most `limit`."""
     return Floor(figure, "<=", limit, "value")
+
+
+def no_less_than(figure, limit):
+    """pykafkad's own figure is at least `limit`."""
+    return Floor(figure, ">=", limit, "value")
 
 
 CASES = (
@@ -75,6 +80,12 @@ CASES = (
         "Produce, one 100-byte record, 1 000 a second on one connection",
         ProduceLoad(None, connections=1, depth=64, rate=1000.0),
         (),
+    ),
+    Case(
+        "produce-synced-c50",
+        "Produce, one 100-byte record, synced before it is acknowledged, 50 connections",
+        SyncedProduceLoad(connections=50),
+        (no_less_than("times_one_sync", 5.0),),
     ),
     Case(
         "fetch-4KB",

@@ -54,6 +54,32 @@ class ProduceLoad(Load):
         return figures
 
 
+class SyncedProduceLoad(Load):
+    """One record a request to a topic of one partition that is synced after each append (`flush.messages=1`).
+
+    With one connection every request pays a sync of its own; how much faster many connections are shows how many share one.
+    """
+
+    def __init__(self, *, connections):
+        self.connections = connections
+
+    def round(self, broker, bench):
+        """The figures with many connections, and `times_one_sync`: their requests/s to those of one connection."""
+        topic = bench.new_name("synced")
+        with Session(broker.port) as session:
+            topic_id = session.create_topics({topic: 1}, {"flush.messages": "1"})[topic]
+            path = produce_templates(bench, topic, topic_id, encoded_batch(None), partitions=1)
+            options = bench.options
+            alone, figures = (
+                loadgen.run(broker.port, path, connections=connections, seconds=options.seconds, warmup=options.warmup, pid=broker.pid)
+                for connections in (1, self.connections)
+            )
+            session.delete_topics([topic])
+        path.unlink()
+        broker.wait_until_deleted(topic)
+        return figures | {"times_one_sync": figures["requests_per_s"] / alone["requests_per_s"], "rss_mb": process.memory_mb(broker.pid)}
+
+
 class FetchLoad(Load):
     """Six consumers, each reading its partition from start to end, again and again, `max_bytes` at a time."""
 
