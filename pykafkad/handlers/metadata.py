@@ -21,10 +21,6 @@ from pykafkad.metadata.placement import has_online_directory
 from pykafkad.metadata.topics import INTERNAL_TOPICS, name_problem
 from pykafkad.wire import messages
 
-MAX_AUTO_CREATED = 500
-"""Topics that one request may create by asking for them: each takes directories and a sync, and nobody is served meanwhile.
-Clients ask again until a topic is there, so the rest come with their next requests."""
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
@@ -96,7 +92,7 @@ def _asked(ctx: Context, request: object, view: _View, asked_operations: bool) -
             continue
         rows.append(_missing(ctx, request, name, missing))
     if missing:
-        ctx.controller.submit(AutoCreateTopics(missing[:MAX_AUTO_CREATED]))
+        ctx.controller.submit(AutoCreateTopics(missing))
     return rows
 
 

@@ -116,7 +116,8 @@ class Controller:
             for name in dict.fromkeys(event.names)
             if name not in self.image.topics
         ]
-        return self._create_topics(events.CreateTopics(None, topics))
+        # Nobody reads an answer, so nothing is described for one.
+        return self._create_topics(events.CreateTopics(None, topics, describable=frozenset()))
 
     def _delete_topics(self, event: events.DeleteTopics) -> list[object]:
         row = messages.DeleteTopicsResponse.DeletableTopicResult

@@ -12,7 +12,9 @@ from pykafkad.log.partition_log import COORDINATOR
 from pykafkad.log.replay import batches
 from pykafkad.metadata import features, quorum as quorum_machine, snapshots, stored
 from pykafkad.metadata.controller import Controller
+from pykafkad.metadata.events import AutoCreateTopics
 from pykafkad.metadata.image import Image
+from pykafkad.server.auto_creation import AutoCreation
 from pykafkad.server.logs import logger
 from pykafkad.server.machines import Host
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
@@ -49,7 +51,7 @@ class _LogHost(Host):
 class MetadataLog:
     """Owns the image. `submit` feeds the controller."""
 
-    __slots__ = ("_controller_host", "_log", "_node", "_pending", "_quorum_host", "controller", "image", "quorum", "snapshots")
+    __slots__ = ("_auto_creation", "_controller_host", "_log", "_node", "_pending", "_quorum_host", "controller", "image", "quorum", "snapshots")
 
     def __init__(self, node: object, log: PartitionLog) -> None:
         self._node = node
@@ -61,6 +63,7 @@ class MetadataLog:
         self.controller: Controller | None = None
         self._quorum_host: _LogHost | None = None
         self._controller_host: _LogHost | None = None
+        self._auto_creation = AutoCreation(node, lambda event: self._controller_host.step(event))
 
     def load(self) -> None:
         """Read the newest snapshot and what follows it in the log into the image. With one voter everything that is whole in
@@ -113,6 +116,8 @@ class MetadataLog:
 
     def submit(self, event: object) -> object:
         """Hand an event to the controller; its reply comes when what it changed is committed and applied here."""
+        if type(event) is AutoCreateTopics:
+            return self._auto_creation.ask(event.names)
         return self._controller_host.step(event)
 
     def append(self, records: list[object]) -> None:

@@ -57,6 +57,8 @@ DEFAULT_SEND_BUFFER_BYTES = 256 * 1024
 """What a connection gets unless `socket.send.buffer.bytes` is set: large fetches leave a third faster than with Kafka's 100 KiB."""
 
 _RETRIES_PER_TURN = 16
+# Parked requests that are tried or answered in one turn: what they take is 50 ms at most.
+_WAITS_PER_TURN = 500
 _STOP_SECONDS = 5.0
 
 
@@ -288,20 +290,21 @@ class Node:
         if quorum_deadline is not None and quorum_deadline <= now:
             self.controller.tick()
         waits = self.waits
+        left = _WAITS_PER_TURN
         if waits.count:
-            waits.expire(now)
-            waits.retry(now)
+            left -= waits.expire(now, left)
+            left -= waits.retry(now, left)
         self.writes.finish()
         if waits.count:
             for _ in range(_RETRIES_PER_TURN):
-                waits.retry(now)
+                left -= waits.retry(now, left)
                 self.writes.finish()
         if not self.commits.is_idle:
             self.commits.begin()
 
     def _timeout(self) -> float | None:
         """How long the next wait for sockets may be."""
-        if self.reactor.ready or self.reactor.resumable:
+        if self.reactor.ready or self.reactor.resumable or self.waits.is_behind:
             return 0
         at = self.reactor.next_wake()
         for other in (self.timers.next_at(), self.waits.next_deadline(), self.controller.next_deadline()):

@@ -8,11 +8,13 @@ A wait is any object with
 * `expire(now)`: the answer at the deadline;
 * `ends_early`: whether a request that arrives behind it on its connection ends it (true for Fetch: its wait is a maximum).
 
-Touching a key only marks; the retry happens once per turn, never inside the call stack of what touched.
+Touching a key only marks; the retry happens once per turn, never inside the call stack of what touched. A turn tries so many
+and no more: when an append wakes ten thousand fetches, the others that the broker serves get their turns in between.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heapify, heappop, heappush
 
 TYPE_CHECKING = False
@@ -23,12 +25,13 @@ if TYPE_CHECKING:
 class Parked:
     """One wait with the token of the request that it will answer."""
 
-    __slots__ = ("done", "token", "wait")
+    __slots__ = ("done", "marked", "token", "wait")
 
     def __init__(self, token: object, wait: object) -> None:
         self.token = token
         self.wait = wait
         self.done = False
+        self.marked = False
 
     def __repr__(self) -> str:
         return f"Parked({self.wait!r}, {'done' if self.done else 'waiting'})"
@@ -38,7 +41,7 @@ class Waits:
     """All parked operations of a node. `complete(token, message)` is called with each answer, `failed(token, error)` for a
     wait that raised instead of answering: a bug, which must end that request and no other."""
 
-    __slots__ = ("_by_key", "_complete", "_failed", "_heap", "_sequence", "_touched", "count")
+    __slots__ = ("_by_key", "_complete", "_failed", "_heap", "_marked", "_sequence", "_touched", "count")
 
     def __init__(self, complete: Callable[[object, object], None], failed: Callable[[object, Exception], None]) -> None:
         self._complete = complete
@@ -46,6 +49,7 @@ class Waits:
         self._by_key: dict[Hashable, dict[Parked, None]] = {}
         self._heap: list[tuple[float, int, Parked]] = []
         self._touched: list[Hashable] = []
+        self._marked: deque[Parked] = deque()
         self._sequence = 0
         self.count = 0
 
@@ -67,15 +71,30 @@ class Waits:
         if key in self._by_key:
             self._touched.append(key)
 
-    def retry(self, now: float) -> None:
-        """Try every touched wait once."""
-        if not self._touched:
-            return
-        touched, self._touched = self._touched, []
-        for key in dict.fromkeys(touched):
-            for parked in list(self._by_key.get(key, ())):
-                if not parked.done:
-                    self._try(parked, parked.wait.attempt, now)
+    @property
+    def is_behind(self) -> bool:
+        """Whether touched waits are left to be tried."""
+        return bool(self._marked)
+
+    def retry(self, now: float, limit: int) -> int:
+        """Try every touched wait once, at most `limit` of them; how many were tried. The rest are the first of the next call."""
+        marked = self._marked
+        if self._touched:
+            touched, self._touched = self._touched, []
+            for key in dict.fromkeys(touched):
+                for parked in self._by_key.get(key, ()):
+                    if not parked.marked:
+                        parked.marked = True
+                        marked.append(parked)
+        tried = 0
+        while marked and tried < limit:
+            parked = marked.popleft()
+            # Touched again while it is tried, it is tried again.
+            parked.marked = False
+            if not parked.done:
+                self._try(parked, parked.wait.attempt, now)
+                tried += 1
+        return tried
 
     def end_early(self, parked: Parked, now: float) -> None:
         """Answer with what there is: another request waits behind this one."""
@@ -94,11 +113,14 @@ class Waits:
             heappop(heap)
         return heap[0][0] if heap else None
 
-    def expire(self, now: float) -> None:
-        """Answer every wait whose deadline has passed."""
-        while (deadline := self.next_deadline()) is not None and deadline <= now:
+    def expire(self, now: float, limit: int | None = None) -> int:
+        """Answer every wait whose deadline has passed, at most `limit` of them; how many there were."""
+        count = 0
+        while count != limit and (deadline := self.next_deadline()) is not None and deadline <= now:
             parked = heappop(self._heap)[2]
             self._try(parked, parked.wait.expire, now)
+            count += 1
+        return count
 
     def _try(self, parked: Parked, answer: Callable[[float], object], now: float) -> None:
         try:

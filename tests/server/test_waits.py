@@ -33,11 +33,11 @@ def test_touching_marks_and_retry_answers():
     waits.park("token", wait)
     waits.touch("log")
     assert wait.attempts == 0, "nothing happens inside the call stack of what touched"
-    waits.retry(1.0)
+    waits.retry(1.0, 100)
     assert answers == []
     wait.box = "records"
     waits.touch("log")
-    waits.retry(1.0)
+    waits.retry(1.0, 100)
     assert answers == [("token", "records")]
     assert waits.count == 0 and waits.next_deadline() is None
 
@@ -49,7 +49,7 @@ def test_a_wait_on_several_keys_is_tried_once_and_forgotten_everywhere():
     wait.box = "answer"
     for key in "abc":
         waits.touch(key)
-    waits.retry(1.0)
+    waits.retry(1.0, 100)
     assert answers == [("token", "answer")]
     assert wait.attempts == 1
     assert waits._by_key == {}
@@ -73,7 +73,7 @@ def test_a_discarded_wait_is_never_answered():
     waits.discard(parked)
     waits.discard(parked)
     waits.touch("a")
-    waits.retry(5.0)
+    waits.retry(5.0, 100)
     waits.expire(5.0)
     assert answers == []
     assert waits.count == 0
@@ -86,7 +86,7 @@ def test_ten_thousand_waits_that_come_and_go_leave_nothing_behind():
         wait.box = number
         waits.park(number, wait)
         waits.touch("log")
-        waits.retry(0.0)
+        waits.retry(0.0, 100)
     assert len(answers) == 10_000
     assert len(waits._heap) <= 65
 
@@ -99,6 +99,28 @@ def test_a_wait_that_raises_ends_alone():
     waits.park("broken", broken)
     waits.park("healthy", healthy)
     waits.touch("log")
-    waits.retry(1.0)
+    waits.retry(1.0, 100)
     assert [(token, type(answer)) for token, answer in answers] == [("broken", ZeroDivisionError), ("healthy", str)]
     assert waits.count == 0
+
+
+def test_a_turn_tries_so_many_and_the_next_goes_on():
+    waits, answers = make()
+    for number in range(1000):
+        wait = Wait(["log"], 1.0)
+        wait.box = number
+        waits.park(number, wait)
+    waits.touch("log")
+    tried = []
+    while waits.is_behind or not tried:
+        tried.append(waits.retry(0.0, 300))
+        # Whoever touches meanwhile adds nobody twice.
+        waits.touch("log")
+    assert tried == [300, 300, 300, 100] and [token for token, _ in answers] == list(range(1000))
+
+
+def test_deadlines_are_answered_so_many_at_a_time_too():
+    waits, answers = make()
+    for number in range(25):
+        waits.park(number, Wait(["log"], 1.0))
+    assert [waits.expire(2.0, 10) for _ in range(4)] == [10, 10, 5, 0] and len(answers) == 25

@@ -1,0 +1,55 @@
+"""Topics that are created because somebody asked for them, a few per turn of the loop.
+
+Each takes a directory and two files for every partition, so hundreds at once would keep everybody waiting. Who asked is told
+that the topic is not there yet, and asks again.
+"""
+
+from __future__ import annotations
+
+from pykafkad.metadata.events import AutoCreateTopics
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PARTITIONS_PER_TURN = 16
+MAX_WAITING = 10_000
+"""Names that may wait; what is asked for beyond is forgotten, and asked for again."""
+
+_GO_ON = "create topics"
+
+
+class AutoCreation:
+    """The names that wait. `create(event)` hands an `AutoCreateTopics` to the controller."""
+
+    __slots__ = ("_create", "_node", "_waiting")
+
+    def __init__(self, node: object, create: Callable[[AutoCreateTopics], object]) -> None:
+        self._node = node
+        self._create = create
+        self._waiting: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def ask(self, names: list[str]) -> None:
+        """Create these: the first of them now, unless others wait."""
+        go_on = not self._waiting
+        for name in names:
+            if len(self._waiting) >= MAX_WAITING:
+                break
+            self._waiting[name] = None
+        if go_on:
+            self.fired(_GO_ON)
+
+    def fired(self, _key: str) -> None:
+        """The part of this turn."""
+        waiting = self._waiting
+        topics = max(1, PARTITIONS_PER_TURN // self._node.settings.num_partitions)
+        chosen = [name for name, _ in zip(waiting, range(topics), strict=False)]
+        for name in chosen:
+            del waiting[name]
+        if chosen:
+            self._create(AutoCreateTopics(chosen))
+        if waiting:
+            self._node.timers.set((self, _GO_ON), self._node.now)
