@@ -92,6 +92,8 @@ class Compaction:
             return False
         if candidate is None:
             return False
+        # A producer that is forgotten needs no batch that says what it wrote last.
+        candidate.log.producers.expire(node.now_ms, settings.producer_id_expiration_ms)
         threads = settings.log_cleaner_threads
         io = Io(max(_MIN_CHUNK_BYTES, settings.log_cleaner_io_buffer_size // threads // 2))
         steps = self._cleaner.clean(candidate, node.now_ms, io, buffer_bytes=settings.log_cleaner_dedupe_buffer_size // threads,
