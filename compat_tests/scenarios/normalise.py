@@ -57,14 +57,18 @@ def normalised(exchange: Exchange) -> list[tuple[str, Any]]:
     run = Run(int(exchange.bootstrap.rsplit(":", 1)[1]), exchange.prefix, {})
     result = []
     for step in exchange.steps:
-        plain = step.answer
-        if not isinstance(plain, str):
-            schema = messages.schema(type(step.answer)).root
-            plain = _numbered(_struct(step.answer, schema, step.version, run))
+        plain = one_normalised(step.answer, step.version, run)
         # A quiet step only makes its ids known.
         if step.label is not None:
             result.append((step.label, plain))
     return result
+
+
+def one_normalised(answer: Any, version: int, run: Run) -> Any:
+    """One answer as plain values; ids that it shows first are added to the run's."""
+    if isinstance(answer, str):
+        return answer
+    return _numbered(_struct(answer, messages.schema(type(answer)).root, version, run))
 
 
 def _struct(value: Any, schema: Any, version: int, run: Run) -> dict[str, Any]:

@@ -29,5 +29,5 @@ def handle(ctx: Context, request: object) -> object:
 
 def _respond(error: KafkaError | None) -> object:
     if error is None:
-        return messages.UnregisterBrokerResponse(error_message=None)
+        return messages.UnregisterBrokerResponse(error_message="")
     return messages.UnregisterBrokerResponse(error_code=error.code, error_message=error.text)

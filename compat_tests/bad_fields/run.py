@@ -1,0 +1,142 @@
+"""Sends every variant of every request to one broker and keeps, normalised, what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from compat_tests.bad_fields.bases import BASES
+from compat_tests.bad_fields.cluster import Cluster
+from compat_tests.bad_fields.differences import never_answered
+from compat_tests.bad_fields.encoding import body, complete
+from compat_tests.bad_fields.variants import Variant, variants
+from compat_tests.scenarios.exchange import CLIENT_ID, FLEXIBLE_FROM, Connection, Exchange
+from compat_tests.scenarios import normalise
+from pykafkad.handlers import table
+from pykafkad.wire import frames, messages
+
+# No request of these waits longer by itself for an answer; one that is answered later counts as not answered.
+PATIENCE_SECONDS = 5.0
+SHORT_SECONDS = 0.3
+UNANSWERED = "no answer"
+
+
+class Answer(NamedTuple):
+    """One variant and what became of it: a plain answer, or that the connection was closed or nothing came."""
+
+    api: str
+    version: int
+    path: str
+    what: str
+    answer: Any
+
+
+def sampled(versions: range, cls: type) -> list[int]:
+    """The least and the greatest version, the first flexible one, and those in which a field comes or goes."""
+    schema = messages.schema(cls)
+    chosen = {versions[0], versions[-1]}
+    if schema.flexible_from is not None:
+        chosen.add(schema.flexible_from)
+    for struct in (schema.root, *schema.structs.values()):
+        for field in struct.fields:
+            chosen |= {field.first, field.last + 1}
+    return sorted(chosen & set(versions))
+
+
+def bases_missing() -> list[str]:
+    """The APIs that are answered and that no base is there for."""
+    return sorted({row.name for row in table.ROWS if row.answered} - {api for api, _ in BASES})
+
+
+def versions_asked(row: table.Api, whole: bool) -> list[int]:
+    """The versions of an API to be asked: all of them, or a sample."""
+    versions = range(row.min_version, row.max_version + 1)
+    return list(versions) if whole else sampled(versions, messages.request_class(row.key))
+
+
+def left_out(api: str, variant: Variant) -> bool:
+    """Timeouts that are long enough or not as the machine has it; and of what makes Kafka's controller resign, all but one."""
+    if variant.path == "timeout_ms" and variant.what in ("1", "2", "3", "77"):
+        return api not in ("Produce", "ListOffsets")
+    return variant.path.endswith("config_operation") and variant.what in ("-128", "-2", "-1", "127")
+
+
+class Run:
+    """One broker's run: asks everything in the same order and with the same names as on any other broker."""
+
+    def __init__(self, bootstrap: str, *, whole: bool, apis: frozenset[str] = frozenset()) -> None:
+        self._exchange = Exchange(bootstrap, "bad-fields")
+        # The same on every broker, because the partition that a group's offsets lie in is chosen by its name.
+        self._exchange.prefix = "bad-fields"
+        self._cluster = Cluster(self._exchange)
+        # Ids that the preparation met have numbers in every answer.
+        self._known = normalise.Run(int(bootstrap.rsplit(":", 1)[1]), self._exchange.prefix, {})
+        for step in self._exchange.steps:
+            normalise.one_normalised(step.answer, step.version, self._known)
+        self._connection = self._connect()
+        self._whole = whole
+        self._apis = apis
+
+    def _connect(self) -> Connection:
+        return self._exchange.connect()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._exchange.close()
+
+    def answers(self) -> Iterator[Answer]:
+        """Ask everything, in order."""
+        rows = {row.name: row for row in table.ROWS}
+        for api, base in BASES:
+            row = rows[api]
+            if not row.answered or (self._apis and api not in self._apis):
+                continue
+            cls = messages.request_class(row.key)
+            fields = messages.schema(cls).root.fields
+            for version in versions_asked(row, self._whole):
+                self._prepare(api)
+                make = lambda: complete(base(self._cluster, version), fields, version)  # noqa: B023, E731 - called in this turn
+                # Every variant is made anew, because some requests use up what they name.
+                for variant in list(variants(cls, version, make())):
+                    if not left_out(api, variant):
+                        yield self._ask(row, version, variant.path, variant.what, body(cls, version, variant.applied(make())))
+                        self._settle(api, version, variant)
+                if messages.schema(cls).flexible(version):
+                    yield self._ask(row, version, "", "a tag that nobody knows", body(cls, version, make(), extra_tag=True))
+                yield self._ask(row, version, "", "a byte too many", body(cls, version, make()) + b"\0")
+
+    def _prepare(self, api: str) -> None:
+        if api in ("FindCoordinator", "InitProducerId", "AddPartitionsToTxn"):
+            self._cluster.await_producer_ids()
+
+    def _settle(self, api: str, version: int, variant: Variant) -> None:
+        """Wait for what a request has set going; what two brokers do differently, for a reason, must not show later."""
+        if api == "Metadata" and (version < 4 or variant.path == "allow_auto_topic_creation") and variant.what != "as it is":
+            self._cluster.create_made_up()
+            self._cluster.delete_made_up()
+        if api == "CreateTopics" and (variant.what in ("unknown", "249 letters") or "bad" in variant.what):
+            self._cluster.delete_made_up()
+        if api == "Produce" and "twice" in variant.what:
+            self._cluster.renew_written()
+
+    def _ask(self, row: table.Api, version: int, path: str, what: str, data: bytes) -> Answer:
+        connection = self._connection
+        connection.socket.settimeout(SHORT_SECONDS if never_answered(row.name, path, what) else PATIENCE_SECONDS)
+        tagged = version >= FLEXIBLE_FROM.get(row.key, 32767)
+        chunks = [frames.start_request(row.key, version, 1, CLIENT_ID, tagged), data]
+        connection.expect(row.name, version, 1)
+        try:
+            whole = b"".join(chunks)
+            connection.socket.sendall((len(whole) - 4).to_bytes(4, "big") + whole[4:])
+            answer = connection.receive()
+        except TimeoutError:
+            answer = UNANSWERED
+        except ConnectionError:
+            answer = "connection closed"
+        if isinstance(answer, str):
+            connection.close()
+            self._connection = self._connect()
+        return Answer(row.name, version, path, what, self._plain(answer, version))
+
+    def _plain(self, answer: Any, version: int) -> Any:
+        return normalise.one_normalised(answer, version, self._known._replace(numbers=dict(self._known.numbers)))

@@ -1,0 +1,97 @@
+"""Every field of every request at its extremes, to a real Kafka and to pykafkad: see `compat_tests/bad_fields/`.
+
+Both brokers are new, so that they hold the same; of Kafka's features those are off that pykafkad does not offer yet. A sample of the
+versions is asked, with `--every-version` all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.bad_fields.compare import not_allowed
+from compat_tests.bad_fields.differences import ALLOWED, allowed
+from compat_tests.bad_fields.run import Answer, Run, bases_missing
+from compat_tests.brokers.broker import Broker
+from compat_tests.brokers.choose import KafkaSource
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.conftest import AGAINST, assert_no_bug_logged
+from compat_tests.scenarios.exchange import Exchange, part
+
+SETTINGS = {"group.coordinator.rebalance.protocols": "classic"}
+SWITCHED_OFF = ("group.version", "share.version", "streams.version", "transaction.version")
+SAFE_DOWNGRADE = 2
+SHOWN_DIFFERENCES = 40
+
+
+@pytest.fixture
+def new_brokers(pytestconfig: pytest.Config, kafka_source: KafkaSource, tmp_path: Path) -> Iterator[dict[str, Broker]]:
+    """The brokers of this run, each with nothing on it, by name."""
+    made: dict[str, Broker] = {}
+    try:
+        for name in AGAINST[pytestconfig.getoption("--against")]:
+            directory = tmp_path / name
+            directory.mkdir()
+            made[name] = kafka_source.broker(directory, SETTINGS) if name == "kafka" else PykafkadProcess(directory, SETTINGS)
+            made[name].start()
+        yield made
+    finally:
+        for broker in made.values():
+            if broker.name == "kafka":
+                broker.kill()  # One whose registration was taken from it waits long before it stops.
+            broker.close()
+    if "pykafkad" in made:
+        assert_no_bug_logged(made["pykafkad"])
+
+
+def switch_off(broker: Broker) -> None:
+    """Set the features to 0 whose APIs pykafkad refuses."""
+    exchange = Exchange(broker.bootstrap, "features")
+    try:
+        updates = [part("UpdateFeatures", "FeatureUpdateKey", feature=name, max_version_level=0, upgrade_type=SAFE_DOWNGRADE) for name in SWITCHED_OFF]
+        answer = exchange.quietly("UpdateFeatures", 2, timeout_ms=10_000, feature_updates=updates)
+        assert answer.error_code == 0, answer
+    finally:
+        exchange.close()
+
+
+def answers_of(broker: Broker, whole: bool) -> list[Answer]:
+    """Everything asked of one broker, and what came back."""
+    if broker.name == "kafka":
+        switch_off(broker)
+    run = Run(broker.bootstrap, whole=whole)
+    try:
+        return list(run.answers())
+    finally:
+        run.close()
+
+
+def test_every_answered_api_has_a_base() -> None:
+    """An API that the table answers is asked."""
+    assert bases_missing() == []
+
+
+def test_every_field_at_its_extremes(new_brokers: dict[str, Broker], pytestconfig: pytest.Config) -> None:
+    """The two brokers answer alike, field by field, but for the differences that `bad_fields/differences.py` gives a reason for."""
+    whole = pytestconfig.getoption("--every-version")
+    runs = [answers_of(broker, whole) for broker in new_brokers.values()]
+    asked = Counter(answer.api for answer in runs[0])
+    print(f"\n{sum(asked.values())} requests with a field changed, of {len(asked)} APIs")
+    if len(runs) == 1:
+        return
+    lines = not_allowed(*runs)
+    if lines:
+        table = Counter(line.split()[0] for line in lines)
+        counts = "\n".join(f"{api}: {asked[api]} requests, {count} kinds of difference" for api, count in table.items())
+        more = f"\n… and {len(lines) - SHOWN_DIFFERENCES} more" if len(lines) > SHOWN_DIFFERENCES else ""
+        pytest.fail(f"{counts}\n" + "\n".join(lines[:SHOWN_DIFFERENCES]) + more, pytrace=False)
+
+
+def test_the_table_of_differences() -> None:
+    """Every difference has a reason, and the patterns match what they are meant for."""
+    assert all(row.reason.endswith(".") for row in ALLOWED)
+    assert allowed(Answer("CreateTopics", 7, "topics.name", "longest", None), "topics.0.error_code")
+    assert not allowed(Answer("CreateTopics", 7, "topics.name", "empty", None), "topics.0.error_code")
