@@ -13,14 +13,16 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class KafkaProcess(ProcessBroker):
-    """Kafka from `jars` with its data under `directory`; `overrides` are settings beyond the shared ones."""
+    """Kafka from `jars` with its data under `directory`; `overrides` are settings beyond the shared ones, `port` its own or a free one."""
 
     name = "kafka"
     how = f"Kafka {KAFKA_VERSION} as a process, from Maven's jars"
 
-    def __init__(self, jars: Path, directory: Path, overrides: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, jars: Path, directory: Path, overrides: dict[str, str] | None = None, port: int | None = None
+    ) -> None:
         super().__init__(directory)
-        self.port = free_port()
+        self.port = port or free_port()
         self.bootstrap = f"localhost:{self.port}"
         self.data_directory = directory / "data"
         settings = kafka_properties(self.port, free_port(), str(self.data_directory), "localhost")

@@ -20,7 +20,13 @@ class PykafkadProcess(ProcessBroker):
     name = "pykafkad"
     how = "pykafkad as a process"
 
-    def __init__(self, directory: Path, overrides: dict[str, str] | None = None, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        overrides: dict[str, str] | None = None,
+        options: Sequence[str] = (),
+        port: int | None = None,
+    ) -> None:
         super().__init__(directory)
         self.options = options
         self.data_directory = directory / "data"
@@ -29,7 +35,7 @@ class PykafkadProcess(ProcessBroker):
         self.properties_path.write_text(as_properties(settings, str(self.data_directory)))
         self._names_directories = "log.dirs" in settings
         self.ready_path = directory / "ready"
-        self.bootstrap = f"localhost:{free_port()}"
+        self.bootstrap = f"localhost:{port or free_port()}"
 
     def start(self) -> None:
         self.ready_path.unlink(missing_ok=True)

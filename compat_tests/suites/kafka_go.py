@@ -1,0 +1,98 @@
+"""segmentio/kafka-go's tests, from its Go module."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from kafka import KafkaAdminClient
+from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+from kafka.errors import IncompatibleBrokerVersion
+
+from compat_tests.setup.kafka_jars import KAFKA_VERSION
+from compat_tests.suites import security
+from compat_tests.suites.counting import from_test2json
+from compat_tests.suites.packages import built, call, from_go_proxy
+from compat_tests.suites.program import run_logged
+from compat_tests.suites.suite import Outcomes, Place, Suite
+
+VERSION = "v0.4.51"
+MODULE = "github.com/segmentio/kafka-go"
+FETCH = from_go_proxy(MODULE, VERSION, "h1:JgDPPG75tC1rWIS2Me6MwcvXJ6f49UQ4HjAOef71Hno=")
+# The packages whose tests use a broker; the others test codecs and compression.
+PACKAGES = ("", "topics", "sasl")
+# What uses a broker; the rest tests codecs, balancers and the like.
+WITH_BROKER = "|".join(
+    (
+        "TestAlterUserScram.*|TestDescribeUserScram.*|TestBatchDontExpectEOF|TestClient.*|TestCloseLeavesGroup",
+        "TestConn|TestConnCreateTopics|TestConsumerGroup|TestConsumerGroupWith.*|TestDialer|TestDialerTLS|TestIssue.*",
+        "TestListRe|TestListReNil|TestReader|TestReadPartitionsNoTopic|TestReaderConsumerGroup|TestReaderOnNonZeroPartition",
+        "TestReaderReadCompactedMessage|TestReaderTruncatedResponse|TestRebalanceTooManyConsumers|TestSASL",
+        "TestUnsupportedSASLMechanism|TestWriter|TestWriteV2RecordBatch",
+    )
+)
+# They look for a group's coordinator through a client that was never connected: the whole binary ends there, on any broker.
+BREAKS_THE_REST = "^TestReaderConsumerGroup$/^(verify_offset_committed|consumer_group_commits_on_close)"
+SCRAM_USERS = {ScramMechanism.SCRAM_SHA_256: "256", ScramMechanism.SCRAM_SHA_512: "512"}
+
+
+def binary(source: Path, package: str) -> Path:
+    """Where the test binary of `package` is, or will be."""
+    return source / package / "suite.test"
+
+
+def build(source: Path) -> None:
+    """Compile the test binaries: the run itself has no network to fetch modules from."""
+    call(["go", "mod", "download"], source)
+    for package in PACKAGES:
+        call(["go", "test", "-c", "-vet=off", "-o", str(binary(source, package)), f"./{package}"], source)
+
+
+def create_users(bootstrap: str) -> None:
+    """The users with whom the tests log in."""
+    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin, contextlib.suppress(IncompatibleBrokerVersion):
+        admin.alter_user_scram_credentials(
+            [
+                UserScramCredentialUpsertion(f"adminscram{bits}", mechanism, f"admin-secret-{bits}")
+                for mechanism, bits in SCRAM_USERS.items()
+            ]
+        )
+
+
+def run(place: Place) -> Outcomes:
+    """Each package's test binary in its own folder."""
+    create_users(place.bootstrap)
+    outcomes: Outcomes = {}
+    for package in PACKAGES:
+        command = ["go", "tool", "test2json", str(binary(place.source, package)), "-test.v=test2json", "-test.timeout=10m"]
+        command += ["-test.count=1", "-test.run", f"^({WITH_BROKER})$", "-test.skip", BREAKS_THE_REST]
+        environment = {"KAFKA_VERSION": KAFKA_VERSION, "KAFKA_SKIP_NETTEST": "1"}
+        printed = run_logged(command, place, place.source / package, environment, timeout_seconds=660)
+        outcomes |= from_test2json(printed.splitlines(), f"{package or 'kafka'}.")
+    return outcomes
+
+
+SUITE = Suite(
+    name="kafka-go",
+    version=VERSION,
+    registry="Go module proxy",
+    client="Go, own protocol code",
+    prepare=lambda: built(f"kafka-go-{VERSION}", FETCH, build),
+    run=run,
+    fixed_port=True,
+    settings={
+        **security.AUTHORIZER,
+        "message.max.bytes": "200000000",
+        # Its groups expect Kafka's defaults: whom the first assignment waits for, and which session is too short.
+        "group.initial.rebalance.delay.ms": "3000",
+        "group.min.session.timeout.ms": "6000",
+    },
+    settings_of_kafka=security.sasl_listener(
+        {"adminplain": "admin-secret"}, ["adminplain", "adminscram256", "adminscram512"]
+    ),
+    differences={
+        "kafka.TestUnsupportedSASLMechanism": "SASL is not offered yet",
+        "sasl.TestSASL/*": "SASL is not offered yet",
+    },
+    not_run="3 tests that crash their own binary, whatever the broker",
+)

@@ -1,0 +1,31 @@
+"""Running a suite's test program, with its output kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from compat_tests.suites.suite import Place
+
+
+def run_logged(command: list[str], place: Place, directory: Path, environment: dict[str, str], timeout_seconds: float) -> str:
+    """Run a test program, its output appended to the place's log; returns that output. Killed at the timeout."""
+    print_to = open(place.log_path, "a+", errors="replace")
+    with print_to:
+        begin = print_to.seek(0, os.SEEK_END)
+        process = subprocess.Popen(
+            command,
+            cwd=directory,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=print_to,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            process.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        print_to.seek(begin)
+        return print_to.read()

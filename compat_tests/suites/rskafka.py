@@ -1,0 +1,43 @@
+"""rskafka's integration tests, from its crate."""
+
+from __future__ import annotations
+
+
+
+from compat_tests.suites import rust, security
+from compat_tests.suites.packages import built, from_crates_io
+from compat_tests.suites.suite import Outcomes, Place, Suite
+
+VERSION = "0.6.0"
+FETCH = from_crates_io("rskafka", VERSION, "849b87417a191e37e16b8893eba8928bbd10e1989e6b57c4f8531549eaa29bdc")
+
+
+def build(source: Path) -> None:
+    """The rsasl that it locks is refused by newer compilers."""
+    rust.build(source, updates=["rsasl@2.3.1"])
+
+
+def run(place: Place) -> Outcomes:
+    """All but those that call Java by JNI or go through a SOCKS proxy: without these they pass without doing anything."""
+    environment = {
+        "TEST_INTEGRATION": "1",
+        "TEST_BROKER_IMPL": "kafka",
+        "KAFKA_CONNECT": place.bootstrap,
+        "KAFKA_SASL_CONNECT": "localhost:9093",
+    }
+    return rust.run(place, environment, skip=["java", "socks5"])
+
+
+SUITE = Suite(
+    name="rskafka",
+    version=VERSION,
+    registry="crates.io",
+    client="Rust, own protocol code",
+    prepare=lambda: built(f"rskafka-{VERSION}", FETCH, build),
+    run=run,
+    fixed_port=True,
+    settings={"auto.create.topics.enable": "false"},
+    settings_of_kafka=security.sasl_listener({"admin": "admin-secret"}, ["admin"]),
+    differences={"client::test_sasl": "SASL is not offered yet"},
+    not_run="the cases with a Java client (through JNI) or a SOCKS proxy",
+)

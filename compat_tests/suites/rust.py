@@ -1,0 +1,39 @@
+"""Building and running the test binaries of a Rust crate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from compat_tests.suites.counting import from_libtest
+from compat_tests.suites.packages import call
+from compat_tests.suites.program import run_logged
+from compat_tests.suites.suite import Outcomes, Place
+
+BINARIES = "test-binaries.json"
+
+
+def build(source: Path, updates: Sequence[str] = ()) -> None:
+    """Compile the crate's integration tests with the versions that it locks, except `updates` ("crate@version")."""
+    # The toolchain file asks for one version of the compiler, and rustup would fetch it.
+    (source / "rust-toolchain.toml").unlink(missing_ok=True)
+    for update in updates:
+        crate, version = update.split("@")
+        call(["cargo", "update", "--package", crate, "--precise", version], source)
+    printed = call(["cargo", "test", "--no-run", "--locked", "--test", "*", "--message-format", "json"], source)
+    messages = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    binaries = {each["target"]["name"]: each["executable"] for each in messages if each.get("executable")}
+    (source / BINARIES).write_text(json.dumps(binaries))
+
+
+def run(place: Place, environment: dict[str, str], skip: Sequence[str] = (), threads: int = 2) -> Outcomes:
+    """Every test binary in turn; `skip` holds parts of names of tests that are not run."""
+    outcomes: Outcomes = {}
+    for name, binary in sorted(json.loads((place.source / BINARIES).read_text()).items()):
+        command = [binary, f"--test-threads={threads}"]
+        for part in skip:
+            command += ["--skip", part]
+        printed = run_logged(command, place, place.source, environment, timeout_seconds=600)
+        outcomes |= from_libtest(printed, f"{name}::")
+    return outcomes

@@ -1,0 +1,29 @@
+"""rust-rdkafka's integration tests, from its crate, which compiles librdkafka."""
+
+from __future__ import annotations
+
+from compat_tests.setup.kafka_jars import KAFKA_VERSION
+from compat_tests.suites import rust
+from compat_tests.suites.packages import built, from_crates_io
+from compat_tests.suites.suite import Outcomes, Place, Suite
+
+VERSION = "0.39.0"
+FETCH = from_crates_io("rdkafka", VERSION, "d7956f9ac12b5712e50372d9749a3102f4810a8d42481c5eae3748d36d585bcf")
+
+
+def run(place: Place) -> Outcomes:
+    """All of them; in a quick run not those that wait a minute each for transactions that are not offered."""
+    environment = {"KAFKA_HOST": place.bootstrap, "KAFKA_VERSION": KAFKA_VERSION, "RUST_LOG": "off"}
+    return rust.run(place, environment, skip=["test_transaction_"] if place.quick else [])
+
+
+SUITE = Suite(
+    name="rust-rdkafka",
+    version=VERSION,
+    registry="crates.io",
+    client="Rust on librdkafka",
+    prepare=lambda: built(f"rdkafka-{VERSION}", FETCH, rust.build),
+    run=run,
+    settings={"num.partitions": "3", "node.id": "0"},
+    differences={"test_transactions::test_transaction_*": "transactions are not offered yet"},
+)
