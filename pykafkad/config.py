@@ -247,6 +247,10 @@ def _check_together(settings: _BrokerValues, properties: Mapping[str, tuple[str,
             smaller in properties or larger in properties
         ):
             fail(smaller if smaller in properties else larger, f"{smaller} must not be above {larger}")
+    from pykafkad.settings import together
+
+    for name, sentence in together.problems(together.Candidate(settings, {})):
+        fail(name, sentence)
 
 
 def cordoned_problem(cordoned: Sequence[str], directories: Sequence[str]) -> str | None:
@@ -379,12 +383,13 @@ def _is_client_match(item: str) -> bool:
     return True
 
 
-def validate_broker_changes(changes: Mapping[str, str | None], *, one_broker: bool) -> None:
-    """Checks a live change of broker settings (None deletes). Raises `KafkaError`.
+def validate_broker_changes(changes: Mapping[str, str | None], settings: Settings, *, one_broker: bool) -> None:
+    """Checks a live change of broker `settings` (None deletes, which is always allowed). Raises `KafkaError`.
 
     `one_broker` says whether the change is for a named broker; otherwise it is the default of all brokers.
     """
     rows = ROWS[BROKER]
+    everything, changes = changes, {name: text for name, text in changes.items() if text is not None}
     fixed = [name for name in changes if name in rows and rows[name].applies == "start"]
     if fixed:
         raise KafkaError(INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
@@ -393,13 +398,17 @@ def validate_broker_changes(changes: Mapping[str, str | None], *, one_broker: bo
         sentence = "These security configs can be dynamically updated only per-listener using the listener prefix: "
         raise KafkaError(INVALID_REQUEST, f"{sentence}[{', '.join(listener_only)}]")
     for name, text in changes.items():
-        if text is not None:
-            validate(BROKER, name, text)
+        validate(BROKER, name, text)
     if not one_broker:
         own = [name for name in changes if _for_one_broker(name)]
         if own:
             sentence = "Cannot update these configs at default cluster level, broker id must be specified: "
             raise KafkaError(INVALID_REQUEST, f"{sentence}[{', '.join(own)}]")
+    from pykafkad.settings import together
+
+    candidate = together.Candidate(settings, everything, one_broker=one_broker)
+    for name, sentence in (*together.problems(candidate), *together.steps_too_large(candidate)):
+        raise KafkaError(INVALID_REQUEST, f"Invalid value for configuration {name}: it {sentence}")
 
 
 def _for_one_broker(name: str) -> bool:

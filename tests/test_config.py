@@ -189,8 +189,11 @@ def test_validate_gives_the_typed_value() -> None:
         config.validate(config.BROKER, "listener.name.a.max.connections", "x")
 
 
-def test_deleting_a_live_value_is_checked_too() -> None:
-    """None deletes: the name must still be one that may change live."""
-    config.validate_broker_changes({"message.max.bytes": None}, one_broker=False)
+def test_deleting_is_always_allowed() -> None:
+    """None deletes: whatever stands in the metadata log may go, even what could not be set live, or not for all brokers."""
+    settings = config.Settings({})
+    for name in ("message.max.bytes", "num.partitions", "ssl.keystore.type", "listeners", "no.such"):
+        for one_broker in (True, False):
+            config.validate_broker_changes({name: None}, settings, one_broker=one_broker)
     with pytest.raises(KafkaError, match=r"Cannot update these configs dynamically: \[num.partitions\]"):
-        config.validate_broker_changes({"num.partitions": None}, one_broker=True)
+        config.validate_broker_changes({"num.partitions": "1", "message.max.bytes": None}, settings, one_broker=True)

@@ -146,9 +146,7 @@ class Alteration:
         return ",".join(items)
 
     def _check(self, resource_type: int, name: str, changed: dict[str, str | None], current: dict[str, str]) -> None:
-        for key, value in changed.items():
-            if key == MIN_INSYNC_REPLICAS and resource_type == TYPE_BROKER and self._elr:
-                _check_min_insync_replicas(name, value)
+        for value in changed.values():
             if value is not None:
                 _check_length(value)
         whole = {key: value for key, value in {**current, **changed}.items() if value is not None}
@@ -163,7 +161,9 @@ class Alteration:
             if name not in self.image.topics:
                 raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         elif resource_type == TYPE_BROKER:
-            config.validate_broker_changes(changed, one_broker=bool(name))
+            config.validate_broker_changes(changed, self.settings, one_broker=bool(name))
+            if MIN_INSYNC_REPLICAS in changed and self._elr:
+                _check_min_insync_replicas(name, changed[MIN_INSYNC_REPLICAS])
             _check_cordoned(changed.get("cordoned.log.dirs"), self.settings)
             if name and int(name) not in self.image.brokers:
                 raise KafkaError(errors.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")

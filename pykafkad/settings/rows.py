@@ -12,6 +12,9 @@ SCOPES = (BROKER, TOPIC, GROUP, CLIENT_METRICS)
 INTEGER_RANGES = {"int": (-(2**31), 2**31 - 1), "short": (-(2**15), 2**15 - 1), "long": (-(2**63), 2**63 - 1)}
 
 
+_NUMBER_STARTS = frozenset(".0123456789")
+
+
 class InvalidValue(ValueError):
     """A text that a setting does not allow. `reason` says what is allowed; `str()` is Kafka's sentence for clients."""
 
@@ -116,7 +119,8 @@ def _parse_boolean(row: Row, text: str) -> bool:
 
 def _parse_integer(row: Row, text: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
-    if digits.isdigit() and digits.isascii():
+    # Java takes the decimal digits of any script, as Python does.
+    if digits.isdecimal():
         value = int(text) if len(digits) <= 20 else None
         least, most = INTEGER_RANGES[row.type]
         if value is not None and least <= value <= most:
@@ -125,9 +129,13 @@ def _parse_integer(row: Row, text: str) -> int:
 
 
 def _parse_double(row: Row, text: str) -> float:
+    unsigned = text[1:] if text[:1] in ("-", "+") else text
+    if unsigned not in ("NaN", "Infinity"):
+        # Java's literals may end in their type; Python's words for what is no number are not Java's.
+        text = text[:-1] if unsigned[:1] in _NUMBER_STARTS and text[-1:] in ("d", "D", "f", "F") else text
+        if not unsigned.isascii() or unsigned[:1] not in _NUMBER_STARTS or "_" in text:
+            raise InvalidValue(row.name, text, "Not a number of type DOUBLE")
     try:
-        if "_" in text:
-            raise ValueError
         return float(text)
     except ValueError:
         raise InvalidValue(row.name, text, "Not a number of type DOUBLE") from None
@@ -141,7 +149,7 @@ def _parse_list(row: Row, text: str) -> list[str]:
     if not text:
         return []
     items = [item.strip() for item in text.split(",")]
-    if "" in items and row.allowed != "replicas":
+    if "" in items and row.allowed not in ("replicas", "blanks"):
         raise InvalidValue(row.name, text, f"Configuration '{row.name}' values must not be empty.", whole=True)
     return items
 
@@ -168,6 +176,8 @@ def _check(row: Row, text: str, value: object) -> None:
                 reason = f"Configuration '{row.name}' must not be empty. Valid values include: any non-empty value"
                 raise InvalidValue(row.name, text, reason, whole=True)
             raise InvalidValue(row.name, text, "String must be non-empty")
+    elif allowed == "blanks":
+        return
     elif allowed == "replicas":
         _check_replicas(row, text, value)
     elif allowed == "reset":
@@ -191,6 +201,8 @@ def _check_choice(row: Row, allowed: str, values: list[str]) -> None:
 def _check_range(row: Row, text: str, value: float) -> None:
     bounds, _, exception = row.allowed.partition("|")
     least, _, most = bounds.partition("..")
+    # Kafka's message shows the number that it read.
+    text = str(value)
     if exception:
         if not (float(least) <= value <= float(most) or value == float(exception)):
             raise InvalidValue(row.name, text, f"Value must be between {least} and {most} or equal to {exception}")

@@ -102,7 +102,7 @@ def test_describe_configs_answers_what_kafka_answers(resource: str) -> None:
     assert ours == kafka
 
 
-# Checks that Kafka makes with its running threads and plug-ins, which are not here: live values that it refuses and we store.
+# Live values that are refused in words of our own: tests/settings/test_together.py, compat_tests/scenarios/setting_values.py.
 NOT_CHECKED = {
     "log.cleaner.threads", "num.io.threads", "listeners", "max.connections.per.ip.overrides", "cordoned.log.dirs", "metric.reporters",
 }  # fmt: skip
@@ -122,7 +122,7 @@ def test_changes_are_refused_with_kafkas_words(row: tuple[str, ...]) -> None:
 
     def change() -> None:
         if scope == config.BROKER:
-            config.validate_broker_changes({name: text}, one_broker=bool(resource))
+            config.validate_broker_changes({name: text}, config.Settings({}), one_broker=bool(resource))
         else:
             config.validate_overrides(scope, {name: text}, config.Settings({}))
 

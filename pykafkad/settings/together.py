@@ -1,0 +1,142 @@
+"""Broker settings that are possible alone and not together, and live changes that are too large a step.
+
+The rules are those of Kafka 4.3.1: the first part holds at the start and for live changes, the second for live changes alone.
+"""
+
+from __future__ import annotations
+
+from pykafkad.config import BROKER, ROWS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pykafkad.config import Settings
+
+# How many threads there are may at most double and at most halve in one change; pykafkad has none of them.
+THREADS = (
+    "background.threads", "log.cleaner.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers", "remote.log.manager.copier.thread.pool.size", "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size", "remote.log.reader.threads",
+)  # fmt: skip
+
+# Plug-ins: Java classes, of which none but the default can run here.
+_PLUG_INS = ("metric.reporters", "principal.builder.class", "ssl.engine.factory.class")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+_CONNECTIONS = ("max.connections", "max.connection.creation.rate")
+_GROUP_KINDS = ("consumer", "share", "streams")
+_LEAST_DEDUPE_BYTES = 1024 * 1024
+_HOST_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-%._:")
+
+# A time in several units: the first that is set counts.
+_ROLL = (("log.roll.ms", 1), ("log.roll.hours", 3_600_000))
+_ROLL_JITTER = (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000))
+_RETENTION = (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000))
+
+
+class Candidate:
+    """The values that broker `settings` would have after `changes` (name to text, None deletes), for one broker or for all."""
+
+    __slots__ = ("_layers", "settings")
+
+    def __init__(self, settings: Settings, changes: Mapping[str, str | None], *, one_broker: bool = True) -> None:
+        own, default = dict(settings.dynamic_broker), dict(settings.dynamic_default)
+        (own if one_broker else default).update(changes)
+        self._layers = (own, default, settings.static)
+        self.settings = settings
+
+    def get(self, name: str) -> object:
+        """The typed value of a setting; None where it has none."""
+        row = ROWS[BROKER][name]
+        for layer in self._layers:
+            text = layer.get(name)
+            if text is not None:
+                return row.parse(text)
+        return row.typed_default()
+
+    def milliseconds(self, units: tuple[tuple[str, int], ...]) -> int:
+        """A time in several units; a negative one is -1."""
+        for name, factor in units:
+            value = self.get(name)
+            if value is not None:
+                return -1 if value < 0 else value * factor
+        raise AssertionError(f"{units[-1][0]} has no default")
+
+
+def problems(candidate: Candidate) -> Iterator[tuple[str, str]]:
+    """What cannot be together: pairs of a setting's name and a sentence."""
+    get = candidate.get
+    if candidate.milliseconds(_ROLL) < 1:
+        yield "log.roll.ms", "must be at least 1"
+    if candidate.milliseconds(_ROLL_JITTER) < 0:
+        yield "log.roll.jitter.ms", "must be at least 0"
+    if candidate.milliseconds(_RETENTION) == 0:
+        yield "log.retention.ms", "must be -1 (without end) or at least 1"
+    if get("log.cleaner.threads") < 1 or get("log.cleaner.dedupe.buffer.size") // get("log.cleaner.threads") <= _LEAST_DEDUPE_BYTES:
+        yield "log.cleaner.dedupe.buffer.size", "must be more than one MiB for each thread of log.cleaner.threads, of which there is at least one"
+    for larger in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
+        if get("replica.fetch.wait.max.ms") > get(larger):
+            yield "replica.fetch.wait.max.ms", f"must not be above {larger}"
+    if 0 < get("queued.max.request.bytes") < get("socket.request.max.bytes"):
+        yield "queued.max.request.bytes", "must not be below socket.request.max.bytes"
+    overrides = get("max.connections.per.ip.overrides")
+    if get("max.connections.per.ip") == 0 and not overrides:
+        yield "max.connections.per.ip", "can be 0 only where max.connections.per.ip.overrides names exceptions"
+    if not all(_is_override(item) for item in overrides.split(",") if item.strip()):
+        yield "max.connections.per.ip.overrides", "is a list of address:count"
+    if 0 <= get("connections.max.idle.ms") <= get("connection.failed.authentication.delay.ms"):
+        yield "connection.failed.authentication.delay.ms", "must be below connections.max.idle.ms"
+
+
+def _is_override(item: str) -> bool:
+    host, _, count = item.rpartition(":")
+    digits = count.strip().removeprefix("-").removeprefix("+")
+    return bool(host.strip()) and digits.isdecimal() and _HOST_CHARACTERS.issuperset(host.strip())
+
+
+def steps_too_large(candidate: Candidate) -> Iterator[tuple[str, str]]:
+    """What cannot be changed so while the broker runs: pairs of a setting's name and a sentence."""
+    settings, get = candidate.settings, candidate.get
+    for name in THREADS:
+        old, new = getattr(settings, name.replace(".", "_")), get(name)
+        if new != old and not max(old // 2, 1) <= new <= 2 * old:
+            yield name, f"can at most double and at most halve in one change: it is {old}, {new} was asked for"
+    for name in _CONNECTIONS:
+        if get(name) <= 0 and get(name) != getattr(settings, name.replace(".", "_")):
+            yield name, "must be above 0"
+    for kind in _GROUP_KINDS:
+        name = f"group.{kind}.assignment.interval.ms"
+        least, most = (f"group.{kind}.{bound}.assignment.interval.ms" for bound in ("min", "max"))
+        if not get(least) <= get(name) <= get(most):
+            yield name, f"must lie between {least} and {most}"
+    for name in _PLUG_INS:
+        value = get(name)
+        if value and value not in (ROWS[BROKER][name].typed_default(), getattr(settings, name.replace(".", "_"))):
+            yield name, "names a Java class, which cannot run here"
+        elif value == "":
+            yield name, "names no class"
+    yield from _listeners(get("listeners"), get("listener.security.protocol.map"))
+    yield from _local_retention(candidate)
+
+
+def _listeners(listeners: tuple[str, ...], protocols: str) -> Iterator[tuple[str, str]]:
+    """The form of what may be set live and counts from the next start; whether it can be is seen then."""
+    for item in listeners:
+        name, separator, address = item.partition("://")
+        if not (name and separator and address.rpartition(":")[2].removeprefix("-").isdecimal()):
+            yield "listeners", f"is a list of NAME://HOST:PORT, which {item} is not"
+    for item in protocols.split(","):
+        name, separator, protocol = item.strip().partition(":")
+        if not (name and separator and protocol in _PROTOCOLS):
+            yield "listener.security.protocol.map", f"is a list of NAME:PROTOCOL, with one of {', '.join(_PROTOCOLS)}"
+
+
+def _local_retention(candidate: Candidate) -> Iterator[tuple[str, str]]:
+    """What is kept locally is a part of what is kept at all; -2 is all of it."""
+    for name, local, whole in (
+        ("ms", candidate.get("log.local.retention.ms"), candidate.milliseconds(_RETENTION)),
+        ("bytes", candidate.get("log.local.retention.bytes"), candidate.get("log.retention.bytes")),
+    ):
+        if whole != -1 and local != -2 and not 0 <= local <= whole:
+            yield f"log.local.retention.{name}", f"must not be above log.retention.{name}, which is {whole}"
