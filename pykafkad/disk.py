@@ -13,6 +13,7 @@ from pykafkad.errors import StartFailure, StorageFailure
 
 # writev takes at most 1024 pieces on Linux.
 MAX_PIECES = 1024
+NO_BOUND = 1 << 62
 
 
 class File:
@@ -117,6 +118,14 @@ class Disk:
             return File(path, os.open(path, flags, 0o644))
         except OSError as error:
             raise StorageFailure("open", path, error) from error
+
+    def reserve(self, file: File, end_position: int, *, beyond_bound: bool = False) -> int:
+        """Up to which position `file` may be written without asking again, at least `end_position`.
+
+        Raises KafkaError where there is a bound and no room below it, unless the file may grow `beyond_bound`. The real disk says
+        so only when it is written to.
+        """
+        return NO_BOUND
 
     def read(self, path: str) -> bytes | None:
         """The whole content of a small file; None when there is no such file."""

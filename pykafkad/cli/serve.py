@@ -22,11 +22,15 @@ DESCRIPTION = """Runs a broker that Kafka clients connect to. Without any option
 OPTIONS = (
     ("--listen", "HOST:PORT", True, "accept clients here instead of at the setting `listeners`; port 0 takes a free port, `:9092` every address (repeatable)"),
     ("--data", "DIR", False, "keep the data in this directory (default: the setting log.dirs, or else pykafkad-data)"),
+    ("--memory", "SIZE", False, "keep all data in memory, at most this much of it (such as 512MB or 2GB): gone when the broker stops"),
     ("--topic", "NAME[:PARTITIONS]", True, "create this topic, if there is none of that name, before the first client is served (repeatable)"),
     ("--set", "NAME=VALUE", True, "set one of Kafka's broker settings; `pykafkad describe-config` lists them (repeatable)"),
     ("--ready-file", "PATH", False, "write the address to this file once every API is served; until then it is absent"),
     ("--log-level", "LEVEL", False, "debug, info, warning or error (default: info, or the variable PYKAFKAD_LOG_LEVEL)"),
 )
+
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class Options:
@@ -56,6 +60,8 @@ def main(arguments: list[str]) -> int:
 def _serve(options: Options) -> int:
     _set_level(options)
     command_line = {} if options.data is None else {"log.dirs": options.data}
+    if options.memory is not None:
+        command_line["pykafkad.memory.max.bytes"] = str(_size_bytes(options.memory))
     properties = sources.gather(options.properties, os.environ, options.set, command_line)
     settings = config.Settings.from_properties(properties)
     topics = _topics(options.topic, settings)
@@ -75,6 +81,16 @@ def _serve(options: Options) -> int:
         # Values that are wrong only together, such as those of listeners, are found by who uses them and named by setting.
         _, origin = properties.get(str(error).partition(":")[0], ("", ""))
         raise ConfigError(f"{origin}: {error}" if origin else str(error)) from None
+
+
+def _size_bytes(text: str) -> int:
+    """The bytes of `--memory`: a number, with KB, MB or GB behind it or nothing."""
+    number = text.upper().removesuffix("B")
+    unit = _UNITS.get(number[-1:], 1)
+    digits = number[:-1] if unit > 1 else number
+    if not (digits.isdecimal() and int(digits) > 0):
+        raise ConfigError(f"--memory {text}: must be a size above 0 such as 512MB or 2GB")
+    return int(digits) * unit
 
 
 def _ready_file(path: str | None) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from pykafkad.clock import Clock
+from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.metadata import events
 from pykafkad.server import listeners
@@ -39,7 +41,7 @@ def run(
     import signal
 
     try:
-        node = Node(settings, _listeners(settings, addresses), data_directories)
+        node = Node(settings, _listeners(settings, addresses), data_directories, disk=_disk(settings))
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
 
@@ -67,6 +69,15 @@ def run(
     node.close()
     log_lines.info("stopped", **node.metrics.as_dict())
     return 0
+
+
+def _disk(settings: Settings) -> Disk:
+    """Where the data lives: the real disk, or memory with a bound."""
+    if settings.pykafkad_memory_max_bytes <= 0:
+        return Disk()
+    from pykafkad.memory_disk import MemoryDisk
+
+    return MemoryDisk(settings.pykafkad_memory_max_bytes, Clock())
 
 
 def _listeners(settings: Settings, addresses: list[tuple[str, int]]) -> list[Listener]:
@@ -115,4 +126,4 @@ def _tell_ready(node: Node, ready_file: str | None) -> None:
         # Whoever started us does not read any more; clients may come all the same.
         log_lines.warning("ready-line-not-printed", reason=error)
     if ready_file is not None:
-        node.disk.replace(ready_file, f"{addresses}\n".encode())
+        Disk().replace(ready_file, f"{addresses}\n".encode())

@@ -20,6 +20,7 @@ ALLOWED = {
     "effects": set(),
     "clock": set(),
     "disk": {"errors"},
+    "memory_disk": {"errors", "disk", "clock"},
     "settings": {"errors", "config"},
     "config": {"errors", "settings"},
     "wire": {"errors"},
@@ -27,7 +28,7 @@ ALLOWED = {
     "coordinator": {"wire", "effects", "errors", "config", "clock"},
     "metadata": {"wire", "effects", "errors", "config", "settings", "clock"},
     "handlers": {"coordinator", "metadata", "log", "wire", "effects", "errors", "config", "settings", "clock"},
-    "server": {"handlers", "coordinator", "metadata", "log", "wire", "effects", "errors", "config", "settings", "clock", "disk", "pykafkad"},
+    "server": {"handlers", "coordinator", "metadata", "log", "wire", "effects", "errors", "config", "settings", "clock", "disk", "memory_disk", "pykafkad"},
     "cli": {"server", "handlers", "coordinator", "metadata", "log", "wire", "errors", "config", "settings", "clock", "pykafkad"},
     "__main__": {"cli"},
 }
@@ -61,6 +62,7 @@ OWNERS = {
 CALL_OWNERS = {
     ("os", ("open", "fsync", "fdatasync", "rename", "replace", "unlink", "remove", "truncate", "ftruncate", "pwrite", "pwritev")): {
         "pykafkad.disk": "the Disk",
+        "pykafkad.memory_disk": "and its twin in memory",
         "pykafkad.server.logs": "opens standard error anew so that a full pipe does not block",
     },
 }

@@ -56,6 +56,21 @@ def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.Mo
     assert logs._OUTPUT.level == logs.LEVELS.index("error")
 
 
+@pytest.mark.parametrize(("text", "size_bytes"), [("512MB", 512 << 20), ("2g", 2 << 30), ("100k", 100 << 10), ("12345", 12345)])
+def test_memory_takes_a_size(started: list[dict], text: str, size_bytes: int) -> None:
+    """`--memory` is the setting with units that people write."""
+    assert main(["serve", "--memory", text]) == 0
+    assert started[0]["settings"].pykafkad_memory_max_bytes == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "0", "MB", "-1MB", "1.5GB", "2TB", "many"])
+def test_memory_that_is_no_size_is_refused(started: list[dict], capsys: pytest.CaptureFixture, text: str) -> None:
+    """The error names the option, the value and what is allowed."""
+    assert main(["serve", f"--memory={text}"]) == 2
+    assert f"--memory {text}: must be a size above 0 such as 512MB or 2GB" in capsys.readouterr().err
+    assert started == []
+
+
 def test_environment(started: list[dict], monkeypatch: pytest.MonkeyPatch) -> None:
     """PYKAFKAD_… variables are settings, PYKAFKAD_LOG_LEVEL is the log's."""
     monkeypatch.setenv("PYKAFKAD_NUM_PARTITIONS", "7")
@@ -122,4 +137,4 @@ def test_all_directories_reach_the_node(started: list[dict]) -> None:
 def test_help_and_reader_have_the_same_options() -> None:
     """Both read the one table; every option has an attribute."""
     options = serve.Options()
-    assert [name for name in vars(options)] == ["properties", "listen", "data", "topic", "set", "ready_file", "log_level"]
+    assert [name for name in vars(options)] == ["properties", "listen", "data", "memory", "topic", "set", "ready_file", "log_level"]

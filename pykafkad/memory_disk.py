@@ -1,0 +1,258 @@
+"""A disk that is memory: for brokers whose data need not outlive them, with a bound on what they keep.
+
+A file that is opened lives behind a descriptor of its own (`memfd_create`), so that `sendfile` and everything else works as on
+a real disk; a small file that is only read and written whole is bytes. Room is handed out ahead of the writes: who asks
+`reserve` for more than the bound has left is refused before anything is changed, and may ask again when something was deleted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from pykafkad import errors
+from pykafkad.disk import Disk, File
+from pykafkad.errors import KafkaError, StorageFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.clock import Clock
+
+_STRIDE_BYTES = 64 * 1024
+"""Room is handed out in pieces of this size, so that few appends have to ask."""
+
+
+class _Content:
+    """One file's bytes, by whatever names and handles it is reached. `charged` is what it counts for against the bound."""
+
+    __slots__ = ("charged", "data", "disk", "fd", "modified_ms", "size")
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        self.disk = disk
+        self.data = b""
+        self.fd = -1
+        self.size = 0
+        self.charged = 0
+        self.modified_ms = disk.clock.now_ms()
+
+    def open(self, path: str) -> int:
+        """The descriptor, made at the first call."""
+        if self.fd < 0:
+            try:
+                self.fd = os.memfd_create(os.path.basename(path), os.MFD_CLOEXEC)
+            except OSError as error:
+                raise StorageFailure("open", path, error) from error
+            os.pwrite(self.fd, self.data, 0)
+            self.data = b""
+        return self.fd
+
+    def read(self) -> bytes:
+        return self.data if self.fd < 0 else os.pread(self.fd, self.size, 0)
+
+    def resized(self, size: int) -> None:
+        """The file has `size` bytes now."""
+        self.size = size
+        self.modified_ms = self.disk.clock.now_ms()
+        self.charge(max(size, self.charged))
+
+    def charge(self, charged: int) -> None:
+        self.disk.used_bytes += charged - self.charged
+        self.charged = charged
+
+    def __del__(self) -> None:
+        # The last name and the last reader are gone.
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+class MemoryFile(File):
+    """An open file in memory."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, path: str, content: _Content) -> None:
+        super().__init__(path, content.open(path))
+        self.content = content
+
+    def pwrite(self, data, position: int) -> None:
+        """Write all of `data` at `position`."""
+        super().pwrite(data, position)
+        self.content.resized(max(self.content.size, position + len(data)))
+
+    def pwritev(self, pieces: list, position: int) -> None:
+        """Write all pieces behind one another."""
+        super().pwritev(pieces, position)
+        self.content.resized(max(self.content.size, position + sum(len(piece) for piece in pieces)))
+
+    def truncate(self, size_bytes: int) -> None:
+        super().truncate(size_bytes)
+        self.content.resized(size_bytes)
+        self.content.charge(size_bytes)
+
+    def size(self) -> int:
+        return self.content.size
+
+    def sync(self) -> None:
+        """There is no device."""
+
+    def close(self) -> None:
+        # The descriptor is the content's, which others may still read.
+        self._fd = -1
+
+
+class MemoryDisk(Disk):
+    """The methods of `Disk`; everything is gone with the process. `used_bytes` never passes `max_bytes` by what was reserved."""
+
+    __slots__ = ("_root", "clock", "max_bytes", "used_bytes")
+
+    def __init__(self, max_bytes: int, clock: Clock) -> None:
+        self.max_bytes = max_bytes
+        self.clock = clock
+        self.used_bytes = 0
+        self._root: dict[str, object] = {}
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    def _entry(self, path: str) -> object | None:
+        entry: object = self._root
+        for name in _parts(path):
+            if not isinstance(entry, dict) or name not in entry:
+                return None
+            entry = entry[name]
+        return entry
+
+    def _parent(self, operation: str, path: str) -> tuple[dict[str, object], str]:
+        *parents, name = _parts(path)
+        entry = self._entry("/".join(parents))
+        if not isinstance(entry, dict):
+            raise StorageFailure(operation, path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        return entry, name
+
+    def _content(self, operation: str, path: str, *, create: bool = False) -> _Content | None:
+        parent, name = self._parent(operation, path)
+        found = parent.get(name)
+        if found is None and create:
+            found = parent[name] = _Content(self)
+        if isinstance(found, dict):
+            raise StorageFailure(operation, path, OSError(errno.EISDIR, os.strerror(errno.EISDIR)))
+        return found
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        content = self._content("open", path, create=create)
+        if content is None:
+            raise StorageFailure("open", path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        return MemoryFile(path, content)
+
+    def reserve(self, file: File, end_position: int, *, beyond_bound: bool = False) -> int:
+        """Room in `file` up to `end_position` at least; up to where there is room now. Raises KafkaError without it."""
+        content = file.content
+        for wanted in (end_position + _STRIDE_BYTES, end_position):
+            if beyond_bound or self.used_bytes - content.charged + wanted <= self.max_bytes:
+                content.charge(max(wanted, content.charged))
+                return content.charged
+        raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"memory is full: {self.used_bytes} of pykafkad.memory.max.bytes={self.max_bytes} bytes are in use")
+
+    def read(self, path: str) -> bytes | None:
+        found = self._entry(path)
+        return found.read() if isinstance(found, _Content) else None
+
+    def read_end(self, path: str, size_bytes: int) -> bytes:
+        return (self.read(path) or b"")[-size_bytes:] if size_bytes else b""
+
+    def write(self, path: str, data, *, sync: bool = False) -> None:
+        content = self._content("write", path, create=True)
+        if content.fd >= 0:
+            os.ftruncate(content.fd, 0)
+            os.pwrite(content.fd, data, 0)
+        else:
+            content.data = bytes(data)
+        content.resized(len(data))
+        content.charge(len(data))
+
+    def replace(self, path: str, data, *, sync: bool = True) -> None:
+        temporary = path + ".tmp"
+        self.write(temporary, data)
+        self.rename(temporary, path)
+
+    def size(self, path: str) -> int:
+        found = self._entry(path)
+        return found.size if isinstance(found, _Content) else 0
+
+    def modified_ms(self, path: str) -> int:
+        found = self._entry(path)
+        return found.modified_ms if isinstance(found, _Content) else 0
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        content = self._content("stat", path)
+        if content is None:
+            raise StorageFailure("stat", path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        content.modified_ms = modified_ms
+
+    def unlink(self, path: str) -> None:
+        parent = self._entry(os.path.dirname(path))
+        found = parent.pop(os.path.basename(path), None) if isinstance(parent, dict) else None
+        if isinstance(found, _Content):
+            # A slice that is still being sent may read on: for the bound it is gone.
+            found.charge(0)
+
+    def lock(self, path: str) -> File:
+        """Nobody else can reach this disk."""
+        return self.open(path, create=True)
+
+    # -- directories ---------------------------------------------------------------------------------------------------
+
+    def listdir(self, path: str) -> list[str]:
+        found = self._entry(path)
+        if not isinstance(found, dict):
+            raise StorageFailure("list", path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        return list(found)
+
+    def absolute_path(self, path: str) -> str:
+        return path
+
+    def exists(self, path: str) -> bool:
+        return self._entry(path) is not None
+
+    def is_directory(self, path: str) -> bool:
+        return isinstance(self._entry(path), dict)
+
+    def make_directories(self, path: str) -> None:
+        entry: object = self._root
+        for name in _parts(path):
+            entry = entry.setdefault(name, {})
+            if not isinstance(entry, dict):
+                raise StorageFailure("create directory", path, f"{name} is not a directory")
+
+    def rename(self, source: str, target: str) -> None:
+        parent, name = self._parent("rename", source)
+        if name not in parent:
+            raise StorageFailure("rename", source, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        to, new_name = self._parent("rename", target)
+        replaced = to.get(new_name)
+        to[new_name] = parent.pop(name)
+        if isinstance(replaced, _Content):
+            replaced.charge(0)
+
+    def remove_directory(self, path: str) -> None:
+        for name in self.listdir(path):
+            self.unlink(f"{path}/{name}")
+        parent, name = self._parent("remove directory", path)
+        del parent[name]
+
+    def sync(self, path: str) -> None:
+        """There is no device."""
+
+    def sync_all(self) -> None:
+        """There is no device."""
+
+    def sync_directory(self, path: str) -> None:
+        """There is no device."""
+
+    def usage(self, path: str) -> tuple[int, int]:
+        return self.max_bytes, max(self.max_bytes - self.used_bytes, 0)
+
+
+def _parts(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
