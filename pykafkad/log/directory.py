@@ -83,6 +83,8 @@ class LogDirectory:
         self.broker_epoch = checkpoints.decode_clean_shutdown(marker)
         if self.clean:
             self.disk.unlink(path)
+            # A power loss must not bring it back under what is written from here on.
+            self.disk.sync_directory(self.path)
 
     def _find_partitions(self) -> None:
         now_ms = self.clock.now_ms()

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import namedtuple
 from operator import attrgetter
 
+from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
 from pykafkad.log import recovery
 from pykafkad.log.segment import (
@@ -40,7 +41,7 @@ _base_offset = attrgetter("base_offset")
 class SyncJob:
     """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
 
-    __slots__ = ("_active", "_end_offset", "_sealed", "log")
+    __slots__ = ("_active", "_end_offset", "_epochs_path", "_sealed", "log")
 
     def __init__(self, log: LogFiles, sealed: list[Segment], active: Segment | None, end_offset: int) -> None:
         self.log = log
@@ -49,7 +50,13 @@ class SyncJob:
         self._end_offset = end_offset
 
     def run(self) -> None:
-        """Sync logs, and the indexes of those that are sealed. Raises `StorageFailure`."""
+        """Sync logs, the indexes of those that are sealed, and leader epochs that changed: what lies before a recovery point
+        is not read again, so nobody could tell its epochs. Raises `StorageFailure`."""
+        disk = self.log.disk
+        if self._epochs_path is not None:
+            disk.sync(self._epochs_path)
+            disk.sync_directory(self.log.directory)
+        self._epochs_path = log.take_unsynced_epochs()
         for segment in self._sealed:
             segment.file.sync()
             for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
@@ -80,7 +87,7 @@ class LogFiles:
     __slots__ = (
         "topic", "partition", "topic_id", "settings", "directory", "offline", "leader_epoch", "closed", "_services", "_disk",
         "_gather_pool", "_initial", "_plain_attributes", "_plain_size_limit", "_after_max_ms", "_index_interval_bytes",
-        "_flush_messages", "_gather", "_fill", "_recent_sealed", "_sole_replica", *_LOADED_SLOTS,
+        "_flush_messages", "_gather", "_fill", "_recent_sealed", "_sole_replica", "_epochs_unsynced", *_LOADED_SLOTS,
     )
 
     def __init__(self, topic: str, partition: int, topic_id: bytes, settings, directory: str, services: LogServices,
@@ -103,11 +110,17 @@ class LogFiles:
         self._prepare(settings)
 
     def __repr__(self) -> str:
+        self._epochs_unsynced = False
         return f"{type(self).__name__}({self.topic}-{self.partition})"
 
     # -- loading and settings ------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str):
+    @property
+    def disk(self) -> Disk:
+        """Where the files are."""
+        return self._disk
+
         if name not in _LOADED_SLOTS:
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         if self.closed:
@@ -294,12 +307,12 @@ class LogFiles:
             self.write_pending()
         if self.recovery_point != self.end_offset:
             try:
-                for segment in self.segments_from(self.recovery_point):
-                    segment.file.sync()
+                job.run()
             except StorageFailure as failure:
                 raise self.fail(failure) from None
-            self.recovery_point = self.end_offset
+            job.finish()
         self.flushed_ms = self._services.clock.now_ms()
+            job = self.whole_sync_job()
 
     def sync_job(self) -> SyncJob | None:
         """The sync of what was sealed since the last one, None without any: Kafka syncs a segment when it rolls."""
@@ -324,7 +337,7 @@ class LogFiles:
             self._snapshot_offset = self.end_offset
 
     def write_epochs(self) -> None:
-        """Bring the leader-epoch file up to date. Unsynced: what a power loss leaves unreadable is rebuilt from the log."""
+        """Bring the leader-epoch file up to date. Unsynced until the recovery point moves: before that it is rebuilt from the log."""
         if self.epochs.changed:
             self._disk.replace(f"{self.directory}/{recovery.EPOCHS_FILE}", self.epochs.to_text().encode(), sync=False)
             self.epochs.changed = False
@@ -335,12 +348,22 @@ class LogFiles:
         return self.is_loaded and self.offline is None and self.recovery_point != self.end_offset
 
     def settle(self, *, sync: bool = True) -> None:
+            self._epochs_unsynced = True
+
+    def take_unsynced_epochs(self) -> str | None:
+        """For a sync: the path of the leader-epoch file, brought up to date, if it is not on the device yet."""
+        try:
+            self.write_epochs()
+        except StorageFailure as failure:
+            raise self.fail(failure) from None
+        is_unsynced, self._epochs_unsynced = self._epochs_unsynced, False
+        return f"{self.directory}/{recovery.EPOCHS_FILE}" if is_unsynced else None
         """Write all that a clean start reads: batches, indexes, producer snapshot, epochs. Without `sync` the caller syncs
         everything at once and calls `synced`."""
         if self.is_loaded and self.offline is None:
             self.write_pending()
             try:
-                self._active.write_indexes()
+                self._active.write_indexes(sync=sync and self.needs_sync)
                 self.write_snapshot()
                 self.write_epochs()
             except StorageFailure as failure:

@@ -26,6 +26,8 @@ from pykafkad.wire.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES, MAGIC, c
 EPOCHS_FILE = "leader-epoch-checkpoint"
 _PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX)
 RECOVERY_READ_BYTES = 1024 * 1024
+# Offset, size, checksum, magic, attributes, lengths of key and value.
+MIN_OLD_MESSAGE_BYTES = 26
 
 Checkpointed = namedtuple("Checkpointed", ("clean", "recovery_point", "log_start_offset", "high_watermark"))
 Checkpointed.__doc__ = "What the checkpoint files of the log directory say about one partition."
@@ -42,8 +44,10 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     if stored_id is not None and stored_id != topic_id:
         raise StorageFailure("open", directory, f"it holds the topic id {encode_uuid(stored_id)}, not {encode_uuid(topic_id)}")
     bases, snapshots, with_aborted = _list(disk, directory)
-    epochs = LeaderEpochs.from_text((disk.read(f"{directory}/{EPOCHS_FILE}") or b"0\n0\n").decode("utf-8", "replace"))
-    epochs_lost = epochs is None
+    stored_epochs = disk.read(f"{directory}/{EPOCHS_FILE}")
+    epochs = None if stored_epochs is None else LeaderEpochs.from_text(stored_epochs.decode("utf-8", "replace"))
+    # After an unclean stop a file that is not there was lost, or the log is so young that all of it is recovered anyway.
+    epochs_lost = epochs is None and not (known.clean and stored_epochs is None)
     epochs = epochs or LeaderEpochs()
     log_start_offset = max(known.log_start_offset, bases[0] if bases else 0)
     if not bases:
@@ -125,16 +129,16 @@ def _load_last(segment: Segment, index_interval_bytes: int) -> int | None:
     if segment.size < HEADER_SIZE_BYTES:
         return None
     segment.first_timestamp_ms = parse_header(segment.file.pread(HEADER_SIZE_BYTES, 0)).max_timestamp_ms
-    if segment.read_indexes():
-        timestamp_ms, relative_offset = segment.time_index.last()
-        segment.max_timestamp_ms = timestamp_ms
-        segment.max_timestamp_offset = segment.base_offset + relative_offset if timestamp_ms >= 0 else -1
-    else:
-        segment.rebuild_indexes(index_interval_bytes)
-    position = segment.offset_index.lookup(MAX_RELATIVE_OFFSET)
-    segment.bytes_since_index = segment.size - position
-    end_offset, end = segment.base_offset, 0
     try:
+        if segment.read_indexes():
+            timestamp_ms, relative_offset = segment.time_index.last()
+            segment.max_timestamp_ms = timestamp_ms
+            segment.max_timestamp_offset = segment.base_offset + relative_offset if timestamp_ms >= 0 else -1
+        else:
+            segment.rebuild_indexes(index_interval_bytes)
+        position = segment.offset_index.lookup(MAX_RELATIVE_OFFSET)
+        segment.bytes_since_index = segment.size - position
+        end_offset, end = segment.base_offset, 0
         for position, header in segment.headers(position):
             end_offset, end = header.end_offset, position + header.size_bytes
     except StorageFailure:
@@ -157,25 +161,35 @@ def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producer
     `epochs` and `producers` come as they were where that segment begins, and are brought to the end.
     """
     end_offset = segments[first].base_offset
+    is_dense = "compact" not in settings.cleanup_policy
     for at in range(first, len(segments)):
         segment = segments[at]
-        end_offset, whole = recover_segment(segment, epochs, producers, settings.index_interval_bytes)
-        segment.write_indexes()
-        if not whole:
-            for later in segments[at + 1:]:
-                remove_segment(disk, later)
+        end_offset, end, has_gap = recover_segment(segment, epochs, producers, settings.index_interval_bytes)
+        is_dense = is_dense and not has_gap
+        later = segments[at + 1:]
+        # A power loss may take the end of a segment and leave the one behind it; only compaction leaves offsets out.
+        is_last = end != segment.size or bool(later) and is_dense and later[0].base_offset != end_offset
+        if is_last:
+            # The newest goes first and the cut comes last: a power loss in between leaves what this start found, or less.
+            for each in reversed(later):
+                remove_segment(disk, each)
             del segments[at + 1:]
+        if end != segment.size:
+            segment.file.truncate(end)
+            segment.cut(end, end_offset)
+        segment.write_indexes()
+        if is_last:
             break
-        if at + 1 < len(segments):
+        if later:
             segment.drop_indexes()
     return end_offset
 
 
-def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates, index_interval_bytes: int) -> tuple[int, bool]:
-    """Check every batch of one segment and rebuild its indexes. (end offset, whether the file was whole).
+def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates, index_interval_bytes: int) -> tuple[int, int, bool]:
+    """Check every batch of one segment and rebuild its indexes. (end offset, position where the file is to be cut, whether
+    offsets are missing between its batches).
 
-    A batch that is cut short, has a wrong checksum, an impossible header or an offset that does not rise ends the segment:
-    the file is cut there.
+    A batch that is cut short, has a wrong checksum, an impossible header or an offset that does not rise ends the segment.
     """
     segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
     segment.max_timestamp_ms = segment.max_timestamp_offset = -1
@@ -183,9 +197,11 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerS
     segment.bytes_since_index = 0
     aborted = []
     end_offset, end = segment.base_offset, 0
+    has_gap = False
     for position, header in whole_batches(segment.file, segment.size):
         if header.base_offset < end_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             break
+        has_gap = has_gap or header.base_offset != end_offset
         segment.track(header, position, index_interval_bytes)
         if header.leader_epoch > epochs.latest:
             epochs.assign(header.leader_epoch, header.base_offset)
@@ -194,14 +210,10 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerS
             if transaction is not None:
                 aborted.append(transaction)
         end_offset, end = header.end_offset, position + header.size_bytes
-    whole = end == segment.size
-    if not whole:
-        segment.file.truncate(end)
-        segment.cut(end, end_offset)
     segment.aborted = aborted
     if not aborted:
         segment.disk.unlink(segment.prefix + TXN_INDEX_SUFFIX)
-    return end_offset, whole
+    return end_offset, end, has_gap
 
 
 def _reader(segment: Segment, position: int, header):
@@ -222,11 +234,9 @@ def whole_batches(file, size_bytes: int):
                 return
         header = parse_header(window, position - start)
         size = header.size_bytes
-        if size < HEADER_SIZE_BYTES or position + size > size_bytes or header.last_offset_delta < 0:
-            return
-        if header.magic != MAGIC:
-            if header.magic in (0, 1):
-                raise StorageFailure("recover", file.path, f"batch at position {position} has the format {header.magic} of Kafka before 0.11")
+        if header.magic in (0, 1) and _is_old_message(file.pread(min(size, size_bytes - position), position), size):
+            raise StorageFailure("recover", file.path, f"batch at position {position} has the format {header.magic} of Kafka before 0.11")
+        if size < HEADER_SIZE_BYTES or position + size > size_bytes or header.last_offset_delta < 0 or header.magic != MAGIC:
             return
         if position + size > start + len(window):
             window, start = file.pread(max(RECOVERY_READ_BYTES, size), position), position
@@ -237,6 +247,13 @@ def whole_batches(file, size_bytes: int):
                 return
         yield position, header
         position += size
+
+
+def _is_old_message(data: bytes, size: int) -> bool:
+    """Whether the checksum of the formats before Kafka 0.11 holds: a torn batch may look like one."""
+    import zlib
+
+    return MIN_OLD_MESSAGE_BYTES <= size == len(data) and zlib.crc32(data[16:]) == int.from_bytes(data[12:16], "big")
 
 
 class _Replayed:

@@ -156,7 +156,11 @@ class Segment:
     def _load_max_timestamp(self) -> None:
         # The last time index entry of a sealed segment was added for this.
         last = self.disk.read_end(self.prefix + TIME_INDEX_SUFFIX, ENTRY_SIZE_BYTES)
-        self.max_timestamp_ms, relative_offset = TimeIndex.from_bytes(last).last() if last else (-1, 0)
+        index = TimeIndex.from_bytes(last)
+        if index is None:
+            self.rebuild_indexes()
+            return
+        self.max_timestamp_ms, relative_offset = index.last()
         self.max_timestamp_offset = self.base_offset + relative_offset if self.max_timestamp_ms >= 0 else -1
 
     @property
@@ -252,7 +256,7 @@ class Segment:
 
     def write_indexes(self, *, sync: bool = False) -> None:
         """Bring both index files up to the written part of the log, trimmed to their real size as Kafka does on roll."""
-        if self.indexes_written and not sync:
+        if self.indexes_written and not sync and self.max_timestamp_ms <= self.time_index.last()[0]:
             return
         for suffix, data in self.index_files():
             self.disk.write(self.prefix + suffix, data, sync=sync)

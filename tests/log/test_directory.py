@@ -84,7 +84,8 @@ def test_a_clean_stop_brings_everything_to_the_device(count):
         append(open_log(directory, partition=partition), batch(3))
     before = disk.calls.get("sync", 0)
     directory.close()
-    assert disk.calls["sync"] - before < count + 12
+    # Of a few logs each by itself, with its indexes, epochs and names; of many the whole disk in one call.
+    assert disk.calls["sync"] - before < 5 * min(count, 3) + 12
     disk.lose_power(random.Random(1))
     directory = open_directory(disk=disk)
     assert directory.clean

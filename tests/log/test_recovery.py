@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import struct
+import zlib
 
 import pytest
 from hypothesis import given, settings as hypothesis_settings
@@ -267,9 +269,11 @@ def test_batches_of_formats_before_kafka_0_11_are_refused_not_cut_off():
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, batch(2))
-    disk.files[log.segments[0].file.path].data[16] = 1
     disk.kill()
     path = "/data/t-0/00000000000000000000.log"
+    # Offset and size; then under the checksum: magic 1, attributes, timestamp, key, value.
+    checked = struct.pack(">bbqi", 1, 0, NOW_MS, -1) + struct.pack(">i", 40) + b"v" * 40
+    disk.files[path].data[:] = struct.pack(">qiI", 0, len(checked) + 4, zlib.crc32(checked)) + checked
     size = len(disk.files[path].data)
     log = open_log(open_directory(disk=disk))
     assert "before 0.11" in str(log.offline), "the partition is offline, the broker starts"
@@ -278,6 +282,17 @@ def test_batches_of_formats_before_kafka_0_11_are_refused_not_cut_off():
         _ = log.end_offset
     assert disk.calls["read"] == reads, "it is not tried again"
     assert len(disk.files[path].data) == size
+
+
+def test_a_torn_batch_that_looks_like_an_older_format_is_cut_off():
+    """Zeros where its magic byte was are what a power loss leaves of a sector, not a format of other days."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk))
+    append(log, batch(2), batch(2))
+    data = disk.files[log.segments[0].file.path].data
+    data[len(data) // 2 + 16] = 0
+    _, log = crashed(disk)
+    assert log.end_offset == 2
 
 
 def test_files_of_an_interrupted_deletion_or_cleaning_go():

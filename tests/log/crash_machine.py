@@ -1,0 +1,418 @@
+"""One log under random operations, faults and crashes, from one seed, beside a list that says what it must hold.
+
+Checked after every operation and every restart (numbers of reference invariants of a log in brackets): offsets dense, a refusal burns
+none [1]; batches rise and do not straddle segments [2, 12]; what is served is what was appended, bit for bit [3, 5]; leader epochs agree
+with the batches [4, 26, 75]; start <= stable <= high watermark <= written <= end, the start never falls while running, after a crash at
+most to the last checkpoint [6, 7]; reads and look-ups by time agree with a scan, and come forward [8, 10, 11]; a restart gives a prefix
+of what was appended, with all that was written after a kill and all that was synced after a power loss, and a second one the same [9];
+idempotence: sequences follow each other, a repeated batch gets its first offset or is refused, producers are what the log says [28-31, 34].
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+from typing import NamedTuple
+
+from pykafkad.clock import ManualClock
+from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.wire.batch import build_batch
+from tests.log.settings import NOW_MS, TOPIC_ID, open_directory, topic_settings
+from tests.simulation.crash_disk import CrashDisk
+
+STEPS = 45
+FAULTS = ("write", "write", "sync", "open", "create", "rename", "truncate", "read")
+
+
+class Row(NamedTuple):
+    """One appended batch, as it must be on the disk."""
+
+    base: int
+    last: int
+    data: bytes
+    timestamps: tuple[int, ...]
+    producer: tuple[int, int, int]
+    leader_epoch: int
+
+
+class Broken(AssertionError):
+    """The log is not what it must be."""
+
+
+def must(condition: bool, *what: object) -> None:
+    """An assertion that stays on and says what it saw."""
+    if not condition:
+        raise Broken(" ".join(map(str, what)))
+
+
+class CrashMachine:
+    """See the module. `trace` is what was done."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = draw = random.Random(f"crashes {seed}")
+        self.disk = CrashDisk()
+        self.clock = ManualClock()
+        self.settings = topic_settings(
+            segment_bytes=draw.choice((700, 1500, 5000)), index_interval_bytes=draw.choice((0, 150, 4096)), segment_index_bytes=draw.choice((24, 1 << 20)),
+            retention_bytes=draw.choice((-1, 3000)), retention_ms=draw.choice((-1, 5000)), segment_ms=draw.choice((2000, 1 << 40)),
+        )  # fmt: skip
+        self.faulty = draw.random() < 0.6
+        self.rows: list[Row] = []
+        self.pending: list[Row] = []
+        self.start = self.checkpointed_start = self.synced = self.highest_start = 0
+        self.epoch = 0
+        self.now_ms = NOW_MS
+        self.trace: list[str] = []
+        self.restarts = 0
+        self._open()
+
+    # -- running ---------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """The whole of one seed. Raises `Broken`, or whatever the log let through."""
+        operations = [
+            (self.append, 30), (self.append_idempotent, 25), (self.repeat, 8), (self.refused, 5), (self.write, 25), (self.read, 12), (self.look_up, 6),
+            (self.flush, 5), (self.sync_sealed, 6), (self.roll, 3), (self.delete_records, 4), (self.retention, 5), (self.checkpoint, 6), (self.lead, 4),
+            (self.remove_doomed, 4), (self.wait, 6), (self.fault, 6), (self.stop, 3), (self.kill, 3), (self.lose_power, 4),
+        ]  # fmt: skip
+        # Swarm: each seed leaves some out, so that the others come together more often.
+        chosen = [row for row in operations if row[1] >= 12 or self.chance.random() < 0.7]
+        for operation in self.chance.choices([row[0] for row in chosen], [row[1] for row in chosen], k=STEPS):
+            self._step(operation)
+        self._step(self.write)
+        self._step(self.chance.choice((self.stop, self.kill, self.lose_power)))
+
+    def _step(self, operation) -> None:
+        self.trace.append(operation.__name__)
+        try:
+            operation()
+        except StorageFailure as failure:
+            self.trace[-1] += f" failed: {failure}"
+        self._settle()
+        self.check()
+        if self.log.offline is not None and self.chance.random() < 0.5:
+            self.trace.append("restart after the failure")
+            self.kill()
+            self.check()
+
+    def _settle(self) -> None:
+        # Which of the appended batches have reached the file.
+        written = self.log.written_end_offset
+        while self.pending and self.pending[0].last < written:
+            self.rows.append(self.pending.pop(0))
+        if self.log.offline is None:
+            self.synced = max(self.synced, self.log.recovery_point)
+
+    # -- operations ------------------------------------------------------------------------------------------------------
+
+    def _send(self, producer: tuple[int, int, int] = (-1, -1, -1)) -> None:
+        draw = self.chance
+        count = draw.choice((1, 1, 2, 5))
+        timestamps = tuple(self.now_ms + draw.randrange(-500, 500) for _ in range(count))
+        records = [(None, draw.randbytes(draw.choice((0, 5, 60, 200)) if draw.random() > 0.03 else 4000), (), stamp) for stamp in timestamps]
+        batch = build_batch(records, codec=draw.choice((0, 0, 0, 1, 4)), producer_id=producer[0], producer_epoch=producer[1], base_sequence=producer[2])
+        self._append(batch, timestamps, producer)
+
+    def _append(self, batch: bytearray, timestamps: tuple[int, ...], producer: tuple[int, int, int]) -> None:
+        end = self.log.end_offset
+        if len(batch) > self.settings.segment_bytes:
+            self._refuse(batch)
+            return
+        found = self.log.append(memoryview(batch), self.now_ms)
+        must(found.base_offset == end and found.last_offset == end + len(timestamps) - 1, "appended at", found, "not at", end)
+        must(self.log.end_offset == found.last_offset + 1, "the end is", self.log.end_offset)
+        self.pending.append(Row(end, found.last_offset, bytes(batch), timestamps, producer, self.epoch))
+
+    def _refuse(self, batch: bytearray) -> None:
+        end = self.log.end_offset
+        try:
+            self.log.append(memoryview(batch), self.now_ms)
+        except KafkaError:
+            must(self.log.end_offset == end, "a refused batch moved the end to", self.log.end_offset)
+        else:
+            raise Broken("a bad batch was let in")
+
+    def append(self) -> None:
+        """Plain batches."""
+        for _ in range(self.chance.choice((1, 1, 3))):
+            self._send()
+
+    def _producers(self) -> dict[int, list[Row]]:
+        """The batches of each producer's newest epoch, in order."""
+        found: dict[int, list[Row]] = {}
+        for row in self.rows + self.pending:
+            if row.producer[0] >= 0:
+                known = found.setdefault(row.producer[0], [])
+                if known and known[-1].producer[1] != row.producer[1]:
+                    known.clear()
+                known.append(row)
+        return found
+
+    def append_idempotent(self) -> None:
+        """The next batch of a producer, sometimes of its next epoch."""
+        producer_id = self.chance.randrange(3)
+        known = self._producers().get(producer_id)
+        if not known or producer_id not in self.log.producers:
+            self._send((producer_id, known[-1].producer[1] + 1 if known else 0, 0))
+        elif self.chance.random() < 0.1:
+            self._send((producer_id, known[-1].producer[1] + 1, 0))
+        else:
+            _, epoch, sequence = known[-1].producer
+            self._send((producer_id, epoch, sequence + len(known[-1].timestamps)))
+
+    def repeat(self) -> None:
+        """A batch comes again: its first offset, or a refusal where a restart has forgotten it; never a second copy."""
+        producers = self._producers()
+        if not producers:
+            return
+        producer_id = self.chance.choice(sorted(producers))
+        known = producers[producer_id]
+        row = self.chance.choice(known[-8:])
+        if producer_id not in self.log.producers:
+            return
+        batch, end = bytearray(row.data), self.log.end_offset
+        batch[0:8] = bytes(8)
+        try:
+            found = self.log.append(memoryview(batch), self.now_ms)
+        except KafkaError:
+            must(row not in known[-5:] or self.restarts, "a repetition of one of the last five is refused", row[:2])
+            must(row is not known[-1], "a repetition of the last batch is refused", row[:2])
+        else:
+            must((found.base_offset, found.last_offset) == row[:2], "a repetition of", row[:2], "is answered", found)
+        must(self.log.end_offset == end, "a repetition was appended")
+
+    def refused(self) -> None:
+        """A gap in the sequence, an old epoch, a wrong checksum: refused without a trace."""
+        producers = {key: rows for key, rows in self._producers().items() if key in self.log.producers}
+        bad = build_batch([(None, b"x")])
+        if producers and self.chance.random() < 0.7:
+            producer_id = self.chance.choice(sorted(producers))
+            last = producers[producer_id][-1]
+            epoch, sequence = last.producer[1], last.producer[2] + len(last.timestamps)
+            epoch, sequence = self.chance.choice(((epoch, sequence + 1), (epoch - 1, 0), (epoch + 1, 1)))
+            bad = build_batch([(None, b"x")], timestamp_ms=self.now_ms, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+            if epoch < 0:
+                return
+        else:
+            bad[-1] ^= 1
+        self._refuse(bad)
+
+    def write(self) -> None:
+        """End of a turn: what was gathered is written, and may be acknowledged."""
+        self.log.write_pending()
+        self.log.advance_high_watermark(self.log.written_end_offset)
+
+    def flush(self) -> None:
+        """Write and sync."""
+        self.log.flush()
+
+    def sync_sealed(self) -> None:
+        """The syncs of rolled segments, as the offload runs them."""
+        for job in self.directory.sync_jobs():
+            try:
+                job.run()
+            except StorageFailure as failure:
+                job.failed(failure)
+                raise
+            job.finish()
+
+    def roll(self) -> None:
+        """A new segment."""
+        if self.log.offline is None:
+            self.log.roll(self.now_ms)
+
+    def delete_records(self) -> None:
+        """DeleteRecords somewhere up to the high watermark."""
+        self.log.delete_records(self.chance.randint(self.log.log_start_offset, self.log.high_watermark))
+
+    def retention(self) -> None:
+        """What is too old or too much goes."""
+        if self.log.offline is None:
+            self.log.run_retention(self.now_ms)
+
+    def checkpoint(self) -> None:
+        """The offset checkpoints and leader epochs."""
+        start = self.log.log_start_offset
+        self.directory.checkpoint()
+        self.checkpointed_start = start
+
+    def lead(self) -> None:
+        """A new leader epoch."""
+        if self.log.offline is None:
+            self.epoch += self.chance.choice((1, 3))
+            self.log.lead(self.epoch, sole_replica=True)
+
+    def remove_doomed(self) -> None:
+        """Deleted files whose time has come."""
+        self.now_ms += 70_000
+        for path, is_directory in self.directory.take_due_deletions(self.now_ms):
+            self.directory.remove(path, is_directory)
+
+    def wait(self) -> None:
+        """Time passes."""
+        self.now_ms += self.chance.choice((1, 100, 3000))
+
+    def fault(self) -> None:
+        """One of the next calls fails, or the disk is nearly full."""
+        if not self.faulty:
+            return
+        if self.chance.random() < 0.3:
+            self.disk.free_bytes = self.chance.randrange(600)
+        else:
+            operation = self.chance.choice(FAULTS)
+            code = self.chance.choice((errno.EIO, errno.ENOSPC))
+            self.disk.fail(operation, at=self.chance.randrange(1, 7), part=self.chance.randrange(300), sticky=self.chance.random() < 0.3, error=code)
+
+    # -- reading ---------------------------------------------------------------------------------------------------------
+
+    def _at(self, offset: int) -> int:
+        return next(at for at, row in enumerate(self.rows) if row.last >= offset)
+
+    def read(self) -> None:
+        """Some batches from anywhere."""
+        start, end = self.log.log_start_offset, self.log.high_watermark
+        if start < end:
+            self._read(self.chance.randrange(start, end), self.chance.choice((1, 100, 700, 1 << 20)), end)
+
+    def _read(self, offset: int, max_bytes: int, end: int) -> int:
+        found = self.log.read(offset, max_bytes, end_offset=end)
+        must(found is not None, "nothing to read at", offset, "of", end)
+        data, at = found.pread(), self._at(offset)
+        must(len(data) <= max_bytes or data == self.rows[at].data, len(data), "bytes were read where", max_bytes, "were asked for")
+        while data:
+            row = self.rows[at]
+            must(data.startswith(row.data), "read at", offset, "is not what was appended at", row.base)
+            must(row.last < end, "what lies beyond", end, "was read")
+            data, at = data[len(row.data) :], at + 1
+        return self.rows[at - 1].last + 1
+
+    def look_up(self) -> None:
+        """An offset by its time, as a scan of all records gives it."""
+        self.log.write_pending()
+        self._settle()
+        wanted = self.now_ms - self.chance.randrange(-600, 4000)
+        start = self.log.log_start_offset
+        records = ((row.base + at, stamp) for row in self.rows for at, stamp in enumerate(row.timestamps) if row.base + at >= start)
+        expected = next(((offset, stamp) for offset, stamp in records if stamp >= wanted), None)
+        found = self.log.offset_for_timestamp(wanted)
+        must((None if found is None else found[:2]) == expected, "the first record from", wanted, "on is", expected, "not", found)
+
+    # -- stops -----------------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self.disk.heal()
+        self.disk.free_bytes = None
+        self.directory = open_directory(disk=self.disk, clock=self.clock)
+        self.log = self.directory.open_partition("t", 0, TOPIC_ID, self.settings)
+        self.log.load() if not self.log.is_loaded else None
+        self.log.lead(self.epoch, sole_replica=True)
+
+    def stop(self) -> None:
+        """A clean stop, as far as the disk allows, and a start."""
+        was_whole = self.log.offline is None and not self.disk._failures and self.disk.free_bytes is None
+        try:
+            self.directory.close()
+        except StorageFailure:
+            pass
+        if was_whole:
+            self.rows += self.pending
+            self.pending = []
+            self.synced = self.checkpointed_start = 0
+        clean = was_whole and self.disk.exists("/data/.kafka_cleanshutdown")
+        must(clean or not was_whole, "no marker after a clean stop")
+        start = self.start
+        self.disk.kill()
+        self._open()
+        if clean:
+            must(self.directory.clean and self.log.log_start_offset == start, "the start moved from", start, "to", self.log.log_start_offset)
+        self._reopened([row for row in self.rows if row.last >= self.start])
+
+    def kill(self) -> None:
+        """The process dies: all that was written is there."""
+        self.disk.kill()
+        self._open()
+        self._reopened([row for row in self.rows if row.last >= self.start])
+
+    def lose_power(self) -> None:
+        """The machine dies: all that was synced is there."""
+        self.disk.lose_power(self.chance)
+        self._open()
+        self._reopened([row for row in self.rows if row.last < self.synced and row.last >= self.start])
+
+    def _reopened(self, promised: list[Row]) -> None:
+        """A start: the promised batches are there, and nothing that was not appended in this order."""
+        log, self.restarts = self.log, self.restarts + 1
+        must(log.offline is None, "the start failed:", log.offline)
+        everything = self.rows + self.pending
+        start, end = log.log_start_offset, log.end_offset
+        must(min(self.checkpointed_start, self.start) <= start <= max(self.start, self.checkpointed_start), "the start went from", self.start, "to", start)
+        kept = [row for row in everything if row.last < end]
+        must(not promised or promised[-1].last < end, "the log ends at", end, "and", promised and promised[-1][:2], "was promised")
+        must(not kept or kept[-1].last + 1 == end or start == end, "the log ends at", end, "inside a batch or beyond the last")
+        self.rows, self.pending, self.start = kept, [], start
+        if start == end:
+            # All was lost below a start that was promised: it goes on there.
+            self.rows = [row for row in kept if row.last < start]
+        self.synced = min(log.recovery_point, end)
+        self.read_all()
+        self._check_producers()
+        if self.chance.random() < 0.3:
+            self._recover_again()
+
+    def _recover_again(self) -> None:
+        def state():
+            log = self.log
+            files = [(segment.base_offset, segment.size, segment.offset_index.to_bytes(), segment.time_index.to_bytes()) for segment in log.segments]
+            producers = {key: (entry.epoch, entry.next_sequence, entry.batches[-1:]) for key, entry in log.producers.items()}
+            return log.log_start_offset, log.end_offset, producers, files
+
+        before = state()
+        self.disk.kill()
+        self._open()
+        # A log that was opened without a recovery point has its indexes made anew, with entries where the interval has them.
+        again = state()
+        must(again[:3] == before[:3] and [row[:2] for row in again[3]] == [row[:2] for row in before[3]], "a second recovery gives", again, "after", before)
+        self.read_all()
+
+    # -- invariants ------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """What holds after every operation."""
+        log = self.log
+        must(0 <= log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.written_end_offset <= log.end_offset,
+             "offsets", log.log_start_offset, log.high_watermark, log.written_end_offset, log.end_offset)  # fmt: skip
+        must(log.log_start_offset >= self.start, "the start fell from", self.start, "to", log.log_start_offset)
+        self.start = log.log_start_offset
+        must(log.recovery_point <= log.written_end_offset, "the recovery point is", log.recovery_point)
+        bases = [segment.base_offset for segment in log.segments]
+        must(bases == sorted(set(bases)) and bases[0] <= log.log_start_offset, "segments", bases)
+        expected = self.rows[-1].last + 1 if self.rows else 0
+        must(log.written_end_offset == max(expected, self.start), "written up to", log.written_end_offset, "of", expected)
+        starts = {row.base for row in self.rows} | {expected}
+        must(all(base in starts or base >= expected for base in bases), "a batch straddles segments", bases)
+        self.highest_start = max(self.highest_start, self.start)
+        for row in self.rows[-3:]:
+            if row.base >= self.highest_start:
+                must(log.epochs.epoch_for(row.base) == row.leader_epoch, "epoch of", row.base, "is", row.leader_epoch, log.epochs.entries)
+        must(all(one < two for one, two in zip(log.epochs.entries, log.epochs.entries[1:], strict=False)), log.epochs.entries)
+
+    def read_all(self) -> None:
+        """Every batch, from the start to the end."""
+        log = self.log
+        offset, end = log.log_start_offset, log.written_end_offset
+        while offset < end:
+            offset = self._read(offset, self.chance.choice((1, 1000, 1 << 20)), end)
+        for row in self.rows:
+            # A start that fell back to its checkpoint leaves batches whose epochs are forgotten, as in Kafka.
+            if row.base >= self.highest_start:
+                must(log.epochs.epoch_for(row.base) == row.leader_epoch, "epoch of", row.base, "is", row.leader_epoch, log.epochs.entries)
+
+    def _check_producers(self) -> None:
+        known = self._producers()
+        for producer_id, entry in self.log.producers.items():
+            must(producer_id in known, "producer", producer_id, "has no batch")
+            last = known[producer_id][-1]
+            expected = (last.producer[1], last.producer[2] + len(last.timestamps), last.last)
+            must((entry.epoch, entry.next_sequence, entry.batches[-1][1]) == expected, "producer", producer_id, "is", entry, "not", expected)
+        for producer_id, rows in known.items():
+            must(rows[-1].base < self.log.log_start_offset or producer_id in self.log.producers, "producer", producer_id, "is forgotten")

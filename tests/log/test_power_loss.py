@@ -1,0 +1,157 @@
+"""What a power loss may take, one case at a time: each was found by the crash machine."""
+
+from __future__ import annotations
+
+import random
+
+from tests.log.settings import NOW_MS, append, batch, content, offsets_of, open_directory, open_log
+from tests.simulation.crash_disk import CrashDisk
+
+SMALL = {"segment_bytes": 300, "index_interval_bytes": 4096}
+SEGMENT = "/data/t-0/{:020d}{}"
+
+
+def restarted(disk, **changes):
+    """The log as the next broker finds it."""
+    disk.kill()
+    directory = open_directory(disk=disk)
+    return directory, open_log(directory, **{**SMALL, **changes})
+
+
+def rolled(disk, count=4):
+    """A log of one batch of three records per segment."""
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(3, 60, timestamp_ms=NOW_MS + number) for number in range(count)))
+    assert len(log.segments) == count
+    return directory, log
+
+
+def test_a_segment_that_lost_its_end_at_a_batch_ends_the_log():
+    """No batch is broken, but offsets are missing before the next segment: what follows was never a part of this log."""
+    disk = CrashDisk()
+    rolled(disk)
+    del disk.files[SEGMENT.format(3, ".log")].data[:]
+    _, log = restarted(disk)
+    assert (log.end_offset, [segment.base_offset for segment in log.segments]) == (3, [0, 3])
+    assert append(log, batch()) == [3]
+    assert [header.base_offset for header, _ in content(log)] == [0, 3]
+
+
+def test_offsets_that_compaction_left_out_end_nothing():
+    """On a compacted topic, and on one that was."""
+    for policy in ("compact", "delete"):
+        disk = CrashDisk()
+        rolled(disk)
+        if policy == "delete":
+            # Its first segment holds two batches with a gap between them.
+            disk.files[SEGMENT.format(0, ".log")].data += disk.files[SEGMENT.format(6, ".log")].data
+            disk.unlink(SEGMENT.format(3, ".log"))
+            disk.unlink(SEGMENT.format(6, ".log"))
+        else:
+            del disk.files[SEGMENT.format(3, ".log")].data[:]
+        _, log = restarted(disk, cleanup_policy=frozenset((policy,)))
+        assert log.end_offset == 12
+
+
+def test_the_newest_segments_go_before_the_broken_one_is_cut():
+    """Else a power loss in between could bring back segments behind a cut that holds."""
+    disk = CrashDisk()
+    rolled(disk)
+    disk.files[SEGMENT.format(3, ".log")].data[-1] ^= 1
+    disk.commit()
+    _, log = restarted(disk)
+    assert log.end_offset == 3
+    kinds = [(kind, what if kind == "name" else SEGMENT.format(3, ".log")) for kind, what, size in disk.journal if kind == "truncate" or size is None]
+    logs = [(kind, path) for kind, path in kinds if path.endswith(".log")]
+    assert logs == [("name", SEGMENT.format(9, ".log")), ("name", SEGMENT.format(6, ".log")), ("truncate", SEGMENT.format(3, ".log"))]
+
+
+def test_epochs_before_the_recovery_point_are_on_the_device():
+    """Nobody reads those batches again, so nobody could tell."""
+    for seed in range(20):
+        disk = CrashDisk()
+        directory, log = rolled(disk)
+        log.lead(5, sole_replica=True)
+        append(log, batch(3, 60))
+        log.flush()
+        directory.checkpoint()
+        disk.lose_power(random.Random(seed))
+        _, log = restarted(disk)
+        assert log.epochs.entries[:2] == [(0, 0), (5, 12)]
+
+
+def test_an_epoch_file_that_is_empty_is_lost():
+    """A power loss leaves the name and no content: all batches are asked, not only those behind the recovery point."""
+    disk = CrashDisk()
+    directory, log = rolled(disk)
+    log.flush()
+    directory.checkpoint()
+    disk.files["/data/t-0/leader-epoch-checkpoint"].data.clear()
+    _, log = restarted(disk)
+    assert log.epochs.entries == [(0, 0)]
+
+
+def test_the_clean_marker_does_not_come_back():
+    """Under it nothing would be checked of what was written since."""
+    disk = CrashDisk()
+    directory = open_directory(disk=disk)
+    append(open_log(directory), batch())
+    directory.close()
+    open_directory(disk=disk)
+    disk.lose_power(random.Random(1))
+    assert not open_directory(disk=disk).clean
+
+
+def test_indexes_of_what_was_synced_are_on_the_device():
+    """Look-ups by time pass over a segment whose time index is empty."""
+    for seed in range(20):
+        for how in ("flush", "close"):
+            disk = CrashDisk()
+            directory, log = rolled(disk)
+            if how == "flush":
+                log.flush()
+                directory.checkpoint()
+            else:
+                directory.close()
+            disk.lose_power(random.Random(seed))
+            _, log = restarted(disk)
+            assert [log.offset_for_timestamp(NOW_MS + number)[0] for number in range(4)] == [0, 3, 6, 9]
+
+
+def test_a_time_index_that_is_torn_is_made_anew():
+    """Whoever asks for the largest timestamp of a sealed segment reads its last entry alone."""
+    disk = CrashDisk()
+    directory, _ = rolled(disk)
+    directory.close()
+    disk.files[SEGMENT.format(0, ".timeindex")].data[-5:] = b""
+    _, log = restarted(disk)
+    assert log.offset_for_timestamp(NOW_MS)[0] == 0
+
+
+def test_a_segment_that_was_recovered_and_appended_to_is_sealed_with_its_last_timestamp():
+    """No crash behind it: a restart, a batch without an index entry, a roll, a restart."""
+    disk = CrashDisk()
+    open_log(open_directory(disk=disk), **SMALL).load()
+    directory, log = restarted(disk)
+    append(log, batch(3, 20, timestamp_ms=NOW_MS))
+    log.roll(NOW_MS)
+    directory.close()
+    _, log = restarted(disk)
+    assert log.offset_for_timestamp(NOW_MS)[0] == 0
+    assert log.segments[0].max_timestamp_ms == NOW_MS
+
+
+def test_a_clean_marker_over_zeros_is_not_believed():
+    """Indexes are missing and the log ends in zeros: it is recovered after all."""
+    disk = CrashDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
+    append(log, batch(2), batch(2))
+    directory.close()
+    data = disk.files[SEGMENT.format(0, ".log")].data
+    data[len(data) // 2 :] = bytes(len(data) // 2)
+    del disk.files[SEGMENT.format(0, ".index")]
+    _, log = restarted(disk)
+    assert log.end_offset == 2
+    assert offsets_of(log.read(0, 1 << 20, end_offset=2)) == [0, 1]

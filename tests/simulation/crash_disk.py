@@ -1,0 +1,193 @@
+"""A disk in memory that forgets as a real one does when the machine loses power.
+
+Three things are kept apart that a running process cannot tell apart: what was written, what is on the device, and which names the
+device knows. Names, creations and truncations reach the device in their order (as a journal does), some of the last ones not at all;
+bytes reach it in any order, file by file and sector by sector, until somebody syncs. `lose_power` draws what is left.
+
+Beside the failures of `MemoryDisk` it fills up: `free_bytes` is what may still be written, and the write that meets the end leaves
+its first part behind, as on a real one.
+"""
+
+from __future__ import annotations
+
+import errno
+import posixpath
+
+from pykafkad.errors import StorageFailure
+from tests.simulation.disk import MemoryDisk, MemoryFile
+
+SECTOR_BYTES = 512
+# Of a batch, what its checksum does not cover: base offset, length, leader epoch.
+UNCHECKED_BYTES = 16
+
+
+class CrashFile(MemoryFile):
+    """An open file of a `CrashDisk`."""
+
+    def pwrite(self, data, position):
+        part = self._disk.take_space(len(data) - max(0, len(self._content.data) - position))
+        if part is not None:
+            super().pwrite(bytes(data)[: max(0, part)], position)
+            raise StorageFailure("write", self.path, OSError(errno.ENOSPC, "No space left on device"))
+        super().pwrite(data, position)
+
+    def truncate(self, size_bytes):
+        super().truncate(size_bytes)
+        self._disk.journal.append(("truncate", self._content, size_bytes))
+
+    def sync(self):
+        content = self._content
+        try:
+            self._disk._call("sync", self.path)
+        except StorageFailure:
+            # The kernel marks the pages clean all the same: no later sync brings them to the device.
+            content.lost = True
+            raise
+        self._disk.commit()
+        if not getattr(content, "lost", False):
+            content.synced, content.old = bytes(content.data), None
+
+
+class CrashDisk(MemoryDisk):
+    """See the module. `flips` allows a power loss to flip a bit in what was not synced."""
+
+    __slots__ = ("durable", "flips", "free_bytes", "journal")
+
+    def __init__(self):
+        super().__init__()
+        self.durable = {}
+        self.journal = []
+        self.free_bytes = None
+        self.flips = True
+
+    # -- space -----------------------------------------------------------------------------------------------------------
+
+    def take_space(self, size_bytes):
+        """Account for a write: None when there is room, else how many bytes of it there is room for."""
+        if self.free_bytes is None or size_bytes <= 0:
+            return None
+        if size_bytes <= self.free_bytes:
+            self.free_bytes -= size_bytes
+            return None
+        part, self.free_bytes = self.free_bytes, 0
+        return part
+
+    # -- names -----------------------------------------------------------------------------------------------------------
+
+    def commit(self):
+        """All names, creations and truncations so far are on the device."""
+        for kind, content, size_bytes in self.journal:
+            if kind == "truncate":
+                content.synced = content.synced[:size_bytes]
+        self.journal.clear()
+        self.durable = dict(self.files)
+
+    def open(self, path, *, create=False):
+        is_new = create and path not in self.files
+        if is_new and self.take_space(1) is not None:
+            raise StorageFailure("open", path, OSError(errno.ENOSPC, "No space left on device"))
+        file = super().open(path, create=create)
+        if is_new:
+            self.journal.append(("name", path, self.files[path]))
+        return CrashFile(self, path, self.files[path]) if type(file) is MemoryFile else file
+
+    def write(self, path, data, *, sync=False):
+        is_new = path not in self.files
+        if not is_new:
+            content = self.files[path]
+            content.old, content.synced = content.synced, b""
+        part = self.take_space(len(data))
+        if part is not None:
+            data = bytes(data)[:part]
+        try:
+            # Emptied, then written: an old content and a new one are never mixed.
+            super().write(path, data, sync=False)
+        finally:
+            if is_new and path in self.files:
+                self.journal.append(("name", path, self.files[path]))
+        if part is not None:
+            raise StorageFailure("write", path, OSError(errno.ENOSPC, "No space left on device"))
+        if sync:
+            self.sync(path)
+
+    def sync(self, path):
+        CrashFile(self, path, self._content(path, "open")).sync()
+
+    def sync_directory(self, path):
+        super().sync_directory(path)
+        self.commit()
+
+    def sync_all(self):
+        super().sync_all()
+        self.commit()
+
+    def rename(self, source, target):
+        super().rename(source, target)
+        self.journal.append(("rename", source, target))
+
+    def unlink(self, path):
+        super().unlink(path)
+        self.journal.append(("name", path, None))
+
+    # -- crashes ---------------------------------------------------------------------------------------------------------
+
+    def lose_power(self, random):
+        """See the module."""
+        self.locks.clear()
+        self._failures.clear()
+        self.free_bytes = None
+        names = dict(self.durable)
+        for kind, first, second in self.journal[: random.randrange(len(self.journal) + 1) if self.journal else 0]:
+            if kind == "truncate":
+                first.synced = first.synced[:second]
+            elif kind == "rename":
+                for name in list(names):
+                    if name == first or name.startswith(first + "/"):
+                        names[second + name[len(first) :]] = names.pop(name)
+            elif second is None:
+                names.pop(first, None)
+            else:
+                names[first] = second
+        self.journal.clear()
+        self.files = names
+        for content in dict.fromkeys(names.values()):
+            content.data = bytearray(self._left(content, random))
+            content.synced = bytes(content.data)
+            content.lost, content.old = False, None
+        self.durable = dict(names)
+
+    def _left(self, content, random):
+        data, synced = bytes(content.data), content.synced
+        old = getattr(content, "old", None)
+        if old is not None and random.random() < 0.3:
+            # Emptied and written anew, and nothing of that has arrived.
+            return old
+        kept = len(posixpath.commonprefix((data, synced)))
+        if kept < len(synced) and random.random() < 0.5:
+            # A truncation that is lost, with what was written behind it.
+            return synced
+        synced, tail = synced[:kept], bytearray(data[kept:])
+        if not tail:
+            return synced
+        kind = random.random()
+        if kind < 0.5:
+            del tail[random.randrange(len(tail) + 1) :]
+        elif kind < 0.8:
+            for start in range(0, len(tail), SECTOR_BYTES):
+                if random.random() < 0.3:
+                    tail[start : start + SECTOR_BYTES] = bytes(len(tail[start : start + SECTOR_BYTES]))
+        elif self.flips:
+            self._flip(tail, random)
+        return synced + tail
+
+    def _flip(self, tail, random):
+        # Where no checksum looks a changed bit cannot be found, here or in Kafka.
+        position = 0
+        while position + UNCHECKED_BYTES < len(tail):
+            size = 12 + int.from_bytes(tail[position + 8 : position + 12], "big")
+            if size <= UNCHECKED_BYTES or position + size > len(tail):
+                return
+            if random.random() < 0.3 or position + 2 * size > len(tail):
+                tail[position + random.randrange(UNCHECKED_BYTES, size)] ^= 1 << random.randrange(8)
+                return
+            position += size
