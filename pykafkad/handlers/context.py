@@ -158,6 +158,11 @@ class Context:
         """Whether the principal may do `operation` on the resource. No authorizer can be configured yet: always true."""
         return True
 
+    def answer_later(self, job: object, answer: object) -> object:
+        """Run `job()` on the thread for long computations; `answer(result)` then gives this request's answer. Returns PARKED."""
+        self._node.compute(self.token, job, answer)
+        return PARKED
+
     def storage_failed(self, log: object, failure: Exception) -> None:
         """`log` can't be written any more: the shell says it once and wakes who waits for it."""
         self._node.log_failed(log, failure)

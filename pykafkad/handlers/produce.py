@@ -3,7 +3,8 @@
 Every partition has its own error: one bad batch never fails its neighbours. Version 8 adds record errors and messages,
 9 is flexible, 10 has leader hints (KIP-951; a cluster of one never has one to give), 12 adds partitions to a transaction by
 itself, 13 names topics by id (KIP-516). With acks=0 there is no answer, and an error closes the connection so that the
-client looks up metadata again. An answer promises that the records are written: see `server/writes.py`.
+client looks up metadata again. An answer promises that the records are written: see `server/writes.py`. Batches that
+must be opened and hold more than `append_rules.LONG_RECORDS` records are opened on another thread.
 
 Gaps: batches of a transaction are refused with INVALID_TXN_STATE, as transactions are not offered. Records inside a batch
 are opened only when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits), so elsewhere a
@@ -13,7 +14,7 @@ batch whose checksum is right but whose records lie is accepted.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.log.append_rules import NotOneBatch
+from pykafkad.log.append_rules import NotOneBatch, OpenElsewhere, check
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -28,44 +29,120 @@ _ADMIN_CLIENT_ID = "__admin_client"
 
 
 def handle(ctx: Context, request: object) -> object | None:
-    """Append every partition's batch; None for acks=0."""
-    unwritten: list[tuple[object, object]] = []
+    """Append every partition's batch; None for acks=0; PARKED while a batch is opened on another thread."""
+    appending = _Appending(ctx, request)
     by_id = ctx.version >= 13
     responses = []
-    failed = False
     for topic in request.topic_data:
         rows = []
         for data in topic.partition_data:
             row = _Row(index=data.index, error_code=errors.NONE, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
             rows.append(row)
-            log = None
-            try:
-                log = _log(ctx, request, topic, data.index, by_id)
-                if data.records is None:
-                    # The schema allows it, and Kafka stumbles over it when it appends.
-                    raise errors.KafkaError(errors.UNKNOWN_SERVER_ERROR, "null instead of records")
-                result = log.append(data.records, ctx.now_ms, produce_version=ctx.version)
-            except errors.KafkaError as error:
-                failed = True
-                _fail(row, error, log)
-            except errors.StorageFailure as failure:
-                failed = True
-                if log is not None:
-                    ctx.storage_failed(log, failure)
-                _fail(row, errors.KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)), log)
-            else:
-                row.base_offset, _, row.log_append_time_ms, row.log_start_offset = result
-                unwritten.append((log, row))
+            appending.try_data(row, topic, data, by_id)
         if rows:
             responses.append(_Topic(name=topic.name, topic_id=topic.topic_id, partition_responses=rows))
-    if request.acks == 0:
-        for log, _ in unwritten:
-            ctx.written_without_answer(log)
-        if failed:
-            ctx.connection.close("a produce request with acks=0 failed; closing tells the client to look up metadata")
-        return None
-    ctx.unwritten = unwritten
-    return messages.ProduceResponse(responses=responses)
+    response = messages.ProduceResponse(responses=responses)
+    if not appending.long:
+        return appending.finish(response)
+    job = appending.check_long
+    return ctx.answer_later(job, lambda results: appending.append_long(results) or appending.finish(response))
+
+
+class _Appending:
+    """One request's appends. `long` are those whose batch is to be opened on another thread: (row, log, a copy of the batch)."""
+
+    __slots__ = ("_ctx", "_failed", "_request", "_unwritten", "long")
+
+    def __init__(self, ctx: Context, request: object) -> None:
+        self._ctx = ctx
+        self._request = request
+        self._unwritten: list[tuple[object, object]] = []
+        self._failed = False
+        self.long: list[tuple[object, object, memoryview]] = []
+
+    def try_data(self, row: object, topic: object, data: object, by_id: bool) -> None:
+        """Append one partition's batch, or put it among the long ones."""
+        log = None
+        try:
+            log = _log(self._ctx, self._request, topic, data.index, by_id)
+            if data.records is None:
+                # The schema allows it, and Kafka stumbles over it when it appends.
+                raise errors.KafkaError(errors.UNKNOWN_SERVER_ERROR, "null instead of records")
+            self._append(row, log, data.records, None)
+        except OpenElsewhere:
+            copy = memoryview(bytearray(data.records))
+            if self._request.acks == 0:
+                # Nobody waits for an answer, so nothing could be held back for it.
+                self._append_checked(row, log, _checked(log, log.settings, copy, self._ctx.now_ms, self._ctx.version))
+            else:
+                self.long.append((row, log, copy))
+        except errors.KafkaError as error:
+            self._refused(row, error, log)
+        except errors.StorageFailure as failure:
+            self._broken(row, log, failure)
+
+    def check_long(self) -> list[object]:
+        """On another thread: what the rules say of each long batch, a `KafkaError` or what `append` takes as `checked`."""
+        now_ms, version = self._ctx.now_ms, self._ctx.version
+        return [_checked(log, log.settings, copy, now_ms, version) for _, log, copy in self.long]
+
+    def append_long(self, results: list[object]) -> None:
+        """Back on the loop."""
+        for (row, log, _), result in zip(self.long, results, strict=True):
+            self._append_checked(row, log, result)
+
+    def _append_checked(self, row: object, log: object, checked: object) -> None:
+        if log.closed:
+            code = errors.UNKNOWN_TOPIC_OR_PARTITION if log.offline is None else errors.KAFKA_STORAGE_ERROR
+            self._refused(row, errors.KafkaError(code), None)
+            return
+        try:
+            if isinstance(checked, errors.KafkaError):
+                raise checked
+            if log.offline is not None:
+                raise log.offline
+            self._append(row, log, checked[0], checked)
+            # Written even if nobody is there for the answer any more.
+            self._ctx.written_without_answer(log)
+        except errors.KafkaError as error:
+            self._refused(row, error, log)
+        except errors.StorageFailure as failure:
+            self._broken(row, log, failure)
+
+    def _append(self, row: object, log: object, records: object, checked: tuple | None) -> None:
+        result = log.append(records, self._ctx.now_ms, produce_version=self._ctx.version, checked=checked)
+        row.base_offset, _, row.log_append_time_ms, row.log_start_offset = result
+        self._unwritten.append((log, row))
+
+    def _refused(self, row: object, error: errors.KafkaError, log: object | None) -> None:
+        self._failed = True
+        _fail(row, error, log)
+
+    def _broken(self, row: object, log: object | None, failure: errors.StorageFailure) -> None:
+        self._failed = True
+        if log is not None:
+            self._ctx.storage_failed(log, failure)
+        _fail(row, errors.KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)), log)
+
+    def finish(self, response: object) -> object | None:
+        """The answer, which promises that what was appended is written."""
+        ctx = self._ctx
+        if self._request.acks == 0:
+            for log, _ in self._unwritten:
+                ctx.written_without_answer(log)
+            if self._failed:
+                ctx.connection.close("a produce request with acks=0 failed; closing tells the client to look up metadata")
+            return None
+        ctx.unwritten = self._unwritten
+        return response
+
+
+def _checked(log: object, settings: object, records: memoryview, now_ms: int, version: int) -> object:
+    """What the rules say of a batch: a `KafkaError`, or what `append` takes as `checked`."""
+    try:
+        return check(records, settings, now_ms, version, True, f"{log.topic}-{log.partition}")
+    except errors.KafkaError as error:
+        return error
 
 
 def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) -> object:

@@ -44,9 +44,21 @@ class NotOneBatch(KafkaError):
     """The records are not one batch of magic 2: Kafka refuses them before it looks at the log."""
 
 
+class OpenElsewhere(KafkaError):
+    """The batch is to be opened and has so many records that this takes longer than the loop may stand still: have `check` called
+    on another thread, and hand what it returns to `append` as `checked`. It is no error that a client sees."""
+
+    def __init__(self) -> None:
+        super().__init__(errors.UNKNOWN_SERVER_ERROR)
+
+
+LONG_RECORDS = 10_000
+"""Batches of more records are not opened on the loop: these take it some 20 ms."""
+
 # Smallest length field of any batch format, and where the magic byte lies in all of them.
 _MIN_LENGTH = 14
 _MAGIC_POSITION = 16
+_COUNT_POSITION = HEADER_SIZE_BYTES - 4
 # What Kafka names of the record errors in the text of the whole.
 _SHOWN_ERRORS = 3
 _NEVER_MS = 1 << 62
@@ -79,6 +91,15 @@ def check(records, settings, now_ms: int, produce_version: int, from_client: boo
         raise KafkaError(errors.RECORD_LIST_TOO_LARGE, f"batch of {len(batch)} bytes for {where} is above segment.bytes "
                                                        f"of {settings.segment_bytes}")
     return batch, parse_header(batch), now_ms if stamped else NO_TIMESTAMP
+
+
+def is_long(records) -> bool:
+    """Whether the batch may hold more than `LONG_RECORDS` records."""
+    if len(records) <= HEADER_SIZE_BYTES:
+        return False
+    count = int.from_bytes(records[_COUNT_POSITION:HEADER_SIZE_BYTES], "big", signed=True)
+    is_compressed = records[ATTRIBUTES_POSITION + 1] & CODEC_MASK
+    return count > LONG_RECORDS and (is_compressed or count * MIN_RECORD_SIZE_BYTES <= len(records) - HEADER_SIZE_BYTES)
 
 
 def _one_batch(records, produce_version: int):

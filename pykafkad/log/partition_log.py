@@ -51,15 +51,18 @@ class PartitionLog(LogFiles):
 
     # -- append --------------------------------------------------------------------------------------------------------
 
-    def append(self, records, now_ms: int, produce_version: int = 13, origin: str = CLIENT) -> AppendResult:
+    def append(self, records, now_ms: int, produce_version: int = 13, origin: str = CLIENT, checked: tuple | None = None) -> AppendResult:
         """Check one batch (`records`: a writable view that holds it), assign its offsets in place and gather it.
 
         Keeps no reference to `records`. Raises `KafkaError`, for rejected records with `record_errors`, or
-        `StorageFailure`. A rejected batch uses no offset and is left as it came.
+        `StorageFailure`. A rejected batch uses no offset and is left as it came. A client's batch of very many records that must
+        be opened is `append_rules.OpenElsewhere`: what its `check` returned is handed in as `checked`, its batch as `records`.
         """
-        return AppendResult(*self.append_batch(records, now_ms, produce_version, origin))
+        return AppendResult(*self.append_batch(records, now_ms, produce_version, origin, checked))
 
-    def append_batch(self, records, now_ms: int, produce_version: int = 13, origin: str = CLIENT) -> tuple[int, int, int, int]:
+    def append_batch(
+        self, records, now_ms: int, produce_version: int = 13, origin: str = CLIENT, checked: tuple | None = None
+    ) -> tuple[int, int, int, int]:
         """`append`, with the result as a plain tuple in the order of `AppendResult`: a call less where it counts."""
         size = len(records)
         log_append_time_ms = -1
@@ -72,7 +75,7 @@ class PartitionLog(LogFiles):
                 or base_sequence < 0 <= producer_id or attributes == 4 and produce_version < 7
                 or (records[61:63] != FRAME_STARTS[attributes] if attributes else count * 7 > size - 61)
                 or crc32c(records[21:]) != crc):
-            records, header, log_append_time_ms = self._check(records, now_ms, produce_version, origin)
+            records, header, log_append_time_ms = checked or self._check(records, now_ms, produce_version, origin)
             size = len(records)
             (_, length, _, _, _, attributes, last_delta, _, max_timestamp_ms, producer_id, producer_epoch, base_sequence, _) = header
         entry = None
@@ -152,6 +155,8 @@ class PartitionLog(LogFiles):
             raise self.offline
         from pykafkad.log import append_rules
 
+        if origin != COORDINATOR and append_rules.is_long(records):
+            raise append_rules.OpenElsewhere
         return append_rules.check(records, self.settings, now_ms, produce_version, origin != COORDINATOR, f"{self.topic}-{self.partition}")
 
     def _check_producer(self, entry, producer_id: int, epoch: int, base_sequence: int, last_delta: int, attributes: int,

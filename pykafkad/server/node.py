@@ -38,7 +38,7 @@ from pykafkad.server.writes import Writes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pykafkad.config import Settings
     from pykafkad.log.directory import LogDirectory
@@ -97,6 +97,8 @@ class Node:
             max_connections=settings.max_connections,
         )
         self.offload = Offload(self.reactor.wake)
+        # What takes long without blocking has a thread of its own, so that syncs need not wait for it.
+        self.computing = Offload(self.reactor.wake)
         self.commits = GroupCommit(self)
         self.writes = Writes(
             self.log_written, self.log_failed, lambda context, message: self.dispatcher.encode(context, message), self.commits.hold_answers
@@ -255,6 +257,7 @@ class Node:
     def close(self) -> None:
         """Stop accepting, answer what can be answered, write and sync everything, mark the directory clean."""
         self.reactor.stop_listening()
+        self.computing.close()
         self.waits.expire(float("inf"))
         self.end_turn()
         while not self.commits.is_idle:
@@ -284,6 +287,7 @@ class Node:
         """Offloaded results, timers, waits, writes, and the waits that the writes touched."""
         now = self.now
         self.offload.finished()
+        self.computing.finished()
         for key in self.timers.due(now):
             self._fire(key)
         quorum_deadline = self.controller.next_deadline()
@@ -363,6 +367,21 @@ class Node:
         for log in logs:
             self._offline_logs.add(log)
             self.waits.touch(log)
+
+    def compute(self, token: object, job: Callable[[], object], answer: Callable[[object], object]) -> None:
+        """Run `job()` beside the loop and reply with `answer(result)`."""
+
+        def then(result: object) -> None:
+            try:
+                if isinstance(result, Exception):
+                    raise result
+                message = answer(result)
+            except Exception as error:  # noqa: BLE001 - as in a handler: our bug, and this request's alone
+                self._wait_failed(token, error)
+            else:
+                self.reply(token, message)
+
+        self.computing.submit(job, then)
 
     def abandon(self, token: object, reason: str) -> None:
         """A request that can't be answered truthfully: its connection is closed, and the client asks again."""
