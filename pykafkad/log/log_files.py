@@ -48,6 +48,7 @@ class SyncJob:
         self._sealed = sealed
         self._active = active
         self._end_offset = end_offset
+        self._epochs_path = log.take_unsynced_epochs()
 
     def run(self) -> None:
         """Sync logs, the indexes of those that are sealed, and leader epochs that changed: what lies before a recovery point
@@ -56,7 +57,6 @@ class SyncJob:
         if self._epochs_path is not None:
             disk.sync(self._epochs_path)
             disk.sync_directory(self.log.directory)
-        self._epochs_path = log.take_unsynced_epochs()
         for segment in self._sealed:
             segment.file.sync()
             for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
@@ -107,20 +107,20 @@ class LogFiles:
         self._fill = 0
         self._recent_sealed: list[Segment] | None = None
         self._sole_replica = False
+        self._epochs_unsynced = False
         self._prepare(settings)
 
     def __repr__(self) -> str:
-        self._epochs_unsynced = False
         return f"{type(self).__name__}({self.topic}-{self.partition})"
 
-    # -- loading and settings ------------------------------------------------------------------------------------------
-
-    def __getattr__(self, name: str):
     @property
     def disk(self) -> Disk:
         """Where the files are."""
         return self._disk
 
+    # -- loading and settings ------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str):
         if name not in _LOADED_SLOTS:
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         if self.closed:
@@ -306,13 +306,13 @@ class LogFiles:
         if self._fill:
             self.write_pending()
         if self.recovery_point != self.end_offset:
+            job = self.whole_sync_job()
             try:
                 job.run()
             except StorageFailure as failure:
                 raise self.fail(failure) from None
             job.finish()
         self.flushed_ms = self._services.clock.now_ms()
-            job = self.whole_sync_job()
 
     def sync_job(self) -> SyncJob | None:
         """The sync of what was sealed since the last one, None without any: Kafka syncs a segment when it rolls."""
@@ -341,13 +341,6 @@ class LogFiles:
         if self.epochs.changed:
             self._disk.replace(f"{self.directory}/{recovery.EPOCHS_FILE}", self.epochs.to_text().encode(), sync=False)
             self.epochs.changed = False
-
-    @property
-    def needs_sync(self) -> bool:
-        """Whether `settle` would have to sync: something was appended since the last sync."""
-        return self.is_loaded and self.offline is None and self.recovery_point != self.end_offset
-
-    def settle(self, *, sync: bool = True) -> None:
             self._epochs_unsynced = True
 
     def take_unsynced_epochs(self) -> str | None:
@@ -358,6 +351,13 @@ class LogFiles:
             raise self.fail(failure) from None
         is_unsynced, self._epochs_unsynced = self._epochs_unsynced, False
         return f"{self.directory}/{recovery.EPOCHS_FILE}" if is_unsynced else None
+
+    @property
+    def needs_sync(self) -> bool:
+        """Whether `settle` would have to sync: something was appended since the last sync."""
+        return self.is_loaded and self.offline is None and self.recovery_point != self.end_offset
+
+    def settle(self, *, sync: bool = True) -> None:
         """Write all that a clean start reads: batches, indexes, producer snapshot, epochs. Without `sync` the caller syncs
         everything at once and calls `synced`."""
         if self.is_loaded and self.offline is None:
