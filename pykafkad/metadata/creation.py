@@ -28,13 +28,14 @@ class Creation:
     """One CreateTopics (or CreatePartitions) in the making, against one image. `records` grows topic by topic, and only when
     nothing can go wrong with the topic any more."""
 
-    __slots__ = ("image", "random", "records", "settings")
+    __slots__ = ("_described", "image", "random", "records", "settings")
 
     def __init__(self, image: Image, settings: Settings, random: Random) -> None:
         self.image = image
         self.settings = settings
         self.random = random
         self.records: list[object] = []
+        self._described: dict[tuple, list[object]] = {}
 
     # ---- topics
 
@@ -79,7 +80,11 @@ class Creation:
         topic_id = random_uuid(self.random)
         result = messages.CreateTopicsResponse.CreatableTopicResult(name=name, topic_id=topic_id, error_message=None)
         if describable:
-            result.configs = configs.created_topic_configs(overrides, self.settings)
+            # Most topics of one request have the same settings, and describing them costs more than all the rest.
+            key = tuple(sorted(overrides.items()))
+            if key not in self._described:
+                self._described[key] = configs.created_topic_configs(overrides, self.settings)
+            result.configs = self._described[key]
             result.num_partitions = len(assignments)
             result.replication_factor = len(assignments[0])
         else:
