@@ -22,6 +22,7 @@ TOOLS = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-server-start": "kafka.Kafka",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -118,3 +122,113 @@ def test_a_kafkas_directory_is_taken_over_and_given_back(kafka_jars: Path, tmp_p
         ours.kill()
         kafka.kill()
         shutil.rmtree(kafka.data_directory, ignore_errors=True)
+
+
+# Segments of a size that only Kafka's own tests have, so that old ones go within a test.
+SMALL_SEGMENTS = {**SNAPSHOT_BYTES, "internal.metadata.log.segment.bytes": "40000", "metadata.max.retention.bytes": "60000"}
+TOPICS = 300
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of a pykafkad whose metadata log was thinned out by its snapshots, after a clean stop."""
+    broker = PykafkadProcess(tmp_path_factory.mktemp("written"), SMALL_SEGMENTS)
+    broker.start()
+    try:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        for start in range(0, TOPICS, 10):
+            names = [f"t{number}" for number in range(start, start + 10)]
+            admin.create_topics({name: {"num_partitions": 3, "configs": {"retention.ms": RETENTION}} for name in names})
+        admin.delete_topics([f"t{number}" for number in range(0, TOPICS, 2)])
+        admin.create_topics({TOPIC: {"num_partitions": PARTITIONS}})
+        admin.close()
+        produce(broker, range(30))
+    finally:
+        broker.close()
+    assert_no_bug_logged(broker)
+    yield broker.data_directory
+
+
+@pytest.fixture(scope="module")
+def tools(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
+    """Kafka's tools; they read files and need no broker."""
+    return JavaTools(kafka_jars, "", tmp_path_factory.mktemp("tools") / "log4j2.properties")
+
+
+def snapshots_of(directory: Path) -> list[Path]:
+    """The snapshots in a data directory, the oldest first."""
+    return sorted((directory / "__cluster_metadata-0").glob("*.checkpoint"))
+
+
+def test_the_dump_tool_reads_log_snapshots_and_bootstrap(tools: JavaTools, written: Path) -> None:
+    """Every batch is valid and every record is decoded; old segments and snapshots have gone."""
+    segments = sorted((written / "__cluster_metadata-0").glob("*.log"))
+    snapshots = snapshots_of(written)
+    assert int(segments[0].stem) > 0, "the log starts where a snapshot stands for what was before"
+    assert snapshots and "00000000000000000000-0000000000.checkpoint" not in {path.name for path in snapshots}
+    files = ",".join(map(str, [*segments, *snapshots, written / "bootstrap.checkpoint"]))
+    output = tools.succeed("kafka-dump-log", "--cluster-metadata-decoder", "--deep-iteration", "--files", files, connect=False)
+    assert "isvalid: false" not in output and "isvalid: true" in output
+    assert not re.search(r"Error|Exception|Could not|unknown|payload: \*", output), output[:3000]
+    for text in ("SnapshotHeader", "SnapshotFooter", "KRaftVersion", "KRaftVoters", "KRaft bootstrap snapshot"):
+        assert text in output, text
+    for record in ("TOPIC", "PARTITION", "REGISTER_BROKER", "REGISTER_CONTROLLER", "FEATURE_LEVEL", "CONFIG", "PRODUCER_IDS"):
+        assert f'"type":"{record}_RECORD"' in output, record
+    listed = [line for line in output.splitlines() if line.startswith("|")]
+    assert all("payload: {" in line or "Snapshot" in line or "KRaft" in line or "LeaderChange" in line for line in listed)
+
+
+def test_the_metadata_shell_shows_a_snapshot(tools: JavaTools, written: Path) -> None:
+    """The tree that Kafka's shell makes of our newest snapshot: topics, nodes, features, settings."""
+    command = tools.command("kafka-metadata-shell", "--snapshot", str(snapshots_of(written)[-1]), connect=False)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, **pipes, text=True) as shell:
+        try:
+            # It takes commands before it has read the file: so it is asked until it knows the partition.
+            line = ""
+            for _ in range(100):
+                shell.stdin.write("cat /image/topics/byName/t1/2\n")
+                shell.stdin.flush()
+                while not (line := shell.stdout.readline()).startswith(">>"):
+                    assert line, "the shell ended"
+                if "PartitionRegistration" in line:
+                    break
+                time.sleep(0.1)
+            assert "replicas=[1]" in line and "isr=[1]" in line and "leader=1," in line, line
+            tree, _ = shell.communicate("find /\nexit\n", timeout=60)
+        finally:
+            shell.kill()
+    paths = {path.removeprefix(">> ") for path in tree.splitlines()}
+    nodes = {"/image/cluster/brokers/1", "/image/cluster/controllers/1", "/image/features/metadataVersion"}
+    topics = {f"/image/topics/byName/t{number}/{index}" for number in range(1, TOPICS, 2) for index in range(3)}
+    assert nodes | topics <= paths, tree[:3000]
+    assert {f"/image/configs/TOPIC:t{number}/retention.ms" for number in range(1, TOPICS, 2)} <= paths, tree[-3000:]
+
+
+def test_a_kafka_starts_on_the_snapshots_and_comes_back(kafka_jars: Path, written: Path, tmp_path: Path) -> None:
+    """A real Kafka goes on from our newest snapshot, makes snapshots of its own, and pykafkad goes on from those."""
+    (tmp_path / "kafka").mkdir()
+    kafka = KafkaProcess(kafka_jars, tmp_path / "kafka", SMALL_SEGMENTS)
+    shutil.copytree(written, kafka.data_directory)
+    ours = PykafkadProcess(tmp_path, SMALL_SEGMENTS)
+    ours.data_directory = kafka.data_directory
+    expected = {TOPIC, *(f"t{number}" for number in range(1, TOPICS, 2))}
+    try:
+        for round_number, broker in enumerate((kafka, ours, kafka)):
+            broker.start()
+            admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+            assert {name for name in admin.list_topics() if not name.startswith("__")} == expected, broker.name
+            new = [f"new-{round_number}-{number}" for number in range(30)]
+            admin.create_topics({name: {"num_partitions": 1} for name in new})
+            expected |= set(new)
+            admin.close()
+            assert read_all(broker) == list(range(30))
+            broker.stop()
+            assert int(snapshots_of(kafka.data_directory)[-1].name[:20]) > 0
+        assert_no_bug_logged(ours)
+        # It says loudly that the size of its segments is one for tests.
+        errors = [line for line in kafka.log_text().splitlines() if re.search(r" (ERROR|FATAL) ", line)]
+        assert [line for line in errors if "only supported for testing" not in line] == []
+    finally:
+        ours.kill()
+        kafka.kill()

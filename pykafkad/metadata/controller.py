@@ -81,6 +81,9 @@ class Controller:
             return []
         return registrations.unfence(self.image, self.settings, broker.id)
 
+    def _stop_broker(self, event: events.StopBroker) -> list[object]:
+        return registrations.stop(self.image, event.broker_id) if event.broker_id in self.image.brokers else []
+
     def _fence_broker(self, event: events.FenceBroker) -> list[object]:
         broker = self.image.brokers.get(event.broker_id)
         if broker is None or broker.epoch != event.broker_epoch or broker.fenced:
@@ -225,6 +228,7 @@ _STEPS = {
     events.Activate: Controller._activate,
     events.RegisterBroker: Controller._register_broker,
     events.UnfenceBroker: Controller._unfence_broker,
+    events.StopBroker: Controller._stop_broker,
     events.FenceBroker: Controller._fence_broker,
     events.UnregisterBroker: Controller._unregister_broker,
     events.UpdateFeatures: Controller._update_features,

@@ -68,6 +68,15 @@ class UnfenceBroker:
         self.broker_epoch = broker_epoch
 
 
+class StopBroker:
+    """A broker stops cleanly, now."""
+
+    __slots__ = ("broker_id",)
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+
+
 class FenceBroker:
     """A broker is gone without a word."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pykafkad.effects import Append
 from pykafkad.metadata import features, stored
-from pykafkad.metadata.brokers import FENCED, UNFENCED
+from pykafkad.metadata.brokers import FENCED, IN_CONTROLLED_SHUTDOWN, UNFENCED
 from pykafkad.metadata.partition_changes import broker_changes
 from pykafkad.wire import messages
 
@@ -74,6 +74,15 @@ def unfence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
         broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCED, cordoned_log_dirs=[]
     )
     return in_batches([stored.record(change), *broker_changes(image, settings, added=broker_id)])
+
+
+def stop(image: Image, broker_id: int) -> list[Append]:
+    """The broker stops cleanly: who reads the log next need not wait until its session would have ended."""
+    broker = image.brokers[broker_id]
+    change = messages.BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
+    )
+    return in_batches([stored.record(change)])
 
 
 def fence(image: Image, settings: Settings, broker_id: int) -> list[Append]:

@@ -12,8 +12,8 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.metadata import features, stored, voters
 from pykafkad.wire import messages
-from pykafkad.wire.batch import HEADER_SIZE_BYTES, build_batch, parse_header, validate
-from pykafkad.wire.records import iterate_records
+from pykafkad.wire.batch import HEADER_SIZE_BYTES, build_batch, header_of, parse_header, validate
+from pykafkad.wire.records import encode_record, iterate_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,13 @@ _EPOCH_DIGITS = 10
 
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 
-RECORDS_PER_BATCH = 200
-"""So many records take one to two milliseconds to encode: between two batches of a snapshot the loop may turn."""
+RECORDS_PER_STEP = 200
+"""So many records take one to two milliseconds to encode: then the loop may turn."""
+
+BATCH_BYTES = 7 * 1024 * 1024
+"""A data batch is closed at this size. Kafka's are as large, and its metadata shell shows the records of the first one."""
+
+_PIECE_BYTES = 1024 * 1024
 
 
 def file_name(end_offset: int, epoch: int) -> str:
@@ -86,21 +91,21 @@ def last_timestamp_ms(content: bytes) -> int:
 
 def voters_only(voter_set: list[Voter], now_ms: int) -> bytes:
     """The snapshot with end offset 0 that formatting leaves: the version and the voters of a new quorum."""
-    return b"".join(_batches(0, now_ms, [_header(now_ms), *_quorum_records(features.NEW_CLUSTER_KRAFT_VERSION, voter_set)], iter(())))
+    return b"".join(_pieces(0, now_ms, [_header(now_ms), *_quorum_records(features.NEW_CLUSTER_KRAFT_VERSION, voter_set)], iter(())))
 
 
 def bootstrap(now_ms: int) -> bytes:
     """`bootstrap.checkpoint`: the features of a new cluster."""
     levels = (messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in features.BOOTSTRAP.items())
-    return b"".join(_batches(0, now_ms, [_header(0)], levels))
+    return b"".join(_pieces(0, now_ms, [_header(0)], levels))
 
 
 class Writing:
     """A snapshot in the making: the image as it is now, while it goes on changing.
 
     What can't change in place is gathered at once, by reference; a partition that changes before it was written is kept as it
-    was. `batches()` gives the file piece by piece, each within `RECORDS_PER_BATCH` records; call `close()` when it is done or
-    given up. One at a time.
+    was. `pieces()` gives the file piece by piece, each within `RECORDS_PER_STEP` records or a megabyte; call `close()` when it is
+    done or given up. One at a time.
     """
 
     __slots__ = ("_before", "_configs", "_first", "_head", "_image", "_rest", "_topics", "end_offset", "epoch", "now_ms")
@@ -131,9 +136,9 @@ class Writing:
         self._before: dict[PartitionState, object] = {}
         image.before_change = self._keep
 
-    def batches(self) -> Iterator[bytes]:
-        """The content of the file, batch by batch."""
-        return _batches(self.epoch, self.now_ms, self._head, self._records())
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """The content of the file. A piece may be empty: its records come with a later one."""
+        return _pieces(self.epoch, self.now_ms, self._head, self._records())
 
     def close(self) -> None:
         """Let the image change freely again."""
@@ -165,24 +170,35 @@ def _quorum_records(kraft_version: int, voter_set: list[Voter]) -> list[object]:
     return [messages.KRaftVersionRecord(version=0, k_raft_version=kraft_version), voters.to_record(voter_set)]
 
 
-def _batches(epoch: int, now_ms: int, head: list[object], data: Iterator[object]) -> Iterator[bytes]:
+def _pieces(epoch: int, now_ms: int, head: list[object], data: Iterator[object]) -> Iterator[bytes | memoryview]:
     """Control batch, data batches, control batch, with offsets from 0."""
-    offset = 0
+    yield _control_batch(head, 0, epoch, now_ms)
+    offset = len(head)
+    body = bytearray()
+    count = 0
+    for message in data:
+        encode_record(body, count, 0, *stored.encode(stored.record(message)))
+        count += 1
+        if len(body) >= BATCH_BYTES:
+            yield from _data_batch(body, count, offset, epoch, now_ms)
+            offset += count
+            body = bytearray()
+            count = 0
+        elif count % RECORDS_PER_STEP == 0:
+            yield b""
+    if body:
+        yield from _data_batch(body, count, offset, epoch, now_ms)
+        offset += count
+    yield _control_batch([messages.SnapshotFooterRecord(version=0)], offset, epoch, now_ms)
 
-    def batch(records: list[StoredRecord], is_control: bool) -> bytes:
-        nonlocal offset
-        encoded = [stored.encode(record) for record in records]
-        made = build_batch(encoded, base_offset=offset, timestamp_ms=now_ms, leader_epoch=epoch, is_control=is_control)
-        offset += len(records)
-        return made
 
-    yield batch([stored.control_record(each) for each in head], True)
-    gathered: list[StoredRecord] = []
-    for each in data:
-        gathered.append(stored.record(each))
-        if len(gathered) == RECORDS_PER_BATCH:
-            yield batch(gathered, False)
-            gathered.clear()
-    if gathered:
-        yield batch(gathered, False)
-    yield batch([stored.control_record(messages.SnapshotFooterRecord(version=0))], True)
+def _control_batch(values: list[object], offset: int, epoch: int, now_ms: int) -> bytearray:
+    encoded = [stored.encode(stored.control_record(each)) for each in values]
+    return build_batch(encoded, base_offset=offset, timestamp_ms=now_ms, leader_epoch=epoch, is_control=True)
+
+
+def _data_batch(body: bytearray, count: int, offset: int, epoch: int, now_ms: int) -> Iterator[bytes | memoryview]:
+    yield header_of(body, count, base_offset=offset, timestamp_ms=now_ms, leader_epoch=epoch)
+    view = memoryview(body)
+    for position in range(0, len(view), _PIECE_BYTES):
+        yield view[position : position + _PIECE_BYTES]

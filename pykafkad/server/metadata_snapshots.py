@@ -145,7 +145,7 @@ class MetadataSnapshots:
         if snapshot in self._kept:
             return
         self._writing = snapshots.Writing(image, self.last_timestamp_ms, self._node.now_ms)
-        self._pieces = self._writing.batches()
+        self._pieces = self._writing.pieces()
         self._position = 0
         self._path = f"{self._path_of(snapshot).removesuffix(snapshots.SUFFIX)}-new{_PART_SUFFIX}"
         self._go_on()
@@ -160,8 +160,9 @@ class MetadataSnapshots:
             if self._file is None:
                 self._file = self._node.disk.open(self._path, create=True)
             for piece in self._pieces:
-                self._file.pwrite(piece, self._position)
-                self._position += len(piece)
+                if piece:
+                    self._file.pwrite(piece, self._position)
+                    self._position += len(piece)
                 if clock.now() >= deadline:
                     self._go_on()
                     return

@@ -164,7 +164,8 @@ class Node:
         """
         self.directories.open(self.settings.metadata_log_dir or self.directories.paths[0])
         if stale_file is not None:
-            self.disk.unlink(stale_file)
+            # It is no part of the data, which may live in memory.
+            Disk().unlink(stale_file)
         self.partitions = Partitions(self.directories, self.node_id, self.settings)
         self._start_metadata()
         self._bind()
@@ -180,8 +181,11 @@ class Node:
 
     def _start_metadata(self) -> None:
         directory = self.directory
-        log_settings = {**_METADATA_LOG_SETTINGS, "segment.bytes": str(self.settings.metadata_log_segment_bytes)}
-        log_settings["segment.ms"] = str(self.settings.metadata_log_segment_ms)
+        settings = self.settings
+        log_settings = {**_METADATA_LOG_SETTINGS, "segment.bytes": str(settings.metadata_log_segment_bytes)}
+        log_settings["segment.ms"] = str(settings.metadata_log_segment_ms)
+        if settings.internal_metadata_log_segment_bytes:
+            log_settings["internal.segment.bytes"] = str(settings.internal_metadata_log_segment_bytes)
         log = directory.open_partition(*stored.LOG, stored.TOPIC_ID, config.topic_settings(self.settings, log_settings))
         metadata = self.controller = MetadataLog(self, log)
         metadata.load()
@@ -271,6 +275,8 @@ class Node:
         self.reactor.close()
         if self.directory is not None:
             if self.controller is not None:
+                if self.serving:
+                    self.controller.submit(events.StopBroker(self.node_id))
                 self.controller.resign()
             broker = self.image.brokers.get(self.node_id) if self.controller else None
             self.directories.close(broker.epoch if broker else -1)

@@ -195,10 +195,22 @@ def build_batch(
         attributes, len(records) - 1, base_timestamp_ms, timestamp_ms if log_append_time else max_timestamp_ms,
         producer_id, producer_epoch, base_sequence, len(records),
     )
+    return _header(checked, body, base_offset, leader_epoch) + body
+
+
+def header_of(body, record_count: int, *, base_offset: int, timestamp_ms: int, leader_epoch: int) -> bytearray:
+    """The header that belongs in front of `body`, uncompressed records of one time and no producer: for whoever encodes a long
+    batch bit by bit."""
+    checked = CHECKED_HEADER.pack(
+        0, record_count - 1, timestamp_ms, timestamp_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, record_count
+    )
+    return _header(checked, body, base_offset, leader_epoch)
+
+
+def _header(checked: bytes, body, base_offset: int, leader_epoch: int) -> bytearray:
     length = HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES + len(body)
-    batch = bytearray(PREFIX.pack(base_offset, length, leader_epoch))
-    batch.append(MAGIC)
-    batch += _UINT32.pack(crc32c(body, crc32c(checked)))
-    batch += checked
-    batch += body
-    return batch
+    header = bytearray(PREFIX.pack(base_offset, length, leader_epoch))
+    header.append(MAGIC)
+    header += _UINT32.pack(crc32c(body, crc32c(checked)))
+    header += checked
+    return header

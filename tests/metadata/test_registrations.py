@@ -133,3 +133,17 @@ def test_what_concerns_all_partitions_goes_in_as_many_batches_as_it_needs(monkey
     assert again.image.brokers[NODE_ID].active
     changes = broker_changes(again.image, again.settings, lost=NODE_ID)
     assert [len(each.records) for each in registrations.in_batches(changes)] == [2, 2, 1]
+
+
+def test_a_clean_stop_fences_the_broker_and_leaves_its_partitions():
+    """A Kafka that starts next need not wait for the end of a session; the only replica has nobody to hand over to."""
+    cluster = Cluster()
+    create(cluster, topic("a", 2))
+    before = [picture(state) for state in cluster.image.topics["a"].partitions]
+    cluster.submit(events.StopBroker(OTHER))
+    cluster.submit(events.StopBroker(NODE_ID))
+    broker = cluster.image.brokers[NODE_ID]
+    assert broker.fenced and broker.in_controlled_shutdown
+    again = cluster.restart(clean=True)
+    assert again.image.brokers[NODE_ID].active
+    assert [picture(state) for state in again.image.topics["a"].partitions] == before

@@ -24,7 +24,7 @@ from tests.metadata.test_replay import ALTER, CREATE, DELETE_TOPIC, GROW, OTHERS
 def content_of(image):
     """The file of a snapshot made at once."""
     writing = snapshots.Writing(image, 123, 456)
-    content = b"".join(writing.batches())
+    content = b"".join(writing.pieces())
     writing.close()
     return content
 
@@ -81,16 +81,16 @@ def test_a_snapshot_holds_what_was_while_everything_changes(steps, meanwhile, ev
     for step in steps:
         cluster = perform(cluster, step)
     before, end_offset, epoch = deepcopy(facts(cluster.image)), cluster.image.offset + 1, cluster.image.epoch
-    records_per_batch, snapshots.RECORDS_PER_BATCH = snapshots.RECORDS_PER_BATCH, every
+    records_per_step, snapshots.RECORDS_PER_STEP = snapshots.RECORDS_PER_STEP, every
     try:
         writing = snapshots.Writing(cluster.image, 0, 0)
         pieces = []
-        for piece in writing.batches():
+        for piece in writing.pieces():
             pieces.append(piece)
             if meanwhile:
                 cluster = perform(cluster, meanwhile.pop())
     finally:
-        snapshots.RECORDS_PER_BATCH = records_per_batch
+        snapshots.RECORDS_PER_STEP = records_per_step
     writing.close()
     assert cluster.image.before_change is None
     assert facts(loaded(b"".join(pieces), end_offset, epoch)) == before
@@ -104,7 +104,7 @@ def test_partitions_that_change_meanwhile_are_written_as_they_were():
     with_other_broker(cluster)
     before, end_offset = deepcopy(facts(cluster.image)), cluster.image.offset + 1
     writing = snapshots.Writing(cluster.image, 0, 0)
-    pieces = writing.batches()
+    pieces = writing.pieces()
     content = next(pieces)
     stopped_by_kafka(cluster, "a")
     stopped_by_kafka(cluster, "two")
@@ -115,15 +115,41 @@ def test_partitions_that_change_meanwhile_are_written_as_they_were():
     assert facts(loaded(content, end_offset, cluster.image.epoch)) == before
 
 
-def test_a_piece_is_bounded():
-    """However many records there are: what holds the loop is one batch of so many."""
+def test_a_step_is_bounded(monkeypatch):
+    """However many records there are: what holds the loop is so many of them, or so many bytes."""
     cluster = Cluster()
-    create(cluster, topic("a", 5 * snapshots.RECORDS_PER_BATCH))
-    headers = [parse_header(piece) for piece in snapshots.Writing(cluster.image, 0, 0).batches()]
-    assert max(header.record_count for header in headers) == snapshots.RECORDS_PER_BATCH
-    assert len(headers) >= 7
+    create(cluster, topic("a", 5 * snapshots.RECORDS_PER_STEP))
+    encoded = []
+    encode = stored.encode
+    monkeypatch.setattr(stored, "encode", lambda record: encoded.append(1) or encode(record))
+    monkeypatch.setattr(snapshots, "_PIECE_BYTES", 5000)
+    counts = []
+    sizes = []
+    for piece in snapshots.Writing(cluster.image, 0, 0).pieces():
+        counts.append(len(encoded))
+        sizes.append(len(piece))
+        encoded.clear()
+    assert max(counts) == snapshots.RECORDS_PER_STEP
+    assert max(sizes) == 5000
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 5000, 10**6])
+def test_batches_are_long_and_bounded(monkeypatch, batch_bytes):
+    """Offsets count on from batch to batch; Kafka's shell shows what stands in the first data batch, so it is a long one."""
+    monkeypatch.setattr(snapshots, "BATCH_BYTES", batch_bytes)
+    cluster = Cluster()
+    create(cluster, topic("a", 300))
+    content = content_of(cluster.image)
+    headers = []
+    position = 0
+    while position < len(content):
+        headers.append(parse_header(content, position))
+        position += headers[-1].size_bytes
     assert [header.is_control for header in headers] == [True, *[False] * (len(headers) - 2), True]
     assert [header.base_offset for header in headers[1:]] == [header.end_offset for header in headers[:-1]]
+    assert all(header.size_bytes < batch_bytes + 1000 for header in headers)
+    assert (len(headers) == 3) == (batch_bytes == 10**6)
+    same(cluster.image, content, cluster.image.offset + 1, cluster.image.epoch)
 
 
 def test_the_form_of_a_snapshot():

@@ -131,3 +131,18 @@ def test_a_first_start_that_is_cut_short_is_made_good(at):
     assert world.node.image.features["metadata.version"] == 30
     assert not world.node.image.brokers[world.node.node_id].fenced
     world.create_topic("a")
+
+
+def test_a_clean_stop_says_so_in_the_log():
+    """The last record of the log fences the broker; a log that fails meanwhile is no reason not to stop."""
+    disk = MemoryDisk()
+    world = World("/data", disk=disk)
+    world.stop()
+    broker = world.node.image.brokers[world.node.node_id]
+    assert broker.fenced and broker.in_controlled_shutdown
+    world = world.restart(seed=2)
+    assert world.node.image.brokers[world.node.node_id].active
+    disk.fail("write")
+    world.stop()
+    disk.heal()
+    assert world.restart(seed=3).node.image.brokers[world.node.node_id].active

@@ -133,15 +133,13 @@ class WorkClock(ManualClock):
 def test_the_loop_turns_while_a_snapshot_is_written(disk, monkeypatch):
     """A turn writes for `BUDGET_SECONDS`, and requests are served between two of them."""
     world = start(disk, clock=WorkClock(), **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9}))
-    monkeypatch.setattr(snapshots, "RECORDS_PER_BATCH", 10)
+    monkeypatch.setattr(snapshots, "RECORDS_PER_STEP", 10)
     world.create_topic("a", 300)
     own = world.node.controller.snapshots
     world.node.controller.snapshots._start()
     end_offset = world.node.image.offset + 1
     turns = 0
-    positions = [0]
-    while own._writing is not None and own._file is None or own._position != positions[-1]:
-        positions.append(own._position)
+    while not world.node.offload.waiting:
         world.turn()
         turns += 1
         if turns == 3:
@@ -270,12 +268,12 @@ def test_a_directory_formatted_by_kafka_begins_with_its_bootstrap_records(disk):
     record = messages.FeatureLevelRecord
     for level, refused in ((29, "metadata.version=29"), (0, "metadata.version=0")):
         levels = iter([record(name="metadata.version", feature_level=level)] if level else [])
-        disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._batches(0, 0, [snapshots._header(0)], levels)))
+        disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._pieces(0, 0, [snapshots._header(0)], levels)))
         with pytest.raises(ConfigError, match=refused):
             World("/data", disk=disk)
         disk.kill()
     levels = iter([record(name="metadata.version", feature_level=30), record(name="group.version", feature_level=1)])
-    disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._batches(0, 0, [snapshots._header(0)], levels)))
+    disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._pieces(0, 0, [snapshots._header(0)], levels)))
     world = start(disk)
     assert world.node.image.features == {"kraft.version": 1, "metadata.version": 30, "group.version": 1}
     assert world.node.image.configs(4, "") == {}, "no eligible leader replicas, no minimum in the log"
