@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compat_tests.bad_fields.compare import not_allowed
 from compat_tests.bad_fields.differences import ALLOWED, allowed
+from compat_tests.bad_fields.encoding import body
 from compat_tests.bad_fields.run import Answer, Run, bases_missing
+from compat_tests.bad_fields.variants import variants
 from compat_tests.brokers.broker import Broker
 from compat_tests.brokers.choose import KafkaSource
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.conftest import AGAINST, assert_no_bug_logged
 from compat_tests.scenarios.exchange import Exchange, part
+from pykafkad.handlers import table
+from pykafkad.wire import messages, notation
+from tests.wire.values import Values
 
 SETTINGS = {"group.coordinator.rebalance.protocols": "classic"}
 SWITCHED_OFF = ("group.version", "share.version", "streams.version", "transaction.version")
@@ -88,6 +94,35 @@ def test_every_field_at_its_extremes(new_brokers: dict[str, Broker], pytestconfi
         counts = "\n".join(f"{api}: {asked[api]} requests, {count} kinds of difference" for api, count in table.items())
         more = f"\n… and {len(lines) - SHOWN_DIFFERENCES} more" if len(lines) > SHOWN_DIFFERENCES else ""
         pytest.fail(f"{counts}\n" + "\n".join(lines[:SHOWN_DIFFERENCES]) + more, pytrace=False)
+
+
+def plain_of(value: Any, fields: list[notation.Field], version: int) -> dict[str, Any]:
+    """A message as plain dicts."""
+    plain = {}
+    for field in fields:
+        if field.alive(version):
+            inner = getattr(value, field.name)
+            if field.struct is not None and inner is not None:
+                below = field.struct.fields
+                inner = [plain_of(each, below, version) for each in inner] if field.is_array else plain_of(inner, below, version)
+            plain[field.name] = inner
+    return plain
+
+
+@pytest.mark.parametrize("row", table.ROWS, ids=lambda row: row.name)
+def test_what_is_sent_is_what_the_codec_would_send(row: table.Api) -> None:
+    """The encoder of these tests, which refuses nothing, writes valid values as our own does; and every field of a request is changed."""
+    cls = messages.request_class(row.key)
+    fields = messages.schema(cls).root.fields
+    values = Values(row.name)
+    for version in range(row.min_version, row.max_version + 1):
+        for _ in range(20):
+            message = values.message(cls, version)
+            plain = plain_of(message, fields, version)
+            assert body(cls, version, plain) == bytes(messages.encode(message, version))
+            changed = {variant.path for variant in variants(cls, version, plain)}
+            # A struct that is not there has no fields to change.
+            assert {field.name for field in fields if field.name in plain and (plain[field.name] is not None or field.struct is None or field.is_array)} <= changed
 
 
 def test_the_table_of_differences() -> None:

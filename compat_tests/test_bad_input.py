@@ -80,15 +80,19 @@ def test_frame_shorter_than_a_header(peer: Callable[[], socket.socket], body: by
     assert is_closed(connection)
 
 
-@pytest.mark.parametrize("key", [-1, 4, 7, 93, 500, 32767])
+# What controllers and brokers say to each other, on another listener.
+OF_CONTROLLERS = (52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82)
+
+
+@pytest.mark.parametrize("key", [-1, *range(4, 8), *OF_CONTROLLERS, 93, 500, 32767])
 def test_unknown_api(peer: Callable[[], socket.socket], key: int) -> None:
-    """A key that is not served ends the connection."""
+    """A key that is not served here ends the connection."""
     connection = peer()
     connection.sendall(frame(header(key, 0)))
     assert is_closed(connection)
 
 
-@pytest.mark.parametrize(("key", "version"), [(0, 2), (0, 14), (1, 3), (1, 99), (2, 0), (3, -1), (3, 99), (8, 1), (12, 5)])
+@pytest.mark.parametrize(("key", "version"), [(0, 2), (0, 14), (1, 3), (1, 99), (2, 0), (3, -1), (3, 99), (8, 1), (12, 5), (24, 6), (68, 2), (76, 0), (92, 1)])
 def test_unknown_version(peer: Callable[[], socket.socket], key: int, version: int) -> None:
     """A version that is not served ends the connection, except for ApiVersions itself."""
     connection = peer()

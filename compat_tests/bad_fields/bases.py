@@ -8,7 +8,7 @@ from collections.abc import Callable
 from compat_tests.bad_fields.cluster import REBALANCE_MS, Cluster, records
 from compat_tests.bad_fields.encoding import Plain
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 WAIT_MS = 10_000
 
 
@@ -100,6 +100,18 @@ def broker_configs(cluster: Cluster, version: int) -> Plain:
     row = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": ["log.retention.ms"]}
     row["configs"] = [{"name": "log.retention.ms", "value": "604800000", "config_operation": 0}]
     return {"resources": [row], "include_synonyms": True, "include_documentation": True, "validate_only": True}
+
+
+def group_configs(cluster: Cluster, version: int) -> Plain:
+    row = {"resource_type": GROUP, "resource_name": cluster.group, "configuration_keys": ["consumer.session.timeout.ms"]}
+    row["configs"] = [{"name": "consumer.session.timeout.ms", "value": "50000", "config_operation": 0}]
+    return {"resources": [row], "include_synonyms": True, "include_documentation": True}
+
+
+def metrics_configs(cluster: Cluster, version: int) -> Plain:
+    row = {"resource_type": CLIENT_METRICS, "resource_name": "subscription", "configuration_keys": ["interval.ms"]}
+    row["configs"] = [{"name": "interval.ms", "value": "1000", "config_operation": 0}]
+    return {"resources": [row], "include_synonyms": True, "include_documentation": True}
 
 
 def create_partitions(cluster: Cluster, version: int) -> Plain:
@@ -217,8 +229,14 @@ BASES: tuple[tuple[str, Base], ...] = (
     ("CreatePartitions", create_partitions),
     ("AlterConfigs", configs),
     ("AlterConfigs", broker_configs),
+    ("AlterConfigs", group_configs),
+    ("AlterConfigs", metrics_configs),
     ("IncrementalAlterConfigs", configs),
     ("IncrementalAlterConfigs", broker_configs),
+    ("IncrementalAlterConfigs", group_configs),
+    ("IncrementalAlterConfigs", metrics_configs),
+    ("DescribeConfigs", group_configs),
+    ("DescribeConfigs", metrics_configs),
     ("DescribeAcls", acl),
     ("CreateAcls", acl),
     ("DeleteAcls", acl),

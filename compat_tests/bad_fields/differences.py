@@ -5,6 +5,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
+from pykafkad.handlers import table
+
 if TYPE_CHECKING:
     from compat_tests.bad_fields.run import Answer
 
@@ -25,8 +27,11 @@ _NO_TRANSACTIONS = "Transactions are not offered yet: a transactional id is refu
 _OWN_ADDRESSES = "The two brokers have different addresses and directories, and Kafka has a controller's listener."
 
 ALLOWED = (
-    Difference("ApiVersions", "*", "*", "api_keys*", "An API that is not offered is not advertised."),
-    Difference("ApiVersions", "*", "*", "*ed_features*", "A feature is supported once its APIs are served; records of older metadata versions are not read."),
+    *(Difference("ApiVersions", "*", "*", f"api_keys.{row.key}", "An API that is only refused is not advertised.") for row in table.ROWS if row.state == table.REFUSED),
+    *(Difference("ApiVersions", "*", "*", f"supported_features.{name}*", "A feature is supported once its APIs are served.") for name in (
+        "group.version", "share.version", "streams.version", "transaction.version",
+    )),
+    Difference("ApiVersions", "*", "*", "supported_features.metadata.version.min_version", "Records of older metadata versions are not read."),
     Difference("DescribeTopicPartitions", "cursor.partition_index", "2147483647", "next_cursor*", "Kafka adds the limit to it beyond the end of an int32."),
     *(Difference("DescribeConfigs", "*", "*", f"results.0.configs.{name}*", _OWN_ADDRESSES) for name in (
         "advertised.listeners", "controller.quorum.bootstrap.servers", "inter.broker.listener.name", "listener.security.protocol.map", "listeners",

@@ -26,12 +26,16 @@ def complete(plain: Plain, fields: list[notation.Field], version: int) -> Plain:
             continue
         value = plain.get(field.name, ...)
         if value is ...:
-            value = complete({}, field.struct.fields, version) if field.default is ... else field.default
+            value = _default(field, version)
         elif field.struct is not None and value is not None:
             inner = field.struct.fields
             value = [complete(item, inner, version) for item in value] if field.is_array else complete(value, inner, version)
         made[field.name] = value
     return made
+
+
+def _default(field: notation.Field, version: int) -> Any:
+    return complete({}, field.struct.fields, version) if field.default is ... else field.default
 
 
 def body(cls: type, version: int, plain: Plain, extra_tag: bool = False) -> bytes:
@@ -44,7 +48,8 @@ def _struct(fields: list[notation.Field], plain: Plain, version: int, flexible: 
     alive = [field for field in fields if field.alive(version)]
     out = b"".join(_field(field, plain[field.name], version, flexible) for field in alive if field.tag is None)
     if flexible:
-        tagged = {field.tag: _field(field, plain[field.name], version, flexible) for field in alive if field.tag is not None and plain[field.name] != field.default}
+        told = [field for field in alive if field.tag is not None and plain[field.name] != _default(field, version)]
+        tagged = {field.tag: _field(field, plain[field.name], version, flexible) for field in told}
         if extra_tag:
             tagged[100] = b"unknown"
         out += uvarint(len(tagged))

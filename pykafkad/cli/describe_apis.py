@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafkad.cli.output import Failure, print_table, put_between_markers
-from pykafkad.handlers.table import ABSENT, OFFERED, REFUSED, ROWS
+from pykafkad.handlers.table import OFFERED, ROWS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,12 +13,11 @@ if TYPE_CHECKING:
 
 SUMMARY = "list the APIs with versions, gaps and authorization, or print a message's compiled codec"
 COLUMNS = ("key", "name", "state", "advertised", "versions", "kafka_versions", "authorization", "gaps")
-_HEADINGS = {REFUSED: "Answered with a refusal, and absent from ApiVersions:", ABSENT: "Not answered, and absent from ApiVersions:"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad describe-apis`."""
-    parser.add_argument("--all", action="store_true", help="also the APIs that are refused or absent, with the reason")
+    parser.add_argument("--all", action="store_true", help="also the APIs that are refused, with the reason")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--markdown", action="store_true", help="the table that stands in the README")
     parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document instead of printing it")
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _columns(row: Api) -> tuple[object, ...]:
-    versions = _range(row.min_version, row.max_version) if row.answered else "-"
+    versions = _range(row.min_version, row.max_version)
     advertised = "-" if row.advertised_min is None else _range(row.advertised_min, row.max_version)
     return row.key, row.name, row.state, advertised, versions, row.kafka_versions, row.authorization, row.gaps
 
@@ -56,20 +55,18 @@ def _range(low: int, high: int) -> str:
 
 
 def markdown() -> str:
-    """The README's table of what works: every offered API, then the others in one line per state and reason."""
+    """The README's table of what works: every offered API, then those that are refused in one line per reason."""
     lines = ["| key | API | versions | gaps |", "|---:|---|---|---|"]
+    reasons: dict[str, list[str]] = {}
     for row in ROWS:
         if row.state == OFFERED:
             hidden = " (not advertised)" if row.advertised_min is None else ""
             lines.append(f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)}{hidden} | {row.gaps} |")
-    for state, heading in _HEADINGS.items():
-        reasons: dict[str, list[str]] = {}
-        for row in ROWS:
-            if row.state == state:
-                reasons.setdefault(row.gaps, []).append(row.name)
-        if reasons:
-            lines += ["", heading, ""]
-            lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+        else:
+            reasons.setdefault(row.gaps, []).append(row.name)
+    if reasons:
+        lines += ["", "Answered with a refusal, and absent from ApiVersions:", ""]
+        lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons.items()]
     return "\n".join(lines)
 
 

@@ -1,13 +1,10 @@
 """The only registry of APIs: one row per API key of Kafka 4.3.1.
 
-ApiVersions, the dispatcher's gates, `pykafkad describe-apis`, the README and the tests read these rows. A row is in one of
-three states:
+ApiVersions, the dispatcher's gates, `pykafkad describe-apis`, the README and the tests read these rows. Each has a module
+`handlers/<module>.py` with one public `handle(ctx, request)`, and is in one of two states:
 
-* `OFFERED`: served. It has a module `handlers/<module>.py` with one public `handle(ctx, request)`, and is advertised.
-* `REFUSED`: answered by such a module with the error that Kafka gives while the feature is off, and not advertised.
-* `ABSENT`: not answered; a request for it closes the connection, as any key does that is not known.
-
-A row that is not offered says why in `gaps`.
+* `OFFERED`: served, and advertised (but for those that Kafka hides too).
+* `REFUSED`: answered with the error that Kafka gives while the feature is off, and not advertised; `gaps` says why.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ from collections import namedtuple
 
 OFFERED = "offered"
 REFUSED = "refused"
-ABSENT = "absent"
 
 
 class Api(namedtuple("Api", ("key", "name", "min_version", "max_version", "kafka_versions", "state", "authorization", "gaps", "advertised_min"))):
@@ -25,11 +21,6 @@ class Api(namedtuple("Api", ("key", "name", "min_version", "max_version", "kafka
     ApiVersions tells (None: not advertised)."""
 
     __slots__ = ()
-
-    @property
-    def answered(self) -> bool:
-        """Whether a module answers it, be it with a refusal."""
-        return self.state != ABSENT
 
 _NO_TRANSACTIONS = "transactions are not offered yet"
 _NO_CONSUMER_GROUPS = "the consumer group protocol of KIP-848 is not offered yet; classic groups are"
@@ -54,10 +45,6 @@ def _row(key: int, name: str, versions: str, authorization: str, gaps: str = "",
 
 def _refused(key: int, name: str, versions: str, authorization: str, gaps: str) -> Api:
     return _row(key, name, versions, authorization, gaps, advertised=False)._replace(state=REFUSED)
-
-
-def _gap(key: int, name: str, versions: str, authorization: str, gaps: str) -> Api:
-    return _row(key, name, versions, authorization, gaps, advertised=False)._replace(state=ABSENT)
 
 
 ROWS: tuple[Api, ...] = (
@@ -149,7 +136,7 @@ def module_name(row: Api) -> str:
 
 
 def handler(row: Api) -> object:
-    """The `handle` function of an API that is answered, imported now."""
+    """The `handle` function of an API, imported now."""
     from importlib import import_module
 
     return import_module(f"pykafkad.handlers.{module_name(row)}").handle

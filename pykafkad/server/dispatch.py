@@ -78,7 +78,7 @@ class Dispatcher:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._routes = {row.key: Route(row) for row in table.ROWS if row.answered}
+        self._routes = {row.key: Route(row) for row in table.ROWS}
         self._flexible_from: dict[int, int] = {}
         # What may serve a frame without a message, and its function by the first four bytes of the frames that it knows.
         self._flat = {_PRODUCE: FlatProduce(node), _FETCH: FlatFetch(node)}

@@ -11,8 +11,6 @@ from pykafkad.handlers import table
 from pykafkad.wire import messages
 from tests.architecture.source import PROJECT, modules
 
-ANSWERED = [row for row in table.ROWS if row.answered]
-
 # Modules in handlers/ that are not an API's: what several handlers share.
 SHARED = {
     "__init__": "the package",
@@ -43,8 +41,8 @@ def test_rows_are_unique_and_in_order() -> None:
     assert len({row.name for row in table.ROWS}) == len(keys)
 
 
-@pytest.mark.parametrize("row", ANSWERED, ids=_row_id)
-def test_an_answered_api_has_a_handler(row: table.Api) -> None:
+@pytest.mark.parametrize("row", table.ROWS, ids=_row_id)
+def test_an_api_has_a_handler(row: table.Api) -> None:
     """`handlers/<api_name>.py` with one public `handle(ctx, request)`; its docstring opens with the API's name and versions."""
     handle = table.handler(row)
     assert list(inspect.signature(handle).parameters)[:2] == ["ctx", "request"]
@@ -63,8 +61,8 @@ def test_an_answered_api_has_a_handler(row: table.Api) -> None:
     assert "handle" in public
 
 
-@pytest.mark.parametrize("row", ANSWERED, ids=_row_id)
-def test_an_answered_api_has_its_messages(row: table.Api) -> None:
+@pytest.mark.parametrize("row", table.ROWS, ids=_row_id)
+def test_an_api_has_its_messages(row: table.Api) -> None:
     """Request and response have a schema that covers every version served, and are named as the row."""
     for cls, kind in ((messages.request_class(row.key), "Request"), (messages.response_class(row.key), "Response")):
         assert cls.__name__ == row.name + kind
@@ -72,8 +70,8 @@ def test_an_answered_api_has_its_messages(row: table.Api) -> None:
         assert row.min_version in valid and row.max_version in valid
 
 
-@pytest.mark.parametrize("row", ANSWERED, ids=_row_id)
-def test_an_answered_api_serves_all_of_kafkas_versions(row: table.Api) -> None:
+@pytest.mark.parametrize("row", table.ROWS, ids=_row_id)
+def test_an_api_serves_all_of_kafkas_versions(row: table.Api) -> None:
     """What is answered is answered in every version."""
     low, _, high = row.kafka_versions.partition("-")
     assert (row.min_version, row.max_version) == (int(low), int(high or low))
@@ -82,18 +80,18 @@ def test_an_answered_api_serves_all_of_kafkas_versions(row: table.Api) -> None:
 @pytest.mark.parametrize("row", table.ROWS, ids=_row_id)
 def test_only_what_is_offered_is_advertised(row: table.Api) -> None:
     """ApiVersions tells of no API that would only refuse; what it tells of an offered one is not above what is served."""
-    assert row.state in (table.OFFERED, table.REFUSED, table.ABSENT)
+    assert row.state in (table.OFFERED, table.REFUSED)
     assert row.advertised_min is None or (row.state == table.OFFERED and row.advertised_min <= row.min_version)
 
 
 @pytest.mark.parametrize("row", table.ROWS, ids=_row_id)
 def test_every_api_declares_its_authorization(row: table.Api) -> None:
-    """An operation on a resource, or the word none; an API that is refused or absent says why."""
+    """An operation on a resource, or the word none; an API that is refused says why."""
     assert row.authorization == "none" or re.fullmatch(r"[A-Z][A-Za-z]+ on the .+", row.authorization), row.authorization
     assert row.state == table.OFFERED or row.gaps
 
 
-@pytest.mark.parametrize("row", ANSWERED, ids=_row_id)
+@pytest.mark.parametrize("row", table.ROWS, ids=_row_id)
 def test_gaps_stand_in_the_header_and_in_the_row(row: table.Api) -> None:
     """A handler's docstring has one paragraph "Gaps: ..."; it begins "Gaps: none." exactly when the row names no gap."""
     gaps = [part for part in inspect.getdoc(inspect.getmodule(table.handler(row))).split("\n\n") if part.startswith("Gap")]
@@ -101,15 +99,15 @@ def test_gaps_stand_in_the_header_and_in_the_row(row: table.Api) -> None:
     assert gaps[0].startswith("Gaps: none.") == (row.gaps == ""), f"{row.name}: header {gaps[0]!r}, row {row.gaps!r}"
 
 
-@pytest.mark.parametrize("row", [row for row in ANSWERED if row.state == table.OFFERED], ids=_row_id)
+@pytest.mark.parametrize("row", [row for row in table.ROWS if row.state == table.OFFERED], ids=_row_id)
 def test_every_offered_api_has_tests(row: table.Api) -> None:
     """A file of its own in tests/handlers/, named as the handler; `test_refused.py` walks over all that are refused."""
     assert (PROJECT / "tests" / "handlers" / f"test_{table.module_name(row)}.py").is_file()
 
 
 def test_no_handler_without_a_row() -> None:
-    """A module in handlers/ is an answered API's, or is listed above with what it is."""
-    named = {table.module_name(row) for row in ANSWERED} | set(SHARED)
+    """A module in handlers/ is an API's, or is listed above with what it is."""
+    named = {table.module_name(row) for row in table.ROWS} | set(SHARED)
     found = {path.stem for path in (PROJECT / "pykafkad" / "handlers").glob("*.py")}
     assert found - named == set()
     assert set(SHARED) - found == set(), "listed above but gone"
