@@ -4,7 +4,8 @@ Moves replicas of this broker to other directories of `log.dirs`. The answer say
 how far it is. Naming the directory where a replica is stops its move; another one redirects it. A path that is none of
 `log.dirs`, or whose directory failed, is LOG_DIR_NOT_FOUND or KAFKA_STORAGE_ERROR, a cordoned one INVALID_REPLICA_ASSIGNMENT
 (KIP-1066), a name too long for a move's folder INVALID_TOPIC_EXCEPTION. A partition that is not here is
-UNKNOWN_TOPIC_OR_PARTITION or, if another broker has it, REPLICA_NOT_AVAILABLE, and goes to that directory when it comes. Version 2 is flexible.
+UNKNOWN_TOPIC_OR_PARTITION or, if another broker has it, REPLICA_NOT_AVAILABLE, and goes to that directory when it comes. While a directory is
+offline no move begins: KAFKA_STORAGE_ERROR. Version 2 is flexible.
 
 Gaps: none.
 """
@@ -72,4 +73,7 @@ def _alter(ctx: Context, name: str, index: int, path: str) -> None:
         ctx.moves.cancel(name, index)
     source = directories.of(log)
     if source is not target:
+        if directories.failed:
+            # As in Kafka: the failed one may hold an unfinished move of the same partition.
+            raise errors.KafkaError(errors.KAFKA_STORAGE_ERROR)
         ctx.moves.start(log, source, target)
