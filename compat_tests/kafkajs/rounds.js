@@ -1,0 +1,105 @@
+// `node rounds.js ROUND BOOTSTRAP TOPIC GROUP`: one round with kafkajs; what it saw is printed as one line of JSON.
+const { Kafka, CompressionTypes, logLevel } = require("kafkajs");
+
+const [round, bootstrap, topic, groupId] = process.argv.slice(2);
+const kafka = new Kafka({ brokers: [bootstrap], clientId: "rounds", logLevel: logLevel.NOTHING });
+
+const withClient = async (client, use) => {
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.disconnect();
+  }
+};
+
+const produce = (values, options = {}) =>
+  withClient(kafka.producer(options.producer), (producer) =>
+    producer.send({ topic, acks: -1, compression: options.compression, messages: values.map(asMessage) }),
+  );
+
+const asMessage = (value, index) => ({
+  key: `key-${index % 3}`,
+  value,
+  partition: index % 2,
+  headers: { index: String(index) },
+  timestamp: String(1700000000000 + index),
+});
+
+// Runs until `expected` messages came, then leaves the group with what was read committed.
+const consume = async (expected) => {
+  const seen = [];
+  const consumer = kafka.consumer({ groupId });
+  await consumer.connect();
+  await consumer.subscribe({ topic, fromBeginning: true });
+  let finished;
+  const all = new Promise((resolve) => (finished = resolve));
+  await consumer.run({
+    eachMessage: async ({ partition, message }) => {
+      const { key, value, offset, timestamp, headers } = message;
+      seen.push([partition, Number(offset), String(key), String(value), timestamp, String(headers.index)]);
+      if (seen.length >= expected) finished();
+    },
+  });
+  await all;
+  await consumer.stop();
+  await consumer.disconnect();
+  return seen.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+};
+
+const rounds = {
+  async compressed() {
+    await produce(["plain-0", "plain-1"]);
+    await produce(["zipped-0", "zipped-1", "zipped-2"], { compression: CompressionTypes.GZIP });
+    return { seen: await consume(5) };
+  },
+
+  async idempotent() {
+    const answered = await produce(["a", "b", "c", "d"], { producer: { idempotent: true, maxInFlightRequests: 1 } });
+    return { offsets: answered.map((each) => [each.partition, each.errorCode, each.baseOffset]).sort() };
+  },
+
+  async groups() {
+    await produce(["x", "y", "z"]);
+    await consume(3);
+    return withClient(kafka.admin(), async (admin) => {
+      const committed = await admin.fetchOffsets({ groupId, topics: [topic] });
+      await admin.resetOffsets({ groupId, topic, earliest: true });
+      const reset = await admin.fetchOffsets({ groupId, topics: [topic] });
+      const { groups } = await admin.describeGroups([groupId]);
+      const listed = (await admin.listGroups()).groups.filter((each) => each.groupId === groupId);
+      const deleted = await admin.deleteGroups([groupId]);
+      return { committed, reset, state: groups[0].state, listed, deleted };
+    });
+  },
+
+  async admin() {
+    return withClient(kafka.admin(), async (admin) => {
+      const created = await admin.createTopics({ topics: [{ topic: `${topic}-new`, numPartitions: 1 }], waitForLeaders: true });
+      const again = await admin.createTopics({ topics: [{ topic: `${topic}-new` }] });
+      await admin.createPartitions({ topicPartitions: [{ topic: `${topic}-new`, count: 3 }] });
+      const settings = { type: 2, name: `${topic}-new`, configEntries: [{ name: "retention.ms", value: "60000" }] };
+      await admin.alterConfigs({ validateOnly: false, resources: [settings] });
+      const described = await admin.describeConfigs({
+        includeSynonyms: false,
+        resources: [{ type: 2, name: `${topic}-new`, configNames: ["retention.ms"] }],
+      });
+      const { topics } = await admin.fetchTopicMetadata({ topics: [`${topic}-new`] });
+      const partitions = topics[0].partitions.map((each) => each.partitionId).sort();
+      await produce(["1", "2", "3", "4"]);
+      await admin.fetchTopicOffsets(topic);
+      await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: "1" }] });
+      const offsets = (await admin.fetchTopicOffsets(topic)).sort((one, other) => one.partition - other.partition);
+      await admin.deleteTopics({ topics: [`${topic}-new`] });
+      const [{ configEntries }] = described.resources;
+      return { created, again, partitions, settings: configEntries.map((each) => each.configValue), offsets };
+    });
+  },
+};
+
+rounds[round]()
+  .then((result) => console.log(JSON.stringify(result)))
+  .catch((error) => {
+    console.error(error);
+    process.exitCode = 1;
+  });
