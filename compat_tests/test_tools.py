@@ -1,0 +1,122 @@
+"""Every case of `compat_tests/tools/cases/`: Kafka's own tools run against a real Kafka and pykafkad, what they print compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from compat_tests.brokers.broker import ProcessBroker
+from compat_tests.brokers.kafka_process import KafkaProcess
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.conftest import AGAINST, assert_no_bug_logged
+from compat_tests.tools.cases import all_cases
+from compat_tests.tools.differences import ALLOWED, allowed, seen
+from compat_tests.tools.normalise import difference, normalised
+from compat_tests.tools.performance import CaseFailed, Stage, perform
+from compat_tests.tools.runner import TOOLS, ToolRunner
+
+CASES = all_cases()
+SHOWN_LINES = 60
+# Beside Kafka's defaults: without an authorizer there are no permissions to add and list.
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+# Options that no case uses, with the reason.
+TRANSACTIONS = "transactions are not offered yet"
+GROUPS = "groups of this kind are not offered yet"
+FILES = "read by the tests of files, test_log_files.py and test_tools_files.py"
+UNUSED_OPTIONS = {
+    "console-share-consumer": ("*", GROUPS),
+    "consumer-perf-test": ("--print-metrics", "what it prints is of the client's making"),
+    "dump-log": ("*", FILES),
+    "producer-perf-test": ("--print-metrics --transaction-duration-ms --transactional-id", TRANSACTIONS),
+    "replica-verification": ("*", "it runs until it is killed, and compares replicas of more than one broker"),
+    "share-groups": ("*", GROUPS),
+    "storage": ("*", FILES),
+    "streams-groups": ("*", GROUPS),
+    "transactions": ("*", TRANSACTIONS),
+}
+# Cases that ran against both brokers.
+compared: set[str] = set()
+
+
+@pytest.fixture(scope="module")
+def runner(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolRunner]:
+    """One JVM for all tools."""
+    runner = ToolRunner(kafka_jars, tmp_path_factory.mktemp("runner") / "tools.log")
+    yield runner
+    runner.close()
+
+
+@pytest.fixture(scope="module")
+def brokers(kafka_jars: Path, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ProcessBroker]]:
+    """A real Kafka and a pykafkad of these tests' own, so that what tools list is what these tests made."""
+    with ExitStack() as stack:
+        started: list[ProcessBroker] = []
+        for name in AGAINST[pytestconfig.getoption("--against")]:
+            directory = tmp_path_factory.mktemp(name)
+            broker = KafkaProcess(kafka_jars, directory, SETTINGS) if name == "kafka" else PykafkadProcess(directory, SETTINGS)
+            stack.callback(broker.close)
+            broker.start()
+            started.append(broker)
+        yield started
+    for broker in started:
+        if broker.name == "pykafkad":
+            assert_no_bug_logged(broker)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_tool(name: str, runner: ToolRunner, brokers: list[ProcessBroker], tmp_path: Path) -> None:
+    """Both brokers make the tools print the same, but for the differences that `differences.py` gives a reason for."""
+    transcripts = []
+    lines: list[str] = []
+    for broker in brokers:
+        stage = Stage(runner, broker.bootstrap, broker.data_directory, tmp_path / broker.name)
+        try:
+            transcripts.append([(step, normalised(step, outcome, stage)) for step, outcome in perform(CASES[name], stage)])
+        except CaseFailed as error:
+            # The other broker performs it all the same: what its tools list later has to be the same on both.
+            lines.append(f"{broker.name}: {error}")
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
+    for (step, expected), (_, answered) in zip(transcripts[0], transcripts[-1], strict=True):
+        unexplained = [line for line in difference(expected, answered) if not allowed(name, step.line, line)]
+        if unexplained:
+            lines += [f"{step.line}", *unexplained]
+    if lines:
+        more = f"\n… and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
+        pytest.fail("\n".join(lines[:SHOWN_LINES]) + more, pytrace=False)
+
+
+def test_every_difference_is_still_there() -> None:
+    """What has come to be the same leaves the list of differences."""
+    if compared == set(CASES):
+        assert [row for row in ALLOWED if row not in seen] == []
+
+
+def test_every_option_is_used(runner: ToolRunner) -> None:
+    """Each option that a tool's own help names is used by a case, or `UNUSED_OPTIONS` says why not."""
+    unused: dict[str, list[str]] = {}
+    for tool in TOOLS:
+        used = {word for case in CASES.values() for step in case.steps if step.tool == tool for word in step.arguments}
+        excepted, _ = UNUSED_OPTIONS.get(tool, ("", ""))
+        named = options_named(runner, tool) - used - {"--bootstrap-server", "--help", "--version", *excepted.split()}
+        if named and excepted != "*":
+            unused[tool] = sorted(named)
+    assert unused == {}
+
+
+def options_named(runner: ToolRunner, tool: str) -> set[str]:
+    """The options in the help of a tool, those of its sub-commands included."""
+    outcome = runner.run(tool, ["--help"])
+    text = outcome.output + outcome.errors
+    for commands in re.findall(r"^ *\{([a-z,-]+)\} \.\.\.", text, re.M):
+        for command in commands.split(","):
+            outcome = runner.run(tool, [command, "--help"])
+            text += outcome.output + outcome.errors
+    return set(re.findall(r"^ {0,2}(?:-\w(?: [A-Z_]+)?, ?)?(--[a-z][a-z.-]*)", text, re.M))

@@ -1,0 +1,111 @@
+"""A case performed on one broker, and the transcript of what its tools printed."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from string import Template
+from typing import NamedTuple
+
+from compat_tests.scenarios.exchange import Exchange, part
+from compat_tests.tools.cases import Case, Step
+from compat_tests.tools.runner import Outcome, ToolRunner
+
+UNTIL_SECONDS = 20.0
+PAUSE_SECONDS = 0.05
+DESCRIBE_QUORUM = 55
+# Sub-commands come before the options here.
+ADDRESS_LAST = ("cluster",)
+
+
+class Stage(NamedTuple):
+    """Where a case is performed: the runner, one broker's address and data directory, and a directory for the case's files."""
+
+    runner: ToolRunner
+    bootstrap: str
+    data_directory: Path
+    directory: Path
+
+
+class CaseFailed(Exception):
+    """A preparation did not succeed."""
+
+
+def perform(case: Case, stage: Stage) -> list[tuple[Step, Outcome]]:
+    """Run every step in order; returns the compared ones with what they printed."""
+    stage.directory.mkdir(parents=True)
+    meanings = {
+        "name": case.name,
+        "bootstrap": stage.bootstrap,
+        "directory": str(stage.directory),
+        "data": str(stage.data_directory),
+    }
+    background: list[int] = []
+    transcript = []
+    exchange = Exchange(stage.bootstrap, case.name)
+    try:
+        for step in case.steps:
+            arguments = [Template(argument).substitute(meanings) for argument in step.arguments]
+            if step.tool == "file":
+                (stage.directory / arguments[0]).write_text(arguments[1])
+            elif step.tool == "end":
+                _end(stage.runner, background)
+            elif "background" in step.words:
+                background.append(stage.runner.start(step.tool, _addressed(step, arguments, stage), step.typed))
+            else:
+                outcome, found = _run(step, _addressed(step, arguments, stage), stage.runner)
+                meanings.update(found)
+                if step.is_compared:
+                    transcript.append((step, outcome))
+                _settle(exchange)
+    finally:
+        exchange.close()
+        while background:
+            _end(stage.runner, background)
+    return transcript
+
+
+def _settle(exchange: Exchange) -> None:
+    """Wait until the broker knows all that its controller has decided: a real Kafka answers for a change before it does.
+
+    The epoch of the features that a broker tells of is the offset of the metadata log up to which it knows it.
+    """
+    known = exchange.quietly("ApiVersions", 4, client_software_name="tools", client_software_version="1")
+    if DESCRIBE_QUORUM in (api.api_key for api in known.api_keys):
+        rows = [part("DescribeQuorum", "PartitionData", partition_index=0)]
+        topics = [part("DescribeQuorum", "TopicData", topic_name="__cluster_metadata", partitions=rows)]
+        decided = exchange.quietly("DescribeQuorum", 2, topics=topics).topics[0].partitions[0].high_watermark
+        exchange.until(
+            lambda: exchange.quietly("ApiVersions", 4, client_software_name="tools", client_software_version="1"),
+            lambda answer: answer.finalized_features_epoch >= decided - 1,
+        )
+
+
+def _end(runner: ToolRunner, background: list[int]) -> None:
+    number = background.pop()
+    runner.end(number)
+    runner.result(number)
+
+
+def _addressed(step: Step, arguments: list[str], stage: Stage) -> list[str]:
+    if "alone" in step.words:
+        return arguments
+    address = ["--bootstrap-server", stage.bootstrap]
+    return [*arguments, *address] if step.tool in ADDRESS_LAST else [*address, *arguments]
+
+
+def _run(step: Step, arguments: list[str], runner: ToolRunner) -> tuple[Outcome, dict[str, str]]:
+    """What the tool did, and what the step's regex found in its output."""
+    deadline = time.monotonic() + UNTIL_SECONDS
+    while True:
+        outcome = runner.run(step.tool, arguments, step.typed)
+        if "prepare" in step.words and outcome.code != 0:
+            raise CaseFailed(f"{step.line}\n{outcome}")
+        if "until" not in step.words:
+            return outcome, {}
+        if found := re.search(step.pattern, outcome.output):
+            return outcome, found.groupdict()
+        if time.monotonic() > deadline:
+            raise CaseFailed(f"{step.line}: no match in {UNTIL_SECONDS} s\n{outcome}")
+        time.sleep(PAUSE_SECONDS)
