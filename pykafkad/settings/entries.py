@@ -52,8 +52,7 @@ def describe_broker(settings: Settings) -> list[Entry]:
     entries = []
     for row in rows.values():
         was_set = row.name in settings.static or row.name in settings.dynamic_broker or row.name in settings.dynamic_default
-        only_live = row.name.endswith((".throttled.rate", "io.max.bytes.per.second")) and row.applies == "cluster"
-        if (row.internal or (only_live and row.name != "log.cleaner.io.max.bytes.per.second")) and not was_set:
+        if (row.internal or _has_no_default(row)) and not was_set:
             continue
         entries.append(Entry(row.name, _broker_value(settings, row), broker_synonyms(settings, row.name), row, row.applies == "start"))
     for name in {**settings.static, **settings.dynamic_default, **settings.dynamic_broker}:
@@ -143,10 +142,16 @@ def broker_synonyms(settings: Settings, name: str) -> list[tuple[str, str | None
         found += [(each, _shown(each, layer[each]), source) for each in names if each in layer]
     for each in names:
         row = ROWS[BROKER].get(each)
-        if row is not None and row.kafka_default is not None:
+        if row is not None and row.kafka_default is not None and not _has_no_default(row):
             found.append((each, _shown(each, row.kafka_default), DEFAULT_CONFIG))
     own = next((index for index, (each, _, _) in enumerate(found) if each == name), len(found))
     return found[own:]
+
+
+def _has_no_default(row: Row) -> bool:
+    """Whether Kafka shows this setting only while it is set live, and no default of it: the throttles of moving replicas."""
+    ends = (".throttled.rate", "io.max.bytes.per.second")
+    return row.applies == "cluster" and row.name.endswith(ends) and row.name != "log.cleaner.io.max.bytes.per.second"
 
 
 def _synonym_names(name: str) -> tuple[str, ...]:

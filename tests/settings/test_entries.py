@@ -154,3 +154,13 @@ def test_a_listeners_own_setting_stands_over_the_general_one() -> None:
     settings = config.Settings({"listener.name.internal.ssl.protocol": "TLSv1.2"})
     synonyms = entries.broker_synonyms(settings, "listener.name.internal.ssl.protocol")
     assert [name for name, _, _ in synonyms] == ["listener.name.internal.ssl.protocol", "ssl.protocol"]
+
+
+def test_a_throttle_is_shown_only_while_it_is_set() -> None:
+    """The rates of KIP-73 come and go live, and Kafka shows no default of theirs."""
+    name = "leader.replication.throttled.rate"
+    settings = config.Settings({})
+    assert name not in {entry.name for entry in entries.describe_broker(settings)}
+    settings.set_dynamic({}, {name: "1000"})
+    (entry,) = (entry for entry in entries.describe_broker(settings) if entry.name == name)
+    assert (entry.value, entry.synonyms) == ("1000", [(name, "1000", entries.DYNAMIC_BROKER_CONFIG)])
