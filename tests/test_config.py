@@ -197,3 +197,25 @@ def test_deleting_is_always_allowed() -> None:
             config.validate_broker_changes({name: None}, settings, one_broker=one_broker)
     with pytest.raises(KafkaError, match=r"Cannot update these configs dynamically: \[num.partitions\]"):
         config.validate_broker_changes({"num.partitions": "1", "message.max.bytes": None}, settings, one_broker=True)
+
+
+def test_authorizers() -> None:
+    """Kafka's own is known, with a warning as long as nothing is enforced; another would let everybody in unseen, so it is an error."""
+    settings = from_properties({"authorizer.class.name": config.STANDARD_AUTHORIZER, "super.users": "User:a"})
+    assert any("not yet enforced" in sentence for sentence in settings.warnings)
+    assert any("super.users has no effect" in sentence for sentence in settings.warnings)
+    assert from_properties({"authorizer.class.name": ""}).warnings == []
+    with pytest.raises(ConfigError, match=r"test:1: authorizer.class.name: my.Authorizer cannot run here"):
+        from_properties({"authorizer.class.name": "my.Authorizer"})
+
+
+@pytest.mark.parametrize("name", ["create.topic.policy.class.name", "alter.config.policy.class.name"])
+def test_policies_are_java_classes(name: str) -> None:
+    """They cannot run here, and whoever counts on their refusals is told."""
+    assert [sentence for sentence in from_properties({name: "my.Policy"}).warnings if "my.Policy is a Java class" in sentence]
+    assert from_properties({name: ""}).warnings == [f"test:1: {name} has no effect in this version of pykafkad"]
+
+
+def from_properties(properties: dict[str, str]) -> config.Settings:
+    """Settings that were all said in one place."""
+    return config.Settings.from_properties({name: (text, "test:1") for name, text in properties.items()})
