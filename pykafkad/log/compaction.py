@@ -282,13 +282,13 @@ def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps
     if is_control:
         if not superfluous or has_horizon:
             return True
-        runs, kept = [(position, begin + header.size_bytes)], count
+        runs, kept, latest_delta = [(position, begin + header.size_bytes)], count, None
     else:
-        found = Retention(body, position, count, header.base_offset, each.offsets.shards, each.offsets.latest_offset,
+        found = Retention(body, position, count, header.base_offset, each.offsets.readers, each.offsets.latest_offset,
                           tombstones_stay=not has_horizon or each.now_ms < header.base_timestamp_ms)
         while not found.step(STEP_RECORDS):
             yield
-        runs, kept, superfluous = found.runs, found.kept, found.has_tombstones
+        runs, kept, superfluous, latest_delta = found.runs, found.kept, found.has_tombstones, found.latest_timestamp_delta
     if not kept:
         return empty_batch(header) if fate == RETAIN_EMPTY else None
     needs_horizon = superfluous and not has_horizon
@@ -297,10 +297,11 @@ def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps
     # The new checksum must not vouch for bytes that the old one denies.
     if crc32c(memoryview(chunk)[begin + ATTRIBUTES_POSITION:begin + header.size_bytes]) != header.crc:
         raise KafkaError(errors.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} does not match its checksum")
-    return (yield from _rebuilt(each, body, runs, kept, header, needs_horizon))
+    return (yield from _rebuilt(each, body, runs, kept, header, latest_delta, needs_horizon))
 
 
-def _rebuilt(each: Pass, body: bytes, runs: list[tuple[int, int]], kept: int, header: BatchHeader, needs_horizon: bool) -> Steps:
+def _rebuilt(each: Pass, body: bytes, runs: list[tuple[int, int]], kept: int, header: BatchHeader, latest_delta: int | None,
+             needs_horizon: bool) -> Steps:
     attributes, base_timestamp_ms = header.attributes, header.base_timestamp_ms
     records = body[runs[0][0]:runs[0][1]] if len(runs) == 1 else b"".join([body[start:end] for start, end in runs])
     shift, out = 0, None
@@ -309,17 +310,17 @@ def _rebuilt(each: Pass, body: bytes, runs: list[tuple[int, int]], kept: int, he
         base_timestamp_ms = each.now_ms + each.delete_retention_ms
         shift, out = header.base_timestamp_ms - base_timestamp_ms, bytearray()
     max_timestamp_ms = header.max_timestamp_ms
-    if out is not None or not attributes & LOG_APPEND_TIME_BIT:
-        position, left, largest = 0, kept, None
+    if out is not None or latest_delta is None:
+        position, left = 0, kept
         while left:
             count = min(left, STEP_RECORDS)
             position, delta = shift_timestamps(records, position, count, shift, out)
-            largest = delta if largest is None else max(largest, delta)
+            latest_delta = delta if latest_delta is None else max(latest_delta, delta)
             left -= count
             if left:
                 yield
-        if not attributes & LOG_APPEND_TIME_BIT:
-            max_timestamp_ms = header.base_timestamp_ms + largest
+    if not attributes & LOG_APPEND_TIME_BIT:
+        max_timestamp_ms = header.base_timestamp_ms + latest_delta
     if out is not None:
         records = bytes(out)
     codec = attributes & CODEC_MASK

@@ -29,10 +29,12 @@ class OffsetMap:
     `max_entries` may be passed by what one step adds.
     """
 
-    __slots__ = ("latest_offset", "max_entries", "shards")
+    __slots__ = ("latest_offset", "max_entries", "readers", "shards")
 
     def __init__(self, buffer_bytes: int, load_factor: float) -> None:
         self.shards: list[dict[bytes, int]] = [{} for _ in range(SHARDS)]
+        # The dicts' own `get`, so that a look-up is one call.
+        self.readers = [shard.get for shard in self.shards]
         self.max_entries = max(1, int(buffer_bytes / ENTRY_BYTES * load_factor))
         self.latest_offset = -1
 
@@ -48,5 +50,6 @@ class OffsetMap:
     def release(self):
         """Generator: give the memory back in small steps."""
         while self.shards:
+            self.readers.pop()
             self.shards.pop()
             yield

@@ -42,26 +42,31 @@ def index_keys(body: bytes, position: int, count: int, base_offset: int, start_o
     """
     for _ in range(count):
         raw = body[position]
-        if raw < 0x80:
-            end = position + 1 + (raw >> 1)
-            position += 2
-        else:
-            raw, position = _varint(body, position)
-            end = position + (raw >> 1)
+        position += 1
+        if raw > 0x7F:
+            more = body[position]
             position += 1
+            if more < 0x80:
+                raw = raw & 0x7F | more << 7
+            else:
+                raw, position = _varint(body, position - 2)
+        end = position + (raw >> 1)
+        position += 1
         while body[position] > 0x7F:
             position += 1
-        position += 1
-        delta = body[position]
-        if delta < 0x80:
+        delta = body[position + 1]
+        position += 2
+        if delta > 0x7F:
+            more = body[position]
             position += 1
-        else:
-            delta, position = _varint(body, position)
+            if more < 0x80:
+                delta = delta & 0x7F | more << 7
+            else:
+                delta, position = _varint(body, position - 2)
         size = body[position]
-        if size < 0x80:
-            position += 1
-        else:
-            size, position = _varint(body, position)
+        position += 1
+        if size > 0x7F:
+            size, position = _varint(body, position - 1)
         if not size & 1:
             key = body[position:position + (size >> 1)]
             offset = base_offset + (delta >> 1)
@@ -80,9 +85,9 @@ class Retention:
     some of them have no value.
     """
 
-    __slots__ = ("_base_offset", "_latest_offset", "_left", "_shards", "_tombstones_stay", "body", "has_tombstones", "kept", "position", "runs")
+    __slots__ = ("_base_offset", "_latest_offset", "_latest_stamp", "_left", "_newest", "_tombstones_stay", "body", "has_tombstones", "kept", "position", "runs")
 
-    def __init__(self, body: bytes, position: int, count: int, base_offset: int, shards: list[dict[bytes, int]], latest_offset: int, *,
+    def __init__(self, body: bytes, position: int, count: int, base_offset: int, readers: list, latest_offset: int, *,
                  tombstones_stay: bool) -> None:
         self.body = body
         self.position = position
@@ -92,12 +97,19 @@ class Retention:
         self._base_offset = base_offset
         self._latest_offset = latest_offset
         self._left = count
-        self._shards = shards
+        self._newest = readers
+        # Zigzag of the largest timestamp delta; those below 0 are odd, and not looked at here.
+        self._latest_stamp = -1
         self._tombstones_stay = tombstones_stay
+
+    @property
+    def latest_timestamp_delta(self) -> int | None:
+        """The largest timestamp delta of what stays, None if all are below 0."""
+        return self._latest_stamp >> 1 if self._latest_stamp >= 0 else None
 
     def step(self, max_records: int) -> bool:
         """Look at up to `max_records` more; whether the batch is through."""
-        body, position, shards = self.body, self.position, self._shards
+        body, position, newest, latest_stamp = self.body, self.position, self._newest, self._latest_stamp
         base_offset, latest_offset, tombstones_stay = self._base_offset, self._latest_offset, self._tombstones_stay
         runs = self.runs
         kept = 0
@@ -106,26 +118,38 @@ class Retention:
         for _ in range(count):
             start = position
             raw = body[position]
-            if raw < 0x80:
-                end = position + 1 + (raw >> 1)
-                position += 2
-            else:
-                raw, position = _varint(body, position)
-                end = position + (raw >> 1)
-                position += 1
-            while body[position] > 0x7F:
-                position += 1
             position += 1
+            if raw > 0x7F:
+                more = body[position]
+                position += 1
+                if more < 0x80:
+                    raw = raw & 0x7F | more << 7
+                else:
+                    raw, position = _varint(body, position - 2)
+            end = position + (raw >> 1)
+            position += 1
+            stamp = body[position]
+            position += 1
+            if stamp > 0x7F:
+                more = body[position]
+                position += 1
+                if more < 0x80:
+                    stamp = stamp & 0x7F | more << 7
+                else:
+                    stamp, position = _varint(body, position - 2)
             delta = body[position]
-            if delta < 0x80:
+            position += 1
+            if delta > 0x7F:
+                more = body[position]
                 position += 1
-            else:
-                delta, position = _varint(body, position)
+                if more < 0x80:
+                    delta = delta & 0x7F | more << 7
+                else:
+                    delta, position = _varint(body, position - 2)
             size = body[position]
-            if size < 0x80:
-                position += 1
-            else:
-                size, position = _varint(body, position)
+            position += 1
+            if size > 0x7F:
+                size, position = _varint(body, position - 1)
             offset = base_offset + (delta >> 1)
             if size & 1:
                 # Without key: nothing below what was looked at keeps it.
@@ -142,9 +166,11 @@ class Retention:
                     key = body[position:key_end]
                     if size > 2 * MAX_KEY_BYTES:
                         key = long_key(key)
-                    stays = offset >= shards[hash(key) & SHARD_MASK].get(key, -1)
+                    stays = offset >= newest[hash(key) & SHARD_MASK](key, -1)
             if stays:
                 kept += 1
+                if stamp > latest_stamp and not stamp & 1:
+                    latest_stamp = stamp
                 if is_tombstone:
                     self.has_tombstones = True
                 if run_end != start:
@@ -158,6 +184,7 @@ class Retention:
         if position > len(body):
             raise BrokenRecords(f"records end at byte {position} of {len(body)}")
         self.position = position
+        self._latest_stamp = latest_stamp
         self.kept += kept
         self._left -= count
         return not self._left
