@@ -83,6 +83,9 @@ class LeaderEpochs:
     @classmethod
     def from_text(cls, text: str) -> LeaderEpochs | None:
         """Read a file's content; None when it is damaged and must be rebuilt from the log."""
+        if not text.endswith("\n"):
+            # Torn in its last number, it would still read as one.
+            return None
         lines = text.splitlines()
         try:
             rows = [tuple(map(int, line.split())) for line in lines[2:]]

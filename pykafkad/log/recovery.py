@@ -60,7 +60,9 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     if end_offset is None:
         first = 0 if epochs_lost else _first_to_recover(bases, segments[-1].base_offset if known.clean else known.recovery_point)
         replayed = _load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
-        end_offset = _recover(segments, first, epochs, replayed.states, settings, disk)
+        # From here on the batches tell; the file may be of a life whose end was lost.
+        epochs.truncate_from_end(bases[first])
+        end_offset = _recover(segments, first, epochs, replayed.states, settings, disk, known.recovery_point)
     if end_offset < log_start_offset:
         # What the checkpoint promised away is gone and so is all below it: the log begins anew there, as in Kafka.
         for segment in segments:
@@ -155,7 +157,8 @@ def _first_to_recover(bases: list[int], recovery_point: int) -> int:
     return first
 
 
-def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producers: ProducerStates, settings, disk) -> int:
+def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producers: ProducerStates, settings, disk,
+             recovery_point: int) -> int:
     """Rebuild the segments from `first` on; the rest of a broken one and all behind it are removed. The end offset.
 
     `epochs` and `producers` come as they were where that segment begins, and are brought to the end.
@@ -173,11 +176,15 @@ def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producer
             # The newest goes first and the cut comes last: a power loss in between leaves what this start found, or less.
             for each in reversed(later):
                 remove_segment(disk, each)
+            if later:
+                disk.sync_directory(segment.directory)
             del segments[at + 1:]
         if end != segment.size:
             segment.file.truncate(end)
+            segment.file.sync()
             segment.cut(end, end_offset)
-        segment.write_indexes()
+        # What lies before the recovery point is not synced again.
+        segment.write_indexes(sync=segment.base_offset < recovery_point)
         if is_last:
             break
         if later:
@@ -294,3 +301,6 @@ def _remove_snapshots(disk, directory: str, snapshots: list[int], segments: list
         # A clean stop leaves one at the end of the log, which the next one makes superfluous.
         if offset > end_offset or offset < newest and offset not in bases:
             disk.unlink(file_prefix(directory, offset) + SNAPSHOT_SUFFIX)
+    if snapshots and snapshots[-1] > end_offset:
+        # Else a power loss could bring back what tells of other batches than those that will be there.
+        disk.sync_directory(directory)

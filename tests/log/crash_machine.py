@@ -363,7 +363,9 @@ class CrashMachine:
         def state():
             log = self.log
             files = [(segment.base_offset, segment.size, segment.offset_index.to_bytes(), segment.time_index.to_bytes()) for segment in log.segments]
-            producers = {key: (entry.epoch, entry.next_sequence, entry.batches[-1:]) for key, entry in log.producers.items()}
+            # Of a producer whose batches are all below the start a snapshot may still tell, or none.
+            producers = {key: (entry.epoch, entry.next_sequence, entry.batches[-1:]) for key, entry in log.producers.items()
+                         if entry.batches[-1][1] >= log.log_start_offset}  # fmt: skip
             return log.log_start_offset, log.end_offset, producers, files
 
         before = state()

@@ -54,17 +54,55 @@ def test_offsets_that_compaction_left_out_end_nothing():
         assert log.end_offset == 12
 
 
-def test_the_newest_segments_go_before_the_broken_one_is_cut():
-    """Else a power loss in between could bring back segments behind a cut that holds."""
+def test_segments_behind_a_cut_do_not_come_back():
+    """A power loss right after a recovery finds what that left."""
+    for seed in range(20):
+        disk = CrashDisk()
+        rolled(disk)
+        disk.files[SEGMENT.format(3, ".log")].data[-1] ^= 1
+        disk.sync_all()
+        _, log = restarted(disk)
+        append(log, batch(3, 60))
+        disk.lose_power(random.Random(seed))
+        _, log = restarted(disk)
+        assert [segment.base_offset for segment in log.segments][:2] == [0, 3]
+        assert log.end_offset in (3, 6)
+        assert [header.max_timestamp_ms for header, _ in content(log)][1:] in ([], [NOW_MS])
+
+
+def test_a_producer_snapshot_of_what_was_lost_does_not_come_back():
+    """At its offset other batches may be by then."""
     disk = CrashDisk()
     rolled(disk)
-    disk.files[SEGMENT.format(3, ".log")].data[-1] ^= 1
-    disk.commit()
+    disk.sync_all()
+    del disk.files[SEGMENT.format(3, ".log")].data[:]
+    restarted(disk)
+    assert not [path for path in disk.durable if path.endswith(".snapshot") and path > SEGMENT.format(3, ".snapshot")]
+
+
+def test_an_epoch_file_of_what_was_lost_gives_way_to_the_batches():
+    """The epoch began later in the life that was lost than in this one."""
+    disk = CrashDisk()
+    _, log = rolled(disk)
+    log.lead(3, sole_replica=True)
+    append(log, batch(3, 60))
+    disk.write("/data/t-0/leader-epoch-checkpoint", b"0\n2\n0 0\n3 14\n")
     _, log = restarted(disk)
-    assert log.end_offset == 3
-    kinds = [(kind, what if kind == "name" else SEGMENT.format(3, ".log")) for kind, what, size in disk.journal if kind == "truncate" or size is None]
-    logs = [(kind, path) for kind, path in kinds if path.endswith(".log")]
-    assert logs == [("name", SEGMENT.format(9, ".log")), ("name", SEGMENT.format(6, ".log")), ("truncate", SEGMENT.format(3, ".log"))]
+    assert log.epochs.entries == [(0, 0), (3, 12)]
+
+
+def test_an_epoch_file_torn_in_its_last_number_is_lost():
+    """It would read as an epoch that began at 1, not at 12."""
+    disk = CrashDisk()
+    directory, log = rolled(disk)
+    log.lead(3, sole_replica=True)
+    append(log, batch(3, 60))
+    directory.close()
+    file = disk.files["/data/t-0/leader-epoch-checkpoint"]
+    assert file.data == b"0\n2\n0 0\n3 12\n"
+    del file.data[-2:]
+    _, log = restarted(disk)
+    assert log.epochs.entries == [(0, 0), (3, 12)]
 
 
 def test_epochs_before_the_recovery_point_are_on_the_device():

@@ -4,6 +4,9 @@ Three things are kept apart that a running process cannot tell apart: what was w
 device knows. Names, creations and truncations reach the device in their order (as a journal does), some of the last ones not at all;
 bytes reach it in any order, file by file and sector by sector, until somebody syncs. `lose_power` draws what is left.
 
+After a failed sync what was written is lost with the next power loss, even if a later sync of the same process succeeds. What a *new*
+process reads back after one, and could lose still, is not simulated: no broker can know of it.
+
 Beside the failures of `MemoryDisk` it fills up: `free_bytes` is what may still be written, and the write that meets the end leaves
 its first part behind, as on a real one.
 """
@@ -130,6 +133,12 @@ class CrashDisk(MemoryDisk):
         self.journal.append(("name", path, None))
 
     # -- crashes ---------------------------------------------------------------------------------------------------------
+
+    def kill(self):
+        """The process is gone, and with it the memory of failed syncs."""
+        super().kill()
+        for content in self.files.values():
+            content.lost = False
 
     def lose_power(self, random):
         """See the module."""
