@@ -20,6 +20,7 @@ COMMANDS = {
     "tail": "pykafkad.cli.tail",
     "groups": "pykafkad.cli.groups",
     "dump-log": "pykafkad.cli.dump_log",
+    "fsck": "pykafkad.cli.fsck",
     "client-metrics": "pykafkad.cli.client_metrics",
     "describe-apis": "pykafkad.cli.describe_apis",
     "describe-config": "pykafkad.cli.describe_config",

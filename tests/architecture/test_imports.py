@@ -21,6 +21,7 @@ ALLOWED = {
     "clock": set(),
     "disk": {"errors"},
     "memory_disk": {"errors", "disk", "clock"},
+    "overlay_disk": {"errors", "disk"},
     "settings": {"errors", "config"},
     "config": {"errors", "settings"},
     "wire": {"errors"},
@@ -28,8 +29,8 @@ ALLOWED = {
     "coordinator": {"wire", "effects", "errors", "config", "clock"},
     "metadata": {"wire", "effects", "errors", "config", "settings", "clock"},
     "handlers": {"coordinator", "metadata", "log", "wire", "effects", "errors", "config", "settings", "clock"},
-    "server": {"handlers", "coordinator", "metadata", "log", "wire", "effects", "errors", "config", "settings", "clock", "disk", "memory_disk", "pykafkad"},
-    "cli": {"server", "handlers", "coordinator", "metadata", "log", "wire", "errors", "config", "settings", "clock", "pykafkad"},
+    "server": {"handlers", "coordinator", "metadata", "log", "wire", "effects", "errors", "config", "settings", "clock", "disk", "memory_disk", "overlay_disk", "pykafkad"},
+    "cli": {"disk", "overlay_disk", "server", "handlers", "coordinator", "metadata", "log", "wire", "errors", "config", "settings", "clock", "pykafkad"},
     "__main__": {"cli"},
 }
 

@@ -1,0 +1,123 @@
+"""`pykafkad fsck`: checks the directories of a broker that is stopped, and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pykafkad.cli.output import Failure, print_table
+from pykafkad.errors import ConfigError, StartFailure, StorageFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+SUMMARY = "check the data of a broker that is stopped, and say what a start would change"
+EPILOG = """Kinds of findings: `damage`, records that cannot be given to a reader; `stale`, a file that the next start makes
+anew out of the log; `start`, what the next start would change; `offline`, a partition that it could not open. Exit code 0: nothing
+was found; 1: something was. Nothing is written, so that it is safe on a copy, a read-only disk or a real Kafka's directory."""
+
+_START = "start"
+_OFFLINE = "offline"
+COLUMNS = ("kind", "path", "what")
+# What every start writes, and so says nothing about this directory.
+_ROUTINE_FILES = (".lock", ".kafka_cleanshutdown", "bootstrap.checkpoint")
+_METADATA = "__cluster_metadata-0"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `fsck`."""
+    parser.epilog = EPILOG
+    parser.add_argument("directories", nargs="+", metavar="DIR", help="a directory of log.dirs; all of a broker's, if it has several")
+    parser.add_argument("--properties", metavar="FILE", help="the broker's server.properties, if its settings matter for a start")
+    parser.add_argument("--quick", action="store_true", help="only what a start would change; do not read every batch")
+    parser.add_argument("--all", action="store_true", help="show also what every start writes, such as its registration in the metadata log")
+    parser.add_argument("--json", action="store_true", help="one JSON object per finding")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints what was found; 1 if anything was."""
+    directories = [os.path.abspath(each) for each in options.directories]
+    for directory in directories:
+        if not os.path.isdir(directory):
+            raise Failure(f"{directory} is not a directory")
+    shown = os.path.commonpath(directories) if len(directories) > 1 else directories[0]
+    rows = [(kind, os.path.relpath(path, shown), what) for kind, path, what in _findings(options, directories)]
+    print_table(COLUMNS, rows, as_json=options.json)
+    if not rows:
+        print("nothing wrong, and a start would change nothing", file=sys.stderr)
+    return 1 if rows else 0
+
+
+def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[tuple[str, str, str]]:
+    changes, offline = _try_start(options.properties, directories)
+    if not options.quick:
+        yield from _read_everything(directories)
+    for name, failure in offline:
+        yield _OFFLINE, failure.path or name, f"{name} cannot be opened: {failure}"
+    for path, what in changes:
+        if options.all or not _is_routine(path):
+            yield _START, path, what
+
+
+def _is_routine(path: str) -> bool:
+    return os.path.basename(path) in _ROUTINE_FILES or _METADATA in path.split(os.sep)
+
+
+def _try_start(properties: str | None, directories: list[str]) -> tuple[list, list]:
+    from pykafkad import config
+    from pykafkad.server import logs, trial
+    from pykafkad.settings import sources
+
+    logs.configure("error")
+    command_line = {"log.dirs": ",".join(directories), **_identity(directories)}
+    settings = config.Settings.from_properties(sources.gather(properties, {}, [], command_line))
+    try:
+        return trial.start(settings, settings.log_directories)
+    except (ConfigError, StartFailure, StorageFailure) as error:
+        raise Failure(f"a broker would not start here: {error}") from None
+
+
+def _identity(directories: list[str]) -> dict[str, str]:
+    """The node's id as the directories have it, and where its metadata log lies."""
+    from pykafkad.log import checkpoints
+
+    found = {}
+    for directory in directories:
+        try:
+            with open(os.path.join(directory, checkpoints.META_PROPERTIES_FILE), "rb") as file:
+                meta = checkpoints.decode_properties(file.read())
+        except OSError as error:
+            raise Failure(f"{directory} is no broker's directory: {error.filename}: {error.strerror}") from None
+        found["node.id"] = meta.get("node.id", "")
+        if os.path.isdir(os.path.join(directory, _METADATA)):
+            found["metadata.log.dir"] = directory
+    if "metadata.log.dir" not in found:
+        raise Failure(f"none of these directories holds a metadata log ({_METADATA}): {', '.join(directories)}")
+    return found
+
+
+def _read_everything(directories: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Every partition's files, with a line of progress at a terminal."""
+    from pykafkad.disk import Disk
+    from pykafkad.log import checking, directory as layout
+    from pykafkad.overlay_disk import OverlayDisk
+
+    partitions = [
+        os.path.join(directory, name)
+        for directory in directories
+        for name in sorted(os.listdir(directory))
+        if layout.parse_partition_name(name) is not None and Disk().is_directory(os.path.join(directory, name))
+    ]
+    disk = OverlayDisk()
+    for number, path in enumerate(partitions, 1):
+        if sys.stderr.isatty():
+            print(f"\r\033[K{number} of {len(partitions)}: {os.path.basename(path)}", end="", file=sys.stderr, flush=True)
+        try:
+            for finding in checking.check_partition(disk, path):
+                yield finding.kind, finding.path, finding.what
+        except StorageFailure as failure:
+            yield checking.DAMAGE, path, str(failure)
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
