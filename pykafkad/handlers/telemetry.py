@@ -87,9 +87,7 @@ class ClientInstance:
     def _check_push(self, request: object, max_bytes: int, now_ms: int) -> None:
         if self.terminating:
             raise KafkaError(errors.INVALID_REQUEST)
-        # The first push after a subscription may come early: clients vary their first interval at random.
-        in_time = self.last_get_ms > self.last_push_ms or now_ms - self.last_push_ms >= self.interval_ms
-        if in_time:
+        if now_ms - self.last_push_ms >= self.interval_ms:
             self.last_push_ms = now_ms
         elif not request.terminating:
             raise KafkaError(errors.THROTTLING_QUOTA_EXCEEDED)

@@ -107,7 +107,10 @@ def test_times_and_ids(world, peer, subscription_id):
     assert push(peer, subscription_id, metrics=bytes(50_001)) == errors.TELEMETRY_TOO_LARGE
     # The last one may come at any time, and nothing comes after it.
     assert push(peer, subscription_id, terminating=True) == 0
-    assert push(peer, subscription_id) == errors.INVALID_REQUEST
+    assert push(peer, subscription_id, terminating=True) == errors.INVALID_REQUEST
+    # An instance that was silent for a minute is a new one.
+    world.advance(60)
+    assert push(peer, subscription_id) == 0
 
 
 def test_nothing_is_kept_unless_asked_for(tmp_path):

@@ -78,6 +78,8 @@ def test_the_layer_that_counts():
     assert change(base, one_broker=False, log_local_retention_ms="1001") == "log.local.retention.ms"
     assert change(base, one_broker=False, log_local_retention_ms="1000") is None
     assert change(base, log_retention_ms=None, log_local_retention_ms="1001") is None
+    base.set_dynamic({}, {"log.local.retention.ms": "5"})
+    assert change(base, one_broker=False, log_local_retention_ms="604800001") is None
 
 
 @pytest.mark.parametrize(
