@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from compat_tests.scenarios.exchange import Exchange, part
-from compat_tests.scenarios.produce import KEPT, batch
+from compat_tests.scenarios.produce import KEPT, new_producer
 from compat_tests.scenarios.registry import scenario
+from pykafkad.wire.batch import build_batch
+
+
+def batch(records: list, **fields: Any) -> bytearray:
+    """A batch of now: producers of long ago are forgotten, by a clock that nobody sees."""
+    return build_batch(records, timestamp_ms=int(time.time() * 1000), **fields)
 
 
 def describe(broker: Exchange, note: str, *topics: tuple[str, list[int]]) -> Any:
@@ -20,15 +27,15 @@ def active(broker: Exchange) -> None:
     """Each producer with its epoch, last sequence and time; one without an id leaves no trace."""
     name = broker.topic("two", 2, **KEPT)
     describe(broker, "before", (name, [0, 1]))
-    broker.produce(name, 0, batch())
+    broker.produce(name, 0, batch([(None, b"plain")]))
     describe(broker, "without id", (name, [0, 1]))
     for epoch in (0, 3):
-        identity = broker.quietly("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
+        producer_id, _ = new_producer(broker)
         for sequence, values in ((0, [(None, b"a"), (None, b"b")]), (2, [(None, b"c")])):
-            sent = batch(values, producer_id=identity.producer_id, producer_epoch=epoch, base_sequence=sequence)
+            sent = batch(values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
             broker.produce(name, 0, sent)
     describe(broker, "two producers", (name, [0, 1]))
-    broker.produce(name, 0, batch([(None, b"d")], producer_id=identity.producer_id, producer_epoch=4, base_sequence=0))
+    broker.produce(name, 0, batch([(None, b"d")], producer_id=producer_id, producer_epoch=4, base_sequence=0))
     describe(broker, "a new epoch", (name, [0]))
 
 

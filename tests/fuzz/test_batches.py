@@ -67,7 +67,12 @@ def test_whatever_is_accepted_can_be_read_now_and_after_a_crash(seed):
         topic = draw.choice(tuple(TOPICS))
         batches = [hostile_batch(draw) if draw.random() < 0.7 else plain_batch(draw) for _ in range(draw.choice((1, 1, 1, 2)))]
         answer = peer.ask(produce(topic, batches, draw.choice((1, -1))), draw.randrange(3, 13))
-        assert answer is not NOTHING and peer.closed is None
+        if answer is NOTHING:
+            # A batch that says it has very many records is opened on another thread.
+            world.node.computing.close()
+            world.turn()
+            answer = peer.answers[-1]
+        assert peer.closed is None
         for row in answer.responses[0].partition_responses:
             if row.error_code == 0:
                 answered[topic] = max(answered[topic], row.base_offset + 1)
