@@ -30,9 +30,10 @@ _MIN_CHUNK_BYTES = 16 * 1024
 class _Run:
     """One log that is being cleaned."""
 
-    __slots__ = ("answer", "candidate", "counted_bytes", "io", "steps")
+    __slots__ = ("answer", "began", "candidate", "counted_bytes", "io", "steps")
 
-    def __init__(self, candidate: Candidate, io: Io, steps: object) -> None:
+    def __init__(self, candidate: Candidate, io: Io, steps: object, now: float) -> None:
+        self.began = now
         self.candidate = candidate
         self.io = io
         self.steps = steps
@@ -98,7 +99,7 @@ class Compaction:
         io = Io(max(_MIN_CHUNK_BYTES, settings.log_cleaner_io_buffer_size // threads // 2))
         steps = self._cleaner.clean(candidate, node.now_ms, io, buffer_bytes=settings.log_cleaner_dedupe_buffer_size // threads,
                                     load_factor=settings.log_cleaner_io_buffer_load_factor)
-        run = _Run(candidate, io, steps)
+        run = _Run(candidate, io, steps, node.now)
         self._runs.append(run)
         node.timers.set((self, run), node.now)
         return True
@@ -152,7 +153,7 @@ class Compaction:
             log_lines.error("housekeeping-failed", job="cleaner checkpoint", reason=failure)
             self._look_again(self._node.settings.log_cleaner_backoff_ms / 1000)
         log_lines.info("cleaned", topic=log.topic, partition=log.partition, start=run.candidate.first_dirty_offset, end=cleaned.end_offset,
-                       read_bytes=cleaned.read_bytes, written_bytes=cleaned.written_bytes)
+                       read_bytes=cleaned.read_bytes, written_bytes=cleaned.written_bytes, seconds=round(self._node.clock.now() - run.began, 3))
 
     def _failed(self, run: _Run, tell: object, event: str, reason: Exception) -> None:
         self._runs.remove(run)
