@@ -49,7 +49,7 @@ ALLOWED = (
     Difference("InitProducerId", "transactional_id", "*", "*", _NO_TRANSACTIONS),
     *(Difference("DescribeQuorum", "*", "*", f"*.{name}", "How often Kafka's controller was elected, and how many records it has written.")
       for name in ("leader_epoch", "high_watermark", "log_end_offset")),
-    Difference("DescribeQuorum", "*", "*", "nodes.0.listeners", _OWN_ADDRESSES),
+    Difference("DescribeQuorum", "*", "*", "nodes.0.listeners*", _OWN_ADDRESSES),
     Difference("GetTelemetrySubscriptions", "client_instance_id", "zero", "subscription_id", "It follows from the client's id, which the broker has drawn."),
     Difference("WriteTxnMarkers", "*", "*", "*", "Transactions are not offered yet: Kafka writes the markers, or never answers where a partition is named twice."),
     Difference("AddPartitionsToTxn", "transactions", "empty", "", "Kafka never answers."),
