@@ -29,15 +29,12 @@ def handle(ctx: Context, request: object) -> object:
     if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
         code = errors.CLUSTER_AUTHORIZATION_FAILED
         return response(error_code=code, error_message=errors.message(code))
-    version = ctx.version
 
     def respond(error: KafkaError | None) -> object:
         if error is not None:
             return response(error_code=error.code, error_message=_PREFIX + (error.text or errors.message(error.code)))
-        rows = []
-        if version <= 1:
-            # Kafka's message of no error at all.
-            rows = [response.UpdatableFeatureResult(feature=each.feature, error_message="NONE") for each in request.feature_updates]
+        # Kafka's message of no error at all.
+        rows = [response.UpdatableFeatureResult(feature=each.feature, error_message="NONE") for each in request.feature_updates]
         return response(error_message=None, results=rows)
 
     updates = {each.feature: (each.max_version_level, each.upgrade_type) for each in request.feature_updates}

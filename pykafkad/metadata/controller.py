@@ -55,7 +55,7 @@ class Controller:
         if unsupported:
             raise ConfigError(
                 f"the metadata log was written by a cluster that runs {', '.join(unsupported)}, which this release of pykafkad "
-                "does not have: lower the features with kafka-features, or start on another directory"
+                "does not have: change the features with kafka-features on a Kafka 4.3, or start on another directory"
             )
         records: list[object] = []
         if image.transaction is not None:

@@ -123,7 +123,7 @@ class MetadataSnapshots:
             self._write()
             return
         interval_ms = self._node.settings.metadata_log_max_snapshot_interval_ms
-        if interval_ms and self._bytes and (self._node.now - self._made_at) * 1000 >= interval_ms:
+        if interval_ms and (self._node.now - self._made_at) * 1000 >= interval_ms:
             self._start()
         self._thin_out()
         self._plan_check()

@@ -205,3 +205,18 @@ def test_a_config_set_and_removed_again_leaves_nothing():
     append(cluster, messages.ConfigRecord(resource_type=TYPE_TOPIC, resource_name="a", name="retention.ms", value=None))
     assert (TYPE_TOPIC, "a") not in cluster.image.all_configs()
     same(cluster.image, content_of(cluster.image), cluster.image.offset + 1, cluster.image.epoch)
+
+
+def test_settings_that_change_meanwhile_are_written_as_they_were():
+    cluster = Cluster()
+    create(cluster, topic("a", 1, retention_ms="1000"), topic("b", 1, retention_ms="1"))
+    before, end_offset = deepcopy(facts(cluster.image)), cluster.image.offset + 1
+    writing = snapshots.Writing(cluster.image, 0, 0)
+    pieces = writing.pieces()
+    content = next(pieces)
+    config = messages.ConfigRecord
+    append(cluster, config(resource_type=TYPE_TOPIC, resource_name="a", name="retention.ms", value="2000"))
+    append(cluster, config(resource_type=TYPE_TOPIC, resource_name="a", name="flush.ms", value="5"))
+    append(cluster, config(resource_type=TYPE_TOPIC, resource_name="b", name="retention.ms", value=None))
+    content += b"".join(pieces)
+    assert facts(loaded(content, end_offset, cluster.image.epoch)) == before

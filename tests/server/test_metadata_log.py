@@ -8,6 +8,8 @@ from random import Random
 import pytest
 
 from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.log.replay import batches
+from pykafkad.metadata import stored
 from pykafkad.metadata.image import TYPE_TOPIC
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
@@ -146,3 +148,45 @@ def test_a_clean_stop_says_so_in_the_log():
     world.stop()
     disk.heal()
     assert world.restart(seed=3).node.image.brokers[world.node.node_id].active
+
+
+def records_of(world, name):
+    """The records of one kind in the metadata log, in order."""
+    log = world.node.controller._log
+    decoded = (
+        stored.decode(record.key if header.is_control else None, record.value).value
+        for header, records in batches(log, 0)
+        for record in records
+    )
+    return [value for value in decoded if type(value).__name__ == name]
+
+
+def test_the_voters_stand_in_the_log_once():
+    """A log that is there already has its voters in it, or none, when they stand in the settings of a static quorum."""
+    disk = MemoryDisk()
+    world = World("/data", disk=disk)
+    assert len(records_of(world, "VotersRecord")) == len(records_of(world, "KRaftVersionRecord")) == 1
+    world.stop()
+    world = world.restart(seed=2)
+    assert len(records_of(world, "VotersRecord")) == 1
+    assert len(records_of(world, "LeaderChangeMessage")) == 2
+    world.stop()
+
+
+def test_brokers_that_are_not_here_are_fenced_at_the_start():
+    """Nobody else can tell this controller that it lives: what such a broker led goes to those who are in sync."""
+    world = World("/data", disk=MemoryDisk())
+    own = world.node.node_id
+    world.create_topic("a")
+    record = messages.RegisterBrokerRecord
+    other = record(broker_id=own + 1, incarnation_id=b"o" * 16, broker_epoch=7, fenced=False, log_dirs=[b"o" * 16])
+    topic = messages.TopicRecord(name="theirs", topic_id=b"t" * 16)
+    fields = {"replicas": [own + 1, own], "isr": [own + 1, own], "directories": [b"o" * 16, world.node.directory_id]}
+    partition = messages.PartitionRecord(partition_id=0, topic_id=b"t" * 16, leader=own + 1, leader_epoch=3, partition_epoch=3, **fields)
+    world.node.controller.append([stored.record(each) for each in (other, topic, partition)])
+    world.stop()
+    world = world.restart(seed=2)
+    assert [broker.id for broker in world.node.image.alive_brokers()] == [own]
+    state = world.node.image.partition("theirs", 0)
+    assert (state.leader, state.leader_epoch, state.isr) == (own, 5, (own,))
+    world.stop()

@@ -204,11 +204,13 @@ def test_a_snapshot_that_cannot_be_written_hurts_nobody(disk, operation):
     world.stop()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_loss_of_power_at_any_moment_leaves_whole_snapshots(seed):
+    """Also where the log before a snapshot has gone: its name is on the disk before that."""
+    small = settings(**{"metadata.max.retention.bytes": 4000, "internal.metadata.log.segment.bytes": 3000})
     random = Random(seed)
     disk = MemoryDisk()
-    world = start(disk, seed=seed, **settings(**{"metadata.max.retention.bytes": 4000}))
+    world = start(disk, seed=seed, **small)
     names = set()
     for life in range(3):
         for number in range(random.randrange(25)):
@@ -218,9 +220,22 @@ def test_a_loss_of_power_at_any_moment_leaves_whole_snapshots(seed):
             if random.random() < 0.3:
                 settle(world)
         disk.lose_power(random)
-        world = again(world, seed=random.random(), **settings(**{"metadata.max.retention.bytes": 4000}))
+        world = again(world, seed=random.random(), **small)
         assert set(world.node.image.topics) == names
     world.stop()
+
+
+def test_a_stop_drops_what_is_half_written(disk, monkeypatch):
+    monkeypatch.setattr(snapshots, "RECORDS_PER_STEP", 10)
+    world = start(disk, clock=WorkClock())
+    world.create_topic("a", 300)
+    world.node.controller.snapshots._start()
+    for _ in range(3):
+        world.turn()
+    assert [name for name in disk.listdir(LOG) if name.endswith(".part")]
+    world.stop()
+    assert not [name for name in disk.listdir(LOG) if name.endswith(".part")]
+    assert kept(disk) == [snapshots.file_name(0, 0)]
 
 
 def test_leftovers_of_a_crash_are_removed(disk):
@@ -237,8 +252,12 @@ def test_a_start_says_which_snapshot_it_cannot_use(disk, damage):
     world.create_topic("a")
     offset = world.node.image.offset + 1
     world.stop()
-    name = snapshots.file_name(offset if damage == "broken" else offset + 1000, 1)
-    disk.write(f"{LOG}/{name}", disk.read(f"{LOG}/{snapshots.file_name(0, 0)}")[:-1])
+    content = disk.read(f"{LOG}/{snapshots.file_name(0, 0)}")
+    if damage == "broken":
+        content, name = content[:-1], snapshots.file_name(offset, 1)
+    else:
+        name = snapshots.file_name(offset + 1000, 1)
+    disk.write(f"{LOG}/{name}", content)
     with pytest.raises(StorageFailure, match=name):
         World("/data", disk=disk)
 
