@@ -19,9 +19,6 @@ _FLUSH = "flush"
 _SYNC = "sync of rolled segments"
 _PRODUCERS = "expiration of producers"
 
-_FIRST_RETENTION_SECONDS = 30.0
-"""Kafka looks for the first time half a minute after its start (`log.initial.task.delay.ms`)."""
-
 
 class Housekeeping:
     """Owner of the timers of these jobs. A job that fails is logged and tried again at its next time.
@@ -50,7 +47,9 @@ class Housekeeping:
         """Set the timers of a node that begins to serve."""
         now = self._node.now
         for job in _REPEATED:
-            self._node.timers.set((self, job), now + min(self.interval(job), _FIRST_RETENTION_SECONDS))
+            # Kafka does these for the first time some while after its start, whatever their interval.
+            first = self._node.settings.log_initial_task_delay_ms / 1000 if job in _DELAYED else self.interval(job)
+            self._node.timers.set((self, job), now + first)
         self.plan_deletions()
         self.compaction.start()
 
@@ -152,3 +151,4 @@ _JOBS = {
 }
 
 _REPEATED = (_RETENTION, _HIGH_WATERMARK, _FLUSH, _SYNC, _PRODUCERS)
+_DELAYED = (_RETENTION, _FLUSH)
