@@ -5,6 +5,7 @@ from __future__ import annotations
 from pykafkad.metadata import stored
 from pykafkad.metadata.image import Image
 from pykafkad.metadata.partition_changes import PartitionChange, may_lead
+from pykafkad.metadata.placement import names_directory
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -39,13 +40,14 @@ def change(image: Image, settings: Settings, event: ChangeLogDirs) -> list[objec
     if event.cordoned is not None and event.cordoned != broker.cordoned_log_dirs:
         registration.cordoned_log_dirs = event.cordoned
         records.append(stored.record(registration))
-    if event.online is not None and event.online != broker.log_dirs:
-        registration.log_dirs = event.online
-        records = [stored.record(registration)]
-        lost = set(broker.log_dirs) - set(event.online)
+    if event.online is not None:
+        if event.online != broker.log_dirs:
+            registration.log_dirs = event.online
+            records = [stored.record(registration)]
         for topic in image.topics.values():
             for state in topic.partitions:
-                if dict(zip(state.replicas, state.directories, strict=False)).get(broker.id) in lost:
+                directory_id = dict(zip(state.replicas, state.directories, strict=False)).get(broker.id)
+                if directory_id is not None and names_directory(directory_id) and directory_id not in event.online:
                     record = _without(image, settings, topic, state, broker.id)
                     if record is not None:
                         records.append(record)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MIGRATING_DIRECTORY = b"\0" * 16
 UNASSIGNED_DIRECTORY = b"\0" * 15 + b"\1"
 LOST_DIRECTORY = b"\0" * 15 + b"\2"
+_RESERVED_IDS = 100
 
 
 class _Ring:
@@ -130,6 +131,11 @@ def directory(broker: Broker | None) -> bytes:
     if not broker.log_dirs:
         return MIGRATING_DIRECTORY
     return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY
+
+
+def names_directory(directory_id: bytes) -> bool:
+    """Whether an id is a directory's own: the first hundred numbers stand for something else."""
+    return int.from_bytes(directory_id, "big") >= _RESERVED_IDS
 
 
 def has_online_directory(broker: Broker, directory_id: bytes) -> bool:

@@ -11,6 +11,7 @@ from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.directory import LogDirectory
 from pykafkad.metadata import uuids
 from pykafkad.metadata.events import AssignReplicasToDirs, ChangeLogDirs
+from pykafkad.metadata.placement import names_directory
 from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
@@ -144,7 +145,7 @@ class Directories:
     def place(self, topic: str, partition: int, topic_id: bytes, named: bytes) -> LogDirectory | None:
         """Where a replica of this broker lies or is to be made; `named` is the id that the metadata has for it.
 
-        None when it can only be in a directory that failed. A folder in another directory than the named one counts, and a
+        None when it can only be in a directory that failed or is not configured any more. A folder in another directory than the named one counts, and a
         copy in the named one that a dying broker left under a move's name is finished.
         """
         wanted = self._by_id.get(named)
@@ -161,7 +162,7 @@ class Directories:
                 log_lines.warning("second-copy-removed", topic=topic, partition=partition, directory=other.path)
                 other.remove_copy(topic, partition)
         if chosen is None:
-            if wanted is None and self.failed and int.from_bytes(named, "big") >= 100:
+            if wanted is None and names_directory(named):
                 return None
             preferred = self.at(self._preferred.pop(key, ""))
             chosen = preferred or wanted or self._with_fewest()
@@ -193,6 +194,11 @@ class Directories:
             failing, self._failing = self._failing, []
             for directory, failure in failing:
                 self._fail(directory, failure)
+
+    def tell_lost(self, before: list[bytes]) -> None:
+        """Directories with these ids were registered before this start: what lies in one that is gone has no leader here."""
+        if not set(before) <= self._by_id.keys():
+            self._node.controller.submit(ChangeLogDirs(self._node.node_id, self.ids(), None))
 
     def tell_cordoned(self) -> None:
         """Have the metadata name the directories that take no new replicas."""

@@ -234,6 +234,7 @@ class Node:
             # Nobody but this node can tell this controller that it lives.
             if other.id != self.node_id:
                 self.controller.submit(events.FenceBroker(other.id, other.epoch))
+        before = self.image.brokers.get(self.node_id)
         self.controller.submit(
             events.RegisterBroker(
                 self.node_id,
@@ -246,6 +247,7 @@ class Node:
         )
         broker = self.image.brokers[self.node_id]
         self.controller.submit(events.UnfenceBroker(self.node_id, broker.epoch))
+        self.directories.tell_lost(before.log_dirs if before is not None else [])
 
     def run(self) -> None:
         """Turn until told to stop."""

@@ -90,8 +90,9 @@ class Partitions:
         if directory is not None:
             return directory.open_partition(topic, index, topic_id, settings)
         # In a directory that failed: known, and out of service until a start finds the directory again.
-        path, failure = next(iter(directories.failed.items()))
-        log = PartitionLog(topic, index, topic_id, settings, f"{path}/{topic}-{index}", directories.metadata.services)
+        failures = list(directories.failed.values())
+        failure = failures[0] if failures else StorageFailure("find", f"{topic}-{index}", "its directory is not in log.dirs any more")
+        log = PartitionLog(topic, index, topic_id, settings, failure.path, directories.metadata.services)
         log.offline = failure
         log.close()
         return log

@@ -144,6 +144,7 @@ def test_a_directory_that_cannot_be_opened_is_put_aside_at_a_start(paths, tmp_pa
     (tmp_path / "b").write_text("in the way")
     world = world.restart()
     assert write(world, "t", 1 - lost) == 0 and write(world, "t", lost) == errors.KAFKA_STORAGE_ERROR
+    assert [state.leader for state in world.node.image.topics["t"].partitions].count(-1) == 1
     world.create_topic("u", 2)
     world.turn()
     assert places(world, "u") == ["a", "a"]
@@ -151,7 +152,24 @@ def test_a_directory_that_cannot_be_opened_is_put_aside_at_a_start(paths, tmp_pa
     (tmp_path / "b").unlink()
     shutil.move(tmp_path / "elsewhere", tmp_path / "b")
     world = world.restart()
-    assert write(world, "t", lost) == 0
+    assert write(world, "t", lost) == 0 and world.node.image.partition("t", lost).leader == 1
+
+
+def test_a_directory_that_is_not_configured_any_more_takes_its_partitions(paths):
+    """Nothing begins anew and empty under the name of what lies elsewhere; named again, all of it is there."""
+    world = start(paths[:2])
+    world.create_topic("t", 2)
+    world.turn()
+    lost = places(world, "t").index("b")
+    for index in range(2):
+        write(world, "t", index)
+    world.stop()
+    world = world.restart(more_directories=())
+    assert [write(world, "t", index) for index in (lost, 1 - lost)] == [errors.KAFKA_STORAGE_ERROR, 0]
+    assert world.node.image.partition("t", lost).leader == -1
+    world.stop()
+    world = world.restart(more_directories=(paths[1],))
+    assert write(world, "t", lost) == 0 and world.node.partitions.get("t", lost).end_offset == 2
 
 
 def test_a_topic_of_a_failed_directory_can_be_deleted(paths):
