@@ -41,7 +41,7 @@ _base_offset = attrgetter("base_offset")
 class SyncJob:
     """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
 
-    __slots__ = ("_active", "_end_offset", "_epochs_path", "_sealed", "log")
+    __slots__ = ("_active", "_end_offset", "_epochs_path", "_sealed", "_snapshots", "log")
 
     def __init__(self, log: LogFiles, sealed: list[Segment], active: Segment | None, end_offset: int) -> None:
         self.log = log
@@ -49,10 +49,12 @@ class SyncJob:
         self._active = active
         self._end_offset = end_offset
         self._epochs_path = log.take_unsynced_epochs()
+        bases = [segment.base_offset for segment in log.segments_from(sealed[0].base_offset)[1:]] if sealed else []
+        self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
 
     def run(self) -> None:
-        """Sync logs, the indexes of those that are sealed, and leader epochs that changed: what lies before a recovery point
-        is not read again, so nobody could tell its epochs. Raises `StorageFailure`."""
+        """Sync logs, and of those that are sealed the indexes and producer snapshots, and leader epochs that changed: what lies
+        before a recovery point is not read again, so nobody could tell. Raises `StorageFailure`."""
         disk = self.log.disk
         if self._epochs_path is not None:
             disk.sync(self._epochs_path)
@@ -60,8 +62,9 @@ class SyncJob:
         for segment in self._sealed:
             segment.file.sync()
             for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
-                if suffix != TXN_INDEX_SUFFIX or segment.disk.exists(segment.prefix + suffix):
-                    segment.disk.sync(segment.prefix + suffix)
+                _sync_if_there(disk, segment.prefix + suffix)
+        for path in self._snapshots:
+            _sync_if_there(disk, path)
         if self._active is not None:
             self._active.file.sync()
 
@@ -74,6 +77,15 @@ class SyncJob:
         """A failed sync is final: the log goes out of service."""
         if not self.log.closed:
             self.log.fail(failure)
+
+
+def _sync_if_there(disk: Disk, path: str) -> None:
+    # Retention may rename a file away while a job runs on another thread.
+    try:
+        disk.sync(path)
+    except StorageFailure:
+        if disk.exists(path):
+            raise
 
 
 class LogFiles:

@@ -276,9 +276,12 @@ class _Replayed:
 
 def _load_producers(disk, directory: str, segments: list[Segment], snapshots: list[int], log_start_offset: int,
                     end_offset: int) -> _Replayed:
-    """The state at `end_offset`: the newest snapshot that can be read, then the batches behind it."""
+    """The state at `end_offset`: the newest snapshot that can be read, then the batches behind it.
+
+    Of a snapshot from before the first segment some of those batches are gone; what it says of a producer may be long over.
+    """
     producers, from_offset = ProducerStates(), log_start_offset
-    for offset in reversed([offset for offset in snapshots if offset <= end_offset]):
+    for offset in reversed([offset for offset in snapshots if segments[0].base_offset <= offset <= end_offset]):
         path = file_prefix(directory, offset) + SNAPSHOT_SUFFIX
         found = ProducerStates.from_snapshot(disk.read(path) or b"")
         if found is not None:

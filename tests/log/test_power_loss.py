@@ -157,6 +157,21 @@ def test_indexes_of_what_was_synced_are_on_the_device():
             assert [log.offset_for_timestamp(NOW_MS + number)[0] for number in range(4)] == [0, 3, 6, 9]
 
 
+def test_indexes_that_are_made_anew_of_what_was_synced_are_on_the_device():
+    """Recovery begins with the segment of the recovery point, and the next recovery behind it."""
+    for seed in range(20):
+        disk = CrashDisk()
+        directory, log = rolled(disk, 1)
+        log.flush()
+        directory.checkpoint()
+        directory, log = restarted(disk)
+        append(log, batch(3, 60, timestamp_ms=NOW_MS + 5))
+        directory.checkpoint()
+        disk.lose_power(random.Random(seed))
+        _, log = restarted(disk)
+        assert log.offset_for_timestamp(NOW_MS) == (0, NOW_MS, 0)
+
+
 def test_a_time_index_that_is_torn_is_made_anew():
     """Whoever asks for the largest timestamp of a sealed segment reads its last entry alone."""
     disk = CrashDisk()
@@ -193,3 +208,48 @@ def test_a_clean_marker_over_zeros_is_not_believed():
     _, log = restarted(disk)
     assert log.end_offset == 2
     assert offsets_of(log.read(0, 1 << 20, end_offset=2)) == [0, 1]
+
+
+def test_a_snapshot_from_before_the_first_segment_is_not_believed():
+    """The batches between it and the first segment are gone, and with them what became of its producers."""
+    disk = CrashDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(3, 60, producer_id=7, producer_epoch=0, base_sequence=3 * number) for number in range(4)))
+    log.delete_records(9)
+    log.run_retention(NOW_MS)
+    disk.files[SEGMENT.format(3, ".snapshot")] = disk.files[SEGMENT.format(3, ".snapshot") + ".deleted"]
+    disk.files[SEGMENT.format(9, ".snapshot")].data.clear()
+    disk.files[SEGMENT.format(9, ".log")].data.clear()
+    directory.checkpoint()
+    _, log = restarted(disk)
+    assert (log.log_start_offset, log.end_offset, dict(log.producers)) == (9, 9, {})
+
+
+def test_producer_snapshots_of_what_was_synced_are_on_the_device():
+    """After a power loss a repetition of what was synced is still one."""
+    for seed in range(20):
+        disk = CrashDisk()
+        directory = open_directory(disk=disk)
+        log = open_log(directory, **SMALL)
+        append(log, *(batch(3, 60, producer_id=7, producer_epoch=0, base_sequence=3 * number) for number in range(3)))
+        log.roll(NOW_MS)
+        log.delete_records(9)
+        log.flush()
+        log.run_retention(NOW_MS)
+        directory.checkpoint()
+        disk.lose_power(random.Random(seed))
+        _, log = restarted(disk)
+        assert log.producers[7].next_sequence == 9
+
+
+def test_a_file_that_retention_renames_while_a_sync_runs_fails_nothing():
+    """Syncs run on another thread."""
+    disk = CrashDisk()
+    directory, log = rolled(disk)
+    (job,) = directory.sync_jobs()
+    log.delete_records(9)
+    log.run_retention(NOW_MS)
+    job.run()
+    job.finish()
+    assert log.offline is None and log.recovery_point == 9

@@ -1,0 +1,75 @@
+"""The bugs: a file, words in it that stand there exactly once, and what takes their place."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+RECOVERY = ("tests/log/test_power_loss.py", "tests/log/test_recovery.py", "tests/log/test_crashes.py")
+RULES = ("tests/log/test_partition_log.py", "tests/log/test_producers.py", "tests/log/test_crashes.py")
+FILES = ("tests/log/test_storage_failures.py", "tests/log/test_directory.py", "tests/log/test_power_loss.py", "tests/log/test_crashes.py")
+INDEXES = ("tests/log/test_indexes.py", "tests/log/test_leader_epochs.py", "tests/log/test_power_loss.py", "tests/log/test_partition_log.py", "tests/log/test_crashes.py")
+RETENTION = ("tests/log/test_retention.py", "tests/log/test_crashes.py")
+
+
+class Plant(NamedTuple):
+    """One bug: `name` says what is wrong with it, `tests` should notice."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+PLANTS = (
+    # Offsets and reads.
+    Plant("an offset is left out between batches", "partition_log.py", "        self.end_offset = last_offset + 1\n        if max_timestamp_ms", "        self.end_offset = last_offset + 2\n        if max_timestamp_ms", RULES),
+    Plant("a batch that is larger than the reader's bound is never read", "segment.py", "                elif minimum_one_batch:\n", "                elif False:\n", RULES),
+    Plant("a read ends at what is written, not at the high watermark", "partition_log.py", "        if end_offset >= self.written_end_offset:\n", "        if True:\n", RULES),
+    Plant("the high watermark passes what is written", "partition_log.py", "        if offset > self.written_end_offset:\n            offset = self.written_end_offset\n", "", RULES),
+    Plant("the index points behind its batch", "partition_log.py", "segment.add_index_entries(last_offset, position,", "segment.add_index_entries(last_offset, position + size,", RULES),
+    # Producers.
+    Plant("four batches are remembered, not five", "producers.py", "BATCHES_KEPT = 5", "BATCHES_KEPT = 4", RULES),
+    Plant("a repetition is told by its last sequence alone", "producers.py", "kept_last_sequence == last_sequence and kept_delta == offset_delta", "kept_last_sequence == last_sequence", RULES),
+    Plant("an older epoch is let in", "producers.py", "    if epoch < entry.epoch:\n        raise KafkaError(errors.INVALID_PRODUCER_EPOCH,\n                         f\"producer {producer_id} of epoch", "    if epoch < entry.epoch - 1:\n        raise KafkaError(errors.INVALID_PRODUCER_EPOCH,\n                         f\"producer {producer_id} of epoch", RULES),
+    Plant("sequences do not wrap", "producers.py", "        self.next_sequence = (last_sequence + 1) & MAX_SEQUENCE", "        self.next_sequence = last_sequence + 1", RULES),
+    Plant("a new epoch keeps the batches of the old one", "producers.py", "            self.epoch = epoch\n            batches.clear()", "            self.epoch = epoch", RULES),
+    Plant("the checksum of a snapshot is not looked at", "producers.py", " or crc32c(data[_CHECKED_FROM:]) != crc:", ":", ("tests/log/test_producers.py", *RECOVERY)),
+    # Recovery.
+    Plant("checksums are not looked at", "recovery.py", "            if crc32c(view[position - start + ATTRIBUTES_POSITION:position - start + size]) != header.crc:\n                return\n", "            pass\n", RECOVERY),
+    Plant("a torn tail stays in the file", "recovery.py", "            segment.file.truncate(end)\n", "", RECOVERY),
+    Plant("segments behind a broken one stay", "recovery.py", "            for each in reversed(later):\n                remove_segment(disk, each)\n", "", RECOVERY),
+    Plant("offsets that are missing between segments are passed over", "recovery.py", " or bool(later) and is_dense and later[0].base_offset != end_offset", "", RECOVERY),
+    Plant("recovery begins behind the recovery point", "recovery.py", "        if base <= recovery_point:\n            first = at", "        if base <= recovery_point:\n            first = min(at + 1, len(bases) - 1)", RECOVERY),
+    Plant("after a recovery everything counts as synced", "recovery.py", "    recovery_point = end_offset if known.clean else min(known.recovery_point, end_offset)", "    recovery_point = end_offset", RECOVERY),
+    Plant("a snapshot from beyond the end is believed", "recovery.py", "if segments[0].base_offset <= offset <= end_offset]", "if segments[0].base_offset <= offset]", RECOVERY),
+    Plant("a snapshot from before the first segment is believed", "recovery.py", "if segments[0].base_offset <= offset <= end_offset]", "if offset <= end_offset]", RECOVERY),
+    Plant("snapshots of a lost life come back", "recovery.py", "    if snapshots and snapshots[-1] > end_offset:", "    if False:", RECOVERY),
+    Plant("what DeleteRecords promised away is back after a restart", "recovery.py", "    log_start_offset = max(known.log_start_offset, bases[0] if bases else 0)", "    log_start_offset = bases[0] if bases else 0", RECOVERY),
+    Plant("an epoch file of a lost life is believed", "recovery.py", "        epochs.truncate_from_end(bases[first])\n", "", RECOVERY),
+    Plant("indexes before the recovery point are not synced when they are made anew", "recovery.py", "segment.write_indexes(sync=segment.base_offset < recovery_point)", "segment.write_indexes()", RECOVERY),
+    Plant("offsets that do not rise are let in", "recovery.py", "        if header.base_offset < end_offset or ", "        if ", RECOVERY),
+    # Files, syncs, markers.
+    Plant("flush syncs nothing", "log_files.py", "                job.run()\n", "                pass\n", FILES),
+    Plant("a failed sync counts as done", "log_files.py", "                job.run()\n            except StorageFailure as failure:\n                raise self.fail(failure) from None\n", "                job.run()\n            except StorageFailure:\n                pass\n", FILES),
+    Plant("epochs are not synced with what they tell of", "log_files.py", "        if self._epochs_path is not None:\n", "        if False:\n", FILES),
+    Plant("producer snapshots are not synced", "log_files.py", "        for path in self._snapshots:\n            _sync_if_there(disk, path)\n", "", FILES),
+    Plant("a failed write leaves the end where it was promised", "log_files.py", "        self.end_offset = self.written_end_offset\n        active", "        active", FILES),
+    Plant("a failed write leaves its part in the file", "log_files.py", "            active.file.truncate(active.written_size)\n", "            pass\n", FILES),
+    Plant("a clean stop does not sync the indexes", "log_files.py", "self._active.write_indexes(sync=sync and self.needs_sync)", "self._active.write_indexes()", FILES),
+    Plant("the clean marker stays", "directory.py", "        if self.clean:\n            self.disk.unlink(path)\n", "        if self.clean:\n", FILES),
+    Plant("the clean marker comes back", "directory.py", "            # A power loss must not bring it back under what is written from here on.\n            self.disk.sync_directory(self.path)\n", "", FILES),
+    Plant("a log that is offline is marked clean", "directory.py", "            whole = whole and log.offline is None\n", "", FILES),
+    Plant("the end is checkpointed as the recovery point", "directory.py", "self._recovery_points[key] = log.recovery_point", "self._recovery_points[key] = log.end_offset", FILES),
+    # Indexes and epochs.
+    Plant("a look-up lands one entry late", "offset_index.py", "        return self.positions[at - 1] if at else 0", "        return self.positions[min(at, len(self.positions) - 1)] if at else 0", INDEXES),
+    Plant("a sealed segment lacks its last timestamp", "segment.py", " and self.max_timestamp_ms <= self.time_index.last()[0]:", ":", INDEXES),
+    Plant("positions outlive the batches they point at", "segment.py", "        self.positions.clear()\n", "", ("tests/log/test_storage_failures.py", *INDEXES)),
+    Plant("the first record at a time is passed over", "lookups.py", "        if header.max_timestamp_ms < timestamp_ms or header.last_offset", "        if header.max_timestamp_ms <= timestamp_ms or header.last_offset", INDEXES),
+    Plant("an epoch that held no record stays", "leader_epochs.py", "entries[-1][0] >= epoch or entries[-1][1] >= start_offset", "entries[-1][0] >= epoch or entries[-1][1] > start_offset", INDEXES),
+    Plant("a torn epoch file is believed", "leader_epochs.py", "        if not text.endswith(\"\\n\"):", "        if False:", INDEXES),
+    # Retention.
+    Plant("DeleteRecords goes beyond the high watermark", "retention.py", "before_offset > log.high_watermark", "before_offset > log.end_offset", RETENTION),
+    Plant("what is above the high watermark is removed", "retention.py", "        if log.high_watermark < end or next_base", "        if next_base", RETENTION),
+    Plant("the start stays below what is there", "retention.py", "        log.log_start_offset = start\n", "        pass\n", RETENTION),
+)  # fmt: skip
