@@ -24,7 +24,11 @@ LEFT_OUT: tuple[LeftOut, ...] = (
         "its source distribution on PyPI holds no tests",
         "tests of ours with it: `compat_tests/test_confluent_kafka.py`; librdkafka under rust-rdkafka and confluent-kafka-go",
     ),
-    LeftOut("kafkajs 2.2.4", "its npm package holds no tests that use a broker", "tests of ours with it: `compat_tests/test_kafkajs.py`"),
+    LeftOut(
+        "kafkajs 2.2.4",
+        "its npm package holds no tests that use a broker",
+        "tests of ours with it: `compat_tests/test_kafkajs.py`",
+    ),
     LeftOut(
         "confluent-kafka-javascript 1.10.1",
         "its npm package holds none of its own tests",

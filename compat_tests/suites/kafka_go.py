@@ -31,6 +31,14 @@ WITH_BROKER = "|".join(
         "TestUnsupportedSASLMechanism|TestWriter|TestWriteV2RecordBatch",
     )
 )
+# Of these the ones that take a second or less: most others wait for groups, or for the client to look at metadata again.
+QUICK = "|".join(
+    (
+        "TestAlterUserScram.*|TestDescribeUserScram.*|TestBatchDontExpectEOF|TestConn|TestConnCreateTopics|TestDialer|TestListRe",
+        "TestClient.*(ACLs|ApiVersions|Configs|Coordinator|CreateTopics|Fetch|ListOffsets|Metadata|Pipeline|Produce).*|TestSASL",
+        "TestUnsupportedSASLMechanism|TestWriteV2RecordBatch",
+    )
+)
 # They look for a group's coordinator through a client that was never connected: the whole binary ends there, on any broker.
 BREAKS_THE_REST = "^TestReaderConsumerGroup$/^(verify_offset_committed|consumer_group_commits_on_close)"
 SCRAM_USERS = {ScramMechanism.SCRAM_SHA_256: "256", ScramMechanism.SCRAM_SHA_512: "512"}
@@ -65,7 +73,8 @@ def run(place: Place) -> Outcomes:
     outcomes: Outcomes = {}
     for package in PACKAGES:
         command = ["go", "tool", "test2json", str(binary(place.source, package)), "-test.v=test2json", "-test.timeout=10m"]
-        command += ["-test.count=1", "-test.run", f"^({WITH_BROKER})$", "-test.skip", BREAKS_THE_REST]
+        chosen = QUICK if place.quick else WITH_BROKER
+        command += ["-test.count=1", "-test.run", f"^({chosen})$", "-test.skip", BREAKS_THE_REST]
         environment = {"KAFKA_VERSION": KAFKA_VERSION, "KAFKA_SKIP_NETTEST": "1"}
         printed = run_logged(command, place, place.source / package, environment, timeout_seconds=660)
         outcomes |= from_test2json(printed.splitlines(), f"{package or 'kafka'}.")
@@ -92,7 +101,12 @@ SUITE = Suite(
     ),
     differences={
         "kafka.TestUnsupportedSASLMechanism": "SASL is not offered yet",
+        "kafka.TestWriter/writing_a_message_with_SASL_Plain_authentication": "SASL is not offered yet",
         "sasl.TestSASL/*": "SASL is not offered yet",
+    },
+    unsteady={
+        "kafka.TestConn/test_delete_topics_with_an_invalid_topic": "asks for metadata at once after a deletion",
+        "kafka.TestReaderConsumerGroup/consumer_group_rebalance": "expects each of two readers to get some of a few messages",
     },
     not_run="3 tests that crash their own binary, whatever the broker",
 )
