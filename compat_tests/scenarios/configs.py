@@ -186,3 +186,105 @@ def topic_defaults_of_the_cluster(broker: Exchange) -> None:
     incremental(broker, 1, "cluster default back", BROKER, "", ("log.retention.ms", DELETE, None))
     incremental(broker, 1, "own default back", BROKER, "1", ("log.retention.ms", DELETE, None))
     settled(broker, name, "retention.ms", "604800000")
+
+
+@scenario
+def of_groups(broker: Exchange) -> None:
+    """A group's settings are stored whether or not there is such a group, described with their sources, and held against the broker's bounds."""
+    name = broker.name("group")
+
+    def change(note: str, *entries: tuple, on: str = name, **more: Any) -> None:
+        incremental(broker, 1, note, GROUP, on, *entries, **more)
+
+    change("one", ("consumer.session.timeout.ms", SET, "50000"))
+    change("others", ("share.auto.offset.reset", SET, "by_duration:PT5M"), ("share.isolation.level", SET, "read_committed"))
+    change("heartbeat above the session", ("consumer.heartbeat.interval.ms", SET, "60000"))
+    change("session below the heartbeat", ("consumer.session.timeout.ms", SET, "46000"), ("consumer.heartbeat.interval.ms", SET, "46000"))
+    change("below the broker's least", ("consumer.session.timeout.ms", SET, "44999"))
+    change("above the broker's most", ("consumer.session.timeout.ms", SET, "60001"))
+    change("a topic's setting", ("retention.ms", SET, "1"))
+    change("a broker's setting", ("group.consumer.session.timeout.ms", SET, "50000"))
+    change("append", ("share.auto.offset.reset", APPEND, "x"))
+    change("delete what is not set", ("streams.num.standby.replicas", DELETE, None))
+    change("validate only", ("streams.num.standby.replicas", SET, "1"), validate_only=True)
+    change("no name", ("consumer.session.timeout.ms", SET, "50000"), on="")
+    change("name of anything", ("consumer.session.timeout.ms", SET, "50000"), on=f"{name} / ä")
+    for asked in (name, f"{name} / ä"):
+        broker.until(
+            lambda asked=asked: broker.quietly("DescribeConfigs", 4, resources=[resource(GROUP, asked, ["consumer.session.timeout.ms"])]),
+            lambda answer: answer.results[0].configs[0].value == "50000",
+        )
+        for version in versions("DescribeConfigs"):
+            describe(broker, version, resource(GROUP, asked), include_synonyms=True, note=asked)
+    broker.ask("AlterConfigs", 2, note="replaced", resources=[changed("AlterConfigs", GROUP, name, ("share.heartbeat.interval.ms", "6000"))])
+    broker.ask("AlterConfigs", 2, note="bad", resources=[changed("AlterConfigs", GROUP, name, ("share.heartbeat.interval.ms", "1"))])
+    broker.until(
+        lambda: broker.quietly("DescribeConfigs", 4, resources=[resource(GROUP, name, ["share.heartbeat.interval.ms"])]),
+        lambda answer: answer.results[0].configs[0].value == "6000",
+    )
+    describe(broker, 4, resource(GROUP, name), include_synonyms=True, note="replaced")
+    broker.ask("AlterConfigs", 2, note="emptied", resources=[changed("AlterConfigs", GROUP, each) for each in (name, f"{name} / ä")])
+
+
+@scenario
+def good_beside_bad(broker: Exchange) -> None:
+    """Every resource of a request has a result of its own, and the good ones are changed."""
+    for api, last in (("AlterConfigs", 2), ("IncrementalAlterConfigs", 1)):
+        for version in range(last + 1):
+            name, other = broker.topic(f"{api}-{version}"), broker.topic(f"{api}-{version}-other")
+
+            def entry(key: str, value: str | None, api: str = api) -> tuple:
+                return (key, SET, value) if api == "IncrementalAlterConfigs" else (key, value)
+
+            resources = [
+                changed(api, TOPIC, name, entry("retention.ms", "123456")),
+                changed(api, TOPIC, other, entry("retention.ms", "123456"), entry("segment.ms", "-1")),
+                changed(api, TOPIC, "a b", entry("retention.ms", "1")),
+                changed(api, TOPIC, broker.name("none"), entry("retention.ms", "1")),
+                changed(api, TOPIC, "", entry("retention.ms", "1")),
+                changed(api, BROKER, "1", entry("num.partitions", "2")),
+                changed(api, BROKER, "", entry("listeners", "A://:1")),
+                changed(api, BROKER, "7", entry("log.cleaner.threads", "2")),
+                changed(api, BROKER, "one", entry("log.cleaner.threads", "2")),
+                changed(api, GROUP, broker.name("group"), entry("no.such", "1")),
+                changed(api, CLIENT_METRICS, broker.name("metrics"), entry("interval.ms", "1")),
+                changed(api, BROKER_LOGGER, "7", entry("root", "INFO")),
+                changed(api, 99, "x", entry("a", "1")),
+                changed(api, TOPIC, f"{name}-null", entry("retention.ms", None)),
+            ]
+            broker.ask(api, version, note="validated", resources=resources, validate_only=True)
+            describe(broker, 4, resource(TOPIC, name, ["retention.ms"]), note="validated")
+            broker.ask(api, version, note="done", resources=resources)
+            settled(broker, name, "retention.ms", "123456")
+            describe(broker, 4, resource(TOPIC, other, ["retention.ms", "segment.ms"]), note="done")
+
+
+@scenario
+def settings_of_the_broker_replaced(broker: Exchange) -> None:
+    """AlterConfigs of a broker takes away what it does not name, for one broker and for all."""
+    for name in ("1", ""):
+
+        def replace(note: str, *entries: tuple, **more: Any) -> None:
+            broker.ask("AlterConfigs", 2, note=f"{note} {name!r}", resources=[changed("AlterConfigs", BROKER, name, *entries)], **more)  # noqa: B023
+
+        def waited(key: str, value: str | None) -> None:
+            def current(answer: Any) -> str | None:
+                return next((entry.value for entry in answer.results[0].configs), None)
+
+            asked = [resource(BROKER, name, [key])]  # noqa: B023
+            broker.until(lambda: broker.quietly("DescribeConfigs", 4, resources=asked), lambda answer: current(answer) == value)
+            describe(broker, 4, *asked, include_synonyms=True, note=f"{key} of {name!r}")  # noqa: B023
+
+        # The cluster-wide min.insync.replicas stands in the log of a new cluster, and has to stay there.
+        kept = () if name else (("min.insync.replicas", "1"),)
+        replace("two", ("log.cleaner.backoff.ms", "16000"), ("message.max.bytes", "1048589"), *kept)
+        waited("log.cleaner.backoff.ms", "16000")
+        replace("validated", ("log.cleaner.backoff.ms", "17000"), *kept, validate_only=True)
+        replace("read-only", ("num.partitions", "3"), *kept)
+        replace("one", ("message.max.bytes", "1048590"), *kept)
+        waited("message.max.bytes", "1048590")
+        waited("log.cleaner.backoff.ms", "15000" if name else None)
+        if not name:
+            replace("without the minimum")
+        replace("none", *kept)
+        waited("message.max.bytes", "1048588" if name else None)
