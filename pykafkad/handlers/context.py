@@ -167,6 +167,10 @@ class Context:
         """`log` can't be written any more: the shell says it once and wakes who waits for it."""
         self._node.log_failed(log, failure)
 
+    def read_failed(self, log: object, failure: Exception) -> None:
+        """`log` could not be read: its directory is given up, unless the metadata log is there too."""
+        self._node.directories.report(self._node.directories.of(log), failure)
+
     def written_without_answer(self, log: object) -> None:
         """`log` got records that no answer depends on (acks=0): they are written at the end of the turn all the same."""
         self._node.writes.mark(log)

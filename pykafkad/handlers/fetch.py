@@ -195,7 +195,8 @@ class _Fetch:
             except errors.KafkaError as error:
                 row.error_code = error.code
                 enough = True
-            except errors.StorageFailure:
+            except errors.StorageFailure as failure:
+                self._ctx.read_failed(log, failure)
                 row.error_code = errors.KAFKA_STORAGE_ERROR if self._ctx.version > 5 else errors.NOT_LEADER_OR_FOLLOWER
                 enough = True
             else:

@@ -126,6 +126,24 @@ def test_a_write_that_fails_gives_up_the_directory(paths, monkeypatch):
     assert write(world, "t", 1 - in_b) == 0 and world.node.stopping is None
 
 
+def test_a_read_that_fails_gives_up_the_directory(paths, monkeypatch):
+    world = start(paths[:2])
+    world.create_topic("t", 2)
+    world.turn()
+    in_b = places(world, "t").index("b")
+
+    def refuse(log, *_, **__):
+        raise StorageFailure("read", log.directory, "simulated")
+
+    for index in range(2):
+        write(world, "t", index)
+    with monkeypatch.context() as patch:
+        patch.setattr("pykafkad.log.partition_log.PartitionLog.read", refuse)
+        assert [read(world, "t", index) for index in (in_b, 1 - in_b)] == [errors.KAFKA_STORAGE_ERROR] * 2
+    world.turn()
+    assert [each.path[-1] for each in world.node.directories.online] == ["a"] and read(world, "t", 1 - in_b) == 0
+
+
 def test_the_last_directory_stops_the_broker(paths, tmp_path):
     world = start(paths[:2], metadata_log_dir=str(tmp_path / "m"))
     fail_directory(world, "a")
