@@ -99,7 +99,10 @@ def test_the_bootstrap_checkpoint_is_metadata(tmp_path: Path, capsys: pytest.Cap
     path = tmp_path / "bootstrap.checkpoint"
     path.write_bytes(bytes(build_batch([(key, value, [])], base_offset=0, timestamp_ms=1)))
     assert main(["dump-log", "--json", str(path)]) == 0
-    assert "FeatureLevelRecord(name='metadata.version', feature_level=29)" in _dumped(capsys)[1]["value"]
+    data = {"name": "metadata.version", "feature_level": 29}
+    assert _dumped(capsys)[1]["value"] == {"type": "FeatureLevelRecord", "version": 0, "data": data}
+    assert main(["dump-log", str(path)]) == 0
+    assert capsys.readouterr().out.endswith('value=FeatureLevelRecord/0{"name":"metadata.version","feature_level":29}\n')
 
 
 def test_what_is_no_file_of_a_log_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +151,8 @@ def test_group_offsets_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture
     path = _log(tmp_path, data, "__consumer_offsets-3")
     assert main(["dump-log", str(path), "--json"]) == 0
     record = _dumped(capsys)[1]
-    assert record["key"].startswith("GroupMetadataKey(") and "my-group" in record["key"]
+    assert record["key"] == {"type": "GroupMetadataKey", "version": 0, "data": {"group": "my-group"}}
+    assert record["value"] is None
     assert main(["dump-log", "--decoder", "none", str(path), "--json"]) == 0
     assert _dumped(capsys)[1]["key"] == key.decode()
 
@@ -176,12 +180,13 @@ def test_indexes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_producer_snapshots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line a producer; a snapshot whose checksum is wrong is damage."""
     states = ProducerStates()
-    states.track(parse_header(_batch(producer_id=7, producer_epoch=2, base_sequence=0)))
+    states.track(parse_header(_batch(producer_id=7, producer_epoch=2, base_sequence=0)), bytes)
     path = tmp_path / "00000000000000000002.snapshot"
     path.write_bytes(states.to_snapshot())
     assert main(["dump-log", str(path), "--json"]) == 0
     (producer,) = _dumped(capsys)
     assert (producer["producer_id"], producer["producer_epoch"], producer["last_sequence"], producer["last_offset"]) == (7, 2, 1, 1)
+    assert (producer["first_sequence"], producer["offset_delta"], producer["current_transaction_first_offset"]) == (0, 1, None)
     path.write_bytes(states.to_snapshot()[:-1] + b"\1")
     assert main(["dump-log", str(path), "--json"]) == 1
 
@@ -191,6 +196,89 @@ def test_checkpoints_are_text_already(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     assert main(["dump-log", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"# {tmp_path}/leader-epoch-checkpoint\n0\n1\n0 0\n"
+
+
+TEXTS = [
+    ("leader-epoch-checkpoint", "0\n1\n3 40\n", [{"kind": "entry", "leader_epoch": 3, "start_offset": 40}]),
+    ("cleaner-offset-checkpoint", "0\n1\nt 2 7\n", [{"kind": "entry", "topic": "t", "partition": 2, "first_dirty_offset": 7}]),
+    ("recovery-point-offset-checkpoint", "0\n0\n", []),
+    ("log-start-offset-checkpoint", "", []),
+    ("partition.metadata", "version: 0\ntopic_id: x", [{"kind": "property", "name": "version", "value": "0"}] + [
+        {"kind": "property", "name": "topic_id", "value": "x"}]),
+    ("meta.properties", "#\nnode.id=1\n", [{"kind": "property", "name": "node.id", "value": "1"}]),
+    ("quorum-state", '{"leaderId":1}', [{"kind": "content", "content": {"leaderId": 1}}]),
+    (".kafka_cleanshutdown", "", []),
+    ("notes", "hello\n", [{"kind": "text", "text": "hello\n"}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), TEXTS)
+def test_texts_as_json(name: str, text: str, expected: list, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every text file of Kafka's is read to what it says; any other is its text."""
+    (tmp_path / name).write_text(text)
+    assert main(["dump-log", "--json", str(tmp_path / name)]) == 0
+    assert _dumped(capsys) == expected
+
+
+DAMAGED_TEXTS = [
+    ("leader-epoch-checkpoint", "1\n0\n", "begins with its version"),
+    ("leader-epoch-checkpoint", "0\n", "begins with its version"),
+    ("leader-epoch-checkpoint", "0\n2\n0 0\n", "2 rows are promised, 1 are there"),
+    ("leader-epoch-checkpoint", "0\n1\n0 0 0\n", "a row of 3 words"),
+    ("cleaner-offset-checkpoint", "0\n1\nt 0 x\n", "invalid literal"),
+    ("meta.properties", "node.id\n", "no '='"),
+    ("quorum-state", "{", "Expecting"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "words"), DAMAGED_TEXTS)
+def test_damaged_texts(name: str, text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """1, the text as it is, and what is wrong with it."""
+    (tmp_path / name).write_text(text)
+    assert main(["dump-log", str(tmp_path / name)]) == 1
+    printed = capsys.readouterr().out
+    assert text in printed and printed.splitlines()[-1].startswith("damaged ") and words in printed
+
+
+def test_consumers_are_shown_by_what_they_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a classic group of consumers, subscriptions and assignments are opened; bytes that are none stay bytes."""
+    subscription = b"\0\1" + messages.encode(messages.ConsumerProtocolSubscription(topics=["t"]), 1)
+    member = messages.GroupMetadataValue.MemberMetadata(member_id="m", subscription=subscription, assignment=b"\xff")
+    value = messages.GroupMetadataValue(protocol_type="consumer", generation=1, protocol="range", leader="m", members=[member])
+    key = b"\0\2" + messages.encode(messages.GroupMetadataKey(group="g"), 0)
+    batch = bytes(build_batch([(key, b"\0\3" + messages.encode(value, 3), [])], base_offset=0, timestamp_ms=1))
+    assert main(["dump-log", "--json", str(_log(tmp_path, batch, "__consumer_offsets-7"))]) == 0
+    (shown,) = _dumped(capsys)[1]["value"]["data"]["members"]
+    assert shown["subscription"]["data"] == {"topics": ["t"], "user_data": None, "owned_partitions": []}
+    assert shown["assignment"] == {"hex": "ff"}
+
+
+def test_transactions_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In __transaction_state keys and values are the coordinator's records, in the version that they say."""
+    key = b"\0\0" + messages.encode(messages.TransactionLogKey(transactional_id="pay"), 0)
+    value = messages.TransactionLogValue(producer_id=5, producer_epoch=1, transaction_timeout_ms=60_000, transaction_status=4)
+    batch = bytes(build_batch([(key, b"\0\1" + messages.encode(value, 1), [])], base_offset=0, timestamp_ms=1))
+    assert main(["dump-log", "--json", str(_log(tmp_path, batch, "__transaction_state-7"))]) == 0
+    record = _dumped(capsys)[1]
+    assert record["key"]["data"] == {"transactional_id": "pay"}
+    assert (record["value"]["version"], record["value"]["data"]["transaction_status"]) == (1, 4)
+
+
+def test_markers_tell_their_coordinator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A control record of a transaction is its outcome and the epoch of who decided it."""
+    marker = (b"\0\0\0\1", b"\0\0" + pack(">i", 9), [])
+    batch = bytes(build_batch([marker], base_offset=0, timestamp_ms=1, producer_id=7, producer_epoch=0, is_transactional=True, is_control=True))
+    assert main(["dump-log", "--json", str(_log(tmp_path, batch))]) == 0
+    assert {"control": "commit", "coordinator_epoch": 9}.items() <= _dumped(capsys)[1].items()
+
+
+@pytest.mark.parametrize("ending", ["log.deleted", "log.cleaned", "log.swap"])
+def test_a_file_on_its_way_is_read_like_itself(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the cleaner and deletions hang onto a name does not hide what it is."""
+    path = tmp_path / f"00000000000000000000.{ending}"
+    path.write_bytes(_batch())
+    assert main(["dump-log", "--json", "--batches", str(path)]) == 0
+    assert [line["kind"] for line in _dumped(capsys)] == ["batch"]
 
 
 def test_an_absent_file_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
