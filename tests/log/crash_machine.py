@@ -223,7 +223,15 @@ class CrashMachine:
 
     def delete_records(self) -> None:
         """DeleteRecords somewhere up to the high watermark."""
-        self.log.delete_records(self.chance.randint(self.log.log_start_offset, self.log.high_watermark))
+        start, high_watermark = self.log.log_start_offset, self.log.high_watermark
+        if self.log.end_offset > high_watermark:
+            try:
+                self.log.delete_records(self.chance.randint(high_watermark + 1, self.log.end_offset))
+            except KafkaError:
+                must(self.log.log_start_offset == start, "a refused deletion moved the start")
+            else:
+                raise Broken("records above the high watermark were deleted")
+        self.log.delete_records(self.chance.randint(start, high_watermark))
 
     def retention(self) -> None:
         """What is too old or too much goes."""

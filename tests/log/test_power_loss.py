@@ -119,6 +119,26 @@ def test_epochs_before_the_recovery_point_are_on_the_device():
         assert log.epochs.entries[:2] == [(0, 0), (5, 12)]
 
 
+def test_a_sync_takes_the_epochs_along():
+    """Whichever file system orders its names: the file and its name are on the device before the recovery point moves."""
+    disk = CrashDisk()
+    _, log = rolled(disk)
+    log.lead(5, sole_replica=True)
+    log.roll(NOW_MS)
+    append(log, batch())
+    log.flush()
+    path = "/data/t-0/leader-epoch-checkpoint"
+    assert disk.durable[path].synced == disk.files[path].data == b"0\n2\n0 0\n5 12\n"
+    log.lead(6, sole_replica=True)
+    append(log, batch())
+    synced = disk.calls["sync"]
+    log.flush()
+    assert disk.calls["sync"] == synced + 3, "file, name, and the log itself"
+    append(log, batch())
+    log.flush()
+    assert disk.calls["sync"] == synced + 4, "what did not change is not synced again"
+
+
 def test_an_epoch_file_that_is_empty_is_lost():
     """A power loss leaves the name and no content: all batches are asked, not only those behind the recovery point."""
     disk = CrashDisk()

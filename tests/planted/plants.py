@@ -64,7 +64,6 @@ PLANTS = (
     # Indexes and epochs.
     Plant("a look-up lands one entry late", "offset_index.py", "        return self.positions[at - 1] if at else 0", "        return self.positions[min(at, len(self.positions) - 1)] if at else 0", INDEXES),
     Plant("a sealed segment lacks its last timestamp", "segment.py", " and self.max_timestamp_ms <= self.time_index.last()[0]:", ":", INDEXES),
-    Plant("positions outlive the batches they point at", "segment.py", "        self.positions.clear()\n", "", ("tests/log/test_storage_failures.py", *INDEXES)),
     Plant("the first record at a time is passed over", "lookups.py", "        if header.max_timestamp_ms < timestamp_ms or header.last_offset", "        if header.max_timestamp_ms <= timestamp_ms or header.last_offset", INDEXES),
     Plant("an epoch that held no record stays", "leader_epochs.py", "entries[-1][0] >= epoch or entries[-1][1] >= start_offset", "entries[-1][0] >= epoch or entries[-1][1] > start_offset", INDEXES),
     Plant("a torn epoch file is believed", "leader_epochs.py", "        if not text.endswith(\"\\n\"):", "        if False:", INDEXES),
