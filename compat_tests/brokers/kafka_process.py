@@ -32,6 +32,11 @@ class KafkaProcess(ProcessBroker):
         self._java = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"]
         self._java += ["-cp", f"{jars}/*"]
 
+    def add_classes(self, directory: Path, properties: dict[str, str]) -> None:
+        """Let it load plug-ins from `directory`, which read Java's system `properties`."""
+        self._java[-1] += f":{directory}"
+        self._java[1:1] = [f"-D{name}={value}" for name, value in properties.items()]
+
     def start(self) -> None:
         if not self.data_directory.exists():
             command = [*self._java, "kafka.tools.StorageTool", "format", "--standalone"]
