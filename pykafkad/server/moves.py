@@ -108,7 +108,10 @@ class Moves:
 
     def _stepped(self, move: FutureReplica, result: object) -> None:
         self._busy = False
-        if isinstance(result, StorageFailure):
+        if self._moves.get((move.log.topic, move.log.partition)) is not move:
+            # It was given up meanwhile, and its folder renamed under the step: whatever that met means nothing.
+            pass
+        elif isinstance(result, StorageFailure):
             self._failed(move, result)
         elif isinstance(result, Exception):
             self._node.unexpected(result)
@@ -144,8 +147,7 @@ class Moves:
     def _failed(self, move: FutureReplica, failure: StorageFailure) -> None:
         log = move.log
         log_lines.error("move-failed", topic=log.topic, partition=log.partition, reason=failure)
-        if self._moves.get((log.topic, log.partition)) is move:
-            self.cancel(log.topic, log.partition)
+        self.cancel(log.topic, log.partition)
         if failure.path.startswith(f"{move.target.path}/"):
             self._node.directories.report(move.target, failure)
         self._go_on()

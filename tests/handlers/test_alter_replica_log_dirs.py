@@ -152,6 +152,22 @@ def test_a_move_is_redirected_and_stopped(world, paths, tmp_path):
     assert places(world, "t") == [place] and not [name for path in paths for name in tmp_path.joinpath(path).iterdir() if "-future" in name.name]
 
 
+def test_a_step_that_runs_while_its_move_is_redirected_harms_nobody(world, paths, monkeypatch):
+    fill(world, 30)
+    first, second = other(world, paths), other(world, paths, 1)
+    steps = []
+    with monkeypatch.context() as patch:
+        patch.setattr(type(world.node.offload), "submit", lambda offload, job, then: steps.append(then))
+        alter(world, (first, "t", 0))
+        alter(world, (second, "t", 0))
+    then = steps[0]
+    # The folder has another name by now.
+    then(StorageFailure("write", f"{first}/t-0.0-future/x", "No such file or directory"))
+    finish(world)
+    world.turn()
+    assert places(world, "t") == [second[-1]] and numbers(world) == list(range(30)) and not world.node.directories.failed
+
+
 def test_each_refusal_has_its_own_error(world, paths):
     long = "x" * 214
     world.create_topic(long)
