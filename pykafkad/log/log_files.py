@@ -21,7 +21,7 @@ from pykafkad.log.segment import (
 GATHER_SIZE_BYTES = 64 * 1024
 # Idle gather buffers kept per directory; more than that many logs written in one turn allocate anew.
 MAX_IDLE_BUFFERS = 32
-# Sealed segments whose indexes stay in memory, per log; the longest unused one is dropped.
+# Sealed segments whose indexes stay in memory and whose files stay open, per log; the longest unused one is dropped.
 MAX_SEALED_INDEXES = 4
 
 CODEC_IDS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -36,6 +36,9 @@ _LOADED_SLOTS = (
     "recovery_point", "flushed_ms", "has_aborted", "_active", "_snapshot_offset",
 )
 _base_offset = attrgetter("base_offset")
+
+# What the broker notes of itself: little, and without it nothing could be deleted to make room.
+_OWN_TOPICS = frozenset(("__cluster_metadata", "__consumer_offsets", "__transaction_state"))
 
 
 class SyncJob:
@@ -69,8 +72,10 @@ class SyncJob:
             self._active.file.sync()
 
     def finish(self) -> None:
-        """What `run` synced needs no recovery any more."""
+        """What `run` synced needs no recovery any more, and sealed segments no descriptor until they are read."""
         if not self.log.closed:
+            for segment in self._sealed:
+                self.log.rest(segment)
             self.log.recovery_point = max(self.log.recovery_point, self._end_offset)
 
     def failed(self, failure: StorageFailure) -> None:
@@ -203,7 +208,7 @@ class LogFiles:
         # Make the roll rules of the segment ready for the comparisons of `append`.
         settings = self.settings
         self._active = segment
-        segment.size_limit = 0 if segment.indexes_full(settings.segment_index_bytes) else settings.segment_bytes
+        segment.size_limit = 0 if segment.indexes_full(settings.segment_index_bytes) else min(settings.segment_bytes, segment.room_end)
         if settings.segment_jitter_ms > 0 and not segment.jitter_ms:
             segment.jitter_ms = self._services.random.randrange(min(settings.segment_jitter_ms, self._segment_ms))
         first = segment.first_timestamp_ms
@@ -227,9 +232,13 @@ class LogFiles:
             if (segment.size + size > settings.segment_bytes or waited_ms > self._segment_ms - segment.jitter_ms
                     or segment.indexes_full(settings.segment_index_bytes) or last_offset > segment.last_offset_limit):
                 segment = self.roll(now_ms)
+        has_room = segment.size + size <= segment.room_end
+        if not has_room:
+            segment.room_end = self._disk.reserve(segment.file, segment.size + size, beyond_bound=self.topic in _OWN_TOPICS)
         if not segment.size:
             # The first batch sets the clock by which the segment ages.
             segment.first_timestamp_ms = max_timestamp_ms
+        if not segment.size or not has_room:
             self._activate(segment)
         return segment
 
@@ -440,8 +449,16 @@ class LogFiles:
         if segment in recent:
             recent.remove(segment)
         recent.append(segment)
-        if len(recent) > MAX_SEALED_INDEXES:
-            recent.pop(0).drop_indexes()
+        # The files of a log out of service may have other names than they should.
+        if len(recent) > MAX_SEALED_INDEXES and self.offline is None:
+            longest_unused = recent.pop(0)
+            longest_unused.drop_indexes()
+            longest_unused.drop_file()
+
+    def rest(self, segment: Segment) -> None:
+        """Close the file of a sealed segment that nobody reads."""
+        if segment is not self._active and segment not in self._recent_sealed and self.offline is None:
+            segment.drop_file()
 
     def forget_sealed(self, segment: Segment) -> None:
         """A sealed segment leaves the log."""

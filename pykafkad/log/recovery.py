@@ -74,6 +74,8 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
         # A snapshot behind what was replayed knows of producers whose batches are gone.
         replayed = _load_producers(disk, directory, segments, snapshots, log_start_offset, end_offset)
     _remove_snapshots(disk, directory, snapshots, segments, replayed.snapshot_offset, end_offset)
+    for segment in segments[:-1]:
+        segment.drop_file()
     recovery_point = end_offset if known.clean else min(known.recovery_point, end_offset)
     return Loaded(segments, end_offset, log_start_offset, replayed.states, epochs, recovery_point, replayed.snapshot_offset)
 
@@ -96,10 +98,10 @@ def _list(disk, directory: str) -> tuple[list[int], list[int], set[int]]:
 
 
 def _open(disk, directory: str, base_offset: int, now_ms: int, *, has_aborted: bool) -> Segment:
-    file = disk.open(file_prefix(directory, base_offset) + LOG_SUFFIX)
-    segment = Segment(disk, directory, base_offset, file, now_ms)
-    segment.size = segment.written_size = file.size()
-    # Read when somebody asks, which for a sealed segment may be never.
+    segment = Segment(disk, directory, base_offset, None, now_ms)
+    segment.size = segment.written_size = disk.size(file_prefix(directory, base_offset) + LOG_SUFFIX)
+    # Opened and read when somebody asks, which for a sealed segment may be never.
+    segment.drop_file()
     segment.drop_indexes()
     del segment.max_timestamp_ms, segment.max_timestamp_offset
     if has_aborted:

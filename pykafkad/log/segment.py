@@ -87,7 +87,7 @@ class Segment:
     """See the module. `size` counts bytes appended, of which `written_size` are in the file already.
 
     `size_limit`, `roll_after_ms` and `last_offset_limit` are the roll rules made ready for comparison: a batch that would
-    pass any of them is looked at by `PartitionLog._roll_if_due`. `aborted` is the transaction index: the transactions whose
+    pass any of them is looked at by `PartitionLog._roll_if_due`. Up to `room_end` the disk has room for the file. `aborted` is the transaction index: the transactions whose
     abort marker lies here.
     """
 
@@ -95,7 +95,7 @@ class Segment:
         "disk", "directory", "base_offset", "file", "size", "written_size", "size_limit", "roll_after_ms",
         "last_offset_limit", "bytes_since_index", "offset_index", "time_index", "max_timestamp_ms",
         "max_timestamp_offset", "first_timestamp_ms", "created_ms", "jitter_ms", "positions", "indexes_written",
-        "aborted",
+        "aborted", "room_end",
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, file: File, created_ms: int) -> None:
@@ -115,6 +115,7 @@ class Segment:
         self.first_timestamp_ms: int | None = None
         self.created_ms = created_ms
         self.jitter_ms = 0
+        self.room_end = 0
         self.positions: dict[int, int] = {}
         self.indexes_written = False
         # Shared while it is empty, which it is in nearly every segment.
@@ -128,6 +129,8 @@ class Segment:
             self._load_max_timestamp()
         elif name == "aborted":
             self._load_aborted()
+        elif name == "file":
+            self.file = self.disk.open(self.prefix + LOG_SUFFIX)
         else:
             raise AttributeError(name)
         return object.__getattribute__(self, name)
@@ -189,6 +192,14 @@ class Segment:
         if self.max_timestamp_ms >= 0:
             return self.max_timestamp_ms
         return self.disk.modified_ms(self.prefix + LOG_SUFFIX)
+
+    def drop_file(self) -> None:
+        """Hold no descriptor for a sealed segment until it is read again; who still sends a slice of it keeps its own."""
+        try:
+            del self.file
+        except AttributeError:
+            # Never opened since it was dropped last.
+            pass
 
     def drop_indexes(self) -> None:
         """Forget the indexes of a sealed segment, whose files hold them."""

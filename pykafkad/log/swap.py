@@ -55,24 +55,28 @@ def replace(log: PartitionLog, old: list[Segment], target: Segment, now_ms: int)
     try:
         for suffix in suffixes:
             disk.rename(prefix + suffix + CLEANED_SUFFIX, prefix + suffix + SWAP_SUFFIX)
+        # From here on only the new segment is whole under all circumstances, whatever the disk refuses.
+        at = log.segments.index(old[0])
+        log.segments[at:at + len(old)] = [target]
         for segment in old:
-            kept_snapshot = segment.base_offset == target.base_offset
-            for suffix in _SUFFIXES if kept_snapshot else (*_SUFFIXES, SNAPSHOT_SUFFIX):
-                path = segment.prefix + suffix
-                if disk.exists(path):
-                    disk.rename(path, path + DELETED_SUFFIX)
-                    log.doom(path + DELETED_SUFFIX, now_ms)
+            log.forget_sealed(segment)
+            _doom(log, segment, target, now_ms)
         for suffix in suffixes:
             disk.rename(prefix + suffix + SWAP_SUFFIX, prefix + suffix)
     except StorageFailure as failure:
         raise log.fail(failure) from None
-    target.file.path = prefix + LOG_SUFFIX
-    at = log.segments.index(old[0])
-    for segment in old:
-        log.forget_sealed(segment)
-    log.segments[at:at + len(old)] = [target]
+    target.drop_file()
     target.drop_indexes()
     log.look_for_aborted()
+
+
+def _doom(log: PartitionLog, segment: Segment, target: Segment, now_ms: int) -> None:
+    # The snapshot at the base of the new segment stays true.
+    for suffix in _SUFFIXES if segment.base_offset == target.base_offset else (*_SUFFIXES, SNAPSHOT_SUFFIX):
+        path = segment.prefix + suffix
+        if segment.disk.exists(path):
+            segment.disk.rename(path, path + DELETED_SUFFIX)
+            log.doom(path + DELETED_SUFFIX, now_ms)
 
 
 def recover(disk, directory: str) -> None:
