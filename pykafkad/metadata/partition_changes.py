@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pykafkad.config import Settings
+    from pykafkad.config import Settings, TopicSettings
     from pykafkad.metadata.image import Image
     from pykafkad.metadata.topics import PartitionState, Topic
 
@@ -45,12 +45,16 @@ class PartitionChange:
         "lost", "removing", "replicas",
     )
 
-    def __init__(self, image: Image, settings: Settings, topic: Topic, state: PartitionState) -> None:
+    def __init__(
+        self, image: Image, settings: Settings, topic: Topic, state: PartitionState, topic_settings: TopicSettings | None = None
+    ) -> None:
+        """`topic_settings` are those of `settings` and the topic, for whoever has them already."""
         self._image = image
         self._topic = topic
         self._state = state
         self._elr_kept = image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
-        topic_settings = config.topic_settings(settings, image.configs(TYPE_TOPIC, topic.name))
+        if topic_settings is None:
+            topic_settings = config.topic_settings(settings, image.configs(TYPE_TOPIC, topic.name))
         self._minimum_isr = min(topic_settings.min_insync_replicas, len(topic.partitions[0].replicas))
         self.isr = list(state.isr)
         self.replicas = list(state.replicas)
@@ -165,17 +169,17 @@ def broker_changes(image: Image, settings: Settings, *, removed: int = -1, added
     may lead what has no leader, `lost` stopped uncleanly and leaves ISRs and ELRs."""
     records = []
     for topic in image.topics.values():
-        unclean_allowed = None
+        topic_settings = None
         for state in topic.partitions:
             concerned = state.leader == NO_LEADER if added != -1 else removed in state.isr or lost in state.isr or lost in state.elr
             if not concerned:
                 continue
-            if unclean_allowed is None:
-                unclean_allowed = unclean_elections_allowed(image, settings, topic)
-            change = PartitionChange(image, settings, topic, state)
+            if topic_settings is None:
+                topic_settings = config.topic_settings(settings, image.configs(TYPE_TOPIC, topic.name))
+            change = PartitionChange(image, settings, topic, state, topic_settings)
             change.isr = [replica for replica in state.isr if replica != removed and replica != lost]
             change.lost = lost
-            change.election = UNCLEAN if unclean_allowed else ONLINE
+            change.election = UNCLEAN if topic_settings.unclean_leader_election_enable else ONLINE
             change.acceptable = _acceptable(image, state, (removed, lost), added)
             record = change.record()
             if record is not None:
