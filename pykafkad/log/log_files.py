@@ -249,8 +249,12 @@ class LogFiles:
         if active.base_offset == end_offset:
             return active
         try:
-            active.write_indexes()
+            # The next sync begins behind what is synced already, so what the roll adds to that is synced here.
+            is_synced = self.recovery_point >= end_offset
+            active.write_indexes(sync=is_synced)
             self.write_snapshot()
+            if is_synced:
+                _sync_if_there(self._disk, file_prefix(self.directory, end_offset) + SNAPSHOT_SUFFIX)
             self.write_epochs()
             file = self._disk.open(file_prefix(self.directory, end_offset) + LOG_SUFFIX, create=True)
         except StorageFailure as failure:

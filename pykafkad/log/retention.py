@@ -8,7 +8,7 @@ being sent keeps the file open.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.errors import KafkaError
+from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.log.segment import (
     DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
 )
@@ -78,8 +78,12 @@ def _remove_while(log: PartitionLog, now_ms: int, is_due: Callable[[Segment, int
         log.log_start_offset = start
         log.epochs.truncate_from_start(start)
     log.recovery_point = max(log.recovery_point, start)
-    for segment in gone:
-        _doom(log, segment, now_ms)
+    try:
+        for segment in gone:
+            _doom(log, segment, now_ms)
+    except StorageFailure as failure:
+        # Files that stay where they are come back at the next start, unsynced as they may be; nothing may be promised behind them.
+        raise log.fail(failure) from None
     log.look_for_aborted()
     return count
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
+from pykafkad.errors import StorageFailure
 from tests.log.settings import NOW_MS, append, batch, content, offsets_of, open_directory, open_log
 from tests.simulation.crash_disk import CrashDisk
 
@@ -190,6 +193,32 @@ def test_indexes_that_are_made_anew_of_what_was_synced_are_on_the_device():
         disk.lose_power(random.Random(seed))
         _, log = restarted(disk)
         assert log.offset_for_timestamp(NOW_MS) == (0, NOW_MS, 0)
+
+
+def test_a_roll_behind_a_sync_is_synced_too():
+    """The next sync begins where the last one ended, which is where the new segment begins."""
+    disk = CrashDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
+    append(log, batch(3, 60, producer_id=7, producer_epoch=0, base_sequence=0))
+    log.flush()
+    log.roll(NOW_MS)
+    for suffix in (".index", ".timeindex"):
+        file = disk.files[SEGMENT.format(0, suffix)]
+        assert file.synced == file.data
+    file = disk.files[SEGMENT.format(3, ".snapshot")]
+    assert file.synced == file.data
+
+
+def test_what_retention_could_not_rename_takes_the_log_out_of_service():
+    """It comes back at the next start, unsynced as it may be: nothing can be promised behind it."""
+    disk = CrashDisk()
+    _, log = rolled(disk)
+    log.delete_records(9)
+    disk.fail("rename")
+    with pytest.raises(StorageFailure):
+        log.run_retention(NOW_MS)
+    assert log.offline is not None
 
 
 def test_a_time_index_that_is_torn_is_made_anew():

@@ -54,6 +54,7 @@ PLANTS = (
     Plant("a failed sync counts as done", "log_files.py", "                job.run()\n            except StorageFailure as failure:\n                raise self.fail(failure) from None\n", "                job.run()\n            except StorageFailure:\n                pass\n", FILES),
     Plant("epochs are not synced with what they tell of", "log_files.py", "        if self._epochs_path is not None:\n", "        if False:\n", FILES),
     Plant("producer snapshots are not synced", "log_files.py", "        for path in self._snapshots:\n            _sync_if_there(disk, path)\n", "", FILES),
+    Plant("a roll behind a sync is not synced", "log_files.py", "            is_synced = self.recovery_point >= end_offset\n", "            is_synced = False\n", FILES),
     Plant("a failed write leaves the end where it was promised", "log_files.py", "        self.end_offset = self.written_end_offset\n        active", "        active", FILES),
     Plant("a failed write leaves its part in the file", "log_files.py", "            active.file.truncate(active.written_size)\n", "            pass\n", FILES),
     Plant("a clean stop does not sync the indexes", "log_files.py", "self._active.write_indexes(sync=sync and self.needs_sync)", "self._active.write_indexes()", FILES),
@@ -70,5 +71,6 @@ PLANTS = (
     # Retention.
     Plant("DeleteRecords goes beyond the high watermark", "retention.py", "before_offset > log.high_watermark", "before_offset > log.end_offset", RETENTION),
     Plant("what is above the high watermark is removed", "retention.py", "        if log.high_watermark < end or next_base", "        if next_base", RETENTION),
+    Plant("files that cannot be renamed are forgotten", "retention.py", "        raise log.fail(failure) from None\n", "        raise failure\n", ("tests/log/test_power_loss.py",)),
     Plant("the start stays below what is there", "retention.py", "        log.log_start_offset = start\n", "        pass\n", RETENTION),
 )  # fmt: skip
