@@ -58,4 +58,5 @@ SUITE = Suite(
         "TestTransactional*": "transactions are not offered yet",
         "TestIntegration/TestAdminClient_Describe*": "SASL is not offered yet",
     },
+    unsteady={"TestIntegration/TestAdminClient_Describe*": "asks what it may do at once after ACLs were deleted"},
 )

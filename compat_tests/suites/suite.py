@@ -95,7 +95,7 @@ class Comparison:
     def only_on_kafka(self) -> dict[str, str | None]:
         """Tests that passed on Kafka and not here, with the reason that is known for each."""
         return {
-            test: reason_for(test, {**self.suite.unsteady, **self.suite.differences})
+            test: reason_for(test, {**self.suite.differences, **self.suite.unsteady})
             for test, outcome in sorted(self.on_kafka.items())
             if outcome == PASSED and self.here.get(test) != PASSED
         }

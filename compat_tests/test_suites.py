@@ -1,0 +1,109 @@
+"""The suites of other clients pass here what they pass on a real Kafka; and the parts of `compat_tests/suites` themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from compat_tests.conftest import unavailable
+from compat_tests.suites import card
+from compat_tests.suites.catalogue import LEFT_OUT, SUITES
+from compat_tests.suites.counting import from_junit, from_libtest, from_test2json
+from compat_tests.suites.run import run_suite
+from compat_tests.suites.suite import FAILED, PASSED, SKIPPED, Comparison, Suite, SuiteUnavailable, reason_for
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+EXAMPLE = Suite("example", "1", "PyPI", "Python", Path, lambda _: {}, differences={"*sasl*": "no SASL", "*gone*": "no more"})
+
+
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_what_passes_on_kafka_passes_here(suite: Suite, pytestconfig: pytest.Config, kafka_jars: Path) -> None:
+    """Every test of the suite that a real Kafka passes is passed here, or the suite names the reason why not."""
+    whole = pytestconfig.getoption("--whole-suites")
+    if not (whole or suite.quick):
+        pytest.skip("a long one: make test-long, or --whole-suites")
+    try:
+        on_kafka = run_suite(suite, "kafka", quick=not whole)
+        here = run_suite(suite, "pykafkad", quick=not whole)
+    except SuiteUnavailable as error:
+        unavailable(str(error))
+    compared = Comparison(suite, on_kafka.outcomes, here.outcomes)
+    assert compared.passed_on_kafka() > 0, f"nothing passes on the real Kafka: {on_kafka.log}"
+    assert compared.unexplained() == [], f"see {here.log}"
+    assert compared.outdated() == [], "these reasons are none any more"
+
+
+def test_the_readme_has_a_row_for_every_suite() -> None:
+    """The card in the README knows the suites, their versions and what is left out."""
+    text = README.read_text()
+    shown = text[text.index(card.BEGIN) : text.index(card.END)]
+    for suite in SUITES:
+        assert f"| {suite.name} (" in shown and f"{suite.version.lstrip('v')}, {suite.registry}" in shown, suite.name
+    assert "\n".join(card.left_out_lines()) in shown
+    assert card.UNKNOWN not in shown
+    assert len({each.name for each in LEFT_OUT}) == len(LEFT_OUT)
+
+
+def test_junit_is_counted(tmp_path: Path) -> None:
+    """A failure while tearing down fails the test that passed before it."""
+    path = tmp_path / "junit.xml"
+    cases = '<testcase classname="t.a" name="x[1]"/><testcase classname="t.a" name="y"><skipped/></testcase>'
+    cases += '<testcase classname="t.a" name="z"/><testcase classname="t.a" name="z"><error/></testcase>'
+    path.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    assert from_junit(path) == {"a::x[1]": PASSED, "a::y": SKIPPED, "a::z": FAILED}
+    assert from_junit(tmp_path / "absent.xml") == {}
+
+
+def test_test2json_is_counted() -> None:
+    """Subtests count instead of their parent, unless only the parent failed; what never ended has failed."""
+    events = [("run", "A"), ("run", "A/x"), ("pass", "A/x"), ("pass", "A"), ("run", "B"), ("run", "B/x")]
+    events += [("pass", "B/x"), ("fail", "B"), ("run", "C"), ("output", "C")]
+    lines = [json.dumps({"Action": action, "Test": test}) for action, test in events]
+    assert from_test2json([*lines, "no json"], "p.") == {"p.A/x": PASSED, "p.B/x": PASSED, "p.B": FAILED, "p.C": FAILED}
+
+
+def test_libtest_is_counted() -> None:
+    """What a test prints between its name and its outcome does not hide it."""
+    text = "running 3 tests\ntest a::b ... ok\ntest c ... FAILED\ntest d ... ignored\n"
+    assert from_libtest(text, "m::") == {"m::a::b": PASSED, "m::c": FAILED, "m::d": SKIPPED}
+
+
+def test_differences_need_a_reason_and_end_with_it() -> None:
+    """A test without a reason is a bug of ours; a reason whose tests all pass is outdated; one that met none is neither."""
+    compared = Comparison(
+        EXAMPLE, {"a_sasl": PASSED, "b": PASSED, "c": FAILED}, {"a_sasl": FAILED, "b": FAILED, "c": PASSED}
+    )
+    assert compared.only_on_kafka() == {"a_sasl": "no SASL", "b": None}
+    assert (compared.unexplained(), compared.only_here(), compared.outdated()) == (["b"], ["c"], [])
+    assert Comparison(EXAMPLE, {"a_sasl": PASSED}, {"a_sasl": PASSED}).outdated() == ["*sasl*"]
+    assert card.report(compared)[1] == f"b: {card.UNKNOWN}"
+
+
+def test_brackets_of_parameters_are_themselves() -> None:
+    """`test[gzip]` is no pattern of one letter."""
+    assert reason_for("test[gzip]", {"test[gzip]": "x"}) == "x"
+    assert reason_for("testg", {"test[gzip]": "x"}) is None
+
+
+def test_renewing_one_row_keeps_the_others(tmp_path: Path) -> None:
+    """A run of one suite changes its row alone."""
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{card.BEGIN}\n| other (C) | 1, x | 5 | 4 |  |\n{card.END}\nafter\n")
+    card.into_readme(path, [Comparison(EXAMPLE, {"a": PASSED}, {"a": PASSED})])
+    text = path.read_text()
+    assert "| other (C) | 1, x | 5 | 4 |  |" in text and "| example (Python) | 1, PyPI | 1 | 1 |  |" in text
+    card.into_readme(path, [Comparison(EXAMPLE, {"a": PASSED}, {"a": FAILED})])
+    assert path.read_text().count("example (Python)") == 1 and path.read_text().endswith(f"{card.END}\nafter\n")
+
+
+def test_a_missing_tool_chain_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without Go its suites are skipped by name, with how to get it."""
+    monkeypatch.setenv("PATH", os.fspath(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path))
+    (suite,) = [suite for suite in SUITES if suite.name == "kafka-go"]
+    with pytest.raises(SuiteUnavailable, match="go is missing.*Go clients.*go.dev"):
+        suite.prepare()
