@@ -1,4 +1,4 @@
-"""Running Kafka's own command-line tools: each is a class in its jars, started in a JVM of its own."""
+"""Kafka's own command-line tools in a JVM of their own each: those that run long, and those that read files. `tools/` runs the others."""
 
 from __future__ import annotations
 
@@ -8,25 +8,11 @@ from typing import NamedTuple
 
 # The classes behind the scripts of a Kafka distribution.
 TOOLS = {
-    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
-    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
-    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
-    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
-    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
-    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
-    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
-    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
-    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
-    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-    "kafka-server-start": "kafka.Kafka",
-    "kafka-storage": "kafka.tools.StorageTool",
 }
 TIMEOUT_SECONDS = 60
 # A short start counts for more than fast code: most of these JVMs live for a second.

@@ -6,7 +6,7 @@ A case is a line `case <words>` and, indented below it, one step a line; a line 
     file <name> <content>                          a file in the case's own directory
     end                                            ends what was started last in the background
 
-Words before the tool: `prepare` (has to succeed and is not compared), `until "<regex>"` (prepares, again and again until its output has a
+Words before the tool: `reference` (done on the real Kafka only, so that it becomes what pykafkad is from the start), `prepare` (has to succeed and is not compared), `until "<regex>"` (prepares, again and again until its output has a
 match; the regex's named groups are variables from then on), `background` (started, not waited for), `alone` (not told where the broker is), `unordered` (lines may come in any order),
 `figures` (numbers are not compared). In every argument and file `$name` is a name that only this case uses, `$directory` the case's own
 directory, `$bootstrap` the broker's address, `$data` its data directory.
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from compat_tests.tools.runner import TOOLS
 
 FOLDER = Path(__file__).with_name("cases")
-WORDS = ("prepare", "until", "background", "alone", "unordered", "figures")
+WORDS = ("reference", "prepare", "until", "background", "alone", "unordered", "figures")
 
 
 class Step(NamedTuple):
@@ -38,7 +38,7 @@ class Step(NamedTuple):
     @property
     def is_compared(self) -> bool:
         """Whether what it prints has to be the same from both brokers."""
-        return self.tool in TOOLS and not {"prepare", "until", "background"} & set(self.words)
+        return self.tool in TOOLS and not {"reference", "prepare", "until", "background"} & set(self.words)
 
 
 class Case(NamedTuple):

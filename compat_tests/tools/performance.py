@@ -20,12 +20,13 @@ ADDRESS_LAST = ("cluster",)
 
 
 class Stage(NamedTuple):
-    """Where a case is performed: the runner, one broker's address and data directory, and a directory for the case's files."""
+    """Where a case is performed: the runner, one broker's address and data, a directory for files, whether it is the real Kafka."""
 
     runner: ToolRunner
     bootstrap: str
     data_directory: Path
     directory: Path
+    is_reference: bool
 
 
 class CaseFailed(Exception):
@@ -46,9 +47,11 @@ def perform(case: Case, stage: Stage) -> list[tuple[Step, Outcome]]:
     exchange = Exchange(stage.bootstrap, case.name)
     try:
         for step in case.steps:
+            if "reference" in step.words and not stage.is_reference:
+                continue
             arguments = [Template(argument).substitute(meanings) for argument in step.arguments]
             if step.tool == "file":
-                (stage.directory / arguments[0]).write_text(arguments[1])
+                (stage.directory / arguments[0]).write_text(arguments[1].replace("\\n", "\n"))
             elif step.tool == "end":
                 _end(stage.runner, background)
             elif "background" in step.words:
