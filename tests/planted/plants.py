@@ -39,7 +39,7 @@ PLANTS = (
     Plant("checksums are not looked at", "recovery.py", "            if crc32c(view[position - start + ATTRIBUTES_POSITION:position - start + size]) != header.crc:\n                return\n", "            pass\n", RECOVERY),
     Plant("a torn tail stays in the file", "recovery.py", "            segment.file.truncate(end)\n", "", RECOVERY),
     Plant("segments behind a broken one stay", "recovery.py", "            for each in reversed(later):\n                remove_segment(disk, each)\n", "", RECOVERY),
-    Plant("offsets that are missing between segments are passed over", "recovery.py", " or bool(later) and is_dense and later[0].base_offset != end_offset", "", RECOVERY),
+    Plant("offsets that are missing between segments are passed over", "recovery.py", '    is_dense = "compact" not in settings.cleanup_policy\n', "    is_dense = False\n", RECOVERY),
     Plant("recovery begins behind the recovery point", "recovery.py", "        if base <= recovery_point:\n            first = at", "        if base <= recovery_point:\n            first = min(at + 1, len(bases) - 1)", RECOVERY),
     Plant("after a recovery everything counts as synced", "recovery.py", "    recovery_point = end_offset if known.clean else min(known.recovery_point, end_offset)", "    recovery_point = end_offset", RECOVERY),
     Plant("a snapshot from beyond the end is believed", "recovery.py", "if segments[0].base_offset <= offset <= end_offset]", "if segments[0].base_offset <= offset]", RECOVERY),
