@@ -172,8 +172,10 @@ def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producer
         end_offset, end, has_gap = recover_segment(segment, epochs, producers, settings.index_interval_bytes)
         is_dense = is_dense and not has_gap
         later = segments[at + 1:]
-        # A power loss may take the end of a segment and leave the one behind it; only compaction leaves offsets out.
-        is_last = end != segment.size or bool(later) and is_dense and later[0].base_offset != end_offset
+        # A power loss may take the end of a segment and leave the one behind it; only compaction, which may have been the policy once,
+        # leaves offsets out, and what lies before the recovery point is whole.
+        has_lost_end = bool(later) and is_dense and max(end_offset, recovery_point) < later[0].base_offset
+        is_last = end != segment.size or has_lost_end
         if is_last:
             # The newest goes first and the cut comes last: a power loss in between leaves what this start found, or less.
             for each in reversed(later):

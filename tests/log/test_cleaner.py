@@ -318,6 +318,21 @@ def test_small_segments_are_put_together(directory, changes, groups):
     assert len(log.segments) == len(found) + 1
 
 
+def test_a_log_that_was_compacted_once_is_recovered_whole(directory, disk):
+    """Segments of which the last offsets are gone are no sign of a loss, also when the policy is another one now."""
+    log = compacted(directory, segment_bytes=len(keyed(("a", "1"))))
+    append(log, keyed(("a", "1")), keyed(("a", "2")), keyed(("b", "1")), keyed(("c", "1")))
+    clean(log)
+    assert [segment.base_offset for segment in log.segments] == [0, 1, 2, 3]
+    assert left(log) == [(1, "a", "2"), (2, "b", "1"), (3, "c", "1")]
+    log.flush()
+    directory.checkpoint()
+    disk.unlink("/data/t-0/leader-epoch-checkpoint")
+    disk.kill()
+    log = open_log(open_directory(disk=disk))
+    assert left(log) == [(1, "a", "2"), (2, "b", "1"), (3, "c", "1")]
+
+
 # -- how it runs ---------------------------------------------------------------------------------------------------------
 
 
