@@ -10,6 +10,8 @@ from compat_tests.bad_fields.encoding import Plain
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 WAIT_MS = 10_000
+# The first version of Fetch with sessions.
+SESSIONS_SINCE = 7
 
 
 def partitions(name: str, index: str = "partition_index", **fields: object) -> list[Plain]:
@@ -35,10 +37,24 @@ def fetch(cluster: Cluster, version: int) -> Plain:
     return {"max_wait_ms": 100, "min_bytes": 1, "topics": [topic], "forgotten_topics_data": [forgotten]}
 
 
+def fetch_in_a_session(cluster: Cluster, version: int) -> Plain:
+    session_id = cluster.fetch_session(version) if version >= SESSIONS_SINCE else 0
+    return {**fetch(cluster, version), "max_wait_ms": 10, "session_id": session_id, "session_epoch": 1}
+
+
 def offset_commit(cluster: Cluster, version: int) -> Plain:
     row = {"partition_index": 0, "committed_offset": 1, "committed_metadata": "note"}
     topic = {"name": cluster.topic, "topic_id": cluster.topic_id, "partitions": [row]}
     return {"group_id": cluster.group, "topics": [topic]}
+
+
+def offset_commit_of_a_member(cluster: Cluster, version: int) -> Plain:
+    identity = {"group_id": cluster.static_group, "generation_id_or_member_epoch": 1, "member_id": cluster.static_id}
+    return {**offset_commit(cluster, version), **identity, "group_instance_id": "instance"}
+
+
+def offset_fetch_of_all(cluster: Cluster, version: int) -> Plain:
+    return {"group_id": cluster.group, "topics": None, "groups": [{"group_id": cluster.group, "topics": None}], "require_stable": True}
 
 
 def offset_fetch(cluster: Cluster, version: int) -> Plain:
@@ -55,6 +71,19 @@ def join_group(cluster: Cluster, version: int) -> Plain:
     return {"group_id": group, "member_id": member, "protocol_type": "consumer", "protocols": [protocol], **timeouts}
 
 
+def join_group_as_a_stranger(cluster: Cluster, version: int) -> Plain:
+    session_ms = REBALANCE_MS if version == 0 else 20_000
+    protocol = {"name": "range", "metadata": b"range"}
+    timeouts = {"session_timeout_ms": session_ms, "rebalance_timeout_ms": REBALANCE_MS}
+    instance = {"group_instance_id": "new" if version >= 5 else None}
+    return {"group_id": cluster.fresh("joined"), "member_id": "", "protocol_type": "consumer", "protocols": [protocol], **timeouts, **instance}
+
+
+def static_member(cluster: Cluster, version: int) -> Plain:
+    group, member_id = cluster.static_group, cluster.static_id
+    return {"group_id": group, "generation_id": 1, "member_id": member_id, "group_instance_id": "instance", "protocol_type": "consumer", "protocol_name": "range"}
+
+
 def member(cluster: Cluster, version: int) -> Plain:
     return {"group_id": cluster.member_group, "generation_id": 1, "member_id": cluster.member_id}
 
@@ -67,6 +96,11 @@ def sync_group(cluster: Cluster, version: int) -> Plain:
 def leave_group(cluster: Cluster, version: int) -> Plain:
     group, member_id = cluster.fresh_member()
     return {"group_id": group, "member_id": member_id, "members": [{"member_id": member_id}]}
+
+
+def leave_group_as_static(cluster: Cluster, version: int) -> Plain:
+    group, member_id = cluster.fresh_member(instance_id="instance")
+    return {"group_id": group, "member_id": member_id, "members": [{"member_id": "", "group_instance_id": "instance", "reason": "why"}]}
 
 
 def create_topics(cluster: Cluster, version: int) -> Plain:
@@ -84,6 +118,11 @@ def create_topics_assigned(cluster: Cluster, version: int) -> Plain:
 def delete_topics(cluster: Cluster, version: int) -> Plain:
     name = cluster.fresh_topic()
     return {"topics": [{"name": name}], "topic_names": [name], "timeout_ms": WAIT_MS}
+
+
+def delete_topics_by_id(cluster: Cluster, version: int) -> Plain:
+    name = cluster.fresh_topic()
+    return {"topics": [{"name": None, "topic_id": cluster.broker.topic_id(name)}], "topic_names": [name], "timeout_ms": WAIT_MS}
 
 
 def offset_for_leader_epoch(cluster: Cluster, version: int) -> Plain:
@@ -117,6 +156,10 @@ def metrics_configs(cluster: Cluster, version: int) -> Plain:
 def create_partitions(cluster: Cluster, version: int) -> Plain:
     row = {"name": cluster.growing, "count": 2, "assignments": [{"broker_ids": [1]}]}
     return {"topics": [row], "timeout_ms": WAIT_MS, "validate_only": True}
+
+
+def create_partitions_for_good(cluster: Cluster, version: int) -> Plain:
+    return {"topics": [{"name": cluster.fresh_topic(), "count": 3, "assignments": None}], "timeout_ms": WAIT_MS, "validate_only": False}
 
 
 def transaction(cluster: Cluster, version: int) -> Plain:
@@ -200,6 +243,7 @@ Base = Callable[[Cluster, int], Plain]
 BASES: tuple[tuple[str, Base], ...] = (
     ("ApiVersions", lambda cluster, version: {"client_software_name": "bad-fields", "client_software_version": "1.0"}),
     ("Metadata", lambda cluster, version: {"topics": [{"name": cluster.topic}], "allow_auto_topic_creation": False}),
+    ("Metadata", lambda cluster, version: {"topics": [{"name": None if version >= 12 else cluster.topic, "topic_id": cluster.topic_id if version >= 12 else bytes(16)}], "allow_auto_topic_creation": False}),
     ("DescribeCluster", lambda cluster, version: {}),
     ("DescribeTopicPartitions", lambda cluster, version: {"topics": [{"name": cluster.topic}], "cursor": {"topic_name": cluster.topic, "partition_index": 0}}),
     ("DescribeLogDirs", lambda cluster, version: {"topics": numbers(cluster.topic)}),
@@ -212,21 +256,29 @@ BASES: tuple[tuple[str, Base], ...] = (
     ("ListTransactions", lambda cluster, version: {"state_filters": ["Ongoing"], "producer_id_filters": [4000]}),
     ("Produce", produce),
     ("Fetch", fetch),
+    ("Fetch", fetch_in_a_session),
     ("ListOffsets", lambda cluster, version: {"replica_id": -1, "topics": partitions(cluster.topic, timestamp=-1), "timeout_ms": WAIT_MS}),
     ("DescribeProducers", lambda cluster, version: {"topics": numbers(cluster.topic, "partition_indexes")}),
     ("OffsetForLeaderEpoch", offset_for_leader_epoch),
     ("FindCoordinator", lambda cluster, version: {"key": cluster.group, "coordinator_keys": [cluster.group]}),
     ("OffsetCommit", offset_commit),
+    ("OffsetCommit", offset_commit_of_a_member),
     ("OffsetFetch", offset_fetch),
+    ("OffsetFetch", offset_fetch_of_all),
     ("Heartbeat", member),
+    ("Heartbeat", static_member),
     ("SyncGroup", sync_group),
+    ("SyncGroup", static_member),
     ("JoinGroup", join_group),
+    ("JoinGroup", join_group_as_a_stranger),
     ("LeaveGroup", leave_group),
+    ("LeaveGroup", leave_group_as_static),
     ("OffsetDelete", lambda cluster, version: {"group_id": cluster.group, "topics": partitions(cluster.topic)}),
     ("DeleteGroups", lambda cluster, version: {"groups_names": [cluster.fresh_group()]}),
     ("CreateTopics", create_topics),
     ("CreateTopics", create_topics_assigned),
     ("CreatePartitions", create_partitions),
+    ("CreatePartitions", create_partitions_for_good),
     ("AlterConfigs", configs),
     ("AlterConfigs", broker_configs),
     ("AlterConfigs", group_configs),
@@ -282,6 +334,7 @@ BASES: tuple[tuple[str, Base], ...] = (
     ("DeleteShareGroupOffsets", share_partitions),
     ("DeleteRecords", lambda cluster, version: {"topics": partitions(cluster.topic, offset=0), "timeout_ms": WAIT_MS}),
     ("DeleteTopics", delete_topics),
+    ("DeleteTopics", delete_topics_by_id),
     ("AddRaftVoter", voter),
     ("RemoveRaftVoter", voter),
     ("UnregisterBroker", lambda cluster, version: {"broker_id": 77}),

@@ -27,6 +27,7 @@ class Cluster:
     def __init__(self, broker: Exchange) -> None:
         self.broker = broker
         self._count = 0
+        self._session_id = 0
         self.topic = broker.topic("topic", partitions=2)
         self.empty = broker.topic("empty")
         self.written = broker.topic("written")
@@ -40,6 +41,7 @@ class Cluster:
         broker.coordinator(self.group)
         self.commit(self.group)
         self.member_group, self.member_id = self.member("members", SESSION_MS)
+        self.static_group, self.static_id = self.member("static", SESSION_MS, "instance")
         described = broker.quietly("DescribeCluster", 0)
         self.cluster_id = described.cluster_id
         broker.quietly("DescribeLogDirs", 4, topics=None)
@@ -89,6 +91,17 @@ class Cluster:
         assert answer.topics[0].error_code == 0, answer
         return name
 
+    def fetch_session(self, version: int) -> int:
+        """The id of a new session on the first topic, whose next request has epoch 1 (KIP-227); the one before is closed, for few are kept."""
+        if self._session_id:
+            self.broker.quietly("Fetch", version, session_id=self._session_id, session_epoch=-1)
+        row = part("Fetch", "FetchPartition", partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
+        topic = part("Fetch", "FetchTopic", topic=self.topic, topic_id=self.topic_id, partitions=[row])
+        answer = self.broker.quietly("Fetch", version, session_epoch=0, max_bytes=1 << 20, topics=[topic])
+        assert answer.error_code == 0 and answer.session_id, answer
+        self._session_id = answer.session_id
+        return answer.session_id
+
     def fresh_group(self) -> str:
         """A group without members that has committed an offset."""
         name = self.fresh("group")
@@ -103,18 +116,20 @@ class Cluster:
         answer = self.broker.quietly("OffsetCommit", 7, group_id=group, topics=topics)
         assert answer.topics[0].partitions[0].error_code == 0, answer
 
-    def fresh_member(self, session_ms: int = SESSION_MS) -> tuple[str, str]:
+    def fresh_member(self, session_ms: int = SESSION_MS, instance_id: str | None = None) -> tuple[str, str]:
         """A stable group of one member: its name, and the member's id."""
-        return self.member(self.fresh("member"), session_ms)
+        return self.member(self.fresh("member"), session_ms, instance_id)
 
-    def member(self, kind: str, session_ms: int) -> tuple[str, str]:
-        """A stable group of one member in generation 1."""
+    def member(self, kind: str, session_ms: int, instance_id: str | None = None) -> tuple[str, str]:
+        """A stable group of one member in generation 1, static if it has an instance id."""
         group = kind if kind.startswith(self.broker.prefix) else self.broker.name(kind)
         protocol = part("JoinGroup", "JoinGroupRequestProtocol", name="range", metadata=b"range")
         fields: dict[str, Any] = {"session_timeout_ms": session_ms, "rebalance_timeout_ms": REBALANCE_MS, "protocol_type": "consumer"}
-        joined = self.broker.quietly("JoinGroup", 3, group_id=group, protocols=[protocol], **fields)
+        version = 3 if instance_id is None else 5
+        joined = self.broker.quietly("JoinGroup", version, group_id=group, group_instance_id=instance_id, protocols=[protocol], **fields)
         assert joined.error_code == 0, joined
         assigned = [part("SyncGroup", "SyncGroupRequestAssignment", member_id=joined.member_id, assignment=b"all")]
-        synced = self.broker.quietly("SyncGroup", 3, group_id=group, generation_id=1, member_id=joined.member_id, assignments=assigned)
+        identity = {"generation_id": 1, "member_id": joined.member_id, "group_instance_id": instance_id}
+        synced = self.broker.quietly("SyncGroup", 3, group_id=group, assignments=assigned, **identity)
         assert synced.error_code == 0, synced
         return group, joined.member_id

@@ -172,7 +172,7 @@ def take_over(step: Step, group: ClassicGroup, event: JoinGroup, old: Member, me
         messages.JoinGroupResponse(
             generation_id=group.generation,
             protocol_type=group.protocol_type,
-            protocol_name=group.protocol_name,
+            protocol_name=group.protocol_name or None,
             # An older client that led is told the old id, so that it takes itself for a follower: it could not be told
             # to leave the assignment as it is.
             leader=(leader if event.may_skip_assignment else old_leader) or "",

@@ -112,7 +112,7 @@ def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False
     return messages.JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
+        protocol_name=group.protocol_name or None,
         leader=group.leader_id or "",
         skip_assignment=skip_assignment,
         member_id=member.member_id,

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+# A member's id is its instance's or its client's with a dash and a uuid of 36 characters behind it, and has to fit into an answer.
+_LONGEST_PREFIX = 32_767 - 37
+
+
 def handle(ctx: Context, request: object) -> object:
     error_code = _refusal(ctx, request)
     if error_code:
@@ -53,6 +57,9 @@ def _refusal(ctx: Context, request: object) -> int:
     lowest, highest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not lowest <= request.session_timeout_ms <= highest:
         return errors.INVALID_SESSION_TIMEOUT
+    if not request.member_id and len((request.group_instance_id or ctx.client_id).encode()) > _LONGEST_PREFIX:
+        # Kafka makes an id out of it that its own encoder refuses.
+        return errors.UNKNOWN_SERVER_ERROR
     return ctx.groups.shard_for(request.group_id)[1]
 
 

@@ -8,6 +8,7 @@ from pykafkad import errors
 from pykafkad.handlers.join_group import handle
 from pykafkad.wire import messages
 from tests.handlers.group_surroundings import Context, error
+from tests.simulation.world import NOTHING
 
 
 def request(**fields):
@@ -79,3 +80,25 @@ def test_a_group_that_is_coordinated_elsewhere():
     ctx = Context()
     ctx.groups.error_code = errors.NOT_COORDINATOR
     assert error(ctx.call(handle, 9, request())) == "NOT_COORDINATOR"
+
+
+@pytest.mark.parametrize(("length", "expected"), [(32_767, "UNKNOWN_SERVER_ERROR"), (32_731, "UNKNOWN_SERVER_ERROR"), (32_730, "NONE")])
+def test_an_id_that_no_answer_could_carry_is_not_given_out(world, peer, length, expected):
+    """A static member's id begins with that of its instance."""
+    peer.ask(messages.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    answer = peer.ask(request(group_instance_id="x" * length), 9)
+    if answer is NOTHING:
+        world.advance(10)
+        answer = peer.answers[-1]
+    assert (error(answer), bool(answer.member_id)) == (expected, expected == "NONE")
+    assert peer.closed is None
+
+
+def test_a_protocol_without_a_name_is_none(world, peer):
+    """What the group settled on is null from version 7 on if its name is empty."""
+    peer.ask(messages.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    answer = peer.ask(request(group_instance_id="i", protocols=[messages.JoinGroupRequest.JoinGroupRequestProtocol(name="", metadata=b"m")]), 9)
+    if answer is NOTHING:
+        world.advance(10)
+        answer = peer.answers[-1]
+    assert (error(answer), answer.protocol_name, answer.protocol_type) == ("NONE", None, "consumer")
