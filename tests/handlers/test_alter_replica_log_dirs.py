@@ -168,6 +168,63 @@ def test_a_step_that_runs_while_its_move_is_redirected_harms_nobody(world, paths
     assert places(world, "t") == [second[-1]] and numbers(world) == list(range(30)) and not world.node.directories.failed
 
 
+def one_step(world):
+    world.turn()
+    world.node.offload.close()
+
+
+def test_segments_that_are_replaced_or_removed_meanwhile_are_copied_anew(world, paths, monkeypatch):
+    """What a cleaner swaps in has another file, whatever is in it; what retention took is not brought back."""
+    monkeypatch.setattr(log_moves, "STEP_BYTES", 3000)
+    fill(world, 30)
+    log = world.node.partitions.get("t", 0)
+    alter(world, (other(world, paths), "t", 0))
+    for _ in range(12):
+        one_step(world)
+    swapped, removed = log.segments[1], log.segments[0]
+    data = swapped.file.pread(swapped.size, 0)
+    path = swapped.file.path
+    world.node.disk.rename(path, f"{path}.old")
+    swapped.file = world.node.disk.open(path, create=True)
+    swapped.file.pwrite(data.replace(b"000015", b"999999"), 0)
+    log.segments.remove(removed)
+    log.log_start_offset = swapped.base_offset
+    finish(world)
+    directory = world.node.disk.listdir(log.directory)
+    assert f"{removed.base_offset:020d}.log" not in directory and f"{swapped.base_offset:020d}.log" in directory
+    assert b"999999" in log.segments[0].file.pread(swapped.size, 0)
+
+
+def test_what_was_synced_stays_synced(world, paths, monkeypatch):
+    """Appends that were synced in the old place while the copy had its sync behind it are synced in the new one."""
+    fill(world, 5)
+    log = world.node.partitions.get("t", 0)
+    # The steps are this test's to take.
+    monkeypatch.setattr(type(world.node.offload), "submit", lambda *_: None)
+    alter(world, (other(world, paths), "t", 0))
+    move = world.node.moves._moves["t", 0]
+    while (step := move.next_step()) is not None:
+        step()
+    fill(world, 1, first=5)
+    log.flush()
+    synced = []
+    monkeypatch.setattr("pykafkad.disk.File.sync", lambda file: synced.append(file.path))
+    move.complete()
+    assert [path for path in synced if "-future" in path], synced
+
+
+def test_nothing_moves_while_a_directory_is_offline(world, paths):
+    """As in Kafka: the failed directory may hold the future replica of the same partition."""
+    (place,) = places(world, "t")
+    metadata = world.node.directories.metadata
+    broken = next(each for each in world.node.directories.online if each is not metadata and not each.path.endswith(place))
+    world.node.directories.report(broken, StorageFailure("write", broken.path, "simulated"))
+    world.turn()
+    target = next(each.path for each in world.node.directories.online if not each.path.endswith(place))
+    here = next(each.path for each in world.node.directories.online if each.path.endswith(place))
+    assert alter(world, (target, "t", 0)) == [errors.KAFKA_STORAGE_ERROR] and alter(world, (here, "t", 0)) == [0]
+
+
 def test_each_refusal_has_its_own_error(world, paths):
     long = "x" * 214
     world.create_topic(long)
