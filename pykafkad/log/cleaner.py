@@ -82,6 +82,15 @@ class LogCleaner:
         offsets[log.topic, log.partition] = offset
         self._disk.replace(f"{directory}/{CLEANER_FILE}", checkpoints.encode_offsets(offsets))
 
+    def forget(self, logs: Iterable[PartitionLog]) -> None:
+        """These logs are gone: what comes under the same name is another one."""
+        changed = set()
+        for log in logs:
+            if self._cleaned_offsets(log).pop((log.topic, log.partition), None) is not None:
+                changed.add(posixpath.dirname(log.directory))
+        for directory in changed:
+            self._disk.replace(f"{directory}/{CLEANER_FILE}", checkpoints.encode_offsets(self._checkpoints[directory]), sync=False)
+
     # -- choosing ------------------------------------------------------------------------------------------------------
 
     def pick(self, logs: Iterable[PartitionLog], now_ms: int, busy: Iterable[PartitionLog] = ()) -> Candidate | None:

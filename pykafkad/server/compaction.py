@@ -66,6 +66,13 @@ class Compaction:
             run.steps.close()
         self._runs.clear()
 
+    def forget(self, logs: list[PartitionLog]) -> None:
+        """Logs were deleted, or put back to an earlier state: nothing of them counts as clean any more."""
+        try:
+            self._cleaner.forget(logs)
+        except StorageFailure as failure:
+            log_lines.error("housekeeping-failed", job="cleaner checkpoint", reason=failure)
+
     def _look_again(self, seconds: float) -> None:
         self._node.timers.set((self, _LOOK), self._node.now + seconds)
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pykafkad.log.directory import LogDirectory
     from pykafkad.metadata.image import Changes, Image
     from pykafkad.server.connection import Connection
+    from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.listeners import Listener
     from pykafkad.server.moves import Moves
 
@@ -115,6 +116,7 @@ class Node:
         self.housekeeping = Housekeeping(self)
         self.directories = Directories(self, data_directories)
         self._moves: Moves | None = None
+        self._data_snapshots: DataSnapshots | None = None
         self.partitions: Partitions | None = None
         self.controller: MetadataLog | None = None
 
@@ -133,6 +135,15 @@ class Node:
 
             self._moves = Moves(self)
         return self._moves
+
+    @property
+    def data_snapshots(self) -> DataSnapshots:
+        """Snapshots of the data, and the way back to them."""
+        if self._data_snapshots is None:
+            from pykafkad.server.data_snapshots import DataSnapshots
+
+            self._data_snapshots = DataSnapshots(self)
+        return self._data_snapshots
 
     @property
     def cluster_id(self) -> str:
@@ -433,8 +444,11 @@ class Node:
             for topic in changes.topics_deleted:
                 for state in topic.partitions:
                     self._moves.cancel(topic.name, state.index)
-        for log in self.partitions.apply(changes, image):
+        gone = self.partitions.apply(changes, image)
+        for log in gone:
             self.waits.touch(log)
+        if gone:
+            self.housekeeping.compaction.forget(gone)
         self.dispatcher.forget_topics()
         if loading:
             return

@@ -136,3 +136,19 @@ def test_compacted_logs_lose_what_retention_or_delete_records_passed(world):
     settle(world)
     assert len(log.segments) <= 2
     assert log.log_start_offset == log.segments[0].base_offset > 0
+
+
+def test_a_topic_that_comes_again_is_cleaned_from_its_start(world, tmp_path):
+    """Also if the broker is restarted in between: the checkpoint forgets with the topic."""
+    fill(world)
+    world.advance(16)
+    settle(world)
+    path = tmp_path / "data" / "cleaner-offset-checkpoint"
+    assert "t 0 " in path.read_text()
+    world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 4)
+    assert path.read_text() == "0\n0\n"
+    log = fill(world)
+    size = log.size_bytes
+    world.advance(16)
+    settle(world)
+    assert log.size_bytes < size / 2
