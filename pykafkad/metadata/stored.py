@@ -7,7 +7,7 @@ value. `RECORDS` and `CONTROL_RECORDS` are the tables: one row per type of Apach
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from pykafkad.effects import StoredRecord
 from pykafkad.errors import ProtocolError
@@ -62,6 +62,9 @@ CONTROL_RECORDS = {
     5: ("KRaftVersionRecord", 0),
     6: ("VotersRecord", 0),
 }
+
+# Decoders that are remembered: every type in every version has room.
+MAX_DECODERS = 256
 
 _TYPE_OF_NAME = {name: (number, version) for number, (name, version) in RECORDS.items()}
 _CONTROL_TYPE_OF_NAME = {name: (number, version) for number, (name, version) in CONTROL_RECORDS.items()}
@@ -191,12 +194,13 @@ def _frame(value: bytes | memoryview) -> tuple[int, int, int]:
     return record_type, version, position
 
 
-@cache
+# Types and versions come out of the bytes, so how many there are is the bytes' to say.
+@lru_cache(maxsize=MAX_DECODERS)
 def _decoder_of(record_type: int, version: int) -> object:
     return _decoder_in(RECORDS, record_type, version)
 
 
-@cache
+@lru_cache(maxsize=MAX_DECODERS)
 def _control_decoder_of(control_type: int, version: int) -> object:
     return _decoder_in(CONTROL_RECORDS, control_type, version)
 

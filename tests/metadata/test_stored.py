@@ -74,3 +74,11 @@ def test_any_bytes_decode_or_are_refused(value):
             stored.decode(key, value)
         except ProtocolError:
             pass
+
+
+def test_types_that_nobody_knows_are_not_remembered_without_end():
+    """They come out of the bytes of a log, four thousand million of them."""
+    for number in range(1000, 1000 + 3 * stored.MAX_DECODERS):
+        assert stored.decode(None, bytes((1, number & 0x7F | 0x80, number >> 7, 0))).value.type == number
+        stored.decode(b"\0\0" + number.to_bytes(2, "big"), b"\0\0")
+    assert stored._decoder_of.cache_info().currsize == stored._control_decoder_of.cache_info().currsize == stored.MAX_DECODERS
