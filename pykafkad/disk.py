@@ -256,6 +256,13 @@ class Disk:
         except OSError as error:
             raise StorageFailure("rename", source, error) from error
 
+    def link(self, source: str, target: str) -> None:
+        """A second name for a file: whoever writes into one writes into both."""
+        try:
+            os.link(source, target)
+        except OSError as error:
+            raise StorageFailure("link", source, error) from error
+
     def unlink(self, path: str) -> None:
         """Remove a file; one that is gone already is fine."""
         try:

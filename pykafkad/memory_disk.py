@@ -25,7 +25,7 @@ _STRIDE_BYTES = 64 * 1024
 class _Content:
     """One file's bytes, by whatever names and handles it is reached. `charged` is what it counts for against the bound."""
 
-    __slots__ = ("charged", "data", "disk", "fd", "modified_ms", "size")
+    __slots__ = ("charged", "data", "disk", "fd", "modified_ms", "names", "size")
 
     def __init__(self, disk: MemoryDisk) -> None:
         self.disk = disk
@@ -33,6 +33,7 @@ class _Content:
         self.fd = -1
         self.size = 0
         self.charged = 0
+        self.names = 1
         self.modified_ms = disk.clock.now_ms()
 
     def open(self, path: str) -> int:
@@ -54,6 +55,12 @@ class _Content:
         self.size = size
         self.modified_ms = self.disk.clock.now_ms()
         self.charge(max(size, self.charged))
+
+    def lose_name(self) -> None:
+        """One name less. With the last one it counts no more, though who still sends a slice of it may read on."""
+        self.names -= 1
+        if not self.names:
+            self.charge(0)
 
     def charge(self, charged: int) -> None:
         self.disk.used_bytes += charged - self.charged
@@ -194,8 +201,16 @@ class MemoryDisk(Disk):
         parent = self._entry(os.path.dirname(path))
         found = parent.pop(os.path.basename(path), None) if isinstance(parent, dict) else None
         if isinstance(found, _Content):
-            # A slice that is still being sent may read on: for the bound it is gone.
-            found.charge(0)
+            found.lose_name()
+
+    def link(self, source: str, target: str) -> None:
+        content = self._content("link", source)
+        parent, name = self._parent("link", target)
+        if content is None or name in parent:
+            code = errno.ENOENT if content is None else errno.EEXIST
+            raise StorageFailure("link", source, OSError(code, os.strerror(code)))
+        parent[name] = content
+        content.names += 1
 
     def lock(self, path: str) -> File:
         """Nobody else can reach this disk."""
@@ -233,7 +248,7 @@ class MemoryDisk(Disk):
         replaced = to.get(new_name)
         to[new_name] = parent.pop(name)
         if isinstance(replaced, _Content):
-            replaced.charge(0)
+            replaced.lose_name()
 
     def remove_directory(self, path: str) -> None:
         for name in self.listdir(path):

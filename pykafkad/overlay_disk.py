@@ -206,6 +206,11 @@ class OverlayDisk(Disk):
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         self._file("stat", path).modified_ms = modified_ms
 
+    def link(self, source: str, target: str) -> None:
+        layer = self._file("link", source)
+        parent, name = self._parent("link", target)
+        parent.entries[name] = layer
+
     def unlink(self, path: str) -> None:
         parent = self._entry(path.rpartition("/")[0])
         if isinstance(parent, _Directory):

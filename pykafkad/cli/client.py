@@ -174,3 +174,33 @@ def watermarks(client: object, partitions: list[object]) -> dict[object, tuple[i
     starts = client.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
     ends = client.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
     return {partition: (starts[partition].offset, ends[partition].offset) for partition in partitions}
+
+
+def only_broker(admin: object) -> int:
+    """The id of the one broker of a cluster."""
+    brokers = admin.describe_cluster()["brokers"]
+    if len(brokers) != 1:
+        raise Failure(f"the cluster has {len(brokers)} brokers; this is for one")
+    return brokers[0]["broker_id"]
+
+
+def set_broker_setting(admin: object, broker: int, name: str, value: str) -> None:
+    """Change one setting of a broker; the broker's words become the failure."""
+    from kafka.admin import ConfigResource, ConfigResourceType
+
+    resource = ConfigResource(ConfigResourceType.BROKER, str(broker), {name: value})
+    results = admin.alter_configs([resource], raise_on_unknown=False, incremental=True)
+    result = results["broker"][str(broker)]
+    if result != "OK":
+        raise Failure(re.sub(r"^\[Error \d+\] ", "", result))
+
+
+def describe_broker_setting(admin: object, broker: int, name: str) -> str:
+    """One setting's value; a broker that does not know it is no pykafkad."""
+    from kafka.admin import ConfigResource, ConfigResourceType
+
+    resource = ConfigResource(ConfigResourceType.BROKER, str(broker), {name: None})
+    found = admin.describe_configs([resource], config_filter="all")["broker"][str(broker)]
+    if name not in found:
+        raise Failure(f"this broker does not know {name}: it is no pykafkad, or an older one")
+    return found[name]["value"] or ""

@@ -21,6 +21,7 @@ COMMANDS = {
     "groups": "pykafkad.cli.groups",
     "dump-log": "pykafkad.cli.dump_log",
     "fsck": "pykafkad.cli.fsck",
+    "snapshot": "pykafkad.cli.snapshot",
     "client-metrics": "pykafkad.cli.client_metrics",
     "describe-apis": "pykafkad.cli.describe_apis",
     "describe-config": "pykafkad.cli.describe_config",

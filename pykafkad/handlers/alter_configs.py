@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.handlers import broker_loggers
+from pykafkad.handlers import broker_loggers, snapshot_actions
+from pykafkad.handlers.context import PARKED
 from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal
 from pykafkad.metadata.configs import DELETE, TYPE_BROKER_LOGGER
 from pykafkad.metadata.events import AlterConfigs
@@ -45,10 +46,14 @@ def alter(ctx: Context, request: object, *, incremental: bool) -> object:
                 raise KafkaError(errors.INVALID_REQUEST, "Each resource must appear at most once.")
             operations = _operations(resource, incremental)
             _check(ctx, kind, name, incremental)
-            if kind != TYPE_BROKER_LOGGER:
+            if kind == TYPE_BROKER and name and incremental and snapshot_actions.are_meant(operations):
+                if snapshot_actions.perform(ctx, operations, request.validate_only, len(request.resources) == 1):
+                    return PARKED
+            elif kind != TYPE_BROKER_LOGGER:
                 changes.append((kind, name, operations))
                 continue
-            broker_loggers.alter(ctx, name, operations, request.validate_only)
+            else:
+                broker_loggers.alter(ctx, name, operations, request.validate_only)
         except KafkaError as error:
             code, text = error.code, error.text
         finished[position] = response.AlterConfigsResourceResponse(

@@ -107,6 +107,11 @@ class Context:
         return self._node.moves
 
     @property
+    def snapshots(self) -> object:
+        """Snapshots of the data: `.names()`, `.create(name)`, `.delete(name)`, `.restore(name)`, `.rewind(name, topic)`."""
+        return self._node.data_snapshots
+
+    @property
     def groups(self) -> object:
         """The group coordinator's shards: `.submit(group_id, event)`, `.shard_for(group_id)`."""
         return self._node.groups

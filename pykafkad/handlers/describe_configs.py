@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.handlers import snapshot_actions
 from pykafkad.handlers.broker_loggers import KAFKA_LEVELS, ROOT
 from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal
 from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
@@ -45,6 +46,8 @@ def _resource(ctx: Context, request: object, resource: object) -> object:
     except KafkaError as error:
         return _failed(resource, error.code, error.text or "")
     wanted = resource.configuration_keys
+    if wanted and snapshot_actions.LIST in wanted and resource.resource_type == TYPE_BROKER:
+        found = [*found, _snapshots(ctx)]
     return messages.DescribeConfigsResponse.DescribeConfigsResult(
         error_message="",
         resource_type=resource.resource_type,
@@ -95,6 +98,15 @@ def _broker(ctx: Context, name: str) -> list[entries.Entry]:
         text = f"Unexpected broker id, expected {ctx.node_id} or empty string, but received {name}"
         raise KafkaError(errors.INVALID_REQUEST, text)
     return entries.describe_broker(ctx.settings)
+
+
+def _snapshots(ctx: Context) -> entries.Entry:
+    """Not among a broker's settings unless asked for by name: Kafka has none such."""
+    entry = entries.Entry(snapshot_actions.LIST, ",".join(ctx.snapshots.names()), [], None, True)
+    entry.type_id = entries.TYPE_IDS["list"]
+    entry.sensitive = False
+    entry.help = "The snapshots of the data."
+    return entry
 
 
 def _broker_logger(ctx: Context, name: str) -> list[entries.Entry]:

@@ -7,7 +7,7 @@ directory per partition, `<topic>-<partition>`; deleted ones wait as `….<32 he
 from __future__ import annotations
 
 from pykafkad.errors import ConfigError, StorageFailure
-from pykafkad.log import checkpoints
+from pykafkad.log import checkpoints, saved
 from pykafkad.log.log_files import LogServices, SyncJob
 from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
@@ -207,6 +207,22 @@ class LogDirectory:
             log.offline = log.offline or failure
             log.close()
         return list(self.logs.values())
+
+    def rewind_partition(self, name: str, log: PartitionLog) -> PartitionLog:
+        """Put the partition as it is in the snapshot `name` in the place of the log, which is closed; empty if it is not in it.
+
+        The topic's id stays what it is now: in the snapshot the topic may have been an earlier one of the same name.
+        """
+        topic, partition = key = log.topic, log.partition
+        del self.logs[key]
+        log.close()
+        self.doom_directory(self._rename_for_removal(key), 0)
+        if saved.materialize_partition(self.disk, self.path, name, topic, partition):
+            self.disk.replace(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(log.topic_id), sync=False)
+            starts = checkpoints.decode_offsets(self.disk.read(f"{saved.path_of(self.path, name)}/{checkpoints.LOG_START_FILE}"))
+            self._log_starts[key] = starts.get(key, 0)
+            self._on_disk.add(key)
+        return self.open_partition(topic, partition, log.topic_id, log.settings)
 
     # -- deletion ------------------------------------------------------------------------------------------------------
 

@@ -67,6 +67,20 @@ class Partitions:
         for topic in image.topics:
             self.reconfigure(image, topic)
 
+    def rewind(self, topic: object, name: str) -> list[PartitionLog]:
+        """Give every partition of a topic the content that it has in the snapshot `name`; the logs that went are returned."""
+        gone = []
+        for index, state in enumerate(topic.partitions):
+            log = self._by_name[topic.name, index]
+            directory = self.directories.of(log)
+            if directory is None:
+                raise StorageFailure("rewind", log.directory, f"the partition is out of service: {log.offline}")
+            gone.append(log)
+            new = directory.rewind_partition(name, log)
+            self._by_name[topic.name, index] = self._by_id[topic.id, index] = new
+            new.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
+        return gone
+
     def _take(self, image: Image, topic: str, index: int, state: object) -> None:
         log = self._by_name.get((topic, index))
         topic_id = image.topics[topic].id

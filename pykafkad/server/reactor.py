@@ -252,6 +252,20 @@ class Reactor:
                 else:
                     self._set_interest(connection, connection.interest & ~_IN)
 
+    def hand_over(self, connection: Connection) -> socket.socket:
+        """Let go of a connection without closing it; its socket, for another reactor's `adopt`."""
+        del self._by_id[connection.id], self._connections[connection.fileno]
+        self._epoll.unregister(connection.fileno)
+        return connection.socket
+
+    def adopt(self, handed_over: socket.socket, listener: object) -> Connection | None:
+        """Take a socket that another reactor handed over; None if its peer has gone."""
+        try:
+            return self._take(handed_over, handed_over.getpeername(), listener, self.node.now)
+        except OSError:
+            handed_over.close()
+            return None
+
     def close(self) -> None:
         """Close every socket."""
         self.stop_listening()
@@ -294,20 +308,24 @@ class Reactor:
                 accepted.close()
                 continue
             accepted.setblocking(False)
-            self._next_id += 1
-            connection = Connection(self._next_id, _name(address), self.node.serve, self._max_frame_bytes, self._large_buffers)
-            connection.socket = accepted
-            connection.recv_into = accepted.recv_into
-            connection.send = accepted.send
-            connection.fileno = accepted.fileno()
-            connection.listener = listener
-            connection.local_address = accepted.getsockname()[:2]
-            connection.last_active = now
-            connection.interest = _IN
-            self._connections[connection.fileno] = connection
-            self._by_id[connection.id] = connection
-            self._epoll.register(connection.fileno, _IN)
-            self.node.metrics.connections_accepted += 1
+            self._take(accepted, address, listener, now)
+
+    def _take(self, accepted: socket.socket, address: tuple, listener: object, now: float) -> Connection:
+        self._next_id += 1
+        connection = Connection(self._next_id, _name(address), self.node.serve, self._max_frame_bytes, self._large_buffers)
+        connection.socket = accepted
+        connection.recv_into = accepted.recv_into
+        connection.send = accepted.send
+        connection.fileno = accepted.fileno()
+        connection.listener = listener
+        connection.local_address = accepted.getsockname()[:2]
+        connection.last_active = now
+        connection.interest = _IN
+        self._connections[connection.fileno] = connection
+        self._by_id[connection.id] = connection
+        self._epoll.register(connection.fileno, _IN)
+        self.node.metrics.connections_accepted += 1
+        return connection
 
     def _read(self, connection: Connection) -> int:
         """Read for a connection that is halted, has kept bytes, or is in the middle of a large frame; the bytes read."""

@@ -37,13 +37,12 @@ def run(
 
     Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
     """
-    import gc
     import signal
 
-    try:
-        node = Node(settings, _listeners(settings, addresses), data_directories, disk=_disk(settings))
-    except OSError as error:
-        raise StartFailure(error.strerror or str(error)) from None
+    listening = _listeners(settings, addresses)
+    disk = _disk(settings)
+    paths = list(dict.fromkeys([*data_directories, settings.metadata_log_dir or data_directories[0]]))
+    node = _node(settings, listening, data_directories, disk, paths)
 
     def on_signal(number: int, _frame: object) -> None:
         if node.stopping is not None:
@@ -53,8 +52,42 @@ def run(
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
     node.disk.allow_many_files()
+    _start(node, topics, ready_file)
+    _tell_ready(node, ready_file)
+    while True:
+        asking = _serve(node)
+        snapshot = node.data_snapshots.restore_to
+        if snapshot is None:
+            return 0
+        from pykafkad.log import saved
+
+        for path in paths:
+            saved.begin_restore(disk, path, snapshot)
+        # The listeners know their ports by now: clients find the broker where it was.
+        node = _node(settings, listening, data_directories, disk, paths)
+        _start(node, [], None)
+        log_lines.info("snapshot-restored", name=snapshot)
+        if asking is not None:
+            node.data_snapshots.answer(asking)
+
+
+def _node(settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]) -> Node:
+    for path in paths:
+        if disk.exists(f"{path.rstrip('/')}.snapshots"):
+            from pykafkad.log import saved
+
+            saved.finish_restore(disk, path)
     try:
-        node.start(stale_file=ready_file)
+        return Node(settings, listening, data_directories, disk=disk)
+    except OSError as error:
+        raise StartFailure(error.strerror or str(error)) from None
+
+
+def _start(node: Node, topics: list[tuple[str, int]], stale_file: str | None) -> None:
+    import gc
+
+    try:
+        node.start(stale_file=stale_file)
         if topics:
             _create(node, topics)
     except OSError as error:
@@ -63,12 +96,16 @@ def run(
     # What lives since the start lives for ever: the collector need not look at it again.
     gc.collect()
     gc.freeze()
-    _tell_ready(node, ready_file)
+
+
+def _serve(node: Node) -> object | None:
+    """Serve until a stop; who asked for it by a request that the next node answers, if anybody did."""
     node.run()
+    asking = node.data_snapshots.hand_over()
     log_lines.info("stopping", reason=node.stopping)
     node.close()
     log_lines.info("stopped", **node.metrics.as_dict())
-    return 0
+    return asking
 
 
 def _disk(settings: Settings) -> Disk:

@@ -25,6 +25,7 @@ SHARED = {
     "telemetry": "clients that push their own metrics (KIP-714)",
     "otlp": "those metrics as plain values",
     "broker_loggers": "the loggers' names and levels, for the three config APIs",
+    "snapshot_actions": "snapshots of the data, by way of the config APIs",
     "fetch_sessions": "sessions of Fetch (KIP-227)",
     "produce_flat": "the fast path of Produce",
 }

@@ -14,7 +14,6 @@ from pykafkad.server.listeners import Listener
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import FakeReactor, World
 
-READY = "/ready"
 
 
 def another(disk):
@@ -22,22 +21,23 @@ def another(disk):
     return nodes.Node(config.Settings.from_properties({}), [Listener("PLAINTEXT", "localhost", 9092)], ["/data"], disk=disk, reactor=FakeReactor)
 
 
-def test_a_ready_file_of_an_earlier_broker_goes_and_that_of_a_running_one_stays():
+def test_a_ready_file_of_an_earlier_broker_goes_and_that_of_a_running_one_stays(tmp_path):
     """Who waits for the file must not be told of a broker that is not there, nor miss one that is."""
     disk = MemoryDisk()
     first = World("/data", disk=disk)
-    disk.write(READY, b"localhost:9092\n")
+    ready = tmp_path / "ready"
+    ready.write_bytes(b"localhost:9092\n")
     with pytest.raises(ConfigError, match="another broker"):
-        another(disk).start(stale_file=READY)
-    assert disk.exists(READY)
+        another(disk).start(stale_file=str(ready))
+    assert ready.exists()
     first.stop()
     second = another(disk)
-    second.start(stale_file=READY)
-    assert not disk.exists(READY)
+    second.start(stale_file=str(ready))
+    assert not ready.exists()
     second.close()
 
 
-def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch):
+def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch, tmp_path):
     """Standard output may be a pipe whose reader has gone."""
 
     def broken(*_, **__):
@@ -45,8 +45,8 @@ def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch
 
     world = World("/data", disk=MemoryDisk())
     monkeypatch.setattr("builtins.print", broken)
-    run._tell_ready(world.node, READY)
-    assert world.disk.read(READY) == b"localhost:9092\n"
+    run._tell_ready(world.node, str(tmp_path / "ready"))
+    assert (tmp_path / "ready").read_bytes() == b"localhost:9092\n"
     world.stop()
 
 

@@ -1,0 +1,54 @@
+"""Snapshots of the data by way of IncrementalAlterConfigs and DescribeConfigs, so that every client's admin API can ask for them.
+
+They stand among the settings of the broker's own resource, and are actions: setting `pykafkad.snapshot.create` to a name makes
+that snapshot; `pykafkad.snapshot.restore` goes back to it with everything, or with one topic for `name:topic`;
+`pykafkad.snapshot.delete` removes it. `pykafkad.snapshots` is their list, which DescribeConfigs gives when it is asked for by name.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.metadata.configs import SET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+
+PREFIX = "pykafkad.snapshot."
+LIST = "pykafkad.snapshots"
+
+
+def are_meant(operations: object) -> bool:
+    """Whether these changes of a broker's settings (name, operation, value) hold an action."""
+    return any(name.startswith(PREFIX) for name, *_ in operations)
+
+
+def perform(ctx: Context, operations: list[tuple[str, int, str]], validate_only: bool, is_alone: bool) -> bool:
+    """Do one action; whether the request is answered later, by the broker that serves after it.
+
+    Raises KafkaError for more than one action or resource, for an unknown action, and for what stands in its way.
+    """
+    if len(operations) != 1 or not is_alone:
+        raise KafkaError(errors.INVALID_REQUEST, "an action of a snapshot stands alone in its request")
+    ((name, operation, value),) = operations
+    act = _ACTIONS.get(name.removeprefix(PREFIX))
+    if act is None or operation != SET:
+        raise KafkaError(errors.INVALID_CONFIG, f"{name}: only SET of {', '.join(PREFIX + each for each in _ACTIONS)} is known")
+    return not validate_only and bool(act(ctx, value))
+
+
+def _restore(ctx: Context, value: str) -> bool:
+    name, colon, topic = value.partition(":")
+    if colon:
+        ctx.snapshots.rewind(name, topic)
+    else:
+        ctx.snapshots.restore(name, ctx)
+    return not colon
+
+
+_ACTIONS = {
+    "create": lambda ctx, value: ctx.snapshots.create(value),
+    "restore": _restore,
+    "delete": lambda ctx, value: ctx.snapshots.delete(value),
+}

@@ -1,0 +1,159 @@
+"""Snapshots of a log directory by hard links, and directories made out of them.
+
+A sealed segment never changes, so a snapshot of a partition is a second name for each of its files, taken after the active
+segment was rolled. What is not sealed is written anew: the empty segment at the end of each log, the checkpoints, the marker of
+a clean stop. A snapshot is therefore a whole log directory, left cleanly: a broker could start on it. None does, as it would
+append to files that the snapshot shares; `materialize` makes a directory for that, in which the last segment is its own.
+
+Snapshots lie beside the directory, in `<directory>.snapshots`, as Kafka refuses a log directory with foreign folders in it.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import StorageFailure
+from pykafkad.log import checkpoints, swap
+from pykafkad.log.segment import DELETED_SUFFIX, LOG_SUFFIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.directory import LogDirectory
+
+FOLDER_SUFFIX = ".snapshots"
+_PARTIAL_SUFFIX = ".partial"
+_OLD_SUFFIX = ".old"
+_RESTORING_FILE = "restoring"
+# Files at the top of a directory that are its identity, not its state.
+_IDENTITY_FILES = (checkpoints.META_PROPERTIES_FILE, "bootstrap.checkpoint")
+_PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, ".tmp")
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+MAX_NAME_LENGTH = 100
+
+
+def name_problem(name: str) -> str | None:
+    """Why a snapshot may not be called so; None if it may."""
+    if 0 < len(name) <= MAX_NAME_LENGTH and _NAME_CHARACTERS.issuperset(name):
+        return None
+    return f"a snapshot's name has 1 to {MAX_NAME_LENGTH} ASCII letters, digits, _ and -, and {name!r} is none"
+
+
+def folder(path: str) -> str:
+    """Where the snapshots of the directory `path` lie."""
+    return path.rstrip("/") + FOLDER_SUFFIX
+
+
+def path_of(path: str, name: str) -> str:
+    """Where one of them lies."""
+    return f"{folder(path)}/{name}"
+
+
+def names(disk, path: str) -> list[str]:
+    """The snapshots of the directory `path`, in order."""
+    if not disk.is_directory(folder(path)):
+        return []
+    return sorted(name for name in disk.listdir(folder(path)) if name_problem(name) is None and disk.is_directory(path_of(path, name)))
+
+
+def save(directory: LogDirectory, name: str, broker_epoch: int) -> None:
+    """Make the snapshot `name` of every partition as it is now. Rolls what has an active segment with records.
+
+    Raises StorageFailure, also for a partition that is out of service; what was begun is removed by the next try.
+    """
+    disk = directory.disk
+    partial = path_of(directory.path, name) + _PARTIAL_SUFFIX
+    disk.make_directories(folder(directory.path))
+    if disk.is_directory(partial):
+        remove(disk, partial)
+    disk.make_directories(partial)
+    ends, starts = {}, {}
+    for key, log in directory.logs.items():
+        if log.offline is not None:
+            raise StorageFailure("save", log.directory, f"the partition is out of service: {log.offline}")
+        log.roll(directory.clock.now_ms())
+        log.write_epochs()
+        ends[key] = log.end_offset
+        if log.log_start_offset:
+            starts[key] = log.log_start_offset
+        _link(disk, log.directory, f"{partial}/{log.topic}-{log.partition}")
+    files = {each: disk.read(f"{directory.path}/{each}") for each in _IDENTITY_FILES}
+    files[checkpoints.RECOVERY_POINT_FILE] = files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets(ends)
+    files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets(starts)
+    files[checkpoints.CLEAN_SHUTDOWN_FILE] = checkpoints.encode_clean_shutdown(broker_epoch)
+    for each, content in files.items():
+        if content is not None:
+            disk.write(f"{partial}/{each}", content)
+    disk.rename(partial, path_of(directory.path, name))
+
+
+def remove(disk, path: str) -> None:
+    """Remove a snapshot's folder, or what else has the form of a log directory."""
+    for name in disk.listdir(path):
+        if disk.is_directory(f"{path}/{name}"):
+            disk.remove_directory(f"{path}/{name}")
+    disk.remove_directory(path)
+
+
+def materialize(disk, source: str, target: str) -> None:
+    """Make the directory `target`, which must not be there or be empty, out of the snapshot at `source`."""
+    disk.make_directories(target)
+    for name in disk.listdir(source):
+        if disk.is_directory(f"{source}/{name}"):
+            _link(disk, f"{source}/{name}", f"{target}/{name}")
+        else:
+            disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
+
+
+def materialize_partition(disk, path: str, name: str, topic: str, partition: int) -> bool:
+    """Make the folder of one partition of the directory `path` out of its snapshot `name`; False if that has none."""
+    source = f"{path_of(path, name)}/{topic}-{partition}"
+    if not disk.is_directory(source):
+        return False
+    _link(disk, source, f"{path}/{topic}-{partition}")
+    return True
+
+
+def begin_restore(disk, path: str, name: str) -> None:
+    """Note that the directory `path`, which nobody uses, becomes the snapshot `name`, and make it so."""
+    disk.replace(f"{folder(path)}/{_RESTORING_FILE}", name.encode())
+    finish_restore(disk, path)
+
+
+def finish_restore(disk, path: str) -> None:
+    """Bring to its end what `begin_restore` noted; nothing without such a note. A kill in between costs nothing but a repetition."""
+    note = f"{folder(path)}/{_RESTORING_FILE}"
+    name = (disk.read(note) or b"").decode("utf-8", "replace")
+    if not name:
+        return
+    old = f"{folder(path)}/{_OLD_SUFFIX}"
+    # A first try may have moved the old files away already: what is in the directory then is its own half of the new ones.
+    if disk.is_directory(old):
+        for each in disk.listdir(path):
+            if each != checkpoints.LOCK_FILE:
+                _remove_entry(disk, f"{path}/{each}")
+    else:
+        disk.make_directories(old + _PARTIAL_SUFFIX)
+        for each in disk.listdir(path):
+            if each != checkpoints.LOCK_FILE:
+                disk.rename(f"{path}/{each}", f"{old}{_PARTIAL_SUFFIX}/{each}")
+        disk.rename(old + _PARTIAL_SUFFIX, old)
+    materialize(disk, path_of(path, name), path)
+    disk.unlink(note)
+    remove(disk, old)
+
+
+def _remove_entry(disk, path: str) -> None:
+    if disk.is_directory(path):
+        disk.remove_directory(path)
+    else:
+        disk.unlink(path)
+
+
+def _link(disk, source: str, target: str) -> None:
+    disk.make_directories(target)
+    for name in disk.listdir(source):
+        if name.endswith(_PASSING_SUFFIXES):
+            continue
+        if name.endswith(LOG_SUFFIX) and not disk.size(f"{source}/{name}"):
+            # What is appended to must be each directory's own.
+            disk.write(f"{target}/{name}", b"")
+        else:
+            disk.link(f"{source}/{name}", f"{target}/{name}")

@@ -1,0 +1,134 @@
+"""Snapshots of a broker's data while it serves: made, listed, removed, and returned to, for one topic or for everything.
+
+Everything goes back by a short stop: the loop ends cleanly, `run.py` puts the snapshot in the place of the data, and a new node
+serves on the same ports. One topic goes back between two turns; who reads it beyond its new end is told OFFSET_OUT_OF_RANGE.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.handlers.context import Context
+from pykafkad.log import saved
+from pykafkad.metadata.image import TYPE_BROKER
+from pykafkad.server.logs import logger
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.server.node import Node
+
+log_lines = logger("storage")
+
+MAX_SNAPSHOTS = 1000
+
+Asking = namedtuple("Asking", ("socket", "listener", "context"))
+Asking.__doc__ = "A request that one node began to serve and the next one answers."
+
+
+class DataSnapshots:
+    """The snapshots of all directories of a node, which have the same names in each."""
+
+    __slots__ = ("_asking", "_node", "restore_to")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._asking: Context | None = None
+        self.restore_to: str | None = None
+        """The snapshot that the stop which has begun goes back to."""
+
+    def names(self) -> list[str]:
+        """All that are whole."""
+        return saved.names(self._node.disk, self._node.directory.path)
+
+    def create(self, name: str) -> None:
+        """Raises KafkaError for a name that cannot be or is taken, and when a partition can't be saved."""
+        problem = saved.name_problem(name)
+        if problem is not None:
+            raise KafkaError(errors.INVALID_CONFIG, problem)
+        taken = self.names()
+        if name in taken:
+            raise KafkaError(errors.INVALID_CONFIG, f"there is a snapshot {name} already; delete it, or take another name")
+        if len(taken) >= MAX_SNAPSHOTS:
+            raise KafkaError(errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some")
+        node = self._node
+        node.writes.finish()
+        began = node.clock.now()
+        broker = node.image.brokers[node.node_id]
+        try:
+            for directory in node.directories.every():
+                saved.save(directory, name, broker.epoch)
+        except StorageFailure as failure:
+            raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
+        log_lines.info("snapshot-created", name=name, partitions=len(node.partitions), ms=round((node.clock.now() - began) * 1000, 1))
+
+    def delete(self, name: str) -> None:
+        """Raises KafkaError when there is none of that name."""
+        self._find(name)
+        try:
+            for directory in self._node.directories.every():
+                saved.remove(self._node.disk, saved.path_of(directory.path, name))
+        except StorageFailure as failure:
+            raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
+        log_lines.info("snapshot-deleted", name=name)
+
+    def restore(self, name: str, asking: Context) -> None:
+        """Begin the stop after which everything is as it was. Raises KafkaError when there is no such snapshot.
+
+        The request of `asking` is answered by the broker that serves after that, on the same connection.
+        """
+        self._find(name)
+        self.restore_to = name
+        self._asking = asking
+        self._node.stop(f"going back to the snapshot {name}")
+
+    def hand_over(self) -> Asking | None:
+        """Who asked for the way back, taken from the reactor before it closes; None if it has gone."""
+        context = self._asking
+        connection = None if context is None else self._node.reactor.connection(context.connection.id)
+        if connection is None:
+            return None
+        return Asking(self._node.reactor.hand_over(connection), connection.listener, context)
+
+    def answer(self, asking: Asking) -> None:
+        """Answer who asked another node, before this one took its place."""
+        node = self._node
+        connection = node.reactor.adopt(asking.socket, asking.listener)
+        if connection is not None:
+            old = asking.context
+            context = Context(node, connection, old.route, old.version, old.correlation_id, old.client_id)
+            row = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                error_message=None, resource_type=TYPE_BROKER, resource_name=str(node.node_id)
+            )
+            node.dispatcher.answer(connection, context, messages.IncrementalAlterConfigsResponse(responses=[row]))
+
+    def rewind(self, name: str, topic_name: str) -> None:
+        """One topic is as it was, under its present id and settings; partitions that the snapshot lacks are empty.
+
+        Raises KafkaError for an unknown snapshot or topic, and for a topic of the broker's own.
+        """
+        self._find(name)
+        node = self._node
+        topic = node.image.topics.get(topic_name)
+        if topic is None:
+            raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic_name}; going back with everything brings a deleted one back")
+        if topic.is_internal:
+            raise KafkaError(errors.INVALID_CONFIG, f"{topic_name} is the broker's own, and goes back with everything else or not at all")
+        node.writes.finish()
+        try:
+            gone = node.partitions.rewind(topic, name)
+        except StorageFailure as failure:
+            raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
+        finally:
+            node.dispatcher.forget_topics()
+        for log in gone:
+            node.waits.touch(log)
+        node.housekeeping.plan_deletions()
+        log_lines.info("topic-rewound", topic=topic_name, name=name)
+
+    def _find(self, name: str) -> None:
+        known = self.names()
+        if name not in known:
+            raise KafkaError(errors.INVALID_CONFIG, f"there is no snapshot {name}; there are: {', '.join(known) or 'none'}")

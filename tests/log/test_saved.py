@@ -1,0 +1,175 @@
+"""Snapshots of a log directory: what they hold, that they never change, and that a restore ends whole wherever it is cut off."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from pykafkad.clock import ManualClock
+from pykafkad.disk import Disk
+from pykafkad.errors import StorageFailure
+from pykafkad.log import saved
+from pykafkad.memory_disk import MemoryDisk
+from tests.handlers.requests import batch, fetch, produce
+from tests.handlers.test_produce import values
+from tests.simulation.world import World
+
+
+def fill(world, start, count, topic="t"):
+    peer = world.connect()
+    for number in range(start, start + count):
+        answer = peer.ask(produce(topic, {number % 2: batch(b"%d" % number)}), 8)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+def numbers(world, topic="t"):
+    """All values of a topic's two partitions; a fetch ends with a segment."""
+    found = []
+    for index in range(2):
+        offset, end_offset = 0, world.node.partitions.get(topic, index).end_offset
+        while offset < end_offset:
+            (row,) = world.connect().ask(fetch(topic, {index: offset}), 11).responses[0].partitions
+            found += [int(value) for value in values(row)]
+            offset += len(values(row))
+    return sorted(found)
+
+
+def contents(root):
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(Path(root).rglob("*")) if path.is_file()}
+
+
+def save(world, name):
+    for directory in world.node.directories.every():
+        saved.save(directory, name, 5)
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path / "data")
+    world.create_topic("t", 2)
+    fill(world, 0, 10)
+    return world
+
+
+def test_a_snapshot_is_a_whole_directory_and_stays_what_it_is(world, tmp_path):
+    save(world, "one")
+    before = contents(tmp_path / "data.snapshots" / "one")
+    fill(world, 10, 10)
+    world.create_topic("later", 1)
+    world.stop()
+    assert contents(tmp_path / "data.snapshots" / "one") == before
+    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
+    fork = World(tmp_path / "fork")
+    assert fork.node.directory.clean and "later" not in fork.node.image.topics
+    assert numbers(fork) == list(range(10))
+    fill(fork, 100, 4)
+    fork.stop()
+    assert contents(tmp_path / "data.snapshots" / "one") == before, "a fork appends to files of its own"
+    again = World(tmp_path / "data")
+    assert numbers(again) == list(range(20))
+
+
+def test_partitions_that_were_not_opened_since_the_start_are_in_it(world, tmp_path):
+    world.stop()
+    world = World(tmp_path / "data")
+    save(world, "one")
+    before = contents(tmp_path / "data.snapshots" / "one")
+    fill(world, 10, 2)
+    assert contents(tmp_path / "data.snapshots" / "one") == before
+    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
+    assert numbers(World(tmp_path / "fork")) == list(range(10))
+
+
+def test_a_half_made_snapshot_is_none_and_the_next_try_takes_its_place(world, tmp_path):
+    (tmp_path / "data.snapshots" / "one.partial" / "t-0").mkdir(parents=True)
+    (tmp_path / "data.snapshots" / "one.partial" / "t-0" / "rest").write_bytes(b"x")
+    assert saved.names(Disk(), str(tmp_path / "data")) == []
+    save(world, "one")
+    assert saved.names(Disk(), str(tmp_path / "data")) == ["one"]
+    assert not (tmp_path / "data.snapshots" / "one" / "t-0" / "rest").exists()
+
+
+def test_a_partition_out_of_service_cannot_be_saved(world):
+    world.node.partitions.get("t", 0).fail(StorageFailure("write", "t-0", "gone"))
+    with pytest.raises(StorageFailure, match="out of service"):
+        save(world, "one")
+
+
+class Cut(Exception):
+    """The process ends here."""
+
+
+class CutDisk(Disk):
+    """Ends the process before its n-th change."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left):
+        self.left = left
+
+
+def _cut(name):
+    def call(self, *arguments, **keywords):
+        self.left -= 1
+        if self.left < 0:
+            raise Cut
+        return getattr(Disk, name)(self, *arguments, **keywords)
+
+    return call
+
+
+for _name in ("write", "replace", "rename", "unlink", "link", "make_directories", "remove_directory"):
+    setattr(CutDisk, _name, _cut(_name))
+
+
+def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world, tmp_path):
+    """Before it began everything is as it was; from the note on, everything is as in the snapshot."""
+    save(world, "one")
+    fill(world, 10, 6)
+    world.stop()
+    data = str(tmp_path / "data")
+    expected = contents(tmp_path / "data.snapshots" / "one")
+    present = contents(data)
+    Disk().rename(data, data + ".kept")
+    ended = False
+    for left in range(200):
+        os.system(f"rm -rf {data}; cp -r {data}.kept {data}; rm -rf {data}.snapshots/.old* {data}.snapshots/restoring")
+        try:
+            saved.begin_restore(CutDisk(left), data, "one")
+            ended = True
+        except Cut:
+            # The next start may be cut off too.
+            try:
+                saved.finish_restore(CutDisk(random.Random(left).randrange(40)), data)
+            except Cut:
+                pass
+            saved.finish_restore(Disk(), data)
+        found = contents(data)
+        found.pop(".lock", None)
+        assert found in (expected, {name: content for name, content in present.items() if name != ".lock"}), left
+        if left > 3:
+            assert found == expected, left
+        if ended:
+            break
+    assert ended
+    assert contents(tmp_path / "data.snapshots" / "one") == expected
+    assert numbers(World(data)) == list(range(10))
+
+
+def test_in_memory_too():
+    disk = MemoryDisk(64 << 20, ManualClock())
+    world = World("data", disk=disk, clock=disk.clock)
+    world.create_topic("t", 2)
+    fill(world, 0, 10)
+    save(world, "one")
+    fill(world, 10, 10)
+    world.stop()
+    saved.begin_restore(disk, "data", "one")
+    world = World("data", disk=disk, clock=disk.clock)
+    assert numbers(world) == list(range(10))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../up", "x" * 101, "ä", ".old", "one.partial"])
+def test_names_that_cannot_be(name):
+    assert saved.name_problem(name)

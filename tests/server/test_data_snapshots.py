@@ -1,0 +1,162 @@
+"""Snapshots while the broker serves, asked for as any client can: through the settings of the broker's resource."""
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.server import run as process
+from pykafkad.wire import messages
+from tests.handlers.requests import batch, fetch, produce
+from tests.log.test_saved import fill, numbers
+from tests.simulation.world import NOTHING, World
+
+BROKER = 4
+SET, DELETE = 0, 1
+
+
+def request(name, value, *, operation=SET, resource="1", more=(), validate_only=False):
+    entry = messages.IncrementalAlterConfigsRequest.AlterableConfig
+    configs = [entry(name=f"pykafkad.snapshot.{name}", config_operation=operation, value=value), *more]
+    alter = messages.IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=BROKER, resource_name=resource, configs=configs)
+    return messages.IncrementalAlterConfigsRequest(resources=[alter], validate_only=validate_only)
+
+
+def act(world, name, value, **keywords):
+    """(error code, message) of one action."""
+    (row,) = world.connect().ask(request(name, value, **keywords), 1).responses
+    return row.error_code, row.error_message
+
+
+def listed(world):
+    resource = messages.DescribeConfigsRequest.DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=["pykafkad.snapshots"])
+    (result,) = world.connect().ask(messages.DescribeConfigsRequest(resources=[resource]), 4).results
+    ((name, value),) = [(row.name, row.value) for row in result.configs]
+    assert name == "pykafkad.snapshots"
+    return value
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path / "data")
+    world.create_topic("t", 2)
+    world.create_topic("u", 2)
+    fill(world, 0, 10)
+    fill(world, 0, 10, "u")
+    return world
+
+
+def test_one_topic_goes_back_and_the_others_go_on(world):
+    assert act(world, "create", "one") == (0, None)
+    fill(world, 10, 10)
+    fill(world, 10, 10, "u")
+    assert act(world, "restore", "one:t") == (0, None)
+    assert (numbers(world), numbers(world, "u")) == (list(range(10)), list(range(20)))
+    fill(world, 50, 2)
+    assert numbers(world) == [*range(10), 50, 51]
+    assert act(world, "restore", "one:t") == (0, None)
+    assert numbers(world) == list(range(10)), "and again"
+    world.stop()
+
+
+def test_what_was_rewound_survives_a_kill(world, tmp_path):
+    act(world, "create", "one")
+    fill(world, 10, 10)
+    act(world, "restore", "one:t")
+    fill(world, 70, 2)
+    (tmp_path / "data" / ".lock").unlink()
+    assert numbers(World(tmp_path / "data")) == [*range(10), 70, 71]
+
+
+def test_readers_beyond_the_new_end_are_told_so(world):
+    act(world, "create", "one")
+    fill(world, 10, 10)
+    waiting = world.connect()
+    assert waiting.ask(fetch("t", {0: 10}, max_wait_ms=60_000), 11) is NOTHING
+    act(world, "restore", "one:t")
+    world.turn()
+    assert waiting.answers[0].responses[0].partitions[0].error_code != 0
+    answer = world.connect().ask(fetch("t", {0: 10}), 11)
+    assert answer.responses[0].partitions[0].error_code == errors.OFFSET_OUT_OF_RANGE
+
+
+def test_a_partition_that_came_later_is_empty_and_a_new_topic_of_that_name_keeps_its_id(world):
+    act(world, "create", "one")
+    world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    topic_id = world.create_topic("t", 3)
+    world.connect().ask(produce("t", {2: batch(b"99")}), 8)
+    assert act(world, "restore", "one:t") == (0, None)
+    assert numbers(world) == list(range(10))
+    assert world.node.partitions.get("t", 2).end_offset == 0
+    world.stop()
+    again = World(world.path)
+    assert again.node.image.topics["t"].id == topic_id
+    assert numbers(again) == list(range(10))
+
+
+def test_the_list_and_deletion(world):
+    assert listed(world) == ""
+    for name in ("b", "a"):
+        act(world, "create", name)
+    assert listed(world) == "a,b"
+    assert act(world, "delete", "a") == (0, None)
+    assert listed(world) == "b"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "keywords", "code", "words"),
+    [
+        ("create", "no good", {}, errors.INVALID_CONFIG, "ASCII letters"),
+        ("create", "taken", {}, errors.INVALID_CONFIG, "already"),
+        ("delete", "none", {}, errors.INVALID_CONFIG, "there are: taken"),
+        ("restore", "none", {}, errors.INVALID_CONFIG, "there is no snapshot none"),
+        ("restore", "taken:nowhere", {}, errors.UNKNOWN_TOPIC_OR_PARTITION, "no topic nowhere"),
+        ("restore", "none:t", {}, errors.INVALID_CONFIG, "there is no snapshot none"),
+        ("forget", "taken", {}, errors.INVALID_CONFIG, "pykafkad.snapshot.create"),
+        ("create", None, {"operation": DELETE}, errors.INVALID_CONFIG, "only SET"),
+        ("create", "x", {"more": [messages.IncrementalAlterConfigsRequest.AlterableConfig(name="log.retention.ms", value="1")]}, errors.INVALID_REQUEST, "alone"),
+        ("create", "x", {"resource": "7"}, errors.INVALID_REQUEST, "Unexpected broker id"),
+    ],
+)
+def test_refusals(world, name, value, keywords, code, words):
+    act(world, "create", "taken")
+    error_code, message = act(world, name, value, **keywords)
+    assert error_code == code and words in message
+    assert listed(world) == "taken"
+
+
+def test_validate_only_does_nothing(world):
+    assert act(world, "create", "one", validate_only=True) == (0, None)
+    assert listed(world) == ""
+
+
+def test_the_offsets_topic_goes_back_only_with_everything(world):
+    world.connect().ask(messages.FindCoordinatorRequest(key="g", key_type=0), 2)
+    world.advance(1)
+    act(world, "create", "one")
+    code, words = act(world, "restore", "one:__consumer_offsets")
+    assert code == errors.INVALID_CONFIG and "everything" in words
+
+
+def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monkeypatch):
+    """The request is parked, the loop ends, and who asked is answered on its connection by the node that serves then."""
+    act(world, "create", "one")
+    fill(world, 10, 10)
+    peer = world.connect()
+    assert peer.ask(request("restore", "one"), 1) is NOTHING
+    node = world.node
+    assert node.stopping == "going back to the snapshot one"
+    handed = []
+    node.reactor.hand_over = lambda connection: handed.append(connection) or "socket"
+    node.run = lambda: None
+    asking = process._serve(node)
+    assert handed == [peer.connection] and asking.socket == "socket"
+    from pykafkad.log import saved
+
+    saved.begin_restore(node.disk, world.path, "one")
+    again = World(world.path)
+    new = again.connect()
+    new.expected.append((messages.IncrementalAlterConfigsResponse, 1, True))
+    again.node.reactor.adopt = lambda socket, listener: new.connection
+    again.node.data_snapshots.answer(asking)
+    again.turn()
+    assert [(row.error_code, row.resource_name) for row in new.answers[0].responses] == [(0, "1")]
+    assert numbers(again) == list(range(10))
