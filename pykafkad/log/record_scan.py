@@ -111,62 +111,46 @@ class Retention:
         """Look at up to `max_records` more; whether the batch is through."""
         body, position, newest, latest_stamp = self.body, self.position, self._newest, self._latest_stamp
         base_offset, latest_offset, tombstones_stay = self._base_offset, self._latest_offset, self._tombstones_stay
-        runs = self.runs
-        kept = 0
-        count = min(self._left, max_records)
+        runs, kept, count = self.runs, 0, min(self._left, max_records)
         run_start, run_end = runs.pop() if runs else (position, position)
         for _ in range(count):
             start = position
-            raw = body[position]
-            position += 1
+            raw, position = body[position], position + 1
             if raw > 0x7F:
-                more = body[position]
-                position += 1
+                more, position = body[position], position + 1
                 if more < 0x80:
                     raw = raw & 0x7F | more << 7
                 else:
                     raw, position = _varint(body, position - 2)
             end = position + (raw >> 1)
-            position += 1
-            stamp = body[position]
-            position += 1
+            stamp, position = body[position + 1], position + 2
             if stamp > 0x7F:
-                more = body[position]
-                position += 1
+                more, position = body[position], position + 1
                 if more < 0x80:
                     stamp = stamp & 0x7F | more << 7
                 else:
                     stamp, position = _varint(body, position - 2)
-            delta = body[position]
-            position += 1
+            delta, position = body[position], position + 1
             if delta > 0x7F:
-                more = body[position]
-                position += 1
+                more, position = body[position], position + 1
                 if more < 0x80:
                     delta = delta & 0x7F | more << 7
                 else:
                     delta, position = _varint(body, position - 2)
-            size = body[position]
-            position += 1
+            size, position = body[position], position + 1
             if size > 0x7F:
                 size, position = _varint(body, position - 1)
             offset = base_offset + (delta >> 1)
-            if size & 1:
-                # Without key: nothing below what was looked at keeps it.
-                stays = offset > latest_offset
-                is_tombstone = body[position] == 1
+            key_end = position if size & 1 else position + (size >> 1)
+            is_tombstone = body[key_end] == 1
+            if offset > latest_offset:
+                stays = True
+            elif size & 1 or is_tombstone and not tombstones_stay:
+                # A record without a key is nobody's newest.
+                stays = False
             else:
-                key_end = position + (size >> 1)
-                is_tombstone = body[key_end] == 1
-                if offset > latest_offset:
-                    stays = True
-                elif is_tombstone and not tombstones_stay:
-                    stays = False
-                else:
-                    key = body[position:key_end]
-                    if size > 2 * MAX_KEY_BYTES:
-                        key = long_key(key)
-                    stays = offset >= newest[hash(key) & SHARD_MASK](key, -1)
+                key = body[position:key_end] if size <= 2 * MAX_KEY_BYTES else long_key(body[position:key_end])
+                stays = offset >= newest[hash(key) & SHARD_MASK](key, -1)
             if stays:
                 kept += 1
                 if stamp > latest_stamp and not stamp & 1:
@@ -183,8 +167,7 @@ class Retention:
             runs.append((run_start, run_end))
         if position > len(body):
             raise BrokenRecords(f"records end at byte {position} of {len(body)}")
-        self.position = position
-        self._latest_stamp = latest_stamp
+        self.position, self._latest_stamp = position, latest_stamp
         self.kept += kept
         self._left -= count
         return not self._left
