@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _wanted(row: Row, options: argparse.Namespace) -> bool:
     text = f"{row.name} {row.help}".lower()
-    return not row.internal and (row.effect or not options.effect) and all(word.lower() in text for word in options.words)
+    return row.documented and (row.effect or not options.effect) and all(word.lower() in text for word in options.words)
 
 
 def _columns(row: Row) -> tuple[object, ...]:
@@ -66,6 +66,8 @@ def _allowed(row: Row) -> str:
     allowed = row.allowed
     if allowed == "replicas":
         return "* or PARTITION:BROKER pairs with commas"
+    if allowed == "blanks":
+        return "any, items may be empty"
     if allowed == "reset":
         return "earliest, latest or by_duration:PnDTnHnMn.nS"
     if ".." not in allowed:
@@ -85,8 +87,8 @@ def _applies(row: Row) -> str:
 def markdown() -> str:
     """The README's settings section: what has an effect as a table, the rest as counts, and the defaults that are not Kafka's."""
     lines = ["| setting | default | changes apply | what it does |", "|---|---|---|---|"]
-    lines += [_markdown_line(row) for scope in SCOPES for row in ROWS[scope].values() if row.effect and not row.internal]
-    quiet = {scope: sum(not row.effect and not row.internal for row in ROWS[scope].values()) for scope in SCOPES}
+    lines += [_markdown_line(row) for scope in SCOPES for row in ROWS[scope].values() if row.effect and row.documented]
+    quiet = {scope: sum(not row.effect and row.documented for row in ROWS[scope].values()) for scope in SCOPES}
     counts = ", ".join(f"{count} {scope}" for scope, count in quiet.items() if count)
     lines += ["", f"Known, checked and answered like Kafka's, but without effect yet: {counts} settings (`pykafkad describe-config`)."]
     lines += ["", "Defaults that are not Kafka's:", ""]

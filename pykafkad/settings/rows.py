@@ -8,6 +8,9 @@ GROUP = "group"
 CLIENT_METRICS = "client-metrics"
 SCOPES = (BROKER, TOPIC, GROUP, CLIENT_METRICS)
 
+OWN_PREFIX = "pykafkad."
+"""The names of settings that Kafka has not begin so."""
+
 # Ranges of Java's integers by type name.
 INTEGER_RANGES = {"int": (-(2**31), 2**31 - 1), "short": (-(2**15), 2**15 - 1), "long": (-(2**63), 2**63 - 1)}
 
@@ -57,6 +60,11 @@ class Row:
     def sensitive(self) -> bool:
         """Whether the value is kept from answers and logs."""
         return self.type == "password"
+
+    @property
+    def documented(self) -> bool:
+        """Whether users are told of it: everything but Kafka's internal settings. Our own are hidden from DescribeConfigs alone."""
+        return not self.internal or self.name.startswith(OWN_PREFIX)
 
     def typed_default(self) -> object:
         """The default as a typed value; None where there is none."""

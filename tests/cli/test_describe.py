@@ -62,3 +62,10 @@ def test_tables_go_between_their_markers(tmp_path: Path) -> None:
     text = document.read_text()
     assert text.startswith("a\n<!-- apis: begin -->\n| key | API |") and text.endswith("\n<!-- apis: end -->\nb\n") and "stale line" not in text
     assert main(["describe-config", "--markdown", "--into", str(document)]) == 1
+
+
+def test_settings_of_our_own_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """DescribeConfigs answers Kafka's names alone, so here is the place where users find ours; Kafka's internal ones stay hidden."""
+    assert main(["describe-config", "--json"]) == 0
+    names = {json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()}
+    assert "pykafkad.client.telemetry.enable" in names and "internal.segment.bytes" not in names
