@@ -21,8 +21,9 @@ from compat_tests.tools.runner import TOOLS, ToolRunner
 
 CASES = all_cases()
 SHOWN_LINES = 60
-# Beside Kafka's defaults: without an authorizer there are no permissions to add and list.
+# Beside Kafka's defaults: without an authorizer there are no permissions to add and list, without a second directory no moves.
 SETTINGS = {
+    "log.dirs": "{data},{data}-2",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
