@@ -50,7 +50,7 @@ def run_suite(suite: Suite, against: str, quick: bool = False) -> Run:
     separate = own_network()
     if suite.fixed_port and not separate and not is_free(FIXED_PORT):
         raise SuiteUnavailable(f"{suite.name} needs port {FIXED_PORT}, which is taken, or the right to make network namespaces")
-    results = cache_directory() / "suites" / "results" / f"{suite.name}-{against}"
+    results = cache_directory() / "suites" / "results" / f"{suite.name}-{against}{'-quick' * quick}"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
     command = [*separate, sys.executable, "-m", "compat_tests.suites.run", suite.name, against, str(source), str(results)]
