@@ -192,14 +192,11 @@ def _watched(log: PartitionLog, steps):
             steps.close()
             raise CleaningAborted(f"{log.topic}-{log.partition} is not to be compacted any more")
         try:
-            asked = steps.send(answer)
+            # A job that was done elsewhere and failed is an error of the step that asked for it.
+            asked = steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
         except StopIteration as end:
             return end.value
         answer = yield asked
-        if isinstance(answer, Exception):
-            # A job that was done elsewhere failed: that is an error of the step that asked for it.
-            failure, answer = answer, None
-            steps.throw(failure)
 
 
 def _clean(candidate: Candidate, now_ms: int, offsets: OffsetMap, io: compaction.Io):

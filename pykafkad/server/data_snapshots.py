@@ -125,6 +125,7 @@ class DataSnapshots:
             node.dispatcher.forget_topics()
         for log in gone:
             node.waits.touch(log)
+        node.housekeeping.compaction.forget(gone)
         node.housekeeping.plan_deletions()
         log_lines.info("topic-rewound", topic=topic_name, name=name)
 
