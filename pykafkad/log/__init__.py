@@ -5,5 +5,6 @@ metadata or groups. Deterministic: the same calls on the same disk give the same
 under Kafka's own names, so that a real Kafka can open the directory.
 
 Start with `partition_log.py` (append and read of one partition), then `segment.py` and `directory.py` (one `log.dirs`
-entry). `moves.py` takes a log to another directory. `append_rules.py` says what is refused, `recovery.py` what happens after a crash.
+entry). `moves.py` takes a log to another directory. `append_rules.py` says what is refused, `transactions.py` what belongs to a
+transaction, `recovery.py` what happens after a crash, `retention.py` and `cleaner.py` what goes with time.
 """
