@@ -7,6 +7,10 @@ stable offset, or one with records younger than `min.compaction.lag.ms`. It must
 
 A run (`clean`) works in the small steps of `compaction.py`. A log whose batches cannot be understood is left alone from then on, as in
 Kafka.
+
+Where we differ: keys are compared themselves, where Kafka compares 16 bytes of a hash; so `log.cleaner.dedupe.buffer.size` holds fewer of
+them, and a log with very many is done in more runs. A batch that loses records keeps its base timestamp. A disk that refuses something
+before segments are exchanged ends the run, not the service of the log.
 """
 
 from __future__ import annotations
