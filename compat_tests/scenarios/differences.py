@@ -50,7 +50,7 @@ ALLOWED = (
         "internal_topics.transactional_batches",
         "*",
         "*",
-        "Transactions are not offered yet: whatever names one is refused with INVALID_TXN_STATE, and nothing is appended.",
+        "Transactions are not offered yet: their batches are refused with INVALID_TXN_STATE, and nothing is appended.",
     ),
 )
 
