@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("MessageOracle.java")
-TIMEOUT_SECONDS = 100
+TIMEOUT_SECONDS = 300
 
 
 class MessageOracle:

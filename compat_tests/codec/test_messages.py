@@ -75,7 +75,7 @@ def _bytes(text: str) -> bytes:
     return b"" if text == "-" else bytes.fromhex(text)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_bytes_of_kafkas_classes_are_read_and_written_again(oracle: MessageOracle, versions: list[tuple[str, int]], seed: str) -> None:
     """What Java writes we read as the values that Java prints, and write as the bytes that Java wrote. Unknown tagged fields are skipped."""
     print(f"codec seed {seed}")
@@ -95,7 +95,7 @@ def test_bytes_of_kafkas_classes_are_read_and_written_again(oracle: MessageOracl
     assert next(answers, None) is None
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_our_bytes_are_read_and_written_again_by_kafkas_classes(oracle: MessageOracle, versions: list[tuple[str, int]], seed: str) -> None:
     """What we write Java reads as our values, and writes as the same bytes."""
     print(f"codec seed {seed}")

@@ -23,6 +23,7 @@ def _names(target: Target) -> str:
     return target.name.replace(" ", "-")
 
 
+@pytest.mark.timeout(600)
 def test_mutations_of_valid_bytes():
     """Bounded time and memory too. Repeat with: python -m tests.fuzz --inputs 100000 --seed SEED."""
     seed = secrets.token_hex(4)
@@ -61,6 +62,7 @@ def test_valid_bytes_with_something_in_the_middle(target, data):
     target.check(example[:start] + data.draw(st.binary(max_size=20)) + example[end:])
 
 
+@pytest.mark.timeout(600)
 def test_inputs_that_are_led_by_coverage(capfd):
     """atheris, where it can be installed."""
     pytest.importorskip("atheris")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import secrets
 
+import pytest
+
 from tests.log import crashes
 
 SEEDS = 500
 
 
+@pytest.mark.timeout(600)
 def test_whatever_happens_the_log_holds_what_it_promised():
     """New seeds on each run; a failure says how it is repeated."""
     report = crashes.run(range(first := secrets.randbelow(1 << 40), first + SEEDS))
