@@ -76,11 +76,16 @@ def test_segments_behind_a_cut_do_not_come_back():
 def test_a_producer_snapshot_of_what_was_lost_does_not_come_back():
     """At its offset other batches may be by then."""
     disk = CrashDisk()
-    rolled(disk)
+    directory = open_directory(disk=disk)
+    append(open_log(directory), batch(3), batch(3))
+    directory.close()
+    disk.unlink("/data/.kafka_cleanshutdown")
     disk.sync_all()
-    del disk.files[SEGMENT.format(3, ".log")].data[:]
-    restarted(disk)
-    assert not [path for path in disk.durable if path.endswith(".snapshot") and path > SEGMENT.format(3, ".snapshot")]
+    data = disk.files[SEGMENT.format(0, ".log")].data
+    del data[len(data) // 2 :]
+    _, log = restarted(disk)
+    assert log.end_offset == 3
+    assert SEGMENT.format(6, ".snapshot") not in disk.durable
 
 
 def test_an_epoch_file_of_what_was_lost_gives_way_to_the_batches():
@@ -181,18 +186,19 @@ def test_indexes_of_what_was_synced_are_on_the_device():
 
 
 def test_indexes_that_are_made_anew_of_what_was_synced_are_on_the_device():
-    """Recovery begins with the segment of the recovery point, and the next recovery behind it."""
+    """A recovery of the whole log, for want of its epochs, writes those of segments that no later sync comes to."""
     for seed in range(20):
         disk = CrashDisk()
-        directory, log = rolled(disk, 1)
+        directory, log = rolled(disk)
         log.flush()
         directory.checkpoint()
+        disk.files["/data/t-0/leader-epoch-checkpoint"].data.clear()
         directory, log = restarted(disk)
-        append(log, batch(3, 60, timestamp_ms=NOW_MS + 5))
+        log.flush()
         directory.checkpoint()
         disk.lose_power(random.Random(seed))
         _, log = restarted(disk)
-        assert log.offset_for_timestamp(NOW_MS) == (0, NOW_MS, 0)
+        assert [log.offset_for_timestamp(NOW_MS + number)[0] for number in range(4)] == [0, 3, 6, 9]
 
 
 def test_a_roll_behind_a_sync_is_synced_too():
