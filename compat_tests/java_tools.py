@@ -12,6 +12,7 @@ TOOLS = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
+    "kafka-replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
 }
 TIMEOUT_SECONDS = 60
@@ -57,7 +58,7 @@ class JavaTools:
         assert outcome.code == 0, f"{tool} {' '.join(arguments)} ended with {outcome}"
         return outcome.output
 
-    def start(self, tool: str, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, tool: str, *arguments: str, connect: bool = True) -> subprocess.Popen[str]:
         """Start `tool` in the background, with its output on a pipe; whoever starts it ends it."""
-        command = self.command(tool, *arguments)
+        command = self.command(tool, *arguments, connect=connect)
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -13,6 +13,7 @@ from compat_tests.brokers.broker import ProcessBroker
 from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.conftest import AGAINST, assert_no_bug_logged
+from compat_tests.java_tools import JavaTools
 from compat_tests.tools.cases import all_cases
 from compat_tests.tools.differences import ALLOWED, allowed, seen
 from compat_tests.tools.normalise import difference, normalised
@@ -36,7 +37,7 @@ UNUSED_OPTIONS = {
     "consumer-perf-test": ("--print-metrics", "what it prints is of the client's making"),
     "dump-log": ("*", FILES),
     "producer-perf-test": ("--print-metrics --transaction-duration-ms --transactional-id", TRANSACTIONS),
-    "replica-verification": ("*", "it runs until it is killed, and compares replicas of more than one broker"),
+    "replica-verification": ("*", "it runs until it is killed, in a test of its own"),
     "share-groups": ("*", GROUPS),
     "storage": ("*", FILES),
     "streams-groups": ("*", GROUPS),
@@ -92,6 +93,25 @@ def test_tool(name: str, runner: ToolRunner, brokers: list[ProcessBroker], tmp_p
     if lines:
         more = f"\n… and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
         pytest.fail("\n".join(lines[:SHOWN_LINES]) + more, pytrace=False)
+
+
+def test_replica_verification(runner: ToolRunner, brokers: list[ProcessBroker], kafka_jars: Path, tmp_path: Path) -> None:
+    """kafka-replica-verification reads every replica at once and reports how far they are apart, until it is ended."""
+    reports = []
+    for broker in brokers:
+        addressed = ["--bootstrap-server", broker.bootstrap, "--topic", "verified"]
+        assert runner.run("topics", [*addressed, "--create"]).code == 0
+        assert runner.run("console-producer", addressed, "1\n2\n").code == 0
+        options = ("--broker-list", broker.bootstrap, "--topics-include", "verified", "--report-interval-ms", "200", "--time", "-2")
+        tools = JavaTools(kafka_jars, broker.bootstrap, tmp_path / "log4j2.properties")
+        limits = ("--max-wait-ms", "100", "--fetch-size", "10000")
+        with tools.start("kafka-replica-verification", *options, *limits, connect=False) as process:
+            try:
+                texts = (line.partition(": ")[2].strip() for line in process.stdout)
+                reports.append(next(text for text in texts if text.endswith("at offset 2 among 1 partitions")))
+            finally:
+                process.kill()
+    assert set(reports) == {"max lag is 0 for partition verified-0 at offset 2 among 1 partitions"}
 
 
 def test_every_difference_is_still_there() -> None:
