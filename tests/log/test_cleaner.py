@@ -169,6 +169,63 @@ def test_producers_that_are_forgotten_keep_no_batch(directory):
     assert len(content(log)) == 2
 
 
+def test_the_last_batch_of_a_pass_stays_without_records(directory):
+    """It says where the log ended."""
+    log = open_log(directory)
+    append(log, keyed(("a", "1")), keyed((None, "1")), keyed((None, "1")))
+    roll(log)
+    change(log, cleanup_policy=COMPACT, min_cleanable_dirty_ratio=0.0)
+    clean(log)
+    assert [(header.base_offset, header.record_count) for header, _ in content(log)] == [(0, 1), (2, 0)]
+
+
+def transaction(log, producer_id, key, *, abort):
+    """One transaction of one batch, of a producer that is forgotten at once."""
+    log.append(keyed((key, "t"), producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True), NOW_MS,
+               origin="verified client")
+    log.append_end_marker(producer_id, 0, 0, NOW_MS, is_abort=abort)
+    append(log)
+    log.producers.expire(NOW_MS + 10_000, 1000)
+
+
+def test_aborted_records_go_at_once_and_markers_behind_a_horizon_of_their_own(directory):
+    """A marker stays while records of its transaction were there, then for delete.retention.ms more; the index keeps step."""
+    log = compacted(directory, delete_retention_ms=1000)
+    cleaner = LogCleaner(directory.disk)
+    append(log, keyed(("a", "1")))
+    transaction(log, 5, "a", abort=True)
+    transaction(log, 6, "b", abort=False)
+    expected = {
+        NOW_MS: ([0, 2, 3, 4], {2: 0x30, 4: 0x30}, [(5, 1)]),
+        NOW_MS + 1: ([0, 2, 3, 4], {2: 0x70, 4: 0x30}, []),
+        NOW_MS + 1000: ([0, 2, 3, 4], {2: 0x70, 4: 0x30}, []),
+        NOW_MS + 1001: ([0, 3, 4], {4: 0x30}, []),
+    }
+    for now_ms, (offsets, markers, aborted) in expected.items():
+        append(log, keyed(("x", "1")))
+        roll(log)
+        assert clean(log, cleaner, now_ms=now_ms) is not None
+        headers = [header for header, records in content(log) if not any(record.key == b"x" for record in records)]
+        assert [header.base_offset for header in headers] == offsets
+        assert {header.base_offset: header.attributes for header in headers if header.is_control} == markers
+        assert [(each.producer_id, each.first_offset) for segment in log.segments for each in segment.aborted] == aborted
+        assert log.has_aborted == bool(aborted)
+    assert [key for _, key, value in left(log)[:2]] == ["a", "b"]
+
+
+def test_a_marker_of_a_committed_transaction_goes_when_its_records_have_gone(directory):
+    log = compacted(directory, delete_retention_ms=0)
+    cleaner = LogCleaner(directory.disk)
+    transaction(log, 6, "b", abort=False)
+    append(log, keyed(("b", "2")))
+    for _ in range(3):
+        append(log, keyed(("x", "1")))
+        roll(log)
+        clean(log, cleaner)
+    assert [(offset, key) for offset, key, _ in left(log)] == [(2, "b"), (5, "x")]
+    assert not any(header.is_control for header, _ in content(log))
+
+
 # -- which log, and up to where ------------------------------------------------------------------------------------------
 
 

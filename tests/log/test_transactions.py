@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -179,6 +180,13 @@ def test_a_reader_is_told_what_was_aborted_in_its_range(disk):
     assert read_aborted(log, 3) == []
     assert read_aborted(log, 5) == [(3, 5)]
     assert read_aborted(log, 7) == []
+
+
+def test_the_search_ends_where_nothing_was_undecided(log):
+    """An entry whose last stable offset is not below the end says that no later marker aborts anything before it."""
+    first = SimpleNamespace(aborted=[AbortedTransaction(1, 0, 2, 3), AbortedTransaction(2, 1, 9, 10)])
+    assert txn_index.collect([first, None], 0, 10) == first.aborted
+    assert txn_index.collect([first, None], 0, 3) == first.aborted[:1]
 
 
 def test_the_file_of_the_index_is_kafkas(disk, log):
