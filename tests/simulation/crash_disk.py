@@ -98,7 +98,8 @@ class CrashDisk(MemoryDisk):
         is_new = path not in self.files
         if not is_new:
             content = self.files[path]
-            content.old, content.synced = content.synced, b""
+            # Emptied: whatever a failed sync lost of it is not wanted any more.
+            content.old, content.synced, content.lost = content.synced, b"", False
         part = self.take_space(len(data))
         if part is not None:
             data = bytes(data)[:part]
