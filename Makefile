@@ -47,17 +47,17 @@ run: compile ## serve on localhost:9092 (ARGS="--topic events:3" passes options 
 	$(BIN)/python -m pykafkad serve --listen localhost:9092 --data pykafkad-data $(ARGS)
 
 quick: compile $(VENV)/.installed-test ## unit and architecture tests, under a minute
-	$(BIN)/python -m pytest tests $(ARGS)
+	$(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS)
 
 test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where it may
-	$(BIN)/python -m pytest tests $(ARGS)
+	$(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS)
 	$(BIN)/python -m compat_tests.setup
 	$(BIN)/python -m pytest compat_tests $(ARGS)
 	$(BIN)/python -m pytest spark_it/tests $(ARGS)
 
 test-long: compile $(VENV)/.installed-spark ## everything, with 50 rounds of SIGKILL under load and bad fields in every version
 	$(BIN)/python -m compat_tests.setup
-	$(BIN)/python -m pytest tests $(ARGS)
+	$(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS)
 	$(BIN)/python -m tests.log.crashes --seeds 20000
 	$(BIN)/python -m tests.fuzz --inputs 5000000
 	$(BIN)/python -m tests.fuzz --engine atheris --inputs 500000

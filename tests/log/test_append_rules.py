@@ -71,7 +71,7 @@ def refused(log, records, version=13, now_ms=NOW_MS):
     (patched(producer_id=5, producer_epoch=0), errors.INVALID_RECORD),
     (patched(source=batch(3, codec=IDS["gzip"]), attributes=IDS["zstd"]), errors.UNKNOWN_SERVER_ERROR),
     (patched(source=batch(3, codec=IDS["zstd"]), attributes=IDS["snappy"]), errors.UNKNOWN_SERVER_ERROR),
-], ids=str)
+], ids=lambda value: "batch" if isinstance(value, memoryview) else str(value))
 def test_a_batch_that_is_wrong_in_itself(new_log, records, code):
     """Each is refused with Kafka's code, and a good batch behind it gets the offset that the bad one would have had."""
     log = new_log()
