@@ -211,7 +211,8 @@ class LogDirectory:
     def rewind_partition(self, name: str, log: PartitionLog) -> PartitionLog:
         """Put the partition as it is in the snapshot `name` in the place of the log, which is closed; empty if it is not in it.
 
-        The topic's id stays what it is now: in the snapshot the topic may have been an earlier one of the same name.
+        The topic's id stays what it is now: in the snapshot the topic may have been an earlier one of the same name. Raises
+        StorageFailure; then the new log is offline too.
         """
         topic, partition = key = log.topic, log.partition
         del self.logs[key]
@@ -220,8 +221,14 @@ class LogDirectory:
         if saved.materialize_partition(self.disk, self.path, name, topic, partition):
             self.disk.replace(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(log.topic_id), sync=False)
             starts = checkpoints.decode_offsets(self.disk.read(f"{saved.path_of(self.path, name)}/{checkpoints.LOG_START_FILE}"))
-            self._log_starts[key] = starts.get(key, 0)
             self._on_disk.add(key)
+            known = Checkpointed(True, 0, starts.get(key, 0), 0)
+            new = PartitionLog(topic, partition, log.topic_id, log.settings, log.directory, self.services, known)
+            self.logs[key] = new
+            new.load()
+            # Nobody knows whether the snapshot's files have reached the device.
+            new.recovery_point = new.log_start_offset
+            return new
         return self.open_partition(topic, partition, log.topic_id, log.settings)
 
     # -- deletion ------------------------------------------------------------------------------------------------------

@@ -197,6 +197,12 @@ class ProducerStates(dict):
             del self[producer_id]
         return len(expired)
 
+    def without_sequences(self) -> ProducerStates:
+        """Only the producers of ongoing transactions: of all others any next sequence is accepted."""
+        states = ProducerStates()
+        states.update((producer_id, entry) for producer_id, entry in self.items() if entry.transaction_offset >= 0)
+        return states
+
     def to_snapshot(self) -> bytes:
         """The file's content."""
         body = bytearray(_SNAPSHOT_HEADER.size)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, swap
-from pykafkad.log.segment import DELETED_SUFFIX, LOG_SUFFIX
+from pykafkad.log.producers import ProducerStates
+from pykafkad.log.segment import DELETED_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,12 +93,15 @@ def remove(disk, path: str) -> None:
     disk.remove_directory(path)
 
 
-def materialize(disk, source: str, target: str) -> None:
-    """Make the directory `target`, which must not be there or be empty, out of the snapshot at `source`."""
+def materialize(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
+    """Make the directory `target`, which must not be there or be empty, out of the snapshot at `source`.
+
+    With `forget_producers` the sequence numbers of idempotent producers are not part of it: those that live on are ahead of them.
+    """
     disk.make_directories(target)
     for name in disk.listdir(source):
         if disk.is_directory(f"{source}/{name}"):
-            _link(disk, f"{source}/{name}", f"{target}/{name}")
+            _link(disk, f"{source}/{name}", f"{target}/{name}", forget_producers=forget_producers)
         else:
             disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
 
@@ -107,7 +111,7 @@ def materialize_partition(disk, path: str, name: str, topic: str, partition: int
     source = f"{path_of(path, name)}/{topic}-{partition}"
     if not disk.is_directory(source):
         return False
-    _link(disk, source, f"{path}/{topic}-{partition}")
+    _link(disk, source, f"{path}/{topic}-{partition}", forget_producers=True)
     return True
 
 
@@ -135,7 +139,7 @@ def finish_restore(disk, path: str) -> None:
             if each != checkpoints.LOCK_FILE:
                 disk.rename(f"{path}/{each}", f"{old}{_PARTIAL_SUFFIX}/{each}")
         disk.rename(old + _PARTIAL_SUFFIX, old)
-    materialize(disk, path_of(path, name), path)
+    materialize(disk, path_of(path, name), path, forget_producers=True)
     disk.unlink(note)
     remove(disk, old)
 
@@ -147,7 +151,7 @@ def _remove_entry(disk, path: str) -> None:
         disk.unlink(path)
 
 
-def _link(disk, source: str, target: str) -> None:
+def _link(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
     disk.make_directories(target)
     for name in disk.listdir(source):
         if name.endswith(_PASSING_SUFFIXES):
@@ -155,5 +159,8 @@ def _link(disk, source: str, target: str) -> None:
         if name.endswith(LOG_SUFFIX) and not disk.size(f"{source}/{name}"):
             # What is appended to must be each directory's own.
             disk.write(f"{target}/{name}", b"")
+        elif name.endswith(SNAPSHOT_SUFFIX) and forget_producers:
+            states = ProducerStates.from_snapshot(disk.read(f"{source}/{name}") or b"") or ProducerStates()
+            disk.write(f"{target}/{name}", states.without_sequences().to_snapshot())
         else:
             disk.link(f"{source}/{name}", f"{target}/{name}")

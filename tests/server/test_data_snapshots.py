@@ -78,6 +78,30 @@ def test_readers_beyond_the_new_end_are_told_so(world):
     assert answer.responses[0].partitions[0].error_code == errors.OFFSET_OUT_OF_RANGE
 
 
+def idempotent(world, sequence):
+    """The error code of one idempotent batch."""
+    records = batch(b"1", producer_id=9, producer_epoch=0, base_sequence=sequence)
+    return world.connect().ask(produce("t", {0: records}), 8).responses[0].partition_responses[0].error_code
+
+
+@pytest.mark.parametrize("everything", [True, False])
+def test_a_producer_that_lives_on_is_ahead_of_the_snapshot_and_goes_on(world, everything):
+    """Its next sequence is taken, whatever it is; from there on they are checked again."""
+    assert [idempotent(world, sequence) for sequence in range(3)] == [0] * 3
+    act(world, "create", "one")
+    assert [idempotent(world, sequence) for sequence in range(3, 6)] == [0] * 3
+    if everything:
+        from pykafkad.log import saved
+
+        world.stop()
+        saved.begin_restore(world.node.disk, world.path, "one")
+        world = World(world.path)
+    else:
+        assert act(world, "restore", "one:t") == (0, None)
+    assert world.node.partitions.get("t", 0).end_offset == 5 + 3
+    assert [idempotent(world, sequence) for sequence in (6, 7, 9)] == [0, 0, errors.OUT_OF_ORDER_SEQUENCE_NUMBER]
+
+
 def test_a_partition_that_came_later_is_empty_and_a_new_topic_of_that_name_keeps_its_id(world):
     act(world, "create", "one")
     world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
