@@ -62,9 +62,10 @@ class _BrokerValues:
 
     `static` maps names to the texts that were set at start, `dynamic_default` and `dynamic_broker` to those set live (for all
     brokers, for this one). `warnings` are sentences for the log: unknown names, settings without effect.
+    `described` is a place for what is computed from them to answer DescribeConfigs; it is emptied when they change.
     """
 
-    __slots__ = ("static", "dynamic_default", "dynamic_broker", "warnings", "_topic_defaults")
+    __slots__ = ("static", "dynamic_default", "dynamic_broker", "warnings", "described", "_topic_defaults")
 
     def __init__(self, static: Mapping[str, str]) -> None:
         rows = ROWS[BROKER]
@@ -77,6 +78,7 @@ class _BrokerValues:
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.warnings: list[str] = []
+        self.described: dict[tuple, object] = {}
         self._topic_defaults = None
         for row in rows.values():
             setattr(self, row.attribute, row.typed_default())
@@ -121,6 +123,7 @@ class _BrokerValues:
         touched = {*self.dynamic_default, *self.dynamic_broker, *defaults, *broker}
         self.dynamic_default = dict(defaults)
         self.dynamic_broker = dict(broker)
+        self.described = {}
         self._topic_defaults = None
         for name in touched:
             row = rows.get(name)

@@ -22,6 +22,9 @@ from pykafkad.metadata.topics import name_problem
 from pykafkad.settings import entries
 from pykafkad.wire import messages
 
+# Answers kept: different sets of settings, each with and without synonyms and documentation. More start anew.
+MAX_KEPT = 64
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
@@ -42,18 +45,36 @@ def _resource(ctx: Context, request: object, resource: object) -> object:
     if code:
         return _failed(resource, code, errors.message(code))
     try:
-        found = _DESCRIBE[resource.resource_type](ctx, resource.resource_name)
+        rows = _rows(ctx, request, resource)
     except KafkaError as error:
         return _failed(resource, error.code, error.text or "")
-    wanted = resource.configuration_keys
-    if wanted and snapshot_actions.LIST in wanted and resource.resource_type == TYPE_BROKER:
-        found = [*found, _snapshots(ctx)]
     return messages.DescribeConfigsResponse.DescribeConfigsResult(
         error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=[_row(entry, request) for entry in found if not wanted or entry.name in wanted],
+        configs=rows,
     )
+
+
+def _rows(ctx: Context, request: object, resource: object) -> list[object]:
+    """The settings asked for. All of a resource's are kept until the broker's change: most topics have the same."""
+    kind, name = resource.resource_type, resource.resource_name
+    check, describe = _RESOURCES[kind]
+    check(ctx, name)
+    wanted = resource.configuration_keys
+    if wanted or kind == TYPE_BROKER_LOGGER:
+        found = describe(ctx, name)
+        if wanted and snapshot_actions.LIST in wanted and kind == TYPE_BROKER:
+            found = [*found, _snapshots(ctx)]
+        return [_row(entry, request) for entry in found if not wanted or entry.name in wanted]
+    overrides = () if kind == TYPE_BROKER else tuple(ctx.metadata.configs(kind, name).items())
+    key = (kind, kind == TYPE_BROKER and not name, overrides, request.include_synonyms, request.include_documentation)
+    kept = ctx.settings.described
+    if key not in kept:
+        if len(kept) >= MAX_KEPT:
+            kept.clear()
+        kept[key] = messages.Kept(_row(entry, request) for entry in describe(ctx, name))
+    return kept[key]
 
 
 def _failed(resource: object, code: int, text: str | None) -> object:
@@ -82,22 +103,26 @@ def _row(entry: entries.Entry, request: object) -> object:
     )
 
 
-def _topic(ctx: Context, name: str) -> list[entries.Entry]:
+def _check_topic(ctx: Context, name: str) -> None:
     problem = name_problem(name)
     if problem is not None:
         raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, problem)
     if name not in ctx.metadata.topics:
         raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _topic(ctx: Context, name: str) -> list[entries.Entry]:
     return entries.describe_topic(ctx.settings, ctx.metadata.configs(TYPE_TOPIC, name))
 
 
-def _broker(ctx: Context, name: str) -> list[entries.Entry]:
-    if not name:
-        return entries.describe_broker_defaults(ctx.settings)
-    if _broker_id(name) != ctx.node_id:
+def _check_broker(ctx: Context, name: str) -> None:
+    if name and _broker_id(name) != ctx.node_id:
         text = f"Unexpected broker id, expected {ctx.node_id} or empty string, but received {name}"
         raise KafkaError(errors.INVALID_REQUEST, text)
-    return entries.describe_broker(ctx.settings)
+
+
+def _broker(ctx: Context, name: str) -> list[entries.Entry]:
+    return entries.describe_broker(ctx.settings) if name else entries.describe_broker_defaults(ctx.settings)
 
 
 def _snapshots(ctx: Context) -> entries.Entry:
@@ -109,11 +134,14 @@ def _snapshots(ctx: Context) -> entries.Entry:
     return entry
 
 
-def _broker_logger(ctx: Context, name: str) -> list[entries.Entry]:
+def _check_broker_logger(ctx: Context, name: str) -> None:
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Broker id must not be empty")
     if _broker_id(name) != ctx.node_id:
         raise KafkaError(errors.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node_id} but received {name}")
+
+
+def _broker_logger(ctx: Context, _name: str) -> list[entries.Entry]:
     root = entries.Entry(ROOT, KAFKA_LEVELS[ctx.log_level], [], None, False)
     root.source = entries.DYNAMIC_BROKER_LOGGER_CONFIG
     root.sensitive = False
@@ -121,24 +149,31 @@ def _broker_logger(ctx: Context, name: str) -> list[entries.Entry]:
     return [root]
 
 
-def _client_metrics(ctx: Context, name: str) -> list[entries.Entry]:
+def _check_client_metrics(_ctx: Context, name: str) -> None:
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+
+
+def _client_metrics(ctx: Context, name: str) -> list[entries.Entry]:
     return entries.describe_client_metrics(ctx.settings, ctx.metadata.configs(TYPE_CLIENT_METRICS, name))
 
 
-def _group(ctx: Context, name: str) -> list[entries.Entry]:
+def _check_group(_ctx: Context, name: str) -> None:
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Group name must not be empty")
+
+
+def _group(ctx: Context, name: str) -> list[entries.Entry]:
     return entries.describe_group(ctx.settings, ctx.metadata.configs(TYPE_GROUP, name))
 
 
-_DESCRIBE = {
-    TYPE_TOPIC: _topic,
-    TYPE_BROKER: _broker,
-    TYPE_BROKER_LOGGER: _broker_logger,
-    TYPE_CLIENT_METRICS: _client_metrics,
-    TYPE_GROUP: _group,
+# Resource type to what refuses a name and what lists its settings.
+_RESOURCES = {
+    TYPE_TOPIC: (_check_topic, _topic),
+    TYPE_BROKER: (_check_broker, _broker),
+    TYPE_BROKER_LOGGER: (_check_broker_logger, _broker_logger),
+    TYPE_CLIENT_METRICS: (_check_client_metrics, _client_metrics),
+    TYPE_GROUP: (_check_group, _group),
 }
 
 

@@ -16,6 +16,9 @@ from pykafkad.handlers.operations import authorized_operations
 from pykafkad.metadata.topics import INTERNAL_TOPICS, name_problem
 from pykafkad.wire import messages
 
+# Pages kept of one topic; more of them, of whatever size, start anew.
+MAX_PAGES = 16
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
@@ -66,9 +69,22 @@ def _topic(ctx: Context, topic: Topic, start: int, end: int) -> object:
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
-        partitions=[_partition(ctx, state) for state in topic.partitions[start:end]],
+        partitions=_page(ctx, topic, start, end),
         topic_authorized_operations=authorized_operations(ctx, "Topic", topic.name),
     )
+
+
+def _page(ctx: Context, topic: Topic, start: int, end: int) -> list[object]:
+    """The partitions from `start` to before `end`, kept at the topic until one of them or any broker changes."""
+    key = (ctx.metadata.brokers_generation, ctx.listener)
+    if topic.pages is None or topic.pages[0] != key:
+        topic.pages = (key, {})
+    pages = topic.pages[1]
+    if (start, end) not in pages:
+        if len(pages) >= MAX_PAGES:
+            pages.clear()
+        pages[start, end] = messages.Kept(_partition(ctx, state) for state in topic.partitions[start:end])
+    return pages[start, end]
 
 
 def _partition(ctx: Context, state: PartitionState) -> object:

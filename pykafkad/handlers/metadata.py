@@ -126,7 +126,7 @@ class _View:
     """The image as callers of one listener and version see it.
 
     A topic's row is built once and kept at the topic until one of its partitions or any broker changes: pollers ask for the
-    same thousands of partitions again and again.
+    same thousands of partitions again and again. Operations asked for come with a row of their own around the same partitions.
     """
 
     __slots__ = ("_brokers", "_ctx", "_key", "_lists", "image")
@@ -142,19 +142,18 @@ class _View:
 
     def topic(self, topic: Topic, asked_operations: bool) -> object:
         kept = topic.described
-        if kept is not None and kept[0] == self._key and not asked_operations:
+        if kept is None or kept[0] != self._key:
+            kept = topic.described = (self._key, self._row(topic, messages.Kept(self._partition(state) for state in topic.partitions)))
+        if not asked_operations:
             return kept[1]
-        row = messages.MetadataResponse.MetadataResponseTopic(
-            name=topic.name,
-            topic_id=topic.id,
-            is_internal=topic.is_internal,
-            partitions=[self._partition(state) for state in topic.partitions],
-        )
-        if asked_operations:
-            row.topic_authorized_operations = authorized_operations(self._ctx, "Topic", topic.name)
-        else:
-            topic.described = (self._key, row)
+        row = self._row(topic, kept[1].partitions)
+        row.topic_authorized_operations = authorized_operations(self._ctx, "Topic", topic.name)
         return row
+
+    def _row(self, topic: Topic, partitions: list[object]) -> object:
+        return messages.MetadataResponse.MetadataResponseTopic(
+            name=topic.name, topic_id=topic.id, is_internal=topic.is_internal, partitions=partitions
+        )
 
     def _partition(self, state: PartitionState) -> object:
         version_0 = self._key[2] == 0

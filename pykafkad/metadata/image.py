@@ -199,7 +199,7 @@ def _partition_change(image: Image, record: object) -> None:
     if image.before_change is not None:
         image.before_change(topic, state)
     state.change(record, image.share)
-    topic.described = None
+    topic.described = topic.pages = None
     image.changes.partitions[topic.name, state.index] = state
 
 

@@ -21,20 +21,22 @@ _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 class Topic:
     """A topic: `name`, 16-byte `id`, and its `partitions` in order of their index.
 
-    `described` is a place for what is computed from the topic to answer Metadata; it is emptied when a partition changes.
+    `described` and `pages` are places for what is computed from the topic to answer Metadata and DescribeTopicPartitions; they are
+    emptied when a partition changes.
     """
 
-    __slots__ = ("described", "id", "name", "partitions")
+    __slots__ = ("described", "id", "name", "pages", "partitions")
 
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
         self.id = topic_id
         self.partitions: list[PartitionState] = []
         self.described: object = None
+        self.pages: object = None
 
     def put(self, state: PartitionState) -> None:
         """Add or replace a partition; partitions of one batch may come in any order, holes are None until filled."""
-        self.described = None
+        self.described = self.pages = None
         partitions = self.partitions
         if state.index == len(partitions):
             partitions.append(state)

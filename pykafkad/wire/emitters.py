@@ -406,7 +406,30 @@ class Encoder(Writer):
     def array(self, field: Field, value: str) -> None:
         items = self.fresh("items")
         self.add(f"{items} = {value}")
+        if field.keep:
+            self.kept(field, items)
+            return
         opened = self.branch_null(items, field, "i")
+        self.elements(field, value, items)
+        self.depth -= opened
+
+    def kept(self, field: Field, items: str) -> None:
+        """An array of structs that may know its bytes already, or is to know them next time."""
+        self.flush()
+        start = self.fresh("start")
+        self.add(f"if {items}.__class__ is Kept and {self.version} in {items}.encoded:")
+        self.add(f"    out += {items}.encoded[{self.version}]")
+        self.add("else:")
+        self.depth += 1
+        self.add(f"{start} = len(out)")
+        self.elements(field, items, items)
+        self.flush()
+        self.add(f"if {items}.__class__ is Kept:")
+        self.add(f"    {items}.encoded[{self.version}] = bytes(out[{start}:])")
+        self.depth -= 1
+
+    def elements(self, field: Field, value: str, items: str) -> None:
+        """Count and elements of an array that is not null."""
         self.length(f"len({items})", "i")
         if field.type in FORMATS and field.type != "uuid":
             self.add(f"if {items}:")
@@ -424,4 +447,3 @@ class Encoder(Writer):
             else:
                 self.sized(field.type, "h" if field.type == "string" else "i", element, label)
             self.depth -= 1
-        self.depth -= opened

@@ -11,6 +11,8 @@ Both raise `ProtocolError`. Values: uuid is 16 bytes; arrays are lists; bytes ar
 buffer and encode from bytes-like, None, or a file slice (anything with `chunk_size`), which becomes a chunk of its own. Text that is not
 UTF-8 decodes with U+FFFD in place of each bad byte. After an encoding error the content of `chunks` is unspecified.
 
+An array whose row says `keep` may be a `messages.Kept`, for answers that are given again and again: it is encoded once per version.
+
 A struct field that is not nullable defaults to one shared instance per struct, and that instance refuses assignment: give the field a new
 struct instead of changing the default in place.
 """
@@ -21,6 +23,7 @@ import os
 
 from pykafkad.errors import ProtocolError
 from pykafkad.wire import compiler, notation
+from pykafkad.wire.primitives import Kept as Kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ A header line opens a message: `api KEY NAME request|response VERSIONS flexible 
 (a record of an internal log) or `data NAME VERSIONS flexible FROM`. FROM is `4+` or `none`. Below it stands one row per field,
 indented by two spaces per level of nesting, in the order of the wire:
 
-    name  type  [life]  [tag N]  [null N+]  [drop]  [rigid]  [= default]
+    name  type  [life]  [tag N]  [null N+]  [drop]  [rigid]  [keep]  [= default]
 
 * type: a scalar (`bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records`), `{Struct}`, or `[X]`, an array of either.
   A struct's rows follow, one level deeper, at its first use in the message; later uses name it only. `?` makes it nullable.
 * life: the versions that carry the field (`3+`, `0-7`, `5`); left out means always.
 * `tag N`: a tagged field (KIP-482). `null N+`: nullable only from that version. `drop`: a value that the version cannot carry is
   left out in silence; without it such a value is an error. `rigid`: keeps its two-byte length in flexible versions.
+  `keep`: an array of structs that may be a `messages.Kept`, whose bytes are remembered.
 * `= default`: what an absent field holds. Without it: zero, false, an empty string, bytes or list, a struct of defaults; only
   nullable records start null.
 
@@ -42,7 +43,7 @@ class Field:
     """
 
     __slots__ = (
-        "name", "type", "struct", "is_array", "null_from", "first", "last", "tag", "drop", "rigid", "default", "line",
+        "name", "type", "struct", "is_array", "null_from", "first", "last", "tag", "drop", "rigid", "keep", "default", "line",
     )  # fmt: skip
 
     def alive(self, version: int) -> bool:
@@ -140,10 +141,11 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
     field = Field()
     field.line = line
     if len(words) < 2 or not words[0].isidentifier():
-        raise NotationError(f"{where}: a row is name, type, [life], [tag N], [null N+], [drop], [rigid], [= default]")
+        raise NotationError(f"{where}: a row is name, type, [life], [tag N], [null N+], [drop], [rigid], [keep], [= default]")
     field.name = words[0]
     struct_name = _type(words[1], field, message, where)
-    field.first, field.last, field.tag, field.drop, field.rigid = 0, LATEST, None, False, False
+    field.first, field.last, field.tag = 0, LATEST, None
+    field.drop = field.rigid = field.keep = False
     field.default = [] if field.is_array else ... if field.type is None else _ZERO.get(field.type, 0)
     if field.type == "records" and field.null_from is not None:
         field.default = None
@@ -156,6 +158,8 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
             field.drop = True
         elif word == "rigid":
             field.rigid = True
+        elif word == "keep" and field.is_array and field.type is None and field.null_from is None:
+            field.keep = True
         elif word == "tag" and rest and rest[-1].isdigit():
             field.tag = int(rest.pop())
         elif word == "null" and rest and field.null_from is not None:
@@ -163,7 +167,7 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
         elif word == "=" and len(rest) == 1:
             field.default = _default(rest.pop(), field, where)
         else:
-            raise NotationError(f"{where}: {word!r} is not understood: tag N, null N+ (of a nullable type), drop, rigid or = default")
+            raise NotationError(f"{where}: {word!r} is not understood: tag N, null N+ (of a nullable type), drop, rigid, keep (of an array of structs) or = default")
     return field, struct_name
 
 

@@ -8,10 +8,25 @@ from __future__ import annotations
 
 from pykafkad.errors import ProtocolError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 # Elements of all arrays and tags of all tag sections of one message together. The largest honest message is a fetch of every
 # partition of a big cluster, a hundred thousand; a hostile one of a few megabytes could otherwise ask for gigabytes of objects,
 # and keep the loop for seconds.
 MAX_ELEMENTS = 200_000
+
+
+class Kept(list):
+    """Structs of an array whose row says `keep`: what they encode to is remembered by version, so they may not change any more."""
+
+    __slots__ = ("encoded",)
+
+    def __init__(self, structs: Iterable[object] = ()) -> None:
+        super().__init__(structs)
+        self.encoded: dict[int, bytes] = {}
+
 
 # Tags of a request's or response's header. Kafka defines one; nothing else bounds the loop over them but the frame's size.
 MAX_HEADER_TAGS = 1000

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, dataclass_transform
 
 from pykafkad.wire.notation import Message
+from pykafkad.wire.primitives import Kept as Kept
 
 class FileSlice(Protocol):
     chunk_size: int

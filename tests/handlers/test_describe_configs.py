@@ -124,3 +124,20 @@ def test_permissions(cluster):
         errors.TOPIC_AUTHORIZATION_FAILED, errors.CLUSTER_AUTHORIZATION_FAILED, errors.CLUSTER_AUTHORIZATION_FAILED,
         errors.CLUSTER_AUTHORIZATION_FAILED, errors.GROUP_AUTHORIZATION_FAILED,
     ]  # fmt: skip
+
+
+def test_kept_settings_follow_what_is_set(cluster):
+    """What was answered is answered again without computing it, until the broker's settings or the topic's own change."""
+    describe(cluster, (2, "a", None))
+    (kept,) = cluster.settings.described.values()
+    describe(cluster, (2, "a", None))
+    assert [id(each) for each in cluster.settings.described.values()] == [id(kept)]
+    cluster.settings.set_dynamic({}, {"log.retention.ms": "77", "log.segment.bytes": "1048576"})
+    after = entries(describe(cluster, (2, "a", None))[0])
+    assert (after["retention.ms"].value, after["segment.bytes"].value) == ("5000", "1048576")
+    create(cluster, topic("other"))
+    assert entries(describe(cluster, (2, "other", None))[0])["retention.ms"].value == "77"
+    for number in range(2 * describe_configs.MAX_KEPT):
+        create(cluster, topic(f"t{number}", retention_ms=str(number)))
+        assert entries(describe(cluster, (2, f"t{number}", None))[0])["retention.ms"].value == str(number)
+        assert len(cluster.settings.described) <= describe_configs.MAX_KEPT

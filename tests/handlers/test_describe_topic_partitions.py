@@ -6,6 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.handlers import describe_topic_partitions
+from pykafkad.metadata import stored
 from pykafkad.wire import messages
 from tests.metadata.cluster import Cluster
 from tests.metadata.context import ask
@@ -86,3 +87,20 @@ def test_what_a_partition_shows(cluster):
     assert (row.topic_id, row.is_internal, row.topic_authorized_operations) == (cluster.image.topics["a"].id, False, 3576)
     assert (part.leader_id, part.leader_epoch, part.replica_nodes, part.isr_nodes, part.offline_replicas) == (1, 0, [1], [1], [])
     assert (part.eligible_leader_replicas, part.last_known_elr) == ([], [])
+
+
+def test_kept_pages_follow_the_image(cluster):
+    """The same page is not computed again, a changed partition is seen at once, and asking for ever other pages keeps few of them."""
+    describe(cluster, "b")
+    pages = cluster.image.topics["b"].pages
+    describe(cluster, "b")
+    assert cluster.image.topics["b"].pages is pages and len(pages[1]) == 1
+    state = cluster.image.topics["b"].partitions[0]
+    change = messages.PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics["b"].id, leader=state.leader)
+    cluster.image.apply(stored.record(change))
+    answer = ask(cluster, describe_topic_partitions, Request(topics=[Request.TopicRequest(name="b")]), 0)
+    assert answer.topics[0].partitions[0].leader_epoch == 1
+    create(cluster, topic("wide", 2 * describe_topic_partitions.MAX_PAGES))
+    for start in range(2 * describe_topic_partitions.MAX_PAGES):
+        describe(cluster, "wide", cursor=("wide", start))
+        assert len(cluster.image.topics["wide"].pages[1]) <= describe_topic_partitions.MAX_PAGES

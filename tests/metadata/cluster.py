@@ -111,5 +111,5 @@ def facts(value: object) -> object:
         return [facts(item) for item in value]
     names = getattr(type(value), "__slots__", None)
     if names and type(value).__module__.startswith("pykafkad.metadata"):
-        return {name: facts(getattr(value, name)) for name in names if name != "described"}
+        return {name: facts(getattr(value, name)) for name in names if name not in ("described", "pages")}
     return value

@@ -79,3 +79,27 @@ def test_tagged_fields_of_every_type():
     assert data(cls(o=None)) == "01040100", "a tagged struct's null is an unsigned 0"
     assert data(cls(o=cls.V())) == "00" and data(cls(o=cls.V(z=True))) == "010403010100"
     assert data(cls(n=cls.U(y=True))) == "01" + "8201" + "03" + "010100", "a large tag number takes two bytes"
+
+
+@pytest.mark.parametrize("flexible", ["none", "0+"])
+def test_kept_arrays_are_encoded_once_per_version(flexible):
+    """The bytes are those of a plain list, and no element is looked at again; each version has its own."""
+    rows = "  before int8\n  items [T] keep\n    name string\n    size int32 1+ drop\n  after int16\n"
+    for version in (0, 1):
+        cls, _, _, decode, encode = _codec(rows, version, flexible)
+        items = [cls.T(name="a", size=3 * version), cls.T(name="b" * 200)]
+        kept = messages.Kept(items)
+        plain, first, second = ([bytearray()] for _ in range(3))
+        encode(cls(before=1, items=items, after=2), plain)
+        encode(cls(before=1, items=kept, after=2), first)
+        items[0].name = "changed behind its back"
+        encode(cls(before=1, items=kept, after=2), second)
+        assert plain == first == second and list(kept.encoded) == [version]
+        assert len(decode(plain[0], 0)[0].items) == 2
+
+
+def test_kept_is_for_arrays_of_structs():
+    """Other types have nothing to win."""
+    for row in ("  a int8 keep\n", "  a [int8] keep\n", "  a [T]? keep\n    b int8\n"):
+        with pytest.raises(notation.NotationError, match="keep"):
+            notation.parse(f"data Sample 0 flexible none\n{row}", "sample")
