@@ -46,7 +46,6 @@ ALLOWED = (
     Difference("JoinGroup", "group_id", "*", "generation_id", "The group is the same for all versions, and how often it was rebalanced depends on when its members were given up."),
     Difference("JoinGroup", "protocols.metadata", "a hundred bytes", "*", f"{_EXCEPTION} Only it reads the metadata of classic members, and these bytes announce a list of 33 million topics."),
     Difference("AlterConfigs", "resources", "*twice", "", _EXCEPTION),
-    Difference("IncrementalAlterConfigs", "resources.configs.config_operation", "*", "responses.*", f"{_EXCEPTION} We say INVALID_REQUEST and what is wrong."),
     Difference("InitProducerId", "transactional_id", "*", "*", _NO_TRANSACTIONS),
     *(Difference("DescribeQuorum", "*", "*", f"*.{name}", "How often Kafka's controller was elected, and how many records it has written.")
       for name in ("leader_epoch", "high_watermark", "log_end_offset")),

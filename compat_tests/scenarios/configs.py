@@ -121,6 +121,7 @@ def incrementally_changed(broker: Exchange) -> None:
         change("append to a number", ("retention.ms", APPEND, "9"))
         change("subtract from a number", ("retention.ms", SUBTRACT, "9"))
         change("unknown operation", ("retention.ms", 9, "9"))
+        change("unknown operation, validate only", ("retention.ms", -1, "9"), validate_only=True)
         change("unknown setting", ("no.such", SET, "9"))
         change("delete an unknown setting", ("no.such", DELETE, None))
         change("null value", ("retention.ms", SET, None))
@@ -257,6 +258,25 @@ def good_beside_bad(broker: Exchange) -> None:
             broker.ask(api, version, note="done", resources=resources)
             settled(broker, name, "retention.ms", "123456")
             describe(broker, 4, resource(TOPIC, other, ["retention.ms", "segment.ms"]), note="done")
+
+
+@scenario
+def unknown_operations(broker: Exchange) -> None:
+    """Each kind of resource with an operation that does not exist, and what becomes of a good one beside it."""
+    for version in versions("IncrementalAlterConfigs"):
+        name = broker.topic(f"beside-{version}")
+        good = changed("IncrementalAlterConfigs", TOPIC, name, ("retention.ms", SET, "123456"))
+        for note, kind, bad_name, key in (
+            ("topic", TOPIC, f"{name}-other", "segment.ms"),
+            ("group", GROUP, broker.name("group"), "consumer.session.timeout.ms"),
+            ("client metrics", CLIENT_METRICS, broker.name("metrics"), "interval.ms"),
+            ("broker", BROKER, "1", "log.cleaner.threads"),
+            ("all brokers", BROKER, "", "log.cleaner.threads"),
+            ("logger", BROKER_LOGGER, "1", "root"),
+        ):
+            bad = changed("IncrementalAlterConfigs", kind, bad_name, (key, 9, "9"))
+            broker.ask("IncrementalAlterConfigs", version, note=note, resources=[good, bad])
+            describe(broker, 4, resource(TOPIC, name, ["segment.bytes"]), note=note)
 
 
 @scenario

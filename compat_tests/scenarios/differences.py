@@ -29,12 +29,6 @@ ALLOWED = (
         "A feature is finalized only once its APIs are served: with transaction.version 2 finalized, clients would use it.",
     ),
     Difference(
-        "configs.incrementally_changed",
-        "* unknown operation",
-        "responses.*",
-        "Kafka meets an exception of its own and says UNKNOWN_SERVER_ERROR; we say INVALID_REQUEST and what is wrong.",
-    ),
-    Difference(
         "produce.*",
         "*",
         "responses.*.error_message",

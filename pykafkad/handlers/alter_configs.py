@@ -14,7 +14,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.handlers import broker_loggers, snapshot_actions
 from pykafkad.handlers.context import PARKED
 from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal
-from pykafkad.metadata.configs import DELETE, TYPE_BROKER_LOGGER
+from pykafkad.metadata.configs import DELETE, OPERATION_NAMES, TYPE_BROKER_LOGGER
 from pykafkad.metadata.events import AlterConfigs
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.wire import messages
@@ -50,6 +50,8 @@ def alter(ctx: Context, request: object, *, incremental: bool) -> object:
                 if snapshot_actions.perform(ctx, operations, request.validate_only, len(request.resources) == 1):
                     return PARKED
             elif kind != TYPE_BROKER_LOGGER:
+                if kind == TYPE_BROKER and incremental:
+                    _check_known(operations)
                 changes.append((kind, name, operations))
                 continue
             else:
@@ -78,6 +80,12 @@ def _operations(resource: object, incremental: bool) -> object:
     if incremental:
         return [(each.name, each.config_operation, each.value) for each in resource.configs]
     return {each.name: each.value for each in resource.configs}
+
+
+def _check_known(operations: list[tuple[str, int, str | None]]) -> None:
+    for _, operation, _ in operations:
+        if operation not in OPERATION_NAMES:
+            raise KafkaError(errors.INVALID_REQUEST, f"Unknown operations type {operation}")
 
 
 def _check(ctx: Context, kind: int, name: str, incremental: bool) -> None:

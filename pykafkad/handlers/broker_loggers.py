@@ -1,7 +1,7 @@
 """The broker-logger resource (KIP-412): log levels that can be changed while the broker runs, until it stops.
 
 There is one logger, `root`: pykafkad's lines are named by package, not by class. Kafka's six levels are taken and mapped to
-the four that there are. An unknown operation is INVALID_REQUEST, where Kafka answers UNKNOWN_SERVER_ERROR.
+the four that there are. An unknown operation is UNKNOWN_SERVER_ERROR, as in Kafka.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ def _check(logger: str, operation: int, level: str | None) -> None:
         text = f"{OPERATION_NAMES[operation]} operation is not allowed for the BROKER_LOGGER resource"
         raise KafkaError(errors.INVALID_REQUEST, text)
     if operation not in (SET, DELETE):
-        text = f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
-        raise KafkaError(errors.INVALID_REQUEST, text)
+        raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
     if logger != ROOT:
         raise KafkaError(errors.INVALID_CONFIG, f"Logger {logger} does not exist!")
     if operation == DELETE:

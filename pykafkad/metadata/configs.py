@@ -122,10 +122,8 @@ class Alteration:
                 wanted[key] = value
             elif operation == DELETE:
                 wanted[key] = None
-            elif operation in (APPEND, SUBTRACT):
-                wanted[key] = self._listed(resource_type, key, operation, value, current.get(key))
             else:
-                raise KafkaError(errors.INVALID_REQUEST, f"Unknown operations type {operation}")
+                wanted[key] = self._listed(resource_type, key, operation, value, current.get(key))
         return wanted
 
     def _listed(self, resource_type: int, key: str, operation: int, value: str, current: str | None) -> str:

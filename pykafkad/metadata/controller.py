@@ -13,7 +13,7 @@ from pykafkad import errors
 from pykafkad.effects import Append, Reply
 from pykafkad.errors import ConfigError, KafkaError
 from pykafkad.metadata import creation, events, features, registrations, stored
-from pykafkad.metadata.configs import Alteration, minimum_for_elr
+from pykafkad.metadata.configs import OPERATION_NAMES, Alteration, minimum_for_elr
 from pykafkad.metadata.image import Image
 from pykafkad.wire import messages
 
@@ -170,11 +170,15 @@ class Controller:
     def _alter_configs(self, event: events.AlterConfigs) -> list[object]:
         making = Alteration(self.image, self.settings)
         rows = []
+        # Kafka's controller stumbles over an operation that it does not know, and none of what it was handed is done.
+        stumbled = event.incremental and any(each[1] not in OPERATION_NAMES for _, _, asked in event.changes for each in asked)
         response_class = messages.IncrementalAlterConfigsResponse if event.incremental else messages.AlterConfigsResponse
         row_class = response_class.AlterConfigsResourceResponse
         for resource_type, name, operations in event.changes:
             code, text = errors.NONE, None
             try:
+                if stumbled:
+                    raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
                 making.resource(resource_type, name, operations, event.incremental)
             except KafkaError as error:
                 code, text = error.code, error.text
