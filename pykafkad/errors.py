@@ -197,6 +197,11 @@ class StorageFailure(Exception):
         self.path = path
         self.reason = reason
 
+    def copy(self) -> StorageFailure:
+        """A new exception that says the same. What is kept, or raised again, is a copy: an exception that was raised holds the
+        stack that it came up through, and with it the bytes of the request."""
+        return StorageFailure(self.operation, self.path, getattr(self.reason, "strerror", None) or str(self.reason))
+
 
 class ConfigError(Exception):
     """A setting that cannot be: names where it was set, the setting, and what is allowed."""

@@ -56,7 +56,7 @@ def _delete(ctx: Context, topic: str, index: int, offset: int) -> int:
     if topic in _INTERNAL_TOPICS:
         raise errors.KafkaError(errors.INVALID_TOPIC_EXCEPTION)
     if log.offline is not None:
-        raise log.offline
+        raise log.offline.copy()
     policy = log.settings.cleanup_policy
     if "compact" in policy and "delete" not in policy:
         raise errors.KafkaError(errors.POLICY_VIOLATION)

@@ -100,7 +100,7 @@ class _Appending:
             if isinstance(checked, errors.KafkaError):
                 raise checked
             if log.offline is not None:
-                raise log.offline
+                raise log.offline.copy()
             self._append(row, log, checked[0], checked)
             # Written even if nobody is there for the answer any more.
             self._ctx.written_without_answer(log)

@@ -202,9 +202,9 @@ class LogDirectory:
 
     def fail(self, failure: StorageFailure) -> list[PartitionLog]:
         """Take the directory out of service, as Kafka does after one failed access: its logs are closed, and returned."""
-        self.failure = failure
+        self.failure = failure.copy()
         for log in self.logs.values():
-            log.offline = log.offline or failure
+            log.offline = log.offline or self.failure
             log.close()
         return list(self.logs.values())
 

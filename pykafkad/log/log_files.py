@@ -143,7 +143,7 @@ class LogFiles:
         if self.closed:
             raise StorageFailure("use", self.directory, "the log is closed")
         if self.offline is not None:
-            raise self.offline
+            raise self.offline.copy()
         self.load()
         return object.__getattribute__(self, name)
 
@@ -165,7 +165,7 @@ class LogFiles:
         try:
             loaded = recovery.load(self._disk, self.directory, self.topic_id, self._initial, self.settings, now_ms)
         except StorageFailure as failure:
-            self.offline = failure
+            self.offline = failure.copy()
             raise
         self.segments = loaded.segments
         self.end_offset = self.written_end_offset = loaded.end_offset
@@ -309,7 +309,7 @@ class LogFiles:
 
     def fail(self, failure: StorageFailure) -> StorageFailure:
         """Take the log out of service at the last boundary that was written whole; returns `failure`."""
-        self.offline = failure
+        self.offline = failure.copy()
         self._plain_size_limit = 0
         self._flush_messages = NEVER_MS
         self._fill = 0
@@ -327,7 +327,7 @@ class LogFiles:
     def flush(self) -> None:
         """Write and sync everything; afterwards the recovery point is the end of the log. A failed sync is final."""
         if self.offline is not None:
-            raise self.offline
+            raise self.offline.copy()
         if self._fill:
             self.write_pending()
         if self.recovery_point != self.end_offset:

@@ -152,7 +152,7 @@ class PartitionLog(LogFiles):
 
     def _check(self, records, now_ms: int, produce_version: int, origin: str):
         if self.offline is not None:
-            raise self.offline
+            raise self.offline.copy()
         from pykafkad.log import append_rules
 
         if origin != COORDINATOR and append_rules.is_long(records):

@@ -65,7 +65,8 @@ def alter(deletions: Iterable[object], upsertions: Iterable[object], image: Imag
                 raise KafkaError(errors.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
             changes[name] = _record(change, image)
         except KafkaError as error:
-            problems[name] = error
+            # Without the stack that it came up through, which would hold the request's bytes.
+            problems[name] = error.with_traceback(None)
     records = [stored.record(record) for record in changes.values()]
     if not stored.encoded_fit_one_batch(records):
         records = []

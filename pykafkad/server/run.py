@@ -30,7 +30,7 @@ def run(
     topics: list[tuple[str, int]],
     ready_file: str | None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code. A second signal stops at once.
+    """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. A second SIGTERM or SIGINT stops at once.
 
     `addresses` are (host, port) pairs that take the place of the setting `listeners`; `topics` are (name, partitions) that
     are created if they are not there.
@@ -41,7 +41,8 @@ def run(
 
     listening = _listeners(settings, addresses)
     disk = _disk(settings)
-    paths = list(dict.fromkeys([*data_directories, settings.metadata_log_dir or data_directories[0]]))
+    # The first of them keeps the note of a way back that has begun.
+    paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
     node = _node(settings, listening, data_directories, disk, paths)
 
     def on_signal(number: int, _frame: object) -> None:
@@ -51,6 +52,9 @@ def run(
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        # A terminal that closes may say so more than once; nohup makes us deaf to it.
+        signal.signal(signal.SIGHUP, lambda number, _frame: None if node.stopping is not None else node.stop(f"signal {number}"))
     node.disk.allow_many_files()
     _start(node, topics, ready_file)
     _tell_ready(node, ready_file)
@@ -61,8 +65,7 @@ def run(
             return 0
         from pykafkad.log import saved
 
-        for path in paths:
-            saved.begin_restore(disk, path, snapshot)
+        saved.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
         node = _node(settings, listening, data_directories, disk, paths)
         _start(node, [], None)
@@ -72,11 +75,10 @@ def run(
 
 
 def _node(settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]) -> Node:
-    for path in paths:
-        if disk.exists(f"{path.rstrip('/')}.snapshots"):
-            from pykafkad.log import saved
+    if disk.exists(f"{paths[0].rstrip('/')}.snapshots"):
+        from pykafkad.log import saved
 
-            saved.finish_restore(disk, path)
+        saved.finish_restore(disk, paths)
     try:
         return Node(settings, listening, data_directories, disk=disk)
     except OSError as error:

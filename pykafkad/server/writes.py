@@ -70,7 +70,7 @@ class Writes:
                 log.write_pending()
                 if log.offline is not None:
                     # A large batch that was written at once failed, and took with it what was gathered before.
-                    raise log.offline
+                    raise log.offline.copy()
             except errors.StorageFailure as failure:
                 failed[log] = failure
                 self._on_failure(log, failure)

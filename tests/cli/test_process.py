@@ -74,7 +74,7 @@ def test_an_occupied_port_is_a_sentence(processes: Processes, tmp_path: Path) ->
     assert (done.returncode, done.stderr) == (1, f"pykafkad: cannot listen on {address}: Address already in use\n")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_ready_and_stopped(processes: Processes, tmp_path: Path, number: int) -> None:
     """One line on standard output, the same address in the ready file, and a directory marked clean after the signal."""
     ready, data = tmp_path / "ready", tmp_path / "data"

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from pykafkad.errors import StorageFailure
 from pykafkad.log import compaction, offset_map
 from pykafkad.log.cleaner import CleaningAborted, LogCleaner, group_segments
 from pykafkad.log.offset_map import OffsetMap
@@ -294,7 +295,7 @@ def test_logs_that_are_not_compacted_or_not_in_service_are_passed_over(directory
     assert cleaner.pick([log], NOW_MS) is None
     change(log, cleanup_policy=frozenset(("compact", "delete")))
     assert cleaner.pick([log], NOW_MS) is not None
-    log.fail(Exception("gone"))
+    log.fail(StorageFailure("write", "t-0", "gone"))
     assert cleaner.pick([log], NOW_MS) is None
 
 

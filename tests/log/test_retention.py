@@ -123,4 +123,4 @@ def test_sealed_segments_are_synced_in_the_background(directory, disk):
     disk.fail("sync")
     failure = pytest.raises(Exception, job.run).value
     job.failed(failure)
-    assert log.offline is failure
+    assert str(log.offline) == str(failure)

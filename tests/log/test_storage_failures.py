@@ -23,12 +23,31 @@ def test_a_failed_write_takes_the_log_out_of_service(size, part, code):
     disk.fail("write", part=part, error=code)
     with pytest.raises(StorageFailure) as caught:
         append(log, batch(2, size))
-    assert log.offline is caught.value
+    assert str(log.offline) == str(caught.value)
     assert (log.end_offset, log.written_end_offset) == (4, 4)
     with pytest.raises(StorageFailure):
         log.append(batch(), NOW_MS)
     assert offsets_of(log.read(0, 1 << 20, end_offset=log.high_watermark)) == [0, 1, 2, 3]
     assert len(disk.files[log.segments[0].file.path].data) == log.segments[0].size
+
+
+def test_what_is_kept_of_a_failure_holds_nothing_of_the_request():
+    """An exception holds the stack that it was raised through; the buffer of the batch must be free for the next request."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk))
+    disk.fail("write", error=errno.ENOSPC)
+    for _ in range(2):
+        frame = bytearray(batch(2, 20_000))
+        with pytest.raises(StorageFailure):
+            _append_view(log, frame)
+        frame.append(0)  # BufferError while anybody holds a view
+    assert log.offline is not None and log.offline.__traceback__ is None and log.offline.__context__ is None
+
+
+def _append_view(log, frame):
+    view = memoryview(frame)
+    log.append(view, NOW_MS)
+    log.write_pending()
 
 
 def test_when_cutting_back_fails_too_the_next_start_does_it():

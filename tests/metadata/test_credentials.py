@@ -47,6 +47,19 @@ def test_keys_are_those_of_the_rfc():
     assert hashlib.sha256(client_key).digest() == stored_key
 
 
+def test_what_is_refused_holds_nothing_of_the_request():
+    """An exception holds the stack that it was raised through, and that the buffer of the request."""
+    frame = bytearray(b"the request")
+    _refused(memoryview(frame))
+    frame.append(0)  # BufferError while anybody holds a view
+
+
+def _refused(view):
+    cluster = Cluster()
+    assert alter(cluster, [removed("nobody")]) == {"nobody": errors.RESOURCE_NOT_FOUND}
+    assert view.nbytes
+
+
 def test_added_replaced_described_and_deleted():
     cluster = Cluster()
     assert alter(cluster, (), [added("a"), added("b", 2, 16384)]) == {"a": 0, "b": 0}
