@@ -41,8 +41,7 @@ def run(
 
     listening = _listeners(settings, addresses)
     disk = _disk(settings)
-    # The first of them keeps the note of a way back that has begun.
-    paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
+    paths = list(dict.fromkeys([*data_directories, settings.metadata_log_dir or data_directories[0]]))
     node = _node(settings, listening, data_directories, disk, paths)
 
     def on_signal(number: int, _frame: object) -> None:
@@ -65,7 +64,8 @@ def run(
             return 0
         from pykafkad.log import saved
 
-        saved.begin_restore(disk, paths, snapshot)
+        for path in paths:
+            saved.begin_restore(disk, path, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
         node = _node(settings, listening, data_directories, disk, paths)
         _start(node, [], None)
@@ -75,10 +75,11 @@ def run(
 
 
 def _node(settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]) -> Node:
-    if disk.exists(f"{paths[0].rstrip('/')}.snapshots"):
-        from pykafkad.log import saved
+    for path in paths:
+        if disk.exists(f"{path.rstrip('/')}.snapshots"):
+            from pykafkad.log import saved
 
-        saved.finish_restore(disk, paths)
+            saved.finish_restore(disk, path)
     try:
         return Node(settings, listening, data_directories, disk=disk)
     except OSError as error:
