@@ -21,7 +21,9 @@ from pykafkad.log.segment import (
     Segment, file_prefix,
 )
 from pykafkad.log.time_index import TimeIndex
-from pykafkad.wire.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES, MAGIC, crc32c, parse_header
+from pykafkad.wire.batch import (
+    ATTRIBUTES_POSITION, HEADER, HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, BatchHeader, crc32c, parse_header,
+)
 
 EPOCHS_FILE = "leader-epoch-checkpoint"
 _PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX)
@@ -203,24 +205,42 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerS
     A batch that is cut short, has a wrong checksum, an impossible header or an offset that does not rise ends the segment.
     """
     segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
-    segment.max_timestamp_ms = segment.max_timestamp_offset = -1
-    segment.first_timestamp_ms = None
-    segment.bytes_since_index = 0
+    first_offset = end_offset = segment.base_offset
+    max_timestamp_ms = max_timestamp_offset = -1
     aborted = []
-    end_offset, end = segment.base_offset, 0
+    end = since_index = 0
     has_gap = False
+    latest_epoch = epochs.latest
     for position, header in whole_batches(segment.file, segment.size):
-        if header.base_offset < end_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+        base_offset, length, leader_epoch, _, _, _, last_offset_delta, _, timestamp_ms, producer_id, _, _, _ = header
+        last_offset = base_offset + last_offset_delta
+        if base_offset != end_offset:
+            if base_offset < end_offset:
+                break
+            has_gap = True
+        if last_offset - first_offset > MAX_RELATIVE_OFFSET:
             break
-        has_gap = has_gap or header.base_offset != end_offset
-        segment.track(header, position, index_interval_bytes)
-        if header.leader_epoch > epochs.latest:
-            epochs.assign(header.leader_epoch, header.base_offset)
-        if header.producer_id >= 0:
+        # What `Segment.track` does, which would be most of the time that small batches take.
+        if timestamp_ms > max_timestamp_ms:
+            max_timestamp_ms, max_timestamp_offset = timestamp_ms, last_offset
+        if since_index > index_interval_bytes:
+            segment.offset_index.append(last_offset - first_offset, position)
+            segment.time_index.maybe_append(max_timestamp_ms, max_timestamp_offset - first_offset)
+            since_index = 0
+        if not end:
+            segment.first_timestamp_ms = timestamp_ms
+        if leader_epoch > latest_epoch:
+            epochs.assign(leader_epoch, base_offset)
+            latest_epoch = leader_epoch
+        if producer_id >= 0:
             transaction = producers.track(header, _reader(segment, position, header))
             if transaction is not None:
                 aborted.append(transaction)
-        end_offset, end = header.end_offset, position + header.size_bytes
+        end_offset, end = last_offset + 1, position + length + LENGTH_OVERHEAD_BYTES
+        since_index += length + LENGTH_OVERHEAD_BYTES
+    segment.max_timestamp_ms, segment.max_timestamp_offset = max_timestamp_ms, max_timestamp_offset
+    segment.bytes_since_index = since_index
+    segment.indexes_written = False
     segment.aborted = aborted
     if not aborted:
         segment.disk.unlink(segment.prefix + TXN_INDEX_SUFFIX)
@@ -238,24 +258,29 @@ def whole_batches(file, size_bytes: int):
     """
     position = start = 0
     window = b""
+    view = memoryview(window)
+    unpack, new = HEADER.unpack_from, tuple.__new__
     while position + HEADER_SIZE_BYTES <= size_bytes:
-        if position + HEADER_SIZE_BYTES > start + len(window):
-            window, start = file.pread(RECOVERY_READ_BYTES, position), position
+        at = position - start
+        if at + HEADER_SIZE_BYTES > len(window):
+            window, start, at = file.pread(RECOVERY_READ_BYTES, position), position, 0
             if len(window) < HEADER_SIZE_BYTES:
                 return
-        header = parse_header(window, position - start)
-        size = header.size_bytes
-        if header.magic in (0, 1) and _is_old_message(file.pread(min(size, size_bytes - position), position), size):
-            raise StorageFailure("recover", file.path, f"batch at position {position} has the format {header.magic} of Kafka before 0.11")
-        if size < HEADER_SIZE_BYTES or position + size > size_bytes or header.last_offset_delta < 0 or header.magic != MAGIC:
+            view = memoryview(window)
+        header = new(BatchHeader, unpack(window, at))
+        _, length, _, magic, crc, _, last_offset_delta, _, _, _, _, _, _ = header
+        size = length + LENGTH_OVERHEAD_BYTES
+        if magic in (0, 1) and _is_old_message(file.pread(min(size, size_bytes - position), position), size):
+            raise StorageFailure("recover", file.path, f"batch at position {position} has the format {magic} of Kafka before 0.11")
+        if size < HEADER_SIZE_BYTES or position + size > size_bytes or last_offset_delta < 0 or magic != MAGIC:
             return
-        if position + size > start + len(window):
-            window, start = file.pread(max(RECOVERY_READ_BYTES, size), position), position
+        if at + size > len(window):
+            window, start, at = file.pread(max(RECOVERY_READ_BYTES, size), position), position, 0
             if len(window) < size:
                 return
-        with memoryview(window) as view:
-            if crc32c(view[position - start + ATTRIBUTES_POSITION:position - start + size]) != header.crc:
-                return
+            view = memoryview(window)
+        if crc32c(view[at + ATTRIBUTES_POSITION:at + size]) != crc:
+            return
         yield position, header
         position += size
 
