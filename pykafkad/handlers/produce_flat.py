@@ -22,7 +22,9 @@ _FIXED_BODY = Struct(">hhiih")  # no transactional id (-1), acks, timeout, one t
 _FLEXIBLE_BODY = Struct(">BBhiB")  # no header tags, no transactional id, acks, timeout, one topic (2)
 _SIZE = Struct(">i")
 
-_MAX_REMEMBERED = 20_000
+# Of each version. A longer preamble, which only a client id makes so long, is read anew each time.
+_MAX_REMEMBERED = 5_000
+_MAX_PREAMBLE_BYTES = 400
 
 # Version to the answer's layout, with the lengths of what stands before and behind the offsets to fill in, and what stands behind.
 # Before them: size, correlation id and, from version 9, an empty tag section; the echo; error code. Then base offset, log append
@@ -127,10 +129,12 @@ class FlatProduce:
         if log is None:
             return None
         connection.preamble_length = echo_end - start
-        known = self._preambles[version]
-        if len(known) >= _MAX_REMEMBERED:
-            known.clear()
-        known[bytes(view[start + 8 : echo_end])] = found = (log, *_answer_parts(version, echo))
+        found = (log, *_answer_parts(version, echo))
+        if echo_end - start <= _MAX_PREAMBLE_BYTES:
+            known = self._preambles[version]
+            if len(known) >= _MAX_REMEMBERED:
+                known.clear()
+            known[bytes(view[start + 8 : echo_end])] = found
         return found
 
 

@@ -106,9 +106,15 @@ class LogDirectory:
         self.disk.replace(f"{self.path}/{checkpoints.META_PROPERTIES_FILE}", checkpoints.encode_properties(self.meta))
 
     def check_meta(self, *, cluster_id: str | None, node_id: int) -> None:
-        """Refuse a directory that belongs to another broker or cluster: `ConfigError` says which."""
-        if not self.meta:
+        """Refuse a directory that belongs to another broker or cluster, or of which cannot be told whose it is: `ConfigError`
+        says which."""
+        path = f"{self.path}/{checkpoints.META_PROPERTIES_FILE}"
+        if not self.meta and not self._on_disk and not self.disk.size(path):
             return
+        lacking = [name for name in ("cluster.id", "node.id", "directory.id") if not self.meta.get(name)]
+        if lacking and not (lacking == ["node.id"] and "broker.id" in self.meta):
+            state = "is missing, and partitions are there" if not self.disk.exists(path) else f"is damaged: it lacks {', '.join(lacking)}"
+            raise ConfigError(f"log.dirs: {path} {state}; bring it back, or the directory cannot be served")
         if self.meta.get("node.id", self.meta.get("broker.id")) != str(node_id):
             raise ConfigError(f"log.dirs: {self.path} belongs to node.id {self.meta.get('node.id')}, this broker is {node_id}")
         if cluster_id is not None and self.meta.get("cluster.id") != cluster_id:
@@ -208,28 +214,42 @@ class LogDirectory:
             log.close()
         return list(self.logs.values())
 
-    def rewind_partition(self, name: str, log: PartitionLog) -> PartitionLog:
-        """Put the partition as it is in the snapshot `name` in the place of the log, which is closed; empty if it is not in it.
+    def prepare_rewind(self, name: str, log: PartitionLog) -> tuple[str, int]:
+        """Make a folder beside the partition's with its content in the snapshot `name`, or an empty one: (its path, log start offset).
 
-        The topic's id stays what it is now: in the snapshot the topic may have been an earlier one of the same name. Raises
-        StorageFailure; then the new log is offline too.
+        Its name is that of a deleted partition, so that nothing is left of a rewind that does not come to its end. The topic's id is
+        the present one: in the snapshot the topic may have been an earlier one of the same name. Raises StorageFailure.
         """
-        topic, partition = key = log.topic, log.partition
-        del self.logs[key]
+        topic, partition = log.topic, log.partition
+        path = self._removal_name(f"{topic}-{partition}")
+        log_start_offset = 0
+        if saved.has_partition(self.disk, self.path, name, topic, partition):
+            log_start_offset = saved.materialize_partition(self.disk, self.path, name, topic, partition, path)
+            self.disk.unlink(f"{path}/{checkpoints.PARTITION_METADATA_FILE}")
+        else:
+            self.disk.make_directories(path)
+        self.disk.write(f"{path}/{checkpoints.PARTITION_METADATA_FILE}", checkpoints.encode_partition_metadata(log.topic_id))
+        return path, log_start_offset
+
+    def finish_rewind(self, log: PartitionLog, path: str, log_start_offset: int) -> PartitionLog:
+        """Put the folder of `prepare_rewind` in the place of the log's, which is closed and goes. A disk that fails leaves the new log
+        offline."""
+        key = log.topic, log.partition
         log.close()
-        self.doom_directory(self._rename_for_removal(key), 0)
-        if saved.materialize_partition(self.disk, self.path, name, topic, partition):
-            self.disk.replace(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(log.topic_id), sync=False)
-            starts = checkpoints.decode_offsets(self.disk.read(f"{saved.path_of(self.path, name)}/{checkpoints.LOG_START_FILE}"))
+        new = PartitionLog(*key, log.topic_id, log.settings, log.directory, self.services, Checkpointed(True, 0, log_start_offset, 0))
+        self.logs[key] = new
+        try:
+            self.doom_directory(self._rename_for_removal(key), 0)
+            self.disk.rename(path, log.directory)
             self._on_disk.add(key)
-            known = Checkpointed(True, 0, starts.get(key, 0), 0)
-            new = PartitionLog(topic, partition, log.topic_id, log.settings, log.directory, self.services, known)
-            self.logs[key] = new
             new.load()
+        except StorageFailure as failure:
+            new.offline = failure
+            new.close()
+        else:
             # Nobody knows whether the snapshot's files have reached the device.
             new.recovery_point = new.log_start_offset
-            return new
-        return self.open_partition(topic, partition, log.topic_id, log.settings)
+        return new
 
     # -- deletion ------------------------------------------------------------------------------------------------------
 

@@ -44,13 +44,13 @@ _OWN_TOPICS = frozenset(("__cluster_metadata", "__consumer_offsets", "__transact
 class SyncJob:
     """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
 
-    __slots__ = ("_active", "_end_offset", "_epochs_path", "_sealed", "_snapshots", "log")
+    __slots__ = ("_active", "_epochs_path", "_sealed", "_snapshots", "end_offset", "log")
 
     def __init__(self, log: LogFiles, sealed: list[Segment], active: Segment | None, end_offset: int) -> None:
         self.log = log
         self._sealed = sealed
         self._active = active
-        self._end_offset = end_offset
+        self.end_offset = end_offset
         self._epochs_path = log.take_unsynced_epochs()
         bases = [segment.base_offset for segment in log.segments_from(sealed[0].base_offset)[1:]] if sealed else []
         self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
@@ -73,10 +73,14 @@ class SyncJob:
 
     def finish(self) -> None:
         """What `run` synced needs no recovery any more, and sealed segments no descriptor until they are read."""
-        if not self.log.closed:
+        log = self.log
+        if not log.closed:
             for segment in self._sealed:
-                self.log.rest(segment)
-            self.log.recovery_point = max(self.log.recovery_point, self._end_offset)
+                log.rest(segment)
+            # Sealed meanwhile, the segment has indexes that `run` did not see: it counts when the next job has synced those.
+            was_sealed = self._active is not None and self._active is not log.segments[-1]
+            end_offset = self._active.base_offset if was_sealed else self.end_offset
+            log.recovery_point = max(log.recovery_point, end_offset)
 
     def failed(self, failure: StorageFailure) -> None:
         """A failed sync is final: the log goes out of service."""
@@ -360,6 +364,11 @@ class LogFiles:
         if self.end_offset > self._snapshot_offset:
             self._disk.write(file_prefix(self.directory, self.end_offset) + SNAPSHOT_SUFFIX, self.producers.to_snapshot())
             self._snapshot_offset = self.end_offset
+
+    @property
+    def has_new_epochs(self) -> bool:
+        """Whether `write_epochs` would write."""
+        return self.is_loaded and self.offline is None and self.epochs.changed
 
     def write_epochs(self) -> None:
         """Bring the leader-epoch file up to date. Unsynced until the recovery point moves: before that it is rebuilt from the log."""

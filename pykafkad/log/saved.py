@@ -1,9 +1,10 @@
 """Snapshots of a log directory by hard links, and directories made out of them.
 
 A sealed segment never changes, so a snapshot of a partition is a second name for each of its files, taken after the active
-segment was rolled. What is not sealed is written anew: the empty segment at the end of each log, the checkpoints, the marker of
-a clean stop. A snapshot is therefore a whole log directory, left cleanly: a broker could start on it. None does, as it would
-append to files that the snapshot shares; `materialize` makes a directory for that, in which the last segment is its own.
+segment was rolled. What is not sealed is written anew: the empty segment at the end of each log and the checkpoints, and when
+everything has reached the device the marker of a clean stop. A snapshot is therefore a whole log directory: a broker could start on
+it. None does, as it would append to files that the snapshot shares; `materialize` makes a directory for that, in which the last
+segment is its own.
 
 Snapshots lie beside the directory, in `<directory>.snapshots`, as Kafka refuses a log directory with foreign folders in it.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, swap
 from pykafkad.log.producers import ProducerStates
-from pykafkad.log.segment import DELETED_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX
+from pykafkad.log.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,10 +55,11 @@ def names(disk, path: str) -> list[str]:
     return sorted(name for name in disk.listdir(folder(path)) if name_problem(name) is None and disk.is_directory(path_of(path, name)))
 
 
-def save(directory: LogDirectory, name: str, broker_epoch: int) -> None:
+def save(directory: LogDirectory, name: str) -> None:
     """Make the snapshot `name` of every partition as it is now. Rolls what has an active segment with records.
 
-    Raises StorageFailure, also for a partition that is out of service; what was begun is removed by the next try.
+    Nothing is synced: until `mark_clean` the snapshot is like a directory after a kill. Raises StorageFailure, also for a partition
+    that is out of service; what was begun is removed by the next try.
     """
     disk = directory.disk
     partial = path_of(directory.path, name) + _PARTIAL_SUFFIX
@@ -65,24 +67,31 @@ def save(directory: LogDirectory, name: str, broker_epoch: int) -> None:
     if disk.is_directory(partial):
         remove(disk, partial)
     disk.make_directories(partial)
-    ends, starts = {}, {}
+    synced, ends, starts = {}, {}, {}
     for key, log in directory.logs.items():
         if log.offline is not None:
             raise StorageFailure("save", log.directory, f"the partition is out of service: {log.offline}")
         log.roll(directory.clock.now_ms())
         log.write_epochs()
+        synced[key] = log.recovery_point
         ends[key] = log.end_offset
         if log.log_start_offset:
             starts[key] = log.log_start_offset
         _link(disk, log.directory, f"{partial}/{log.topic}-{log.partition}")
     files = {each: disk.read(f"{directory.path}/{each}") for each in _IDENTITY_FILES}
-    files[checkpoints.RECOVERY_POINT_FILE] = files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets(ends)
+    files[checkpoints.RECOVERY_POINT_FILE] = checkpoints.encode_offsets(synced)
+    files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets(ends)
     files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets(starts)
-    files[checkpoints.CLEAN_SHUTDOWN_FILE] = checkpoints.encode_clean_shutdown(broker_epoch)
     for each, content in files.items():
         if content is not None:
             disk.write(f"{partial}/{each}", content)
     disk.rename(partial, path_of(directory.path, name))
+
+
+def mark_clean(disk, path: str, name: str, broker_epoch: int) -> None:
+    """All of the snapshot has reached the device: what starts on it needs no recovery."""
+    if disk.is_directory(path_of(path, name)):
+        disk.write(f"{path_of(path, name)}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch), sync=True)
 
 
 def remove(disk, path: str) -> None:
@@ -106,42 +115,64 @@ def materialize(disk, source: str, target: str, *, forget_producers: bool = Fals
             disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
 
 
-def materialize_partition(disk, path: str, name: str, topic: str, partition: int) -> bool:
-    """Make the folder of one partition of the directory `path` out of its snapshot `name`; False if that has none."""
-    source = f"{path_of(path, name)}/{topic}-{partition}"
-    if not disk.is_directory(source):
-        return False
-    _link(disk, source, f"{path}/{topic}-{partition}", forget_producers=True)
-    return True
+def has_partition(disk, path: str, name: str, topic: str, partition: int) -> bool:
+    """Whether the directory's snapshot `name` holds the partition."""
+    return disk.is_directory(f"{path_of(path, name)}/{topic}-{partition}")
 
 
-def begin_restore(disk, path: str, name: str) -> None:
-    """Note that the directory `path`, which nobody uses, becomes the snapshot `name`, and make it so."""
-    disk.replace(f"{folder(path)}/{_RESTORING_FILE}", name.encode())
-    finish_restore(disk, path)
+def materialize_partition(disk, path: str, name: str, topic: str, partition: int, target: str) -> int:
+    """Make the folder `target` out of one partition of the directory's snapshot `name`; its log start offset."""
+    _link(disk, f"{path_of(path, name)}/{topic}-{partition}", target, forget_producers=True)
+    starts = checkpoints.decode_offsets(disk.read(f"{path_of(path, name)}/{checkpoints.LOG_START_FILE}"))
+    return starts.get((topic, partition), 0)
 
 
-def finish_restore(disk, path: str) -> None:
-    """Bring to its end what `begin_restore` noted; nothing without such a note. A kill in between costs nothing but a repetition."""
-    note = f"{folder(path)}/{_RESTORING_FILE}"
+def begin_restore(disk, paths: list[str], name: str) -> None:
+    """Note that the directories `paths`, which nobody uses, become the snapshot `name`, and make them so."""
+    for path in paths:
+        # What an earlier way back could not remove any more.
+        if disk.is_directory(_old(path)):
+            remove(disk, _old(path))
+    disk.replace(f"{folder(paths[0])}/{_RESTORING_FILE}", name.encode())
+    finish_restore(disk, paths)
+
+
+def finish_restore(disk, paths: list[str]) -> None:
+    """Bring to its end what `begin_restore` noted; nothing without such a note. A kill in between costs nothing but a repetition.
+
+    The first of `paths` keeps the note, for all of them.
+    """
+    note = f"{folder(paths[0])}/{_RESTORING_FILE}"
     name = (disk.read(note) or b"").decode("utf-8", "replace")
     if not name:
         return
-    old = f"{folder(path)}/{_OLD_SUFFIX}"
-    # A first try may have moved the old files away already: what is in the directory then is its own half of the new ones.
+    for path in paths:
+        _put_aside(disk, path)
+        materialize(disk, path_of(path, name), path, forget_producers=True)
+    disk.sync_all()
+    disk.unlink(note)
+    for path in paths:
+        remove(disk, _old(path))
+
+
+def _old(path: str) -> str:
+    return f"{folder(path)}/{_OLD_SUFFIX}"
+
+
+def _put_aside(disk, path: str) -> None:
+    """Empty a directory. Its files are kept in one beside it until everything is in the place of them."""
+    old = _old(path)
     if disk.is_directory(old):
+        # An earlier try has put them aside already: what is in the directory now is its own half of the new ones.
         for each in disk.listdir(path):
             if each != checkpoints.LOCK_FILE:
                 _remove_entry(disk, f"{path}/{each}")
-    else:
-        disk.make_directories(old + _PARTIAL_SUFFIX)
-        for each in disk.listdir(path):
-            if each != checkpoints.LOCK_FILE:
-                disk.rename(f"{path}/{each}", f"{old}{_PARTIAL_SUFFIX}/{each}")
-        disk.rename(old + _PARTIAL_SUFFIX, old)
-    materialize(disk, path_of(path, name), path, forget_producers=True)
-    disk.unlink(note)
-    remove(disk, old)
+        return
+    disk.make_directories(old + _PARTIAL_SUFFIX)
+    for each in disk.listdir(path):
+        if each != checkpoints.LOCK_FILE:
+            disk.rename(f"{path}/{each}", f"{old}{_PARTIAL_SUFFIX}/{each}")
+    disk.rename(old + _PARTIAL_SUFFIX, old)
 
 
 def _remove_entry(disk, path: str) -> None:
@@ -153,11 +184,14 @@ def _remove_entry(disk, path: str) -> None:
 
 def _link(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
     disk.make_directories(target)
-    for name in disk.listdir(source):
-        if name.endswith(_PASSING_SUFFIXES):
+    names = disk.listdir(source)
+    # What is appended to must be each directory's own, and its indexes with it.
+    empty = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX) and not disk.size(f"{source}/{name}")}
+    for name in names:
+        base, dot, suffix = name.partition(".")
+        if name.endswith(_PASSING_SUFFIXES) or base in empty and dot + suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
             continue
-        if name.endswith(LOG_SUFFIX) and not disk.size(f"{source}/{name}"):
-            # What is appended to must be each directory's own.
+        if base in empty and dot + suffix == LOG_SUFFIX:
             disk.write(f"{target}/{name}", b"")
         elif name.endswith(SNAPSHOT_SUFFIX) and forget_producers:
             states = ProducerStates.from_snapshot(disk.read(f"{source}/{name}") or b"") or ProducerStates()

@@ -56,6 +56,7 @@ class Connection:
         "close_reason",
         "fileno",
         "halted",
+        "held",
         "id",
         "in_service",
         "interest",
@@ -105,6 +106,7 @@ class Connection:
         self.preamble_length = 8
         self.sequence = 0
         self.halted = False
+        self.held = False
         self.blocked = False
         self.queued = False
         self.close_reason: str | None = None

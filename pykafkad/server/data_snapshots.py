@@ -24,18 +24,19 @@ log_lines = logger("storage")
 
 MAX_SNAPSHOTS = 1000
 
-Asking = namedtuple("Asking", ("socket", "listener", "context"))
-Asking.__doc__ = "A request that one node began to serve and the next one answers."
+Asking = namedtuple("Asking", ("socket", "listener", "context", "outbox", "pending"))
+Asking.__doc__ = """A request that one node began to serve and the next one answers; `outbox` has not left before it, `pending` came behind it."""
 
 
 class DataSnapshots:
     """The snapshots of all directories of a node, which have the same names in each."""
 
-    __slots__ = ("_asking", "_node", "restore_to")
+    __slots__ = ("_asking", "_node", "_unsynced", "restore_to")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._asking: Context | None = None
+        self._unsynced: set[str] = set()
         self.restore_to: str | None = None
         """The snapshot that the stop which has begun goes back to."""
 
@@ -56,17 +57,35 @@ class DataSnapshots:
         node = self._node
         node.writes.finish()
         began = node.clock.now()
-        broker = node.image.brokers[node.node_id]
         try:
             for directory in node.directories.every():
-                saved.save(directory, name, broker.epoch)
+                saved.save(directory, name)
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
+        self._unsynced.add(name)
+        node.computing.submit(node.disk.sync_all, lambda result: self._synced(name, result))
         log_lines.info("snapshot-created", name=name, partitions=len(node.partitions), ms=round((node.clock.now() - began) * 1000, 1))
+
+    def _synced(self, name: str, result: object) -> None:
+        if isinstance(result, Exception):
+            log_lines.warning("snapshot-not-synced", name=name, reason=result)
+        elif name in self._unsynced:
+            self._mark_clean(name)
+
+    def _mark_clean(self, name: str) -> None:
+        node = self._node
+        self._unsynced.discard(name)
+        try:
+            for directory in node.directories.every():
+                saved.mark_clean(node.disk, directory.path, name, node.image.brokers[node.node_id].epoch)
+        except StorageFailure as failure:
+            # What starts on it recovers first, which costs time and nothing else.
+            log_lines.warning("snapshot-not-synced", name=name, reason=failure)
 
     def delete(self, name: str) -> None:
         """Raises KafkaError when there is none of that name."""
         self._find(name)
+        self._unsynced.discard(name)
         try:
             for directory in self._node.directories.every():
                 saved.remove(self._node.disk, saved.path_of(directory.path, name))
@@ -80,6 +99,9 @@ class DataSnapshots:
         The request of `asking` is answered by the broker that serves after that, on the same connection.
         """
         self._find(name)
+        if name in self._unsynced:
+            self._node.disk.sync_all()
+            self._mark_clean(name)
         self.restore_to = name
         self._asking = asking
         self._node.stop(f"going back to the snapshot {name}")
@@ -90,7 +112,8 @@ class DataSnapshots:
         connection = None if context is None else self._node.reactor.connection(context.connection.id)
         if connection is None:
             return None
-        return Asking(self._node.reactor.hand_over(connection), connection.listener, context)
+        outbox, pending = list(connection.outbox), bytes(connection.pending)
+        return Asking(self._node.reactor.hand_over(connection), connection.listener, context, outbox, pending)
 
     def answer(self, asking: Asking) -> None:
         """Answer who asked another node, before this one took its place."""
@@ -102,7 +125,10 @@ class DataSnapshots:
             row = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
                 error_message=None, resource_type=TYPE_BROKER, resource_name=str(node.node_id)
             )
+            connection.outbox[:] = asking.outbox
+            connection.pending = asking.pending
             node.dispatcher.answer(connection, context, messages.IncrementalAlterConfigsResponse(responses=[row]))
+            node.reactor.resumable.append(connection)
 
     def rewind(self, name: str, topic_name: str) -> None:
         """One topic is as it was, under its present id and settings; partitions that the snapshot lacks are empty.

@@ -11,6 +11,7 @@ to the outbox's limit.
 from __future__ import annotations
 
 from pykafkad.errors import StorageFailure
+from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
 from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
@@ -33,6 +34,13 @@ class Commit:
         self.flat_answers: list[tuple] = []
         self.answers: list[tuple] = []
         self.replies: list[tuple[PartitionLog, Connection]] = []
+
+    def hold(self, connection: Connection) -> None:
+        """Nothing of the connection leaves before this round's end; with a full outbox it serves nothing either."""
+        self.connections[connection] = None
+        connection.held = True
+        if connection.outbox_bytes > OUTBOX_LIMIT_BYTES:
+            connection.blocked = connection.halted = True
 
 
 class GroupCommit:
@@ -74,11 +82,13 @@ class GroupCommit:
         for row in flat_answers:
             if row[0] in commit.logs:
                 commit.flat_answers.append(row)
-                commit.connections[row[1]] = None
+                # The flat path leaves this count to who keeps its answers for longer than a turn.
+                row[1].outbox_bytes += len(row[1].outbox[row[2]])
+                commit.hold(row[1])
         for row in answers:
             if any(log in commit.logs for log, _ in row[0]):
                 commit.answers.append(row)
-                commit.connections[row[1]] = None
+                commit.hold(row[1])
 
     def hold_reply(self, log: PartitionLog, token: object) -> None:
         """The answer to `token` follows an append to `log`: it leaves after that is synced."""
@@ -87,7 +97,7 @@ class GroupCommit:
             return
         commit = self._gathering if self._gathering is not None and log in self._gathering.logs else self._running
         commit.replies.append((log, connection))
-        commit.connections[connection] = None
+        commit.hold(connection)
 
     def begin(self) -> None:
         """At the end of a turn: start the next round if none runs, and take what is held from those that are about to send."""
@@ -98,8 +108,7 @@ class GroupCommit:
             self._node.offload.submit(lambda: _sync(jobs), lambda results: self._synced(commit, results))
         reactor = self._node.reactor
         if reactor.ready and not self.is_idle:
-            held = [each.connections for each in (self._running, self._gathering) if each is not None]
-            reactor.ready = [connection for connection in reactor.ready if not any(connection in each for each in held)]
+            reactor.ready = [connection for connection in reactor.ready if not connection.held]
 
     # --- letting go ---------------------------------------------------------------------------------------------------
 
@@ -107,9 +116,11 @@ class GroupCommit:
         self._running = None
         node = self._node
         failed: dict[object, Exception] = {}
+        ends: dict[object, int] = {}
         for job, error in results:
             if error is None:
                 job.finish()
+                ends[job.log] = job.end_offset
             else:
                 # Whatever a sync raised, it did not happen.
                 failure = error if isinstance(error, StorageFailure) else StorageFailure("sync", job.log.directory, error)
@@ -122,7 +133,7 @@ class GroupCommit:
             elif log.offline is not None:
                 failed.setdefault(log, log.offline)
             else:
-                node.log_committed(log, log.recovery_point)
+                node.log_committed(log, ends[log])
         if failed:
             node.writes.take_back(failed, commit.flat_answers, commit.answers)
             for log, connection in commit.replies:
@@ -138,9 +149,7 @@ class GroupCommit:
         if self._gathering is not None and connection in self._gathering.connections:
             return
         connection.queued = False
-        reactor = self._node.reactor
-        if reactor.connection(connection.id) is connection and (connection.outbox or connection.close_reason is not None):
-            reactor.send_soon(connection)
+        self._node.reactor.release(connection)
 
 
 def _sync(jobs: list[SyncJob]) -> list[tuple[SyncJob, Exception | None]]:

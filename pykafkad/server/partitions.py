@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafkad import config
 from pykafkad.errors import StorageFailure
+from pykafkad.log import saved
 from pykafkad.log.partition_log import PartitionLog
 from pykafkad.server.logs import logger
 
@@ -68,18 +69,32 @@ class Partitions:
             self.reconfigure(image, topic)
 
     def rewind(self, topic: object, name: str) -> list[PartitionLog]:
-        """Give every partition of a topic the content that it has in the snapshot `name`; the logs that went are returned."""
-        gone = []
-        for index, state in enumerate(topic.partitions):
-            log = self._by_name[topic.name, index]
-            directory = self.directories.of(log)
-            if directory is None:
-                raise StorageFailure("rewind", log.directory, f"the partition is out of service: {log.offline}")
-            gone.append(log)
-            new = directory.rewind_partition(name, log)
-            self._by_name[topic.name, index] = self._by_id[topic.id, index] = new
-            new.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
-        return gone
+        """Give every partition of a topic the content that it has in the snapshot `name`; the logs that went are returned.
+
+        Raises StorageFailure. Everything is made ready first, so that what can fail fails before anything is changed.
+        """
+        prepared = []
+        try:
+            for index in range(len(topic.partitions)):
+                log = self._by_name[topic.name, index]
+                directory = self.directories.of(log)
+                if directory is None or log.offline is not None:
+                    raise StorageFailure("rewind", log.directory, f"the partition is out of service: {log.offline}")
+                others = (each for each in self.directories.every() if each is not directory)
+                if any(saved.has_partition(each.disk, each.path, name, topic.name, index) for each in others):
+                    raise StorageFailure("rewind", log.directory, "the partition was moved to another directory since; go back with everything")
+                prepared.append((directory, log, *directory.prepare_rewind(name, log)))
+        except StorageFailure:
+            for directory, _, path, _ in prepared:
+                directory.doom_directory(path, 0)
+            raise
+        for directory, log, path, log_start_offset in prepared:
+            new = directory.finish_rewind(log, path, log_start_offset)
+            state = topic.partitions[log.partition]
+            self._by_name[topic.name, log.partition] = self._by_id[topic.id, log.partition] = new
+            if new.offline is None:
+                new.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
+        return [log for _, log, _, _ in prepared]
 
     def _take(self, image: Image, topic: str, index: int, state: object) -> None:
         log = self._by_name.get((topic, index))

@@ -232,6 +232,14 @@ class Reactor:
             connection.queued = True
             self.ready.append(connection)
 
+    def release(self, connection: Connection) -> None:
+        """The answers of a held connection may leave: flush them at the end of the turn."""
+        connection.held = False
+        if self._by_id.get(connection.id) is connection:
+            if connection.blocked:
+                self._set_interest(connection, _OUT)
+            self.send_soon(connection)
+
     def drain(self, seconds_left: Callable[[], float]) -> None:
         """Send what the outboxes hold, reading and serving nothing more, until it is sent or `seconds_left()` is not above 0."""
         for connection in list(self._connections.values()):
@@ -389,6 +397,10 @@ class Reactor:
 
     def _flush(self, connection: Connection) -> None:
         """Write the outbox as far as the peer takes it, then close or resume as the connection's state asks."""
+        if connection.held:
+            # Its answers wait for a sync; whether the peer takes more is asked again when they may leave.
+            self._set_interest(connection, connection.interest & ~_OUT)
+            return
         outbox = connection.outbox
         if outbox:
             try:

@@ -41,7 +41,8 @@ def run(
 
     listening = _listeners(settings, addresses)
     disk = _disk(settings)
-    paths = list(dict.fromkeys([*data_directories, settings.metadata_log_dir or data_directories[0]]))
+    # The first of them keeps the note of a way back that has begun.
+    paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
     node = _node(settings, listening, data_directories, disk, paths)
 
     def on_signal(number: int, _frame: object) -> None:
@@ -64,8 +65,7 @@ def run(
             return 0
         from pykafkad.log import saved
 
-        for path in paths:
-            saved.begin_restore(disk, path, snapshot)
+        saved.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
         node = _node(settings, listening, data_directories, disk, paths)
         _start(node, [], None)
@@ -75,11 +75,10 @@ def run(
 
 
 def _node(settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]) -> Node:
-    for path in paths:
-        if disk.exists(f"{path.rstrip('/')}.snapshots"):
-            from pykafkad.log import saved
+    if disk.exists(f"{paths[0].rstrip('/')}.snapshots"):
+        from pykafkad.log import saved
 
-            saved.finish_restore(disk, path)
+        saved.finish_restore(disk, paths)
     try:
         return Node(settings, listening, data_directories, disk=disk)
     except OSError as error:

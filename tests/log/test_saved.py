@@ -1,7 +1,7 @@
 """Snapshots of a log directory: what they hold, that they never change, and that a restore ends whole wherever it is cut off."""
 
-import os
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,7 +41,8 @@ def contents(root):
 
 def save(world, name):
     for directory in world.node.directories.every():
-        saved.save(directory, name, 5)
+        saved.save(directory, name)
+        saved.mark_clean(world.node.disk, directory.path, name, 5)
 
 
 @pytest.fixture
@@ -124,37 +125,69 @@ for _name in ("write", "replace", "rename", "unlink", "link", "make_directories"
 
 
 def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world, tmp_path):
-    """Before it began everything is as it was; from the note on, everything is as in the snapshot."""
+    """Before it began everything is as it was; from the note on, everything is as in the snapshot, in all directories."""
     save(world, "one")
     fill(world, 10, 6)
     world.stop()
-    data = str(tmp_path / "data")
     expected = contents(tmp_path / "data.snapshots" / "one")
-    present = contents(data)
-    Disk().rename(data, data + ".kept")
+    present = contents(tmp_path / "data")
+    present.pop(".lock", None)
+    paths = [str(tmp_path / "two" / name) for name in ("first", "second")]
     ended = False
-    for left in range(200):
-        os.system(f"rm -rf {data}; cp -r {data}.kept {data}; rm -rf {data}.snapshots/.old* {data}.snapshots/restoring")
+    for left in range(300):
+        shutil.rmtree(tmp_path / "two", ignore_errors=True)
+        for path in paths:
+            shutil.copytree(tmp_path / "data", path)
+            shutil.copytree(tmp_path / "data.snapshots", path + ".snapshots")
         try:
-            saved.begin_restore(CutDisk(left), data, "one")
+            saved.begin_restore(CutDisk(left), paths, "one")
             ended = True
         except Cut:
             # The next start may be cut off too.
             try:
-                saved.finish_restore(CutDisk(random.Random(left).randrange(40)), data)
+                saved.finish_restore(CutDisk(random.Random(left).randrange(60)), paths)
             except Cut:
                 pass
-            saved.finish_restore(Disk(), data)
-        found = contents(data)
-        found.pop(".lock", None)
-        assert found in (expected, {name: content for name, content in present.items() if name != ".lock"}), left
-        if left > 3:
-            assert found == expected, left
+            saved.finish_restore(Disk(), paths)
+        states = []
+        for path in paths:
+            found = contents(path)
+            found.pop(".lock", None)
+            assert found in (expected, present), (left, path)
+            states.append(found == expected)
+            assert contents(path + ".snapshots/one") == expected
+        # The note is one file, which is there after its write and its rename.
+        assert states == [left > 2] * 2, left
         if ended:
             break
     assert ended
-    assert contents(tmp_path / "data.snapshots" / "one") == expected
-    assert numbers(World(data)) == list(range(10))
+    assert numbers(World(paths[0])) == list(range(10))
+
+
+def test_what_is_appended_to_is_never_shared(world, tmp_path):
+    """A clean stop writes indexes also for an empty segment: they are not part of a snapshot, nor is what a fork writes."""
+    save(world, "one")
+    world.stop()
+    world = World(tmp_path / "data")
+    save(world, "two")
+    world.stop()
+    for name in ("one", "two"):
+        saved.materialize(Disk(), str(tmp_path / "data.snapshots" / name), str(tmp_path / name))
+    for folder in (tmp_path / "data", tmp_path / "one", tmp_path / "two"):
+        empty = [path for path in folder.glob("t-*/*.log") if not path.stat().st_size]
+        assert len(empty) == 2
+        for path in empty:
+            for each in path.parent.glob(path.stem + ".*"):
+                assert each.suffix == ".snapshot" or each.stat().st_nlink == 1, each
+
+
+def test_until_it_is_synced_a_snapshot_is_like_a_directory_after_a_kill(world, tmp_path):
+    for directory in world.node.directories.every():
+        saved.save(directory, "one")
+    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
+    fork = World(tmp_path / "fork")
+    assert not fork.node.directory.clean
+    assert numbers(fork) == list(range(10))
 
 
 def test_in_memory_too():
@@ -165,7 +198,7 @@ def test_in_memory_too():
     save(world, "one")
     fill(world, 10, 10)
     world.stop()
-    saved.begin_restore(disk, "data", "one")
+    saved.begin_restore(disk, ["data"], "one")
     world = World("data", disk=disk, clock=disk.clock)
     assert numbers(world) == list(range(10))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from pykafkad import errors
+from pykafkad.errors import StorageFailure
 from pykafkad.server import run as process
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
@@ -94,7 +95,7 @@ def test_a_producer_that_lives_on_is_ahead_of_the_snapshot_and_goes_on(world, ev
         from pykafkad.log import saved
 
         world.stop()
-        saved.begin_restore(world.node.disk, world.path, "one")
+        saved.begin_restore(world.node.disk, [world.path], "one")
         world = World(world.path)
     else:
         assert act(world, "restore", "one:t") == (0, None)
@@ -114,6 +115,38 @@ def test_a_partition_that_came_later_is_empty_and_a_new_topic_of_that_name_keeps
     again = World(world.path)
     assert again.node.image.topics["t"].id == topic_id
     assert numbers(again) == list(range(10))
+
+
+def test_a_rewind_that_cannot_be_made_ready_changes_nothing(world, monkeypatch):
+    """A link that fails on the second partition: both are as they were, and nothing of the try is left."""
+    act(world, "create", "one")
+    fill(world, 10, 10)
+    disk = world.node.disk
+    links = []
+
+    def link(self, source, target):
+        links.append(source)
+        if "t-1" in source:
+            raise StorageFailure("link", source, "no more")
+        return original(self, source, target)
+
+    original = type(disk).link
+    monkeypatch.setattr(type(disk), "link", link)
+    code, words = act(world, "restore", "one:t")
+    assert (code, "no more" in words) == (errors.KAFKA_STORAGE_ERROR, True)
+    assert any("t-0" in each for each in links)
+    monkeypatch.undo()
+    assert numbers(world) == list(range(20))
+    fill(world, 20, 2)
+    assert act(world, "restore", "one:t") == (0, None)
+    assert numbers(world) == list(range(10))
+
+
+def test_a_snapshot_is_clean_as_soon_as_it_is_synced(world, tmp_path):
+    act(world, "create", "one")
+    marker = tmp_path / "data.snapshots" / "one" / ".kafka_cleanshutdown"
+    world.node.computing.close()
+    assert marker.exists()
 
 
 def test_the_list_and_deletion(world):
@@ -175,7 +208,7 @@ def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monke
     assert handed == [peer.connection] and asking.socket == "socket"
     from pykafkad.log import saved
 
-    saved.begin_restore(node.disk, world.path, "one")
+    saved.begin_restore(node.disk, [world.path], "one")
     again = World(world.path)
     new = again.connect()
     new.expected.append((messages.IncrementalAlterConfigsResponse, 1, True))

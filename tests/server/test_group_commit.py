@@ -4,6 +4,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import StorageFailure
+from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.simulation.world import NOTHING, World
@@ -167,6 +168,40 @@ def ask_for_coordinator(world):
         world.node.offload.work()
         world.turn()
     assert world.node.partitions.get("__consumer_offsets", 0) is not None
+
+
+def test_a_segment_sealed_during_its_sync_is_synced_again_with_its_indexes(world):
+    """The job has not seen the index files that the roll wrote: recovery must not begin behind them."""
+    log = world.node.partitions.get("t", 0)
+    peer = world.connect()
+    peer.send(produce("t", {0: batch(b"x")}), 8)
+    log.roll(world.clock.now_ms())
+    world.node.offload.work()
+    world.turn()
+    assert codes(peer) == [[0]]
+    assert (log.high_watermark, log.recovery_point) == (1, 0)
+    peer.send(produce("t", {0: batch(b"y")}), 8)
+    world.node.offload.work()
+    world.turn()
+    assert (log.high_watermark, log.recovery_point) == (2, 2)
+
+
+def test_what_waits_on_one_connection_is_bounded(world):
+    """A slow sync and a peer that goes on sending: with a full outbox nothing of it is served, and everything in the end."""
+    peer = world.connect()
+    topics = {"t": 3}
+    sent = 0
+    while not peer.connection.halted:
+        peer.send(produce("t", {0: batch(b"x")}), 8)
+        sent += 1
+        assert sent < 3000, topics
+    assert peer.connection.outbox_bytes > OUTBOX_LIMIT_BYTES
+    peer.send(produce("t", {0: batch(b"behind")}), 8)
+    assert world.node.partitions.get("t", 0).end_offset == sent
+    for _ in range(4):
+        world.node.offload.work()
+        world.turn()
+    assert codes(peer) == [[0]] * (sent + 1)
 
 
 def test_a_peer_that_left_while_it_waited_is_forgotten(world):

@@ -12,7 +12,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.log.segment import FileSlice
 from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
 from pykafkad.server.metrics import Metrics
-from pykafkad.server.reactor import LOOKS, Reactor
+from pykafkad.server.reactor import Reactor
 
 
 class EchoNode:
@@ -454,39 +454,19 @@ def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(liste
     client.close()
 
 
-class CountingEpoll:
-    """Hands out what it is given, one list a call, and notes the timeouts."""
-
-    def __init__(self, clock, answers):
-        self.clock = clock
-        self.answers = list(answers)
-        self.timeouts = []
-
-    def poll(self, timeout, count):
-        self.timeouts.append(timeout)
-        events, seconds = self.answers.pop(0) if self.answers else ([], 0.0)
-        self.clock.advance(seconds)
-        return events
-
-    def close(self):
-        pass
-
-
-def test_after_a_short_wait_the_loop_looks_for_a_moment_before_it_sleeps(node):
-    """A client that answers at once is not slept for; one that does not costs at most a fixed number of looks."""
-    node.reactor._epoll.close()
-    short = ([(-1, 1)], 20e-6)
-    epoll = node.reactor._epoll = CountingEpoll(node.clock, [short, ([], 0), ([(-1, 1)], 0)])
-    node.reactor.turn(1.0)
-    assert epoll.timeouts == [1.0], "nothing was known yet: it sleeps"
-    node.reactor.turn(1.0)
-    assert epoll.timeouts[1:] == [0, 0], "the second look found something: no sleep"
-    epoll.timeouts.clear()
-    epoll.answers = [([], 0)] * LOOKS + [([], 1.0)]
-    node.reactor.turn(1.0)
-    assert epoll.timeouts == [0] * LOOKS + [1.0], "the looks are bounded"
-    epoll.timeouts.clear()
-    node.reactor.turn(1.0)
-    assert epoll.timeouts == [1.0], "after a long wait it sleeps at once"
-    node.reactor.turn(0)
-    assert epoll.timeouts == [1.0, 0], "a turn that may not wait looks once"
+def test_a_held_connection_sends_nothing_until_it_is_released(listening):
+    """Its answers wait for a sync, also when its peer, which had not read before, reads again."""
+    client = connect(listening)
+    listening.answer = lambda connection, payload: connection.outbox.append(bytes(4 << 20))
+    client.sendall(frame(b"large"))
+    turns(listening, 5)
+    (connection,) = listening.reactor._connections.values()
+    assert connection.blocked
+    connection.held = True
+    got = len(received(listening, client, 4 << 20, limit=50))
+    assert got < 4 << 20
+    assert connection.interest == 0, "the loop must not spin on a peer that would take more"
+    listening.reactor.release(connection)
+    assert got + len(received(listening, client, (4 << 20) - got)) == 4 << 20
+    assert not connection.halted or connection.update_halted() is False
+    client.close()

@@ -52,6 +52,15 @@ class FakeReactor:
     def connection(self, connection_id):
         return self.connections.get(connection_id)
 
+    def release(self, connection):
+        connection.held = False
+        if self.connections.get(connection.id) is connection:
+            self.send_soon(connection)
+            if connection.blocked:
+                connection.blocked = False
+                if not connection.update_halted():
+                    self.resumable.append(connection)
+
     def send_soon(self, connection):
         if not connection.queued:
             connection.queued = True
