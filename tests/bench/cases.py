@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import namedtuple
 
 from .client_loads import ConfluentLoad, JavaPerfLoad, SparkLoad
+from .describe_loads import DescribeConfigsLoad, DescribePartitionsLoad, ValidateTopicsLoad
 from .life_loads import IdleConnectionsLoad, IdleMemoryLoad, PartitionsLoad, StartLoad
 from .request_loads import FetchLoad, ProduceLoad, SyncedProduceLoad
+from .storage_loads import CompactionLoad, RecoveryLoad
 
 Case = namedtuple("Case", "name what load floors")
 Case.__doc__ = "One row: its name, a sentence, the load that measures it, and the floors that it must reach."
@@ -124,6 +126,42 @@ CASES = (
         "Start with 10 000 partitions after a clean stop, to the first acknowledged record",
         PartitionsLoad(topics=10, partitions_each=1000),
         (no_more_than("first_ack_ms", 2000),),
+    ),
+    Case(
+        "describe-settings",
+        "DescribeConfigs of 1 000 settings (a broker's and 24 topics'), with synonyms and documentation",
+        DescribeConfigsLoad(topics=24),
+        (at_most("answer_ms", 2.0),),
+    ),
+    Case(
+        "describe-partitions",
+        "Metadata of 10 000 partitions; DescribeTopicPartitions of them, 2 000 a page",
+        DescribePartitionsLoad(topics=10, partitions_each=1000),
+        (at_most("answer_ms", 2.0), at_most("page_ms", 2.0)),
+    ),
+    Case(
+        "validate-topics",
+        "CreateTopics of 1 000 topics, validated only",
+        ValidateTopicsLoad(topics=1000),
+        (at_most("answer_ms", 2.0),),
+    ),
+    Case(
+        "recovery-1GB",
+        "Recovery of an unclean segment of 1 GB, batches of 16 KB",
+        RecoveryLoad(segment_mb=1024, batch_bytes=16 * KB),
+        (at_least("mb_per_s", 1.0),),
+    ),
+    Case(
+        "recovery-1GB-small",
+        "Recovery of an unclean segment of 1 GB, batches of 1 KB",
+        RecoveryLoad(segment_mb=1024, batch_bytes=KB),
+        (at_least("mb_per_s", 1.0),),
+    ),
+    Case(
+        "compaction",
+        "Compaction of 256 MB in which every key stands five times, 1 KB records in batches of 16 KB",
+        CompactionLoad(256, value_bytes=KB),
+        (at_least("mb_per_s", 1.0),),
     ),
     Case(
         "spark-small-partitions",

@@ -30,6 +30,8 @@ FIGURES = {
     "idle_delta_mb": Figure("memory of idle connections", "MB", 1),
     "beside_idle_ratio": Figure("rate beside idle / without", "", 2),
     "beside_idle_cpu": Figure("CPU per request beside idle / without", "", 2),
+    "answer_ms": Figure("answer", "ms", 2),
+    "page_ms": Figure("page", "ms", 2),
     "times_one_sync": Figure("rate / one sync per request", "x", 1),
     "seconds": Figure("time", "s", 1),
 }

@@ -40,17 +40,18 @@ class Session:
             data += chunk
         return bytes(data)
 
-    def create_topics(self, topics, configs=()):
-        """Creates `{name: partitions}` and returns `{name: topic_id}` once every partition is served."""
+    def create_topics(self, topics, configs=(), seconds=60):
+        """Creates `{name: partitions}` and returns `{name: topic_id}` once every partition is served, or raises LoadFailed after
+        `seconds`."""
         rows = wire_bytes.parse_create_topics(self.call(wire_bytes.create_topics(topics, dict(configs))))
         for name, _, error_code, message in rows:
             if error_code:
                 raise LoadFailed(f"topic {name} was not created: error {error_code}, {message}")
         for name, partitions in topics.items():
-            self._wait_until_served(name, partitions)
+            self._wait_until_served(name, partitions, seconds)
         return {name: topic_id for name, topic_id, _, _ in rows}
 
-    def _wait_until_served(self, name, partitions, seconds=60):
+    def _wait_until_served(self, name, partitions, seconds):
         """Returns when the broker leads every partition and answers for each."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -75,6 +75,9 @@ def test_the_floors_are_those_that_were_promised():
         "idle-memory": [("rss_mb", 30)],
         "idle-10000": [("idle_delta_mb", 15), ("beside_idle_cpu", 1.05)],
         "partitions-10000": [("first_ack_ms", 2000)],
+        "describe-settings": [("answer_ms", 2.0)],
+        "describe-partitions": [("answer_ms", 2.0), ("page_ms", 2.0)],
+        "validate-topics": [("answer_ms", 2.0)],
         "spark-small-partitions": [("seconds", 0.25)],
     }
     assert {case.name: [(f.figure, f.limit) for f in case.floors] for case in CASES if case.floors} == promised

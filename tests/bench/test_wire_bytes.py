@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 
+from pykafkad.wire import messages
 from tests.bench import wire_bytes
 
 with warnings.catch_warnings():
@@ -107,3 +108,32 @@ def test_a_consumer_goes_on_behind_the_last_whole_batch():
     answer = bytes(template.value_at - 4) + batches[:-1]
     assert wire_bytes.next_offset(template, answer) == 9
     assert wire_bytes.next_offset(template, answer[: template.value_at + 10]) is None
+
+
+def test_requests_of_administrators():
+    """They are what they are meant to be, and the error is where they look for it."""
+    names = [f"topic-{number}" for number in range(200)]
+    resources = [(wire_bytes.BROKER_RESOURCE, "1"), *((wire_bytes.TOPIC_RESOURCE, name) for name in names)]
+    described = messages.DescribeConfigsResponse
+    pages = messages.DescribeTopicPartitionsResponse
+    created = messages.CreateTopicsResponse
+    for template, request, version, answer in (
+        (wire_bytes.describe_configs(resources), messages.DescribeConfigsRequest, 4, described(results=[described.DescribeConfigsResult(error_code=42)] * 201)),
+        (wire_bytes.describe_topic_partitions(names, "topic-7", 5, 2000), messages.DescribeTopicPartitionsRequest, 0,
+         pages(topics=[pages.DescribeTopicPartitionsResponseTopic(error_code=42)])),
+        (wire_bytes.validate_topics(names), messages.CreateTopicsRequest, 7,
+         created(topics=[created.CreatableTopicResult(name=name, error_code=42) for name in names])),
+        (wire_bytes.metadata_of(names), messages.MetadataRequest, 12, None),
+    ):
+        asked = messages.decode(request, version, template.request[4 + 8 + 2 + len(wire_bytes.CLIENT_ID) + 1 :])
+        if answer is not None:
+            whole = bytes(9) + messages.encode(answer, version)
+            assert struct.unpack_from(">h", whole, template.error_at) == (42,)
+        if request is messages.CreateTopicsRequest:
+            assert asked.validate_only and len(asked.topics) == 200
+        elif request is messages.DescribeTopicPartitionsRequest:
+            assert (asked.cursor.topic_name, asked.cursor.partition_index, asked.response_partition_limit) == ("topic-7", 5, 2000)
+        elif request is messages.DescribeConfigsRequest:
+            assert asked.include_synonyms and asked.include_documentation and asked.resources[0].configuration_keys is None
+        else:
+            assert [topic.name for topic in asked.topics] == names and not asked.allow_auto_topic_creation

@@ -14,6 +14,8 @@ from collections import namedtuple
 import crc32c
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 18, 19, 20
+DESCRIBE_CONFIGS, DESCRIBE_TOPIC_PARTITIONS = 32, 75
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 CLIENT_ID = "bench"
 RECORD_VALUE_BYTES = 100
 BATCH_HEADER_BYTES = 61
@@ -151,6 +153,42 @@ def create_topics(topics, configs, timeout_ms=120_000):
     for name, partitions in topics.items():
         body += compact_string(name) + struct.pack(">ih", partitions, 1) + b"\1" + encoded_configs + b"\0"
     return request(CREATE_TOPICS, 7, body + struct.pack(">i?", timeout_ms, False) + b"\0", flexible=True)
+
+
+def validate_topics(names, partitions=3, timeout_ms=30_000):
+    """A CreateTopics 7 template that validates topics of one replica and makes none."""
+    body = unsigned_varint(len(names) + 1)
+    for name in names:
+        body += compact_string(name) + struct.pack(">ih", partitions, 1) + b"\1\1\0"
+    body += struct.pack(">i?", timeout_ms, True) + b"\0"
+    error_at = 4 + 4 + 1 + 4 + len(unsigned_varint(len(names) + 1)) + len(compact_string(names[0])) + 16
+    return Template(request(CREATE_TOPICS, 7, body, flexible=True), error_at, error_at + 2 + 30 * (len(names) - 1))
+
+
+def describe_configs(resources):
+    """A DescribeConfigs 4 template for `[(type, name)]`: every setting, with synonyms and documentation."""
+    body = unsigned_varint(len(resources) + 1)
+    for kind, name in resources:
+        body += struct.pack(">b", kind) + compact_string(name) + b"\0\0"
+    error_at = 4 + 4 + 1 + 4 + len(unsigned_varint(len(resources) + 1))
+    return Template(request(DESCRIBE_CONFIGS, 4, body + b"\1\1\0", flexible=True), error_at, 5_000 * len(resources))
+
+
+def metadata_of(names):
+    """A Metadata 12 template for the named topics, as clients of today ask; its answer's least size is that of an empty one."""
+    body = unsigned_varint(len(names) + 1)
+    for name in names:
+        body += bytes(16) + compact_string(name) + b"\0"
+    # The first error stands behind the brokers, whose length nobody knows here; the throttle time is 0 as no error is.
+    return Template(request(METADATA, 12, body + b"\0\0\0", flexible=True), 9, 25_000 * len(names))
+
+
+def describe_topic_partitions(names, first, partition, limit):
+    """A DescribeTopicPartitions 0 template: of the topics, the page that begins at the topic `first` and its `partition`."""
+    body = unsigned_varint(len(names) + 1) + b"".join(compact_string(name) + b"\0" for name in names)
+    body += struct.pack(">i", limit) + b"\1" + compact_string(first) + struct.pack(">i", partition) + b"\0\0"
+    error_at = 4 + 4 + 1 + 4 + 1
+    return Template(request(DESCRIBE_TOPIC_PARTITIONS, 0, body, flexible=True), error_at, min(25 * limit, 25_000))
 
 
 def delete_topics(names, timeout_ms=30_000):
