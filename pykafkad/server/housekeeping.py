@@ -12,6 +12,7 @@ from pykafkad.server.logs import logger
 log_lines = logger("storage")
 
 _SYNC_SECONDS = 5.0
+_EPOCH_FILES_PER_TURN = 16
 _HIGH_WATERMARK = "high watermark checkpoint"
 _DELETIONS = "deletions"
 _RETENTION = "retention"
@@ -26,21 +27,23 @@ class Housekeeping:
     All jobs but the deletions repeat at their intervals; deletions have a timer only while something waits to be deleted.
     """
 
-    __slots__ = ("_node", "compaction")
+    __slots__ = ("_node", "_with_new_epochs", "compaction")
 
     def __init__(self, node: object) -> None:
         self._node = node
+        self._with_new_epochs: list[tuple[object, object]] = []
         self.compaction = Compaction(node)
 
     def fired(self, job: str) -> None:
-        """Do one job and set its timer anew."""
+        """Do one job, or a turn's part of it, and set its timer anew."""
         node = self._node
+        goes_on = None
         try:
-            _JOBS[job](self)
+            goes_on = _JOBS[job](self)
         except StorageFailure as failure:
             log_lines.error("housekeeping-failed", job=job, reason=failure)
         if job != _DELETIONS:
-            node.timers.set((self, job), node.clock.now() + self.interval(job))
+            node.timers.set((self, job), node.clock.now() + (0 if goes_on else self.interval(job)))
         self.plan_deletions()
 
     def start(self) -> None:
@@ -86,14 +89,26 @@ class Housekeeping:
             if log.is_loaded and log.offline is None:
                 log.producers.expire(self._node.now_ms, expiration_ms)
 
-    def _checkpoint(self) -> None:
+    def _checkpoint(self) -> bool:
+        """Whether it goes on in the next turn: after an unclean start every log has a new leader epoch, and a file for it."""
         directories = self._node.directories
+        waiting = self._with_new_epochs
+        if not waiting:
+            waiting += [(directory, log) for directory in directories.every() for log in directory.logs.values() if _has_new_epochs(log)]
+        for directory, log in waiting[-_EPOCH_FILES_PER_TURN:]:
+            # It may be deleted by now, moved or offline.
+            if directory.logs.get((log.topic, log.partition)) is log and _has_new_epochs(log):
+                self._each(log, _HIGH_WATERMARK, log.write_epochs)
+        del waiting[-_EPOCH_FILES_PER_TURN:]
+        if waiting:
+            return True
         for directory in list(directories.every()):
             try:
                 directory.checkpoint()
             except StorageFailure as failure:
                 log_lines.error("housekeeping-failed", job=_HIGH_WATERMARK, directory=directory.path, reason=failure)
                 directories.report(directory, failure)
+        return False
 
     def _flush(self) -> None:
         now_ms = self._node.now_ms
@@ -139,6 +154,10 @@ class Housekeeping:
         except StorageFailure as failure:
             log_lines.error("housekeeping-failed", job=job, topic=log.topic, partition=log.partition, reason=failure)
             self._node.directories.report(self._node.directories.of(log), failure)
+
+
+def _has_new_epochs(log: object) -> bool:
+    return log.is_loaded and log.offline is None and log.epochs.changed
 
 
 _JOBS = {

@@ -75,7 +75,7 @@ def test_unchanged_broker_values_are_written_again(cluster):
         (TYPE_TOPIC, "a", ("nope", SET, "1"), errors.INVALID_CONFIG),
         (TYPE_TOPIC, "a", ("retention.ms", SET, "x"), errors.INVALID_CONFIG),
         (TYPE_TOPIC, "a", ("retention.ms", SET, "1" * (MAX_VALUE_LENGTH + 1)), errors.INVALID_CONFIG),
-        (TYPE_TOPIC, "a", ("retention.ms", 9, "1"), errors.INVALID_REQUEST),
+        (TYPE_TOPIC, "a", ("retention.ms", 9, "1"), errors.UNKNOWN_SERVER_ERROR),
         (TYPE_TOPIC, "nope", ("retention.ms", SET, "1"), errors.UNKNOWN_TOPIC_OR_PARTITION),
         (TYPE_TOPIC, "", ("retention.ms", SET, "1"), errors.INVALID_REQUEST),
         (TYPE_TOPIC, "a/b", ("retention.ms", SET, "1"), errors.INVALID_TOPIC_EXCEPTION),

@@ -3,6 +3,9 @@
 import pytest
 
 from pykafkad.errors import StorageFailure
+from pykafkad.log.log_files import LogFiles
+from pykafkad.server import housekeeping
+from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.simulation.world import World
 
@@ -67,3 +70,29 @@ def test_the_high_watermark_is_checkpointed(world, tmp_path):
     world.advance(6)
     settle(world)
     assert f"t 0 {log.high_watermark}\n" in (tmp_path / "data" / "replication-offset-checkpoint").read_text()
+
+
+def test_new_leader_epochs_are_written_a_few_per_turn(world, monkeypatch):
+    """After an unclean start every log has a new one: the files of all of them at once would hold the loop. A topic that is deleted
+    meanwhile is passed over."""
+    world.create_topic("many", 100)
+    world.create_topic("gone", 20)
+    written = []
+    write = LogFiles.write_epochs
+    monkeypatch.setattr(LogFiles, "write_epochs", lambda log: (log.epochs.changed and written.append(log), write(log)))
+    logs = [world.node.partitions.get("many", index) for index in range(100)]
+    for log in [*logs, *(world.node.partitions.get("gone", index) for index in range(20))]:
+        log.epochs.changed = True
+    job = housekeeping._HIGH_WATERMARK
+    world.node.housekeeping.fired(job)
+    assert len(written) == housekeeping._EPOCH_FILES_PER_TURN
+    request = messages.DeleteTopicsRequest
+    world.connect().ask(request(topics=[request.DeleteTopicState(name="gone")], timeout_ms=1000), 6)
+    turns = 1
+    while world.node.housekeeping._with_new_epochs:
+        count = len(written)
+        world.turn()
+        assert len(written) - count <= housekeeping._EPOCH_FILES_PER_TURN
+        turns += 1
+    assert set(logs) <= set(written) and turns >= 120 // housekeeping._EPOCH_FILES_PER_TURN
+    assert not any(log.epochs.changed for log in logs)
