@@ -27,7 +27,8 @@ def are_meant(operations: object) -> bool:
 def perform(ctx: Context, operations: list[tuple[str, int, str]], validate_only: bool, is_alone: bool) -> bool:
     """Do one action; whether the request is answered later, by the broker that serves after it.
 
-    Raises KafkaError for more than one action or resource, for an unknown action, and for what stands in its way.
+    Raises KafkaError for more than one action or resource, for an unknown action, when a way back has begun, and for what stands in
+    its way.
     """
     if len(operations) != 1 or not is_alone:
         raise KafkaError(errors.INVALID_REQUEST, "an action of a snapshot stands alone in its request")
@@ -35,6 +36,9 @@ def perform(ctx: Context, operations: list[tuple[str, int, str]], validate_only:
     act = _ACTIONS.get(name.removeprefix(PREFIX))
     if act is None or operation != SET:
         raise KafkaError(errors.INVALID_CONFIG, f"{name}: only SET of {', '.join(PREFIX + each for each in _ACTIONS)} is known")
+    if ctx.snapshots.restore_to is not None:
+        # What was asked would be lost with everything since, or take away the very snapshot that is gone back to.
+        raise KafkaError(errors.INVALID_REQUEST, f"the broker stops to go back to the snapshot {ctx.snapshots.restore_to}; ask again when it serves")
     return not validate_only and bool(act(ctx, value))
 
 

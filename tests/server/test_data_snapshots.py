@@ -180,6 +180,39 @@ def test_refusals(world, name, value, keywords, code, words):
     assert listed(world) == "taken"
 
 
+def test_a_directory_without_the_snapshot_keeps_everything_where_it_is(world, tmp_path):
+    """Half a way back would be two states at once, and no start could finish it."""
+    act(world, "create", "one")
+    fill(world, 10, 10)
+    world.stop()
+    world = World(world.path, more_directories=[str(tmp_path / "later")])
+    code, words = act(world, "restore", "one")
+    assert code == errors.INVALID_CONFIG and f"has nothing of {tmp_path / 'later'}" in words
+    world.node.directories.failed[str(tmp_path / "later")] = StorageFailure("read", str(tmp_path / "later"), "gone")
+    code, words = act(world, "restore", "one")
+    assert code == errors.KAFKA_STORAGE_ERROR and "out of service" in words
+    assert world.node.stopping is None and numbers(world) == list(range(20))
+
+
+def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path):
+    """What is frozen for the collector at a start is garbage after the stop that goes back."""
+    import gc
+    import weakref
+
+    first = World(tmp_path / "data")
+    gone = weakref.ref(first.node)
+    gc.freeze()
+    first.stop()
+    first = None
+    second = World(tmp_path / "data")
+    second.node.start = lambda **_: None
+    try:
+        process._start(second.node, [], None)
+        assert gone() is None
+    finally:
+        gc.unfreeze()
+
+
 def test_validate_only_does_nothing(world):
     assert act(world, "create", "one", validate_only=True) == (0, None)
     assert listed(world) == ""
@@ -191,6 +224,17 @@ def test_the_offsets_topic_goes_back_only_with_everything(world):
     act(world, "create", "one")
     code, words = act(world, "restore", "one:__consumer_offsets")
     assert code == errors.INVALID_CONFIG and "everything" in words
+
+
+@pytest.mark.parametrize(("name", "value"), [("delete", "one"), ("create", "two"), ("restore", "zero"), ("restore", "one:t")])
+def test_no_other_action_while_a_way_back_has_begun(world, name, value):
+    """A broker that stops still serves: what deleted the snapshot then left it with no data at all."""
+    act(world, "create", "zero")
+    act(world, "create", "one")
+    world.connect().send(request("restore", "one"), 1)
+    code, words = act(world, name, value)
+    assert code == errors.INVALID_REQUEST and "stops to go back to the snapshot one" in words
+    assert world.node.data_snapshots.restore_to == "one" and world.node.data_snapshots.names() == ["one", "zero"]
 
 
 def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monkeypatch):
