@@ -99,12 +99,22 @@ class DataSnapshots:
         The request of `asking` is answered by the broker that serves after that, on the same connection.
         """
         self._find(name)
+        self._check_directories(name)
         if name in self._unsynced:
             self._node.disk.sync_all()
             self._mark_clean(name)
         self.restore_to = name
         self._asking = asking
         self._node.stop(f"going back to the snapshot {name}")
+
+    def _check_directories(self, name: str) -> None:
+        # A way back that cannot end for one directory must not begin for the others.
+        node, directories = self._node, self._node.directories
+        for path in (node.directory.path, *directories.paths):
+            if path in directories.failed:
+                raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"{path} is out of service; going back with everything needs every directory of log.dirs")
+            if not node.disk.is_directory(saved.path_of(path, name)):
+                raise KafkaError(errors.INVALID_CONFIG, f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made")
 
     def hand_over(self) -> Asking | None:
         """Who asked for the way back, taken from the reactor before it closes; None if it has gone."""

@@ -95,7 +95,9 @@ def _start(node: Node, topics: list[tuple[str, int]], stale_file: str | None) ->
     except OSError as error:
         node.reactor.close()
         raise StartFailure(error.strerror or str(error)) from None
-    # What lives since the start lives for ever: the collector need not look at it again.
+    # What lives since the start lives for ever: the collector need not look at it again. Not so a node whose place
+    # this one takes.
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
 
