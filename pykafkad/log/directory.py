@@ -152,6 +152,10 @@ class LogDirectory:
         self.logs[key] = log
         return log
 
+    def checkpointed(self, key: tuple[str, int]) -> tuple[int, int, int]:
+        """What the checkpoints say of a partition: (recovery point, log start offset, high watermark)."""
+        return self._recovery_points.get(key, 0), self._log_starts.get(key, 0), self._high_watermarks.get(key, 0)
+
     def holds(self, topic: str, partition: int) -> bool:
         """Whether the partition's folder is here."""
         return (topic, partition) in self._on_disk
@@ -341,8 +345,13 @@ class LogDirectory:
                 whole = False
             whole = whole and log.offline is None
         if not one_by_one:
+            # One call brings everything to the device, and says of nothing that it failed: that is asked of each file.
             self.disk.sync_all()
             for log in logs:
-                log.synced()
+                try:
+                    if log.needs_sync:
+                        log.flush()
+                except StorageFailure:
+                    whole = False
         self.checkpoint()
         return whole

@@ -27,8 +27,11 @@ _RESTORING_FILE = "restoring"
 # Files at the top of a directory that are its identity, not its state.
 _IDENTITY_FILES = (checkpoints.META_PROPERTIES_FILE, "bootstrap.checkpoint")
 _PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, ".tmp")
+_SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 MAX_NAME_LENGTH = 100
+# Up to this size the last segment of a partition that nobody has opened is copied; of a larger one the partition is opened and rolled.
+_COPIED_BYTES = 256 * 1024
 
 
 def name_problem(name: str) -> str | None:
@@ -71,21 +74,38 @@ def save(directory: LogDirectory, name: str) -> None:
     for key, log in directory.logs.items():
         if log.offline is not None:
             raise StorageFailure("save", log.directory, f"the partition is out of service: {log.offline}")
+        target = f"{partial}/{log.topic}-{log.partition}"
+        if not log.is_loaded and directory.clean and _save_untouched(disk, log.directory, target):
+            synced[key], starts[key], ends[key] = directory.checkpointed(key)
+            continue
+        sealed = log.segments[-1]
         log.roll(directory.clock.now_ms())
         log.write_epochs()
-        synced[key] = log.recovery_point
-        ends[key] = log.end_offset
-        if log.log_start_offset:
-            starts[key] = log.log_start_offset
-        _link(disk, log.directory, f"{partial}/{log.topic}-{log.partition}")
+        _link(disk, log.directory, target)
+        log.rest(sealed)
+        synced[key], starts[key], ends[key] = log.recovery_point, log.log_start_offset, log.end_offset
     files = {each: disk.read(f"{directory.path}/{each}") for each in _IDENTITY_FILES}
     files[checkpoints.RECOVERY_POINT_FILE] = checkpoints.encode_offsets(synced)
     files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets(ends)
-    files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets(starts)
+    files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets({key: offset for key, offset in starts.items() if offset})
     for each, content in files.items():
         if content is not None:
             disk.write(f"{partial}/{each}", content)
     disk.rename(partial, path_of(directory.path, name))
+
+
+def _save_untouched(disk, source: str, target: str) -> bool:
+    """Save a partition that nobody has opened since a clean start, without opening it; False if its last segment is large."""
+    last = _last_segment(disk.listdir(source))
+    if sum(disk.size(f"{source}/{last}{suffix}") for suffix in _SEGMENT_SUFFIXES) > _COPIED_BYTES:
+        return False
+    _link(disk, source, target)
+    return True
+
+
+def _last_segment(names: list[str]) -> str:
+    """The base offset, as it stands in the files' names, of the segment that is appended to; empty without one."""
+    return max((name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)), default="")
 
 
 def mark_clean(disk, path: str, name: str, broker_epoch: int) -> None:
@@ -183,18 +203,18 @@ def _remove_entry(disk, path: str) -> None:
 
 
 def _link(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
+    """Give every file of a partition a second name in the folder `target`; the last segment, which is small or empty, is copied:
+    what is appended to must be each folder's own."""
     disk.make_directories(target)
     names = disk.listdir(source)
-    # What is appended to must be each directory's own, and its indexes with it.
-    empty = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX) and not disk.size(f"{source}/{name}")}
+    own = {_last_segment(names) + suffix for suffix in _SEGMENT_SUFFIXES}
     for name in names:
-        base, dot, suffix = name.partition(".")
-        if name.endswith(_PASSING_SUFFIXES) or base in empty and dot + suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+        if name.endswith(_PASSING_SUFFIXES):
             continue
-        if base in empty and dot + suffix == LOG_SUFFIX:
-            disk.write(f"{target}/{name}", b"")
-        elif name.endswith(SNAPSHOT_SUFFIX) and forget_producers:
+        if name.endswith(SNAPSHOT_SUFFIX) and forget_producers:
             states = ProducerStates.from_snapshot(disk.read(f"{source}/{name}") or b"") or ProducerStates()
             disk.write(f"{target}/{name}", states.without_sequences().to_snapshot())
+        elif name in own:
+            disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
         else:
             disk.link(f"{source}/{name}", f"{target}/{name}")

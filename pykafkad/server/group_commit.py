@@ -82,8 +82,9 @@ class GroupCommit:
         for row in flat_answers:
             if row[0] in commit.logs:
                 commit.flat_answers.append(row)
-                # The flat path leaves this count to who keeps its answers for longer than a turn.
-                row[1].outbox_bytes += len(row[1].outbox[row[2]])
+                # The flat path leaves this count to who keeps its answers for longer than a turn. A connection that was lost meanwhile
+                # has no outbox any more.
+                row[1].outbox_bytes += sum(map(len, row[1].outbox[row[2] : row[2] + 1]))
                 commit.hold(row[1])
         for row in answers:
             if any(log in commit.logs for log, _ in row[0]):

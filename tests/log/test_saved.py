@@ -174,11 +174,32 @@ def test_what_is_appended_to_is_never_shared(world, tmp_path):
     for name in ("one", "two"):
         saved.materialize(Disk(), str(tmp_path / "data.snapshots" / name), str(tmp_path / name))
     for folder in (tmp_path / "data", tmp_path / "one", tmp_path / "two"):
-        empty = [path for path in folder.glob("t-*/*.log") if not path.stat().st_size]
-        assert len(empty) == 2
-        for path in empty:
+        last = [max(partition.glob("*.log")) for partition in folder.glob("t-*")]
+        assert len(last) == 2
+        for path in last:
             for each in path.parent.glob(path.stem + ".*"):
                 assert each.suffix == ".snapshot" or each.stat().st_nlink == 1, each
+
+
+def test_a_partition_that_nobody_opened_is_saved_unopened(world, tmp_path):
+    """Its small last segment is copied, here and in what is made of the snapshot; a large one is opened and rolled."""
+    peer = world.connect()
+    peer.send(produce("t", {1: batch(b"7" * 100_000)}), 8)
+    for _ in range(2):
+        peer.send(produce("t", {1: batch(b"8" * 100_000)}), 8)
+    world.stop()
+    world = World(tmp_path / "data")
+    save(world, "one")
+    assert [world.node.partitions.get("t", index).is_loaded for index in range(2)] == [False, True]
+    fill(world, 10, 10)
+    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
+    fork = World(tmp_path / "fork")
+    assert [fork.node.partitions.get("t", index).end_offset for index in range(2)] == [5, 8]
+    fill(fork, 100, 4)
+    fork.stop()
+    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "again"))
+    again = World(tmp_path / "again")
+    assert [again.node.partitions.get("t", index).end_offset for index in range(2)] == [5, 8]
 
 
 def test_until_it_is_synced_a_snapshot_is_like_a_directory_after_a_kill(world, tmp_path):
