@@ -184,7 +184,7 @@ def build_map(segments: list[Segment], start_offset: int, end_offset: int, offse
     bounds = [segment.base_offset for segment in segments[1:]] + [end_offset]
     for segment, bound in zip(segments, bounds):
         pace = Pace()
-        position = segment.offset_index.lookup(start_offset - segment.base_offset)
+        position = segment.start_of_search(start_offset)
         for chunk, begin, header in batches_in(segment, position, io):
             if pace.is_due(header):
                 if len(offsets) > offsets.max_entries:

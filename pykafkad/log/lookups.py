@@ -24,8 +24,11 @@ def offset_for_timestamp(log: PartitionLog, timestamp_ms: int) -> tuple[int, int
 
 
 def _first_at_or_after(segment: Segment, timestamp_ms: int, start_offset: int) -> tuple[int, int, int] | None:
-    relative_offset = segment.time_index.lookup(timestamp_ms)
-    position = segment.offset_index.lookup(max(relative_offset, start_offset - segment.base_offset))
+    entry_ms, relative_offset = segment.time_index.lookup(timestamp_ms)
+    if relative_offset and not segment.indexes_trusted and not segment.confirms_time(entry_ms, relative_offset):
+        segment.distrust_indexes()
+        _, relative_offset = segment.time_index.lookup(timestamp_ms)
+    position = segment.start_of_search(max(segment.base_offset + relative_offset, start_offset))
     for position, header in segment.headers(position):
         if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
             continue
@@ -41,7 +44,7 @@ def max_timestamp_offset(log: PartitionLog) -> tuple[int, int, int] | None:
     if latest.max_timestamp_ms == NO_TIMESTAMP:
         return None
     log.touch(latest)
-    position = latest.offset_index.lookup(latest.max_timestamp_offset - latest.base_offset)
+    position = latest.start_of_search(latest.max_timestamp_offset)
     for position, header in latest.headers(position):
         if header.max_timestamp_ms != latest.max_timestamp_ms:
             continue

@@ -33,22 +33,22 @@ class OffsetIndex:
         self.offsets.append(relative_offset)
         self.positions.append(position)
 
-    def lookup(self, relative_offset: int) -> int:
-        """Position of a batch at or before the one that holds the offset; 0 when no entry is that early."""
+    def lookup(self, relative_offset: int) -> tuple[int, int]:
+        """(relative offset, position) of the last entry at or before an offset; zeros when no entry is that early."""
         at = bisect_right(self.offsets, relative_offset)
-        return self.positions[at - 1] if at else 0
+        return (self.offsets[at - 1], self.positions[at - 1]) if at else (0, 0)
 
-    def last_position_within(self, start: int, end: int) -> int | None:
-        """The highest indexed position in (start, end]: a batch boundary where a read may be cut; None without one."""
+    def last_within(self, start: int, end: int) -> tuple[int, int] | None:
+        """The entry with the highest position in (start, end], a batch boundary where a read may be cut; None without one."""
         at = bisect_right(self.positions, end)
         if at and self.positions[at - 1] > start:
-            return self.positions[at - 1]
+            return self.offsets[at - 1], self.positions[at - 1]
         return None
 
-    def first_offset_from(self, position: int) -> int | None:
-        """Relative offset of the first entry at or behind a position, None behind the last."""
+    def first_from(self, position: int) -> tuple[int, int] | None:
+        """The first entry at or behind a position, None behind the last."""
         at = bisect_left(self.positions, position)
-        return self.offsets[at] if at < len(self.positions) else None
+        return (self.offsets[at], self.positions[at]) if at < len(self.positions) else None
 
     def truncate(self, size_bytes: int) -> None:
         """Forget entries that point at or behind `size_bytes`."""

@@ -42,14 +42,14 @@ Loaded = namedtuple("Loaded", (
 
 def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, now_ms: int) -> Loaded:
     """Open a partition directory. Raises `StorageFailure` for a disk that fails or files that are not ours to cut."""
-    stored_id = decode_partition_metadata(disk.read(f"{directory}/{PARTITION_METADATA_FILE}"))
+    path = f"{directory}/{PARTITION_METADATA_FILE}"
+    stored_id = decode_partition_metadata(disk.read(path))
     if stored_id is not None and stored_id != topic_id:
-        raise StorageFailure("open", directory, f"it holds the topic id {encode_uuid(stored_id)}, not {encode_uuid(topic_id)}")
+        raise StorageFailure("open", path, f"it holds the topic id {encode_uuid(stored_id)}, not {encode_uuid(topic_id)}")
     bases, snapshots, with_aborted = _list(disk, directory)
     stored_epochs = disk.read(f"{directory}/{EPOCHS_FILE}")
     epochs = None if stored_epochs is None else LeaderEpochs.from_text(stored_epochs.decode("utf-8", "replace"))
-    # After an unclean stop a file that is not there was lost, or the log is so young that all of it is recovered anyway.
-    epochs_lost = epochs is None and not (known.clean and stored_epochs is None)
+    epochs_lost = epochs is None
     epochs = epochs or LeaderEpochs()
     log_start_offset = max(known.log_start_offset, bases[0] if bases else 0)
     if not bases:
@@ -58,13 +58,21 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     end_offset = None
     replayed = None
     if known.clean and not epochs_lost:
-        end_offset = _load_last(segments[-1], settings.index_interval_bytes)
+        end_offset, last_epoch = _load_last(segments[-1], settings.index_interval_bytes)
+        epochs_lost = end_offset is not None and last_epoch >= 0 and epochs.epoch_for(end_offset - 1) != last_epoch
+    if epochs_lost:
+        end_offset = None
     if end_offset is None:
-        first = 0 if epochs_lost else _first_to_recover(bases, segments[-1].base_offset if known.clean else known.recovery_point)
+        first = _first_to_recover(bases, segments[-1].base_offset if known.clean else known.recovery_point)
+        if epochs_lost or first and not _knows_epoch(segments[first - 1], epochs, log_start_offset):
+            first = 0
         replayed = _load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
         # From here on the batches tell; the file may be of a life whose end was lost.
         epochs.truncate_from_end(bases[first])
         end_offset = _recover(segments, first, epochs, replayed.states, settings, disk, known.recovery_point)
+    if end_offset < log_start_offset and known.clean:
+        # A clean stop takes nothing from the end of a log, so it is the checkpoint that is wrong.
+        log_start_offset = bases[0]
     if end_offset < log_start_offset:
         # What the checkpoint promised away is gone and so is all below it: the log begins anew there, as in Kafka.
         for segment in segments:
@@ -78,6 +86,7 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     _remove_snapshots(disk, directory, snapshots, segments, replayed.snapshot_offset, end_offset)
     for segment in segments[:-1]:
         segment.drop_file()
+        segment.drop_indexes()
     recovery_point = end_offset if known.clean else min(known.recovery_point, end_offset)
     return Loaded(segments, end_offset, log_start_offset, replayed.states, epochs, recovery_point, replayed.snapshot_offset)
 
@@ -123,33 +132,30 @@ def remove_segment(disk, segment: Segment) -> None:
         disk.unlink(segment.prefix + suffix)
 
 
-def _load_last(segment: Segment, index_interval_bytes: int) -> int | None:
-    """The end offset of a log that was closed cleanly: walk what lies behind the last index entry.
+def _load_last(segment: Segment, index_interval_bytes: int) -> tuple[int | None, int]:
+    """The end offset of a log that was closed cleanly, and the leader epoch of its last batch (-1 without one): walk what lies
+    behind the last index entry.
 
     None when the file does not end with a whole batch, whatever the marker says: then it is recovered after all.
     """
     if not segment.size:
         segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
         segment.max_timestamp_ms = segment.max_timestamp_offset = -1
-        return segment.base_offset
+        return segment.base_offset, -1
     if segment.size < HEADER_SIZE_BYTES:
-        return None
+        return None, -1
     segment.first_timestamp_ms = parse_header(segment.file.pread(HEADER_SIZE_BYTES, 0)).max_timestamp_ms
     try:
-        if segment.read_indexes():
-            timestamp_ms, relative_offset = segment.time_index.last()
-            segment.max_timestamp_ms = timestamp_ms
-            segment.max_timestamp_offset = segment.base_offset + relative_offset if timestamp_ms >= 0 else -1
-        else:
+        if not segment.read_indexes() or not segment.take_max_timestamp():
             segment.rebuild_indexes(index_interval_bytes)
-        position = segment.offset_index.lookup(MAX_RELATIVE_OFFSET)
+        position = segment.start_of_search(segment.base_offset + MAX_RELATIVE_OFFSET)
         segment.bytes_since_index = segment.size - position
-        end_offset, end = segment.base_offset, 0
+        end_offset, end, epoch = segment.base_offset, 0, -1
         for position, header in segment.headers(position):
-            end_offset, end = header.end_offset, position + header.size_bytes
+            end_offset, end, epoch = header.end_offset, position + header.size_bytes, header.leader_epoch
     except StorageFailure:
-        return None
-    return end_offset if end == segment.size else None
+        return None, -1
+    return (end_offset, epoch) if end == segment.size else (None, -1)
 
 
 def _first_to_recover(bases: list[int], recovery_point: int) -> int:
@@ -159,6 +165,17 @@ def _first_to_recover(bases: list[int], recovery_point: int) -> int:
         if base <= recovery_point:
             first = at
     return first
+
+
+def _knows_epoch(segment: Segment, epochs: LeaderEpochs, log_start_offset: int) -> bool:
+    """Whether the leader epochs have that of a sealed segment's first batch."""
+    data = segment.file.pread(HEADER_SIZE_BYTES, 0)
+    if len(data) < HEADER_SIZE_BYTES:
+        return True
+    header = parse_header(data)
+    if header.leader_epoch < 0 or header.base_offset < log_start_offset:
+        return True
+    return epochs.epoch_for(header.base_offset) == header.leader_epoch
 
 
 def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producers: ProducerStates, settings, disk,
@@ -313,7 +330,7 @@ def _load_producers(disk, directory: str, segments: list[Segment], snapshots: li
     for offset in reversed([offset for offset in snapshots if segments[0].base_offset <= offset <= end_offset]):
         path = file_prefix(directory, offset) + SNAPSHOT_SUFFIX
         found = ProducerStates.from_snapshot(disk.read(path) or b"")
-        if found is not None:
+        if found is not None and _is_state_at(segments, offset, found):
             producers, from_offset = found, offset
             break
         disk.unlink(path)
@@ -325,6 +342,36 @@ def _load_producers(disk, directory: str, segments: list[Segment], snapshots: li
             for position, header in segment.headers(segment.locate(from_offset)[0]):
                 producers.track(header, _reader(segment, position, header))
     return _Replayed(producers, from_offset, end_offset)
+
+
+def _is_state_at(segments: list[Segment], offset: int, producers: ProducerStates) -> bool:
+    """Whether a snapshot with a good checksum can be of this log at this offset: it knows the batches that are there.
+
+    The newest batch that it knows has to be its producer's, and the producer of the last batch before it has to have sent none
+    before that one. A producer that it does not know may have expired.
+    """
+    if not producers:
+        return True
+    newest = max(((entry.batches[-1][1], producer_id) for producer_id, entry in producers.items() if entry.batches), default=None)
+    if newest is not None and newest[0] >= offset:
+        return False
+    try:
+        header = _batch_with(segments, newest[0]) if newest is not None else None
+        last = _batch_with(segments, offset - 1)
+    except StorageFailure:
+        # A damaged batch says nothing about the snapshot.
+        return True
+    if header is not None and header.producer_id != newest[1]:
+        return False
+    entry = producers.get(last.producer_id) if last is not None and not last.is_control else None
+    return entry is None or not entry.batches or entry.batches[-1][1] == last.last_offset
+
+
+def _batch_with(segments: list[Segment], offset: int):
+    for segment in reversed(segments):
+        if segment.base_offset <= offset:
+            return segment.batch_with(offset)
+    return None
 
 
 def _remove_snapshots(disk, directory: str, snapshots: list[int], segments: list[Segment], newest: int, end_offset: int) -> None:

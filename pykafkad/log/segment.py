@@ -11,9 +11,9 @@ from struct import Struct
 from pykafkad.disk import Disk, File
 from pykafkad.errors import StorageFailure
 from pykafkad.log import txn_index
-from pykafkad.log.offset_index import OffsetIndex
-from pykafkad.log.time_index import ENTRY_SIZE_BYTES, TimeIndex
-from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, BatchHeader, parse_header
+from pykafkad.log.offset_index import ENTRY_SIZE_BYTES, OffsetIndex
+from pykafkad.log.time_index import ENTRY_SIZE_BYTES as TIME_ENTRY_SIZE_BYTES, TimeIndex
+from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, BatchHeader, parse_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ DELETED_SUFFIX = ".deleted"
 MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 # Remembered reader positions per segment; the oldest is forgotten first. A forgotten one costs a short scan.
 MAX_REMEMBERED_POSITIONS = 128
+# So many offsets before the last index entry the largest timestamp is looked for again, when it is taken from a file.
+CHECKED_OFFSETS = 1000
 # How much a scan for a position reads at once: one index interval and the header behind it, usually.
 SCAN_SIZE_BYTES = 8192
 # Up to this size a read looks at the bytes themselves to find where the last whole batch ends, and hands them on.
@@ -88,14 +90,15 @@ class Segment:
 
     `size_limit`, `roll_after_ms` and `last_offset_limit` are the roll rules made ready for comparison: a batch that would
     pass any of them is looked at by `PartitionLog._roll_if_due`. Up to `room_end` the disk has room for the file. `aborted` is the transaction index: the transactions whose
-    abort marker lies here.
+    abort marker lies here. `indexes_trusted` says that the indexes were made from the log itself; what was read from
+    files is held against the batches wherever it is used, for the files may be of another log, or of another time of this one.
     """
 
     __slots__ = (
         "disk", "directory", "base_offset", "file", "size", "written_size", "size_limit", "roll_after_ms",
         "last_offset_limit", "bytes_since_index", "offset_index", "time_index", "max_timestamp_ms",
         "max_timestamp_offset", "first_timestamp_ms", "created_ms", "jitter_ms", "positions", "indexes_written",
-        "aborted", "room_end",
+        "aborted", "room_end", "indexes_trusted",
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, file: File, created_ms: int) -> None:
@@ -118,6 +121,7 @@ class Segment:
         self.room_end = 0
         self.positions: dict[int, int] = {}
         self.indexes_written = False
+        self.indexes_trusted = True
         # Shared while it is empty, which it is in nearly every segment.
         self.aborted: Sequence[txn_index.AbortedTransaction] = ()
 
@@ -154,17 +158,83 @@ class Segment:
             return False
         self.offset_index, self.time_index = offset_index, time_index
         self.indexes_written = True
+        self.indexes_trusted = False
         return True
 
     def _load_max_timestamp(self) -> None:
-        # The last time index entry of a sealed segment was added for this.
-        last = self.disk.read_end(self.prefix + TIME_INDEX_SUFFIX, ENTRY_SIZE_BYTES)
-        index = TimeIndex.from_bytes(last)
-        if index is None:
-            self.rebuild_indexes()
-            return
-        self.max_timestamp_ms, relative_offset = index.last()
-        self.max_timestamp_offset = self.base_offset + relative_offset if self.max_timestamp_ms >= 0 else -1
+        # The last time index entry of a sealed segment was added for this. Retention goes by it, so it has to be true: the last
+        # batch may be no later, and the entry's own batch has to say the same.
+        last = TimeIndex.from_bytes(self.disk.read_end(self.prefix + TIME_INDEX_SUFFIX, TIME_ENTRY_SIZE_BYTES))
+        tail = OffsetIndex.from_bytes(self.disk.read_end(self.prefix + INDEX_SUFFIX, ENTRY_SIZE_BYTES), self.written_size)
+        if last is None or tail is None or not self._take_latest(last.last(), tail.lookup(MAX_RELATIVE_OFFSET)):
+            self.distrust_indexes()
+
+    def take_max_timestamp(self) -> bool:
+        """Take the largest timestamp from the last entry of the time index, if the log does not say otherwise."""
+        return self._take_latest(self.time_index.last(), self.offset_index.lookup(MAX_RELATIVE_OFFSET))
+
+    def _take_latest(self, last: tuple[int, int], tail: tuple[int, int]) -> bool:
+        try:
+            was_open = object.__getattribute__(self, "file") is not None
+        except AttributeError:
+            was_open = False
+        timestamp_ms, relative_offset = last
+        offset = self.base_offset + relative_offset if timestamp_ms >= 0 else -1
+        if tail[1] and not self._points_at_batch(*tail):
+            return False
+        confirmed = timestamp_ms < 0
+        position = tail[1]
+        if not confirmed and -CHECKED_OFFSETS < relative_offset - tail[0] < 0:
+            position = min(position, self.locate(offset)[0])
+        for _, header in self.headers(position):
+            if header.max_timestamp_ms > timestamp_ms:
+                return False
+            confirmed = confirmed or header.base_offset <= offset <= header.last_offset and header.max_timestamp_ms == timestamp_ms
+        if not confirmed and not self.confirms_time(timestamp_ms, relative_offset):
+            return False
+        self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, offset
+        if not was_open:
+            self.drop_file()
+        return True
+
+    def _points_at_batch(self, relative_offset: int, position: int) -> bool:
+        """Whether a batch lies at the position that ends with the offset; Kafka before 4.0 named the last of several batches."""
+        data = self.file.pread(HEADER_SIZE_BYTES, position)
+        if len(data) < HEADER_SIZE_BYTES:
+            return False
+        header = parse_header(data)
+        return (header.magic == MAGIC and header.length >= HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES
+                and self.base_offset <= header.base_offset <= header.last_offset <= self.base_offset + relative_offset
+                and position + header.size_bytes <= self.written_size)
+
+    def confirms_time(self, timestamp_ms: int, relative_offset: int) -> bool:
+        """Whether the batch with the offset says that the timestamp is its largest, as an entry of the time index has it."""
+        header = self.batch_with(self.base_offset + relative_offset)
+        return header is not None and header.max_timestamp_ms == timestamp_ms
+
+    def trusted(self, entry: tuple[int, int] | None) -> bool:
+        """Whether an entry of the offset index may be gone by. If not, the indexes have been made anew from the log."""
+        if self.indexes_trusted or entry is None or not entry[1] or self._points_at_batch(*entry):
+            return True
+        self.distrust_indexes()
+        return False
+
+    def distrust_indexes(self) -> None:
+        """The index files tell of another log than this: make them anew from this one."""
+        try:
+            known = object.__getattribute__(self, "max_timestamp_ms"), self.max_timestamp_offset
+        except AttributeError:
+            known = -1, -1
+        self.rebuild_indexes()
+        if known[0] > self.max_timestamp_ms:
+            # Of a batch that is gathered, and not in the file yet.
+            self.max_timestamp_ms, self.max_timestamp_offset = known
+        self.positions.clear()
+        try:
+            self.write_indexes()
+        except StorageFailure:
+            # They are in memory; the next start finds out anew.
+            pass
 
     @property
     def has_aborted(self) -> bool:
@@ -175,8 +245,26 @@ class Segment:
             return True
 
     def _load_aborted(self) -> None:
-        entries = txn_index.from_bytes(self.disk.read(self.prefix + TXN_INDEX_SUFFIX) or b"", self.base_offset)
-        self.aborted = self._find_aborted() if entries is None else entries
+        data = self.disk.read(self.prefix + TXN_INDEX_SUFFIX)
+        entries = [] if data is None else txn_index.from_bytes(data, self.base_offset)
+        # Kafka leaves an empty file where it cut one; so may a loss of power, and the batches know which it was.
+        if entries is None or data is not None and not entries or not all(map(self._is_abort, entries)):
+            entries = self._find_aborted()
+        self.aborted = entries
+
+    def _is_abort(self, entry: txn_index.AbortedTransaction) -> bool:
+        """Whether the end marker of which an entry tells is there, and no other batch where the transaction begins."""
+        marker = self.batch_with(entry.last_offset)
+        if marker is None or not marker.is_control or marker.base_offset != entry.last_offset or marker.producer_id != entry.producer_id:
+            return False
+        first = self.batch_with(entry.first_offset) if entry.first_offset >= self.base_offset else None
+        return first is None or first.base_offset == entry.first_offset and first.producer_id == entry.producer_id
+
+    def batch_with(self, offset: int) -> BatchHeader | None:
+        """The batch that holds an offset; None where compaction took it out."""
+        position, size = self.locate(offset)
+        header = parse_header(self.file.pread(HEADER_SIZE_BYTES, position)) if size >= HEADER_SIZE_BYTES else None
+        return header if header is not None and header.base_offset <= offset else None
 
     def _find_aborted(self) -> list[txn_index.AbortedTransaction]:
         from pykafkad.log.producers import ProducerStates
@@ -220,6 +308,7 @@ class Segment:
         for position, header in self.headers():
             self.track(header, position, index_interval_bytes)
         self.indexes_written = False
+        self.indexes_trusted = True
 
     def headers(self, position: int = 0):
         """Yield `(position, BatchHeader)` of the batches from `position` on, which must be a batch boundary."""
@@ -308,12 +397,19 @@ class Segment:
         if len(positions) > MAX_REMEMBERED_POSITIONS:
             del positions[next(iter(positions))]
 
+    def start_of_search(self, offset: int) -> int:
+        """Position of a batch at or before the one that holds the offset, by the offset index."""
+        entry = self.offset_index.lookup(offset - self.base_offset)
+        if not self.trusted(entry):
+            entry = self.offset_index.lookup(offset - self.base_offset)
+        return entry[1]
+
     def locate(self, offset: int) -> tuple[int, int]:
         """(position, size) of the first batch whose last offset is at or above `offset`; (written_size, 0) without one.
 
         Walks headers from the index entry before it, never through the whole file.
         """
-        position = self.offset_index.lookup(offset - self.base_offset)
+        position = self.start_of_search(offset)
         end = self.written_size
         unpack = _SPAN.unpack_from
         window, start = b"", position
@@ -338,8 +434,11 @@ class Segment:
         if size <= max_bytes:
             return FileSlice(self.file, start, size) if size > 0 else None
         if max_bytes > PREFETCH_SIZE_BYTES:
-            cut = self.offset_index.last_position_within(start, start + max_bytes)
-            if cut is not None:
+            entry = self.offset_index.last_within(start, start + max_bytes)
+            if not self.trusted(entry):
+                entry = self.offset_index.last_within(start, start + max_bytes)
+            if entry is not None:
+                cut = entry[1]
                 # The batch behind the cut is where this reader comes back.
                 self.remember(int.from_bytes(self.file.pread(8, cut), "big"), cut)
                 return FileSlice(self.file, start, cut - start)

@@ -36,11 +36,11 @@ class TimeIndex:
             timestamps.append(timestamp_ms)
             self.offsets.append(relative_offset)
 
-    def lookup(self, timestamp_ms: int) -> int:
-        """Relative offset from which on records at or after the timestamp can be: 0 when no entry is that early."""
+    def lookup(self, timestamp_ms: int) -> tuple[int, int]:
+        """The last entry up to a timestamp: from its offset on records at or after it can be. (-1, 0) when none is that early."""
         at = bisect_right(self.timestamps, timestamp_ms)
         # The entry's own offset may be the record that is looked for: its timestamp is "largest so far".
-        return self.offsets[at - 1] if at else 0
+        return (self.timestamps[at - 1], self.offsets[at - 1]) if at else (-1, 0)
 
     def last(self) -> tuple[int, int]:
         """(timestamp, relative offset) of the last entry, (-1, 0) without one."""

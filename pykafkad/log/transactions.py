@@ -80,9 +80,12 @@ def aborted_in(log: PartitionLog, offset: int, records: FileSlice) -> list[txn_i
         if segment.file is not records.file:
             continue
         log.touch(segment)
-        relative = segment.offset_index.first_offset_from(records.position + records.chunk_size)
-        if relative is not None:
-            end_offset = segment.base_offset + relative
+        end = records.position + records.chunk_size
+        entry = segment.offset_index.first_from(end)
+        if not segment.trusted(entry):
+            entry = segment.offset_index.first_from(end)
+        if entry is not None:
+            end_offset = segment.base_offset + entry[0]
         else:
             end_offset = segments[at + 1].base_offset if at + 1 < len(segments) else log.end_offset
         return txn_index.collect(segments[at:], offset, end_offset)

@@ -36,7 +36,8 @@ def from_bytes(data: bytes, base_offset: int) -> list[AbortedTransaction] | None
     entries = []
     for version, *row in _ENTRY.iter_unpack(data):
         entry = AbortedTransaction(*row)
-        if version > _VERSION or entry.last_offset < base_offset or entry.first_offset > entry.last_offset:
+        if version > _VERSION or entry.last_offset < base_offset or entry.first_offset > entry.last_offset \
+                or entry.last_stable_offset > entry.last_offset + 1:
             return None
         entries.append(entry)
     return entries

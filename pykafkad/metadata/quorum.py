@@ -252,10 +252,13 @@ def format_state(epoch: int, leader_id: int, voted_id: int, voted_directory_id: 
 
 
 def parse_state(content: bytes | None) -> tuple[int, int, int, bytes]:
-    """`(epoch, leader id, voted id, voted directory id)` out of `quorum-state` of either data version."""
-    if not content:
+    """`(epoch, leader id, voted id, voted directory id)` out of `quorum-state` of either data version. Raises ValueError for what
+    is none."""
+    if content is None:
         return 0, -1, -1, ZERO
-    text = content.decode()
+    text = content.decode().strip()
+    if not text.startswith("{") or not text.endswith("}"):
+        raise ValueError("quorum-state: it is no JSON object")
     marker = '"votedDirectoryId":"'
     position = text.find(marker)
     directory = ZERO if position < 0 else from_text(text[position + len(marker) :].partition('"')[0])

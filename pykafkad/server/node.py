@@ -212,7 +212,7 @@ class Node:
             self.random,
             # A log without voters is one of a static quorum (kraft.version 0), and stays it.
             voters_in_log=not is_new,
-            state_file=self.disk.read(f"{directory.path}/{quorum.STATE_FILE}"),
+            state_file=self._quorum_state(f"{directory.path}/{quorum.STATE_FILE}", len(voter_set)),
         )
         metadata.start(machine, Controller(self.node_id, self.cluster_id, self.settings, metadata.image, self.random))
         if machine.state != quorum_states.LEADER:
@@ -221,6 +221,19 @@ class Node:
                 f"{directory.path}: its metadata log names as voters {named}; this is node {self.node_id} with directory "
                 f"{uuids.to_text(directory_id)} (meta.properties), which cannot lead alone"
             )
+
+    def _quorum_state(self, path: str, voter_count: int) -> bytes | None:
+        """The content of `quorum-state`. A lone voter does without a damaged one: nobody else counts its votes, and the log has
+        its epoch."""
+        content = self.disk.read(path)
+        try:
+            quorum.parse_state(content)
+        except ValueError as error:
+            if voter_count > 1:
+                raise ConfigError(f"{path} is damaged: {error}") from None
+            log_lines.warning("quorum-state-damaged", path=path, reason=error)
+            return None
+        return content
 
     def _bind(self) -> None:
         settings = self.settings

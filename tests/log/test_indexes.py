@@ -34,7 +34,7 @@ def test_lookup_by_offset_is_a_walk_through_the_log(seed):
     for header, _ in rows:
         segment = log.segments[log.segment_at(header.base_offset)]
         for offset in range(header.base_offset, header.end_offset):
-            assert segment.offset_index.lookup(offset - segment.base_offset) <= positions[header.base_offset]
+            assert segment.offset_index.lookup(offset - segment.base_offset)[1] <= positions[header.base_offset]
             assert segment.locate(offset) == (positions[header.base_offset], header.size_bytes)
 
 
@@ -112,4 +112,4 @@ def test_cutting_an_index():
     offsets.truncate(300)
     times.truncate(20)
     assert (list(offsets.positions), list(times.offsets)) == ([0, 100, 200], [0, 10])
-    assert [offsets.last_position_within(*span) for span in ((0, 150), (100, 150), (0, 50), (100, 200))] == [100, None, None, 200]
+    assert [offsets.last_within(*span) for span in ((0, 150), (100, 150), (0, 50), (100, 200))] == [(10, 100), None, None, (20, 200)]

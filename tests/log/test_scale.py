@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 
 from pykafkad.log.log_files import MAX_SEALED_INDEXES
+from pykafkad.log.segment import SCAN_SIZE_BYTES
 from tests.log.settings import NOW_MS, append, batch, open_directory, open_log, topic_settings
 from tests.simulation.disk import MemoryDisk, MemoryFile
 
@@ -80,7 +81,7 @@ def test_an_idle_partition_takes_little_memory(loaded):
 
 
 def test_an_unclean_start_reads_only_what_is_behind_the_recovery_point(monkeypatch):
-    """From the segment on that holds it; producers come from the snapshot at its base."""
+    """From the segment on that holds it, and of the one before it a batch's header; producers come from the snapshot at its base."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, segment_bytes=4 * SIZE)
@@ -95,7 +96,10 @@ def test_an_unclean_start_reads_only_what_is_behind_the_recovery_point(monkeypat
     disk.kill()
     read = []
     inner = MemoryFile.pread
-    monkeypatch.setattr(MemoryFile, "pread", lambda self, size, position: read.append(self.path) or inner(self, size, position))
+    monkeypatch.setattr(MemoryFile, "pread", lambda self, size, position: read.append((self.path, size)) or inner(self, size, position))
     again = open_log(open_directory(disk=disk), segment_bytes=4 * SIZE)
     assert (again.end_offset, again.producers[1].next_sequence) == (26, 18)
-    assert {int(path.rsplit("/", 1)[1][:20]) for path in read} == {base for base in bases if base >= recovery_point}
+    at = bases.index(recovery_point)
+    whole = {int(path.rsplit("/", 1)[1][:20]) for path, size in read if size > SCAN_SIZE_BYTES}
+    assert whole == {base for base in bases if base >= recovery_point}
+    assert {int(path.rsplit("/", 1)[1][:20]) for path, _ in read} - whole <= {bases[at - 1]}

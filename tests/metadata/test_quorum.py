@@ -173,8 +173,9 @@ def test_state_file_of_kafka_is_read():
     old = b'{"clusterId":"","leaderId":3,"leaderEpoch":12,"votedId":2,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}'
     assert parse_state(old) == (12, 3, 2, b"\0" * 16)
     assert parse_state(None) == (0, -1, -1, b"\0" * 16)
-    with pytest.raises(ValueError, match="leaderEpoch"):
-        parse_state(b'{"leaderEpoch":12')
+    for damaged in (b'{"leaderEpoch":12', b"", bytes(20), b"\xff\xfe", b'{"leaderEpoch":1x2}'):
+        with pytest.raises(ValueError):
+            parse_state(damaged)
 
 
 def test_majorities():

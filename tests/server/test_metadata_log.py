@@ -36,13 +36,24 @@ def test_topics_survive_a_restart(tmp_path):
 
 
 def test_a_directory_of_other_voters_is_refused(tmp_path):
-    """Without its meta.properties a directory has another id than the voter in the log: it cannot lead, and says so."""
+    """With another directory's meta.properties it has another id than the voter in the log: it cannot lead, and says so."""
+    world = World(tmp_path)
+    world.create_topic("a")
+    world.stop()
+    path = tmp_path / "meta.properties"
+    path.write_text(path.read_text().partition("directory.id")[0] + "directory.id=AAAAAAAAAAAAAAAAAAAABA\n")
+    with pytest.raises(ConfigError, match="names as voters .* which cannot lead alone"):
+        world.restart(seed=2)
+
+
+def test_a_directory_without_its_meta_properties_is_refused(tmp_path):
     world = World(tmp_path)
     world.create_topic("a")
     world.stop()
     os.unlink(tmp_path / "meta.properties")
-    with pytest.raises(ConfigError, match="names as voters .* which cannot lead alone"):
+    with pytest.raises(ConfigError, match="meta.properties is missing, and partitions are there"):
         world.restart(seed=2)
+    assert not (tmp_path / "meta.properties").exists()
 
 
 def test_a_reply_leaves_after_its_change_is_seen(tmp_path):

@@ -1,0 +1,355 @@
+"""Damage to the files of a broker: which kinds there are, a broker rich in files to do it to, and what must be the same after it.
+
+Each kind of damage is a function of the file's content, another file's content of the same kind, and chance, that gives the
+new content, None for a file that is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import re
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pykafkad.clock import ManualClock
+from pykafkad.errors import ConfigError, StartFailure, StorageFailure
+from pykafkad.log.partition_log import VERIFIED_CLIENT
+from pykafkad.wire import messages
+from pykafkad.wire.batch import build_batch
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.world import World
+
+START_MS = 1_700_000_000_000
+BATCHES = 60
+RECORDS_PER_BATCH = 4
+PARTITIONS = 2
+TOPIC = "t"
+FAR = 1_000_000_000
+
+SETTINGS: dict[str, Any] = {
+    "log_segment_bytes": 1_048_576,
+    "log_index_interval_bytes": 2048,
+    "offsets_topic_num_partitions": 2,
+    "internal_metadata_log_segment_bytes": 4096,
+    "log_retention_ms": 86_400_000,
+}
+
+# One name per kind of file, and which names on disk are of that kind.
+KINDS = {
+    "index": r"/t-\d/\d{20}\.index",
+    "timeindex": r"/t-\d/\d{20}\.timeindex",
+    "txnindex": r"/t-\d/\d{20}\.txnindex",
+    "snapshot": r"/t-\d/\d{20}\.snapshot",
+    "leader-epoch-checkpoint": r"/t-\d/leader-epoch-checkpoint",
+    "partition.metadata": r"/t-\d/partition\.metadata",
+    "recovery-point": r"/recovery-point-offset-checkpoint",
+    "log-start": r"/log-start-offset-checkpoint",
+    "high-watermark": r"/replication-offset-checkpoint",
+    "meta.properties": r"/meta\.properties",
+    "quorum-state": r"/quorum-state",
+    "metadata-index": r"/__cluster_metadata-0/\d{20}\.(time)?index",
+    "metadata-snapshot": r"/\d{20}-\d{10}\.checkpoint",
+    "bootstrap": r"/bootstrap\.checkpoint",
+    "offsets-index": r"/__consumer_offsets-\d+/\d{20}\.(time)?index",
+    "offsets-snapshot": r"/__consumer_offsets-\d+/\d{20}\.snapshot",
+}
+
+
+def _gone(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    return None
+
+
+def _emptied(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    return b""
+
+
+def _cut(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    return content[: chance.randrange(len(content))] if content else content
+
+
+def _halved(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    """On a boundary of every kind of entry: what is left reads well."""
+    return content[: len(content) // 2 // 24 * 24]
+
+
+def _zeroed(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    return bytes(len(content))
+
+
+def _noise(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    return chance.randbytes(len(content))
+
+
+def _flipped(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    changed = bytearray(content)
+    if changed:
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def _swapped(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    return other
+
+
+def _doubled(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    return content + content
+
+
+def _future(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
+    """Text: every offset far beyond the end. Else: an entry behind the last that is far beyond it."""
+    if content[:1] in (b"0", b"{", b"v") and not content.startswith(b"\0"):
+        return re.sub(rb"(?<= )(\d+)$", lambda found: b"%d" % (int(found[1]) + FAR), content, flags=re.MULTILINE)
+    far = FAR.to_bytes(4, "big")
+    return content + (START_MS + FAR).to_bytes(8, "big") + far if len(content) % 12 == 0 and len(content) % 8 else content + far + far
+
+
+DAMAGES: dict[str, Callable[[bytes, bytes, random.Random], bytes | None]] = {
+    "gone": _gone,
+    "emptied": _emptied,
+    "cut": _cut,
+    "halved": _halved,
+    "zeroed": _zeroed,
+    "noise": _noise,
+    "flipped": _flipped,
+    "swapped": _swapped,
+    "doubled": _doubled,
+    "future": _future,
+}
+
+
+def files_of(disk: MemoryDisk, kind: str) -> list[str]:
+    """Paths of a kind's files, in order."""
+    return sorted(path for path in disk.files if re.fullmatch(".*" + KINDS[kind], path))
+
+
+def copy_of(disk: MemoryDisk) -> MemoryDisk:
+    """Another disk with the same files, nobody's locks on it."""
+    twin = MemoryDisk()
+    twin.directories = set(disk.directories)
+    for path, content in disk.files.items():
+        twin.write(path, bytes(content.data), sync=True)
+    return twin
+
+
+def build(*, clean: bool) -> tuple[MemoryDisk, dict[str, Any]]:
+    """A disk with a broker's files on it, left by a clean stop or a kill, and what `observe` says of it."""
+    disk = MemoryDisk()
+    world = World("/data", disk=disk, clock=ManualClock(START_MS), **SETTINGS)
+    world.create_topic(TOPIC, PARTITIONS)
+    for index in range(PARTITIONS):
+        fill(world, index)
+        world.turn()
+    commit(world, 7)
+    for number in range(20):
+        world.create_topic(f"more-{number}")
+    for log in world.node.partitions:
+        if log.topic == TOPIC:
+            log.delete_records(5 + log.partition)
+    for job in world.node.directory.sync_jobs():
+        job.run()
+        job.finish()
+    world.node.directory.checkpoint()
+    if clean:
+        expected = observe(world)
+        world.stop()
+    else:
+        expected = observe(world)
+        disk.kill()
+    return copy_of(disk), expected
+
+
+def fill(world: World, index: int) -> None:
+    """Plain, idempotent and transactional batches, some of them aborted, under three leader epochs; times that go back too."""
+    log = world.node.partitions.get(TOPIC, index)
+    chance = random.Random(index)
+    sequences = [0, 0, 0]
+    for number in range(BATCHES):
+        producer = number % 3
+        timestamp_ms = START_MS + number * 1000 - (5000 if number % 10 == 9 else 0)
+        records = [(b"%d" % number, chance.randbytes(14_000 + 900 * index)) for _ in range(RECORDS_PER_BATCH)]
+        fields: dict[str, Any] = {}
+        if producer:
+            fields = {"producer_id": 100 + producer, "producer_epoch": 0, "base_sequence": sequences[producer]}
+            fields["is_transactional"] = producer == 2
+            sequences[producer] += RECORDS_PER_BATCH
+        log.append(memoryview(build_batch(records, timestamp_ms=timestamp_ms, **fields)), START_MS, origin=VERIFIED_CLIENT)
+        if number in (20, 40):
+            log.write_pending()
+            log.assign_epoch(log.leader_epoch + 1)
+        if number % 12 == 11 and number < BATCHES - 6:
+            log.append_end_marker(102, 0, 0, timestamp_ms, is_abort=number % 24 == 11)
+    log.write_pending()
+    world.node.log_committed(log, log.end_offset)
+
+
+def commit(world: World, offset: int) -> None:
+    """Have two groups' offsets noted."""
+    peer = world.connect()
+    for group in ("g1", "g2"):
+        request = messages.OffsetCommitRequest
+        partition = request.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topic = request.OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])
+        for _ in range(50):
+            asked = messages.FindCoordinatorRequest(key=group, key_type=0)
+            if peer.ask(asked, 1).error_code == 0:
+                break
+            world.advance(0.1)
+        answer = peer.ask(request(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=[topic]), 7)
+        assert answer.topics[0].partitions[0].error_code == 0, answer
+
+
+def observe(world: World) -> dict[str, Any]:
+    """What clients can see of the broker's data, as plain values to compare."""
+    seen: dict[str, Any] = {"topics": sorted(world.node.image.topics)}
+    for index in range(PARTITIONS):
+        log = world.node.partitions.get(TOPIC, index)
+        seen[f"offsets {index}"] = log.log_start_offset, log.high_watermark, log.end_offset, log.last_stable_offset
+        seen[f"batches {index}"] = batches = read_all(log, 120_000)
+        seen[f"whole {index}"] = read_all(log, 1 << 20) == batches
+        middle = range(log.log_start_offset, log.end_offset, 7)
+        seen[f"single {index}"] = [head_of(log.read(offset, 1, end_offset=log.end_offset).pread()) for offset in middle]
+        times = range(START_MS - 1500, START_MS + BATCHES * 1000 + 2000, 1500)
+        seen[f"times {index}"] = [log.offset_for_timestamp(time_ms) for time_ms in times], log.max_timestamp_offset()
+        seen[f"aborted {index}"] = aborted(log)
+        seen[f"epochs {index}"] = list(log.epochs.entries)[:3]
+        seen[f"producers {index}"] = {each: (entry.epoch, entry.next_sequence, entry.transaction_offset) for each, entry in log.producers.items()}
+    request = messages.OffsetFetchRequest
+    asked = [request.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])]
+    seen["committed"] = [
+        world.connect().ask(request(group_id=group, topics=asked), 5).topics[0].partitions[0].committed_offset for group in ("g1", "g2")
+    ]
+    return seen
+
+
+def head_of(data: bytes) -> tuple[int, bytes]:
+    """(base offset, checksum) of the first batch."""
+    return int.from_bytes(data[:8], "big"), data[17:21]
+
+
+def read_all(log: Any, max_bytes: int) -> list[tuple[int, bytes]]:
+    """(base offset, checksum) of every batch, read as a consumer reads."""
+    found, offset = [], log.log_start_offset
+    while offset < log.end_offset:
+        data = log.read(offset, max_bytes, end_offset=log.end_offset).pread()
+        position = 0
+        while position + 61 <= len(data):
+            found.append(head_of(data[position : position + 61]))
+            offset = found[-1][0] + int.from_bytes(data[position + 23 : position + 27], "big") + 1
+            position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+        assert position == len(data), f"a read at {offset} ends within a batch"
+    return found
+
+
+def aborted(log: Any) -> set[tuple[int, int]]:
+    """(producer id, first offset) of every aborted transaction that a reader is told of."""
+    found, offset = set(), log.log_start_offset
+    while offset < log.last_stable_offset:
+        piece = log.read(offset, 150_000, end_offset=log.last_stable_offset)
+        found |= {(each.producer_id, each.first_offset) for each in log.aborted_transactions(offset, piece)}
+        data = piece.pread()
+        position = 0
+        while position < len(data):
+            offset = head_of(data[position:])[0] + int.from_bytes(data[position + 23 : position + 27], "big") + 1
+            position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+    return found
+
+
+SERVED, REFUSED = "served", "refused"
+
+
+def start(disk: MemoryDisk, seed: int) -> World:
+    """A broker on the files."""
+    return World("/data", disk=disk, clock=ManualClock(START_MS + 1000), seed=seed, **SETTINGS)
+
+
+def do_damage(disk: MemoryDisk, kind: str, name: str, chance: random.Random) -> tuple[MemoryDisk, str]:
+    """A copy of the disk with one file of the kind damaged, and which."""
+    paths = files_of(disk, kind)
+    path = chance.choice(paths)
+    others = [other for other in paths if other != path and other.rpartition(".")[2] == path.rpartition(".")[2]]
+    other = chance.choice(others or [path])
+    twin = copy_of(disk)
+    content = DAMAGES[name](bytes(twin.files[path].data), bytes(twin.files[other].data), chance)
+    if content is None:
+        twin.unlink(path)
+    else:
+        twin.write(path, content, sync=True)
+    return twin, path
+
+
+def outcome(disk: MemoryDisk, path: str, kind: str, name: str, expected: dict[str, Any], *, clean: bool) -> str:
+    """Start on the damaged files: SERVED or REFUSED. AssertionError if something is served wrongly, or a refusal does not name
+    what is damaged. Served twice: what the first start made of the file has to hold for the next one."""
+    try:
+        world = start(disk, seed=2)
+        found = observe(world)
+        check(kind, name, expected, found, clean=clean)
+        world.stop()
+        again = observe(start(disk, seed=3))
+        check(kind, name, {**found, "aborted 0": expected["aborted 0"], "aborted 1": expected["aborted 1"]}, again, clean=clean)
+    except (ConfigError, StartFailure, StorageFailure) as refusal:
+        assert path in str(refusal), f"{refusal} does not name {path}"
+        return REFUSED
+    return SERVED
+
+
+def check(kind: str, name: str, expected: dict[str, Any], found: dict[str, Any], *, clean: bool) -> None:
+    """The same is served, but for what Kafka cannot tell either."""
+    differing = {key for key in expected if expected[key] != found[key]}
+    for index in range(PARTITIONS):
+        if kind == "log-start" and not (name == "future" and not clean):
+            # Without it a log begins with its first segment (deleted records come back); with a wrong number, there.
+            if name != "flipped":
+                assert set(expected[f"batches {index}"]) <= set(found[f"batches {index}"]), "records are lost"
+            differing -= {f"{what} {index}" for what in ("offsets", "batches", "single", "times", "epochs")}
+        if kind == "log-start" and name == "future" and not clean:
+            # A log whose end is below its start was cut by a loss of power after its records were deleted: it begins anew.
+            differing -= {key for key in differing if key.endswith(f" {index}")}
+        if kind == "txnindex" and name == "gone":
+            # A segment without aborted transactions has no such file.
+            assert found[f"aborted {index}"] <= expected[f"aborted {index}"]
+            differing -= {f"aborted {index}"}
+    assert not differing, "; ".join(f"{key}: {str(expected[key])[:200]} became {str(found[key])[:200]}" for key in sorted(differing))
+
+
+def run(seeds: Iterable[int], kinds: Iterable[str] = tuple(KINDS)) -> Iterator[tuple[str, str]]:
+    """Every kind of damage to a file of every kind, after a clean stop and after a kill, once per seed: (what was done, what came of it)."""
+    built = {clean: build(clean=clean) for clean in (True, False)}
+    for seed, clean, kind, name in itertools.product(seeds, built, kinds, DAMAGES):
+        disk, expected = built[clean]
+        if not files_of(disk, kind):
+            continue
+        twin, path = do_damage(disk, kind, name, random.Random(f"{seed} {kind} {name}"))
+        what = f"{name} {path} after {'a clean stop' if clean else 'a kill'}"
+        try:
+            yield what, outcome(twin, path, kind, name, expected, clean=clean)
+        except Exception as error:  # noqa: BLE001 - whatever a damaged file makes of a start is a finding
+            repeat = f"python -m tests.simulation.damage --first {seed} --rounds 1 --kind {kind}"
+            yield what, f"{type(error).__name__}: {error}; repeat with: {repeat}"
+
+
+def main() -> int:
+    """Rounds of damage, and what came of it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.damage", description="damage to the files of a broker")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each kind of damage is done to a file of each kind (default 5)")
+    parser.add_argument("--first", type=int, help="the first seed (default: anywhere)")
+    parser.add_argument("--kind", choices=sorted(KINDS), action="append", help="only files of this kind")
+    options = parser.parse_args()
+    first = secrets.randbelow(1 << 40) if options.first is None else options.first
+    print(f"seeds {first} to {first + options.rounds - 1}", flush=True)
+    counts: Counter[str] = Counter()
+    for what, came in run(range(first, first + options.rounds), options.kind or tuple(KINDS)):
+        counts[came if came in (SERVED, REFUSED) else "failures"] += 1
+        if came not in (SERVED, REFUSED):
+            print(f"{what}: {came}", flush=True)
+    print(", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+    return 1 if counts["failures"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
