@@ -29,7 +29,7 @@ def handle(ctx: Context, request: object) -> object:
     except KafkaError as error:
         return messages.DescribeAclsResponse(error_code=error.code, error_message=error.text)
     by_pattern: dict[tuple, list[object]] = {}
-    for entry in Filter(request).matching(ctx.metadata):
+    for entry in Filter(request).matching(ctx.metadata.acls.values()):
         pattern = (entry.resource_type, entry.resource_name, entry.pattern_type)
         row = messages.DescribeAclsResponse.AclDescription(
             principal=entry.principal, host=entry.host, operation=entry.operation, permission_type=entry.permission_type

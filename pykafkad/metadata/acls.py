@@ -15,7 +15,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from random import Random
 
     from pykafkad.metadata.image import Image
@@ -36,6 +36,13 @@ WILDCARD = "*"
 CLUSTER_NAME = "kafka-cluster"
 
 _TOO_LARGE = "Unable to perform excessively large batch operation."
+MAX_LOOKED_AT = 1_000_000
+"""Entries that the filters of one deletion may be held against: filters by name or principal count only those with the same."""
+
+MAX_SHOWN = 10 * stored.MAX_RECORDS_PER_CHANGE
+"""Entries that one answer names, those again that several filters take."""
+
+_TOO_MUCH_WORK = f"More than {MAX_LOOKED_AT} comparisons or {MAX_SHOWN} matching acls in a single delete operation."
 _TOO_MANY_DELETED = f"Cannot remove more than {stored.MAX_RECORDS_PER_CHANGE} acls in a single delete operation."
 
 
@@ -109,9 +116,9 @@ class Filter:
     def __init__(self, asked: object) -> None:
         self._asked = asked
 
-    def matching(self, image: Image) -> list[object]:
-        """The records of the entries that match, in the order of their creation."""
-        return [entry for entry in image.acls.values() if self._matches(entry)]
+    def matching(self, entries: Iterable[object]) -> list[object]:
+        """The records among `entries` that match, in their order."""
+        return [entry for entry in entries if self._matches(entry)]
 
     def _matches(self, entry: object) -> bool:
         asked = self._asked
@@ -147,23 +154,53 @@ class Filter:
         return None
 
 
-def delete(filters: Iterable[object], image: Image) -> tuple[list[object], object]:
+class _Candidates:
+    """The entries that a filter need be held against: with many filters, all of them for each would stop the broker for minutes."""
+
+    def __init__(self, image: Image) -> None:
+        self._all = image.acls.values()
+        self._by_name: dict[str, list[object]] = {}
+        self._by_principal: dict[str, list[object]] = {}
+        for entry in self._all:
+            self._by_name.setdefault(entry.resource_name, []).append(entry)
+            self._by_principal.setdefault(entry.principal, []).append(entry)
+
+    def of(self, asked: object) -> Collection[object]:
+        if asked.resource_name_filter is not None and asked.pattern_type_filter != MATCH:
+            return self._by_name.get(asked.resource_name_filter, ())
+        if asked.principal_filter is not None:
+            return self._by_principal.get(asked.principal_filter, ())
+        return self._all
+
+
+def delete(filters: Collection[object], image: Image) -> tuple[list[object], object]:
     """The records for `filters` (DeleteAclsFilter messages) and the response; each row names everything that its filter takes."""
     response = messages.DeleteAclsResponse
     rows = []
     deleted: dict[bytes, object] = {}
+    candidates = _Candidates(image)
+    looked_at = shown = 0
+    too_many = None
     for asked in filters:
         chosen = Filter(asked)
         problem = chosen.problem()
         if problem is not None:
             rows.append(response.DeleteAclsFilterResult(error_code=errors.INVALID_REQUEST, error_message=problem))
             continue
-        found = chosen.matching(image)
+        entries = candidates.of(asked)
+        looked_at += len(entries)
+        found = chosen.matching(entries) if looked_at <= MAX_LOOKED_AT else []
+        shown += len(found)
+        if looked_at > MAX_LOOKED_AT or shown > MAX_SHOWN:
+            too_many = _TOO_MUCH_WORK
+            break
         deleted.update((entry.id, entry) for entry in found)
         rows.append(response.DeleteAclsFilterResult(error_message=None, matching_acls=[_matching_row(entry) for entry in found]))
     if len(deleted) > stored.MAX_RECORDS_PER_CHANGE:
+        too_many = _TOO_MANY_DELETED
+    if too_many is not None:
         deleted.clear()
-        rows = [response.DeleteAclsFilterResult(error_code=errors.INVALID_REQUEST, error_message=_TOO_MANY_DELETED) for _ in rows]
+        rows = [response.DeleteAclsFilterResult(error_code=errors.INVALID_REQUEST, error_message=too_many) for _ in filters]
     records = [stored.record(messages.RemoveAccessControlEntryRecord(id=acl_id)) for acl_id in deleted]
     return records, response(filter_results=rows)
 

@@ -36,7 +36,7 @@ def delete(cluster, *filters):
 
 
 def names(cluster, **fields):
-    return [found.resource_name for found in acls.Filter(chosen(**fields)).matching(cluster.image)]
+    return [found.resource_name for found in acls.Filter(chosen(**fields)).matching(cluster.image.acls.values())]
 
 
 def test_what_is_there_already_is_not_created_again():
@@ -107,3 +107,24 @@ def test_no_more_than_a_batch_at_once():
     create(cluster, too_many[0])
     assert delete(cluster, chosen(), chosen(resource_name_filter="t1")) == [(errors.INVALID_REQUEST, [])] * 2
     assert len(cluster.image.acls) == stored.MAX_RECORDS_PER_CHANGE + 1
+
+
+@pytest.mark.parametrize("bound", ["MAX_LOOKED_AT", "MAX_SHOWN"])
+def test_the_work_of_one_deletion_is_bounded(monkeypatch, bound):
+    """Many filters that each take much would stop the broker for minutes, or make an answer larger than memory."""
+    cluster = Cluster()
+    create(cluster, *(entry(f"t{number}") for number in range(10)))
+    monkeypatch.setattr(acls, bound, 25)
+    assert delete(cluster, *[chosen()] * 3) == [(errors.INVALID_REQUEST, [])] * 3
+    assert len(cluster.image.acls) == 10
+    assert delete(cluster, *[chosen()] * 2) == [(0, [f"t{number}" for number in range(10)])] * 2
+
+
+def test_filters_by_name_or_principal_are_held_against_those_alone(monkeypatch):
+    cluster = Cluster()
+    create(cluster, *(entry(f"t{number}", principal=f"User:{number}") for number in range(10)))
+    monkeypatch.setattr(acls, "MAX_LOOKED_AT", 10)
+    by_name = [chosen(resource_name_filter=f"t{number}") for number in range(4)]
+    by_principal = [chosen(principal_filter=f"User:{number}", resource_name_filter=f"t{number}", pattern_type_filter=MATCH) for number in range(4, 10)]
+    assert delete(cluster, *by_name, *by_principal) == [(0, [f"t{number}"]) for number in range(10)]
+    assert not cluster.image.acls
