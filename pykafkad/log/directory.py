@@ -349,8 +349,7 @@ class LogDirectory:
             self.disk.sync_all()
             for log in logs:
                 try:
-                    if log.needs_sync:
-                        log.flush()
+                    log.synced()
                 except StorageFailure:
                     whole = False
         self.checkpoint()

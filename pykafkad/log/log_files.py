@@ -365,11 +365,6 @@ class LogFiles:
             self._disk.write(file_prefix(self.directory, self.end_offset) + SNAPSHOT_SUFFIX, self.producers.to_snapshot())
             self._snapshot_offset = self.end_offset
 
-    @property
-    def has_new_epochs(self) -> bool:
-        """Whether `write_epochs` would write."""
-        return self.is_loaded and self.offline is None and self.epochs.changed
-
     def write_epochs(self) -> None:
         """Bring the leader-epoch file up to date. Unsynced until the recovery point moves: before that it is rebuilt from the log."""
         if self.epochs.changed:
@@ -406,8 +401,13 @@ class LogFiles:
                 self.flush()
 
     def synced(self) -> None:
-        """All that was written has reached the device: nothing of it needs recovery."""
+        """The whole disk was synced: nothing of what was written needs recovery, unless one of the files says that it failed."""
         if self.is_loaded and self.offline is None:
+            try:
+                for segment in self.segments_from(self.recovery_point) if self.needs_sync else ():
+                    segment.file.sync()
+            except StorageFailure as failure:
+                raise self.fail(failure) from None
             self.recovery_point = self.written_end_offset
 
     def close(self) -> None:
