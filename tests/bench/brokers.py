@@ -66,9 +66,13 @@ def free_port():
 
 
 class Broker:
-    """A broker process on a fresh folder. `start()` makes `port` and `pid` valid; `stop()` is a clean shutdown."""
+    """A broker process on a fresh folder. `start()` makes `port` and `pid` valid; `stop()` is a clean shutdown.
+
+    A load may add to `settings` before the first start.
+    """
 
     name = ""
+    settings = SHARED_SETTINGS
 
     def __init__(self, parent):
         self.folder = Path(tempfile.mkdtemp(prefix=f"bench-{self.name}-", dir=parent))
@@ -150,7 +154,7 @@ class Pykafkad(Broker):
         compileall.compile_dir(str(ROOT / "pykafkad"), quiet=1)
 
     def command(self):
-        settings = (word for setting in SHARED_SETTINGS for word in ("--set", setting))
+        settings = (word for setting in self.settings for word in ("--set", setting))
         serve = (self.python, "-m", "pykafkad", "serve", "--listen", f"localhost:{self.port}", "--data", str(self.data))
         return [*serve, *settings]
 
@@ -176,7 +180,7 @@ class Kafka(Broker):
 
     def format(self):
         settings = {"port": self.port, "controller_port": self.controller_port, "data": self.data}
-        settings["shared"] = "\n".join(SHARED_SETTINGS)
+        settings["shared"] = "\n".join(self.settings)
         (self.folder / "server.properties").write_text(SERVER_PROPERTIES.format(**settings))
         (self.folder / "log4j2.properties").write_text(LOG4J_PROPERTIES)
         tool = ("kafka.tools.StorageTool",)

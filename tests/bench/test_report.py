@@ -78,6 +78,9 @@ def test_the_floors_are_those_that_were_promised():
         "describe-settings": [("answer_ms", 2.0)],
         "describe-partitions": [("answer_ms", 2.0), ("page_ms", 2.0)],
         "validate-topics": [("answer_ms", 2.0)],
+        "recovery-1GB": [("mb_per_s", 1.0)],
+        "recovery-1GB-small": [("mb_per_s", 1.0)],
+        "compaction": [("mb_per_s", 1.0)],
         "spark-small-partitions": [("seconds", 0.25)],
     }
     assert {case.name: [(f.figure, f.limit) for f in case.floors] for case in CASES if case.floors} == promised
