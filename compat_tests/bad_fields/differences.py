@@ -31,7 +31,6 @@ ALLOWED = (
     *(Difference("ApiVersions", "*", "*", f"supported_features.{name}*", "A feature is supported once its APIs are served.") for name in (
         "group.version", "share.version", "streams.version", "transaction.version",
     )),
-    Difference("ApiVersions", "*", "*", "supported_features.metadata.version.min_version", "Records of older metadata versions are not read."),
     Difference("DescribeTopicPartitions", "cursor.partition_index", "2147483647", "next_cursor*", "Kafka adds the limit to it beyond the end of an int32."),
     *(Difference("DescribeConfigs", "*", "*", f"results.0.configs.{name}*", _OWN_ADDRESSES) for name in (
         "advertised.listeners", "controller.quorum.bootstrap.servers", "inter.broker.listener.name", "listener.security.protocol.map", "listeners",

@@ -13,10 +13,15 @@ UNSUPPORTED_VERSION = 35
 # What pykafkad promises to serve; the rest of Kafka's list is not compared.
 PROMISED = {*range(4), *range(8, 24), *range(29, 52), 55, 57, 60, 61, 64, 74, 75, 80, 81}
 
+# A feature is offered, and finalized, once its APIs are served: clients act upon it.
+PROMISED_FEATURES = ("eligible.leader.replicas.version", "kraft.version", "metadata.version")
+
 
 def of_promised(answer: Any) -> Any:
-    """The answer with the APIs that pykafkad promises alone."""
+    """The answer with the APIs and the features that pykafkad promises alone."""
     answer.api_keys = [row for row in answer.api_keys if row.api_key in PROMISED]
+    answer.supported_features = [row for row in answer.supported_features if row.name in PROMISED_FEATURES]
+    answer.finalized_features = [row for row in answer.finalized_features if row.name in PROMISED_FEATURES]
     return answer
 
 

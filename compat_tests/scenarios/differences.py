@@ -17,18 +17,6 @@ class Difference(NamedTuple):
 
 ALLOWED = (
     Difference(
-        "api_versions.*",
-        "ApiVersions v[34]*",
-        "supported_features*",
-        "We read and write the metadata records of 4.3 only, and offer no feature whose APIs we do not serve yet.",
-    ),
-    Difference(
-        "api_versions.*",
-        "ApiVersions v[34]*",
-        "finalized_features*",
-        "A feature is finalized only once its APIs are served: with transaction.version 2 finalized, clients would use it.",
-    ),
-    Difference(
         "produce.*",
         "*",
         "responses.*.error_message",

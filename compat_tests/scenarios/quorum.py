@@ -66,9 +66,9 @@ def update(feature: str, level: int, upgrade_type: int = UPGRADE) -> Any:
 
 @scenario
 def feature_levels(broker: Exchange) -> None:
-    """What may be set to what, one by one; nothing is changed. Of metadata.version only 30 is a level here."""
+    """What may be set to what, one by one; nothing is changed."""
     levels = {
-        "metadata.version": (0, 6, 29, 30, 31, 32767),
+        "metadata.version": (0, 6, 7, 22, 29, 30, 31, 32767),
         ELR: (-32768, -1, 0, 1, 2),
         "kraft.version": (-1, 0, 1, 2),
         "nope": (0, 1),
@@ -98,9 +98,9 @@ def features_updated(broker: Exchange) -> None:
     for version in (1, 2):
         down, up = [update(ELR, 0, SAFE_DOWNGRADE)], [update(ELR, 1)]
         broker.ask("UpdateFeatures", version, note="safely down", feature_updates=down, timeout_ms=10_000)
-        broker.record(f"finalized after {version}", str(finalized(broker)))
+        broker.record(f"finalized after {version}", str(broker.until(lambda: finalized(broker), lambda level: not level)))
         broker.ask("UpdateFeatures", version, note="up again", feature_updates=up, timeout_ms=10_000)
-        broker.record(f"finalized again after {version}", str(finalized(broker)))
+        broker.record(f"finalized again after {version}", str(broker.until(lambda: finalized(broker), lambda level: level == 1)))
 
 
 def finalized(broker: Exchange) -> int | None:

@@ -52,18 +52,6 @@ ALLOWED = (
         "No feature is offered before its APIs are.",
     ),
     Difference(
-        "quorum-features-*",
-        "features*describe*",
-        r"^[-+]Feature: metadata\.version .*FinalizedVersionLevel: 4\.3-IV0",
-        "We read and write the metadata records of 4.3 only, and offer no older level.",
-    ),
-    Difference(
-        "quorum-features-changed",
-        "features *",
-        r"Unsupported metadata\.version downgrade|Can't downgrade the version|Local controller 1 only supports versions",
-        "We read and write the metadata records of 4.3 only, and offer no older level.",
-    ),
-    Difference(
         "quorum-features-changed",
         "features upgrade --release-version 4.3-IV0 --dry-run",
         r"exit code|can be upgraded|operation\(s\) failed",

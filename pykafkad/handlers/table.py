@@ -31,8 +31,7 @@ _NO_TOKENS = "no SASL and TLS listeners yet: nobody gets a token"
 _NO_LOGIN = "kept and shown; nobody can log in with them yet"
 _NOT_ENFORCED = "kept and shown, not yet enforced"
 _FEATURES = (
-    "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0; metadata.version is 30, "
-    "with no way down, as in Kafka, and no lower ones that an older cluster could have"
+    "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0"
 )
 _NO_QUOTAS = "no quotas yet: nothing is ever refused for one"
 

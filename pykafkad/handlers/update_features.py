@@ -2,10 +2,9 @@
 
 All features change, or none: the first that cannot is INVALID_UPDATE_VERSION for the whole request, and its message names it.
 Lower levels need the upgrade type safe or unsafe downgrade, which version 0 cannot say. `validate_only` (from version 1 on) checks and
-changes nothing. Up to version 1 a success has a row for each feature. The answer leaves when the change is committed.
+changes nothing. An older cluster's metadata.version can go up; down only to a level with the same records. Up to version 1 a success has a row for each feature. The answer leaves when the change is committed.
 
-Gaps: features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0; metadata.version
-is 30, with no way down, as in Kafka, and no lower ones that an older cluster could have.
+Gaps: features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0.
 """
 
 from __future__ import annotations

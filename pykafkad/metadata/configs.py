@@ -9,7 +9,7 @@ from __future__ import annotations
 from pykafkad import config, errors
 from pykafkad.errors import KafkaError
 from pykafkad.metadata import stored
-from pykafkad.metadata.features import ELIGIBLE_LEADER_REPLICAS
+from pykafkad.metadata.features import CORDONED_SINCE, ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC, Image
 from pykafkad.metadata.topics import name_problem
 from pykafkad.wire import messages
@@ -162,6 +162,9 @@ class Alteration:
             config.validate_broker_changes(changed, self.settings, one_broker=bool(name))
             if MIN_INSYNC_REPLICAS in changed and self._elr:
                 _check_min_insync_replicas(name, changed[MIN_INSYNC_REPLICAS])
+            if "cordoned.log.dirs" in changed and self.image.features[METADATA_VERSION] < CORDONED_SINCE:
+                text = "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+                raise KafkaError(errors.INVALID_CONFIG, text)
             _check_cordoned(changed.get("cordoned.log.dirs"), self.settings)
             if name and int(name) not in self.image.brokers:
                 raise KafkaError(errors.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")

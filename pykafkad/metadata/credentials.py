@@ -9,6 +9,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.metadata import stored
+from pykafkad.metadata.features import LATEST_LEVEL, METADATA_VERSION, SCRAM_SINCE
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -63,6 +64,8 @@ def alter(deletions: Iterable[object], upsertions: Iterable[object], image: Imag
         try:
             if changes.pop(name, None) is not None:
                 raise KafkaError(errors.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
+            if image.features.get(METADATA_VERSION, LATEST_LEVEL) < SCRAM_SINCE:
+                raise KafkaError(errors.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
             changes[name] = _record(change, image)
         except KafkaError as error:
             # Without the stack that it came up through, which would hold the request's bytes.

@@ -7,7 +7,15 @@ from pykafkad.effects import Append, Reply
 from pykafkad.errors import KafkaError
 from pykafkad.metadata import stored, voters
 from pykafkad.metadata.configs import minimum_for_elr
-from pykafkad.metadata.features import CARRIED, ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION, SUPPORTED
+from pykafkad.metadata.features import (
+    CARRIED,
+    ELIGIBLE_LEADER_REPLICAS,
+    ELR_SINCE,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    RECORD_CHANGES,
+    SUPPORTED,
+)
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -26,7 +34,7 @@ def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures
     records = []
     try:
         for name, (level, upgrade_type) in event.updates.items():
-            _check(image, node_id, name, level, upgrade_type)
+            _check(image, node_id, name, level, upgrade_type, {each: asked for each, (asked, _) in event.updates.items()})
             if name == KRAFT_VERSION:
                 # Its level stands in control records; this one gives the request an offset to wait for.
                 records.append(stored.record(messages.NoOpRecord()))
@@ -52,7 +60,8 @@ def _quorum_with_voters(event: UpdateFeatures) -> list[object]:
     return [stored.control_record(version), stored.control_record(voters.to_record(event.voters))]
 
 
-def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int) -> None:
+def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int, proposed: dict[str, int]) -> None:
+    """Whether a feature may take a level, beside what else is `proposed`. Raises `KafkaError`."""
     current = image.features.get(name, 0)
     low, high = SUPPORTED.get(name, (0, 0))
     problem = None
@@ -70,5 +79,12 @@ def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int)
         problem = "Can't downgrade the version of this feature."
     elif name not in SUPPORTED and name not in CARRIED:
         problem = f"Feature {name} not found."
+    elif name == METADATA_VERSION and any(level < each <= current for each in RECORD_CHANGES):
+        why = "Refusing to perform the requested downgrade because it might delete metadata information."
+        if upgrade_type == UNSAFE_DOWNGRADE:
+            why = "Unsafe metadata downgrade is not supported in this version."
+        raise KafkaError(errors.INVALID_UPDATE_VERSION, f"Unsupported metadata.version downgrade from {current} to {level}. {why}")
+    elif name == ELIGIBLE_LEADER_REPLICAS and level > 0 and proposed.get(METADATA_VERSION, image.features[METADATA_VERSION]) < ELR_SINCE:
+        problem = f"{name} could not be set to {level} because it depends on {METADATA_VERSION} level {ELR_SINCE}"
     if problem is not None:
         raise KafkaError(errors.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {problem}")

@@ -2,7 +2,8 @@
 
 A finalized level is a promise that clients act upon, so a new cluster finalizes only what is served:
 
-* `metadata.version` 30 (4.3-IV0): the record versions in `stored.py` are those of this level, no other is written.
+* `metadata.version` 30 (4.3-IV0). The log of an older cluster may be at any level from 7 (3.3-IV3) on, as with Kafka 4.3: it is written
+  in the versions of that level (`stored.py`) until UpdateFeatures raises it.
 * `kraft.version` 1: voters stand in the log (KIP-853). It lives in control records, not in a FeatureLevelRecord.
 * `eligible.leader.replicas.version` 1, as a new 4.3.1 cluster: min.insync.replicas has a cluster-wide value in the log.
 * not finalized, though Kafka 4.3.1 does: `transaction.version` (a level of 2 makes producers skip AddPartitionsToTxn),
@@ -20,8 +21,19 @@ ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 SUPPORTED = {
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
     KRAFT_VERSION: (0, 1),
-    METADATA_VERSION: (30, 30),
+    METADATA_VERSION: (7, 30),
 }
+
+# Levels of metadata.version that changed records: there is no way down from them.
+RECORD_CHANGES = (7, 8, 11, 13, 14, 15, 17, 23, 30)
+LATEST_LEVEL = RECORD_CHANGES[-1]
+
+# From these levels on the metadata log knows SCRAM credentials, transactions, where controllers listen, eligible leader replicas, cordoned directories.
+SCRAM_SINCE = 11
+TRANSACTIONS_SINCE = 13
+CONTROLLERS_SINCE = 15
+ELR_SINCE = 23
+CORDONED_SINCE = 30
 
 # Levels that may stand in the log of a Kafka 4.3, and that concern APIs which are not offered.
 CARRIED = {
@@ -33,7 +45,7 @@ CARRIED = {
 
 # name: level of a new cluster, in the order of Kafka's bootstrap records.
 BOOTSTRAP = {
-    METADATA_VERSION: 30,
+    METADATA_VERSION: LATEST_LEVEL,
     ELIGIBLE_LEADER_REPLICAS: 1,
 }
 

@@ -108,7 +108,7 @@ class Writing:
     done or given up. One at a time.
     """
 
-    __slots__ = ("_before", "_configs", "_first", "_head", "_image", "_rest", "_topics", "end_offset", "epoch", "now_ms")
+    __slots__ = ("_before", "_configs", "_first", "_head", "_image", "_level", "_rest", "_topics", "end_offset", "epoch", "now_ms")
 
     def __init__(self, image: Image, last_timestamp_ms: int, now_ms: int) -> None:
         """`last_timestamp_ms` is when the last record that the snapshot stands for was written."""
@@ -116,6 +116,7 @@ class Writing:
         self.epoch = image.epoch
         self.now_ms = now_ms
         self._image = image
+        self._level = image.features.get(features.METADATA_VERSION, features.LATEST_LEVEL)
         quorum_records = _quorum_records(image.kraft_version, image.voters) if image.kraft_version else []
         self._head = [_header(last_timestamp_ms), *quorum_records]
         levels = sorted(image.features.items(), key=lambda level: level[0] != features.METADATA_VERSION)
@@ -138,7 +139,7 @@ class Writing:
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """The content of the file. A piece may be empty: its records come with a later one."""
-        return _pieces(self.epoch, self.now_ms, self._head, self._records())
+        return _pieces(self.epoch, self.now_ms, self._head, self._records(), self._level)
 
     def close(self) -> None:
         """Let the image change freely again."""
@@ -170,14 +171,22 @@ def _quorum_records(kraft_version: int, voter_set: list[Voter]) -> list[object]:
     return [messages.KRaftVersionRecord(version=0, k_raft_version=kraft_version), voters.to_record(voter_set)]
 
 
-def _pieces(epoch: int, now_ms: int, head: list[object], data: Iterator[object]) -> Iterator[bytes | memoryview]:
-    """Control batch, data batches, control batch, with offsets from 0."""
+def _pieces(
+    epoch: int, now_ms: int, head: list[object], data: Iterator[object], level: int = features.LATEST_LEVEL
+) -> Iterator[bytes | memoryview]:
+    """Control batch, data batches, control batch, with offsets from 0; the data as at a level of metadata.version."""
     yield _control_batch(head, 0, epoch, now_ms)
     offset = len(head)
     body = bytearray()
     count = 0
     for message in data:
-        encode_record(body, count, 0, *stored.encode(stored.record(message)))
+        record = stored.record(message)
+        if level < features.LATEST_LEVEL:
+            lowered = stored.at_level([record], level)
+            if not lowered:
+                continue
+            (record,) = lowered
+        encode_record(body, count, 0, *stored.encode(record, level))
         count += 1
         if len(body) >= BATCH_BYTES:
             yield from _data_batch(body, count, offset, epoch, now_ms)

@@ -2,7 +2,8 @@
 
 A data record has no key; its value is `uvarint frame version (1), uvarint type, uvarint version, flexible body` with nothing
 left over. A control record (leader change, voters …) has the key `int16 version 0, int16 type` and the bare body as its
-value. `RECORDS` and `CONTROL_RECORDS` are the tables: one row per type of Apache Kafka 4.3 (metadata.version 30).
+value. `RECORDS` and `CONTROL_RECORDS` are the tables: one row per type of Apache Kafka 4.3 (metadata.version 30). At an older level
+`at_level` leaves out what came later, and `encode` is told the level.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import cache, lru_cache
 
 from pykafkad.effects import StoredRecord
 from pykafkad.errors import ProtocolError
+from pykafkad.metadata import features
 from pykafkad.wire import messages
 
 LOG = ("__cluster_metadata", 0)
@@ -52,6 +54,23 @@ RECORDS = {
     26: ("RemoveDelegationTokenRecord", 0),
     27: ("RegisterControllerRecord", 0),
     28: ("ClearElrRecord", 0),
+}
+
+# Records of which older levels of metadata.version write older versions: the level from which on a version is written, downwards.
+OLDER_VERSIONS = {
+    "RegisterBrokerRecord": ((30, 4), (17, 3), (8, 2), (0, 1)),
+    "PartitionRecord": ((23, 2), (17, 1), (0, 0)),
+    "PartitionChangeRecord": ((23, 2), (17, 1), (0, 0)),
+    "BrokerRegistrationChangeRecord": ((30, 3), (17, 2), (0, 1)),
+}
+
+# Records that older levels do not have and can do without.
+LATER_RECORDS = {
+    "BeginTransactionRecord": features.TRANSACTIONS_SINCE,
+    "EndTransactionRecord": features.TRANSACTIONS_SINCE,
+    "AbortTransactionRecord": features.TRANSACTIONS_SINCE,
+    "RegisterControllerRecord": features.CONTROLLERS_SINCE,
+    "ClearElrRecord": features.ELR_SINCE,
 }
 
 # type: (name of the message, version written)
@@ -122,11 +141,33 @@ def is_control(stored: StoredRecord) -> bool:
     return stored.key is not None
 
 
-def encode(stored: StoredRecord) -> tuple[bytes | None, bytes]:
-    """`(key, value)` as they stand in a record of the log; `key` is None except for control records."""
+def at_level(records: list[StoredRecord], level: int) -> list[StoredRecord]:
+    """Records as a cluster writes them whose metadata.version is `level`: without fields and records that came later."""
+    if level >= features.LATEST_LEVEL:
+        return records
+    kept = [each for each in records if LATER_RECORDS.get(type(each.value).__name__, 0) <= level]
+    return [_lowered(each, level) if type(each.value).__name__ in OLDER_VERSIONS else each for each in kept]
+
+
+def _lowered(stored: StoredRecord, level: int) -> StoredRecord:
+    message = stored.value
+    cls = type(message)
+    version = _version(cls.__name__, level)
+    carried = {field.name: getattr(message, field.name) for field in messages.schema(cls).root.fields if field.alive(version)}
+    return StoredRecord(stored.key, cls(**carried))
+
+
+def _version(name: str, level: int) -> int:
+    return next(version for since, version in OLDER_VERSIONS[name] if since <= level)
+
+
+def encode(stored: StoredRecord, level: int = features.LATEST_LEVEL) -> tuple[bytes | None, bytes]:
+    """`(key, value)` as they stand in a record of the log at a level of metadata.version; `key` is None except for control records."""
     message = stored.value
     if type(message) is UnknownRecord:
         prefix, encoder = _unknown_prefix(stored.key, message), _copy_body
+    elif level < features.LATEST_LEVEL and type(message).__name__ in OLDER_VERSIONS:
+        prefix, encoder = _older_encoder_of(type(message), level)
     else:
         prefix, encoder = _encoder_of(type(message))
     chunks = [bytearray(prefix)]
@@ -156,6 +197,11 @@ def _encoder_of(cls: type) -> tuple[bytes, object]:
         return b"%c%c%c" % (FRAME_VERSION, number, version), messages.encoder(cls, version)
     _, version = _CONTROL_TYPE_OF_NAME[name]
     return b"", messages.encoder(cls, version)
+
+
+def _older_encoder_of(cls: type, level: int) -> tuple[bytes, object]:
+    version = _version(cls.__name__, level)
+    return b"%c%c%c" % (FRAME_VERSION, _TYPE_OF_NAME[cls.__name__][0], version), messages.encoder(cls, version)
 
 
 def _unknown_prefix(key: object, message: UnknownRecord) -> bytes:

@@ -131,12 +131,16 @@ class MetadataLog:
         self._apply_committed()
 
     def _write(self, records: list[object]) -> None:
+        level = _level(self.image, records)
+        records = stored.at_level(records, level)
+        if not records:
+            return
         log = self._log
         epoch = self.quorum.epoch
         now_ms = self._node.now_ms
         # Control records and data records never stand in one batch, nor in one effect of the machines.
         is_control = stored.is_control(records[0])
-        batch = build_batch([stored.encode(record) for record in records], timestamp_ms=now_ms, is_control=is_control)
+        batch = build_batch([stored.encode(record, level) for record in records], timestamp_ms=now_ms, is_control=is_control)
         if log.leader_epoch != epoch:
             log.assign_epoch(epoch)
         size_bytes = len(batch)
@@ -183,6 +187,12 @@ class MetadataLog:
             if changes:
                 self._node.metadata_changed(changes)
             self.snapshots.applied()
+
+
+def _level(image: Image, records: list[object]) -> int:
+    """The metadata.version that records are written at: the cluster's, or of a new one that which they begin with."""
+    level = image.features.get(features.METADATA_VERSION)
+    return features.levels(records).get(features.METADATA_VERSION, features.LATEST_LEVEL) if level is None else level
 
 
 def _data_records(content: bytes) -> list[object]:

@@ -42,6 +42,8 @@ def test_a_success_has_rows_up_to_version_1(version):
         ("metadata.version", 29, SAFE_DOWNGRADE, INVALID),
         ("metadata.version", 29, UNSAFE_DOWNGRADE, INVALID),
         ("metadata.version", 0, UNSAFE_DOWNGRADE, INVALID),
+        ("metadata.version", 7, SAFE_DOWNGRADE, INVALID),
+        ("metadata.version", 7, UNSAFE_DOWNGRADE, INVALID),
         (ELR, 1, UPGRADE, 0),
         (ELR, 0, UPGRADE, INVALID),
         (ELR, 0, SAFE_DOWNGRADE, 0),

@@ -61,7 +61,7 @@ def with_feature(cluster, name, level):
     cluster.disk.batches.append((1, [stored.encode(stored.record(feature))]))
 
 
-@pytest.mark.parametrize(("name", "level"), [("transaction.version", 3), ("metadata.version", 29), ("new.version", 1)])
+@pytest.mark.parametrize(("name", "level"), [("transaction.version", 3), ("metadata.version", 31), ("metadata.version", 6), ("new.version", 1)])
 def test_a_cluster_with_features_beyond_ours_is_refused(name, level):
     """A directory of another release is not served half: the start says which features stand in the way."""
     cluster = Cluster()

@@ -121,7 +121,7 @@ def test_a_step_is_bounded(monkeypatch):
     create(cluster, topic("a", 5 * snapshots.RECORDS_PER_STEP))
     encoded = []
     encode = stored.encode
-    monkeypatch.setattr(stored, "encode", lambda record: encoded.append(1) or encode(record))
+    monkeypatch.setattr(stored, "encode", lambda *record: encoded.append(1) or encode(*record))
     monkeypatch.setattr(snapshots, "_PIECE_BYTES", 5000)
     counts = []
     sizes = []

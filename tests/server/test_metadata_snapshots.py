@@ -8,7 +8,8 @@ import pytest
 
 from pykafkad.clock import ManualClock
 from pykafkad.errors import ConfigError, StorageFailure
-from pykafkad.metadata import snapshots
+from pykafkad.log.replay import batches
+from pykafkad.metadata import snapshots, stored
 from pykafkad.server import metadata_snapshots
 from pykafkad.wire import messages
 from tests.metadata.cluster import facts
@@ -285,7 +286,7 @@ def test_a_directory_formatted_by_kafka_begins_with_its_bootstrap_records(disk):
     """kafka-storage format may have chosen features; what this release cannot run is refused."""
     emptied(disk)
     record = messages.FeatureLevelRecord
-    for level, refused in ((29, "metadata.version=29"), (0, "metadata.version=0")):
+    for level, refused in ((6, "metadata.version=6"), (31, "metadata.version=31"), (0, "metadata.version=0")):
         levels = iter([record(name="metadata.version", feature_level=level)] if level else [])
         disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._pieces(0, 0, [snapshots._header(0)], levels)))
         with pytest.raises(ConfigError, match=refused):
@@ -321,3 +322,40 @@ def test_what_is_unknown_is_never_thrown_away_by_a_snapshot(disk):
     assert world.node.controller.snapshots._writing is not None
     world.stop()
     assert not [name for name in disk.listdir(LOG) if name.endswith(metadata_snapshots._PART_SUFFIX)]
+
+
+@pytest.mark.parametrize("level", [7, 12, 16, 22, 29])
+def test_a_cluster_of_an_older_level_is_served_and_upgraded(disk, level):
+    """Its log is written in the versions of its level, snapshots included, until UpdateFeatures raises it; then there is no way back."""
+    emptied(disk)
+    record = messages.FeatureLevelRecord(name="metadata.version", feature_level=level)
+    disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._pieces(0, 0, [snapshots._header(0)], iter([record]), level)))
+    world = start(disk)
+    world.create_topic("a", 2)
+    assert world.node.image.features["metadata.version"] == level
+    allowed = {
+        name: stored._version(name, level) for name in stored.OLDER_VERSIONS
+    }
+    assert written_versions(world) <= {(name, allowed.get(name, 0)) for name, _ in stored.RECORDS.values()} - {
+        (name, 0) for name, since in stored.LATER_RECORDS.items() if since > level
+    }
+    world.stop()
+    world = start(disk)
+    assert len(world.node.image.topics["a"].partitions) == 2
+    request = messages.UpdateFeaturesRequest
+    for wanted, kind, code in ((30, 1, 0), (level, 2, 95)):
+        row = request.FeatureUpdateKey(feature="metadata.version", max_version_level=wanted, upgrade_type=kind)
+        assert world.connect().ask(request(feature_updates=[row], timeout_ms=1000), 1).error_code == code
+    assert world.node.image.features["metadata.version"] == 30
+    world.create_topic("b")
+    assert ("PartitionRecord", 2) in written_versions(world)
+    world.stop()
+
+
+def written_versions(world):
+    """(name, version) of the data records in the metadata log."""
+    found = set()
+    for header, records in batches(world.node.controller._log, 0):
+        for each in records if not header.is_control else ():
+            found.add((stored.RECORDS[each.value[1]][0], each.value[2]))
+    return found
