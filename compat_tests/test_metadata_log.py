@@ -141,6 +141,49 @@ def test_a_kafkas_directory_is_taken_over_and_given_back(kafka_jars: Path, tmp_p
         shutil.rmtree(kafka.data_directory, ignore_errors=True)
 
 
+def level(broker: ProcessBroker) -> int:
+    """The finalized metadata.version."""
+    exchange = Exchange(broker.bootstrap, "level")
+    answer = exchange.quietly("ApiVersions", 4, client_software_name="level", client_software_version="1")
+    exchange.close()
+    return next(row.max_version_level for row in answer.finalized_features if row.name == "metadata.version")
+
+
+def test_a_cluster_of_an_older_level_is_taken_over_upgraded_and_given_back(kafka_jars: Path, tmp_path: Path) -> None:
+    """What is written at 3.9-IV0 a Kafka reads on, and what was upgraded here runs there at the newest level."""
+    (tmp_path / "kafka").mkdir()
+    kafka = KafkaProcess(kafka_jars, tmp_path / "kafka", SNAPSHOT_BYTES, release="3.9-IV0")
+    ours = PykafkadProcess(tmp_path, SNAPSHOT_BYTES)
+    ours.data_directory = kafka.data_directory
+    try:
+        kafka.start()
+        fill(kafka)
+        expected = 30
+        for broker, upgrade in ((kafka, False), (ours, False), (kafka, False), (ours, True), (kafka, False)):
+            if not broker.is_alive():
+                broker.start()
+            assert read_all(broker) == list(range(expected)), f"records on {broker.name}"
+            assert users(broker) == (["alice"], [1e8])
+            produce(broker, range(expected, expected + 3))
+            expected += 3
+            admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+            admin.create_topics({f"made-at-{expected}": {"num_partitions": 2}})
+            admin.close()
+            if upgrade:
+                exchange = Exchange(broker.bootstrap, "upgrade")
+                row = part("UpdateFeatures", "FeatureUpdateKey", feature="metadata.version", max_version_level=30, upgrade_type=1)
+                assert exchange.quietly("UpdateFeatures", 1, feature_updates=[row], timeout_ms=10_000).error_code == 0
+                exchange.close()
+            assert level(broker) == (30 if expected > 39 else 21)
+            broker.stop()
+        assert_no_bug_logged(ours)
+        assert_no_fault(kafka)
+    finally:
+        ours.kill()
+        kafka.kill()
+        shutil.rmtree(kafka.data_directory, ignore_errors=True)
+
+
 # Segments of a size that only Kafka's own tests have, so that old ones go within a test.
 SMALL_SEGMENTS = {**SNAPSHOT_BYTES, "internal.metadata.log.segment.bytes": "40000", "metadata.max.retention.bytes": "60000"}
 TOPICS = 300

@@ -13,15 +13,17 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class KafkaProcess(ProcessBroker):
-    """Kafka from `jars` with its data under `directory`; `overrides` are settings beyond the shared ones, `port` its own or a free one."""
+    """Kafka from `jars` with its data under `directory`; `overrides` are settings beyond the shared ones, `port` its own or a free one,
+    `release` the metadata.version that a new directory begins with (`3.9-IV0`)."""
 
     name = "kafka"
     how = f"Kafka {KAFKA_VERSION} as a process, from Maven's jars"
 
     def __init__(
-        self, jars: Path, directory: Path, overrides: dict[str, str] | None = None, port: int | None = None
+        self, jars: Path, directory: Path, overrides: dict[str, str] | None = None, port: int | None = None, release: str | None = None
     ) -> None:
         super().__init__(directory)
+        self._release = [] if release is None else ["--release-version", release]
         self.port = port or free_port()
         self.bootstrap = f"localhost:{self.port}"
         self.data_directory = directory / "data"
@@ -40,7 +42,7 @@ class KafkaProcess(ProcessBroker):
     def start(self) -> None:
         if not self.data_directory.exists():
             command = [*self._java, "kafka.tools.StorageTool", "format", "--standalone"]
-            command += ["-t", CLUSTER_ID, "-c", str(self.properties_path)]
+            command += ["-t", CLUSTER_ID, "-c", str(self.properties_path), *self._release]
             formatted = subprocess.run(command, capture_output=True, text=True)
             if formatted.returncode != 0:
                 raise BrokerFailed(f"StorageTool format failed:\n{formatted.stdout}{formatted.stderr}")
