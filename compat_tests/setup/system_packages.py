@@ -29,12 +29,13 @@ MAVEN = Program("mvn", ("maven",), "fetching Kafka's jars")
 DOCKERD = Program("dockerd", ("docker.io",), "the real Kafka in a container")
 BUSYBOX = Program("busybox", ("busybox-static",), "building the container image of Kafka")
 KCAT = Program("kcat", ("kcat",), "the tests of kcat")
+STRACE = Program("strace", ("strace",), "the tests in which system calls fail")
 NPM = Program("npm", ("nodejs", "npm"), "the tests of kafkajs")
 GO = Program("go", ("golang-go",), "the suites of Go clients (1.23 or newer, also from https://go.dev/dl)")
 CARGO = Program("cargo", ("cargo",), "the suites of Rust clients (1.85 or newer, also from https://rustup.rs)")
 MAKE = Program("make", ("build-essential",), "librdkafka in the suites of Rust clients")
 
-PROGRAMS = (JAVA, JLINK, MAVEN, KCAT, NPM, DOCKERD, BUSYBOX)
+PROGRAMS = (JAVA, JLINK, MAVEN, KCAT, STRACE, NPM, DOCKERD, BUSYBOX)
 SUITE_PROGRAMS = (GO, CARGO, MAKE)
 
 
