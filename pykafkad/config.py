@@ -381,7 +381,7 @@ def _is_client_match(item: str) -> bool:
         return False
     try:
         re.compile(expression.strip())
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return False
     return True
 

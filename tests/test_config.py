@@ -150,6 +150,13 @@ def test_topics_without_overrides_share_one_object_until_a_live_change() -> None
     assert config.topic_settings(settings, {}).retention_ms == 5
 
 
+@pytest.mark.parametrize("expression", ["(", "(" * 5000 + ")" * 5000, "a{99999999999999999999}"])
+def test_what_is_no_regular_expression_matches_no_client(expression: str) -> None:
+    """Python says so in three ways."""
+    with pytest.raises(KafkaError, match="Illegal client matching pattern"):
+        config.validate_overrides(config.CLIENT_METRICS, {"match": f"client_id={expression}"}, _settings())
+
+
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [

@@ -13,7 +13,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import broker_loggers, snapshot_actions
 from pykafkad.handlers.context import PARKED
-from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal
+from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal, node_id_in
 from pykafkad.metadata.configs import DELETE, OPERATION_NAMES, TYPE_BROKER_LOGGER
 from pykafkad.metadata.events import AlterConfigs
 from pykafkad.metadata.image import TYPE_BROKER
@@ -92,11 +92,7 @@ def _check(ctx: Context, kind: int, name: str, incremental: bool) -> None:
     if kind not in CONFIG_RESOURCES or (kind == TYPE_BROKER_LOGGER and not incremental):
         raise KafkaError(errors.INVALID_REQUEST, f"Unknown resource type {kind}")
     if kind == TYPE_BROKER and name:
-        try:
-            broker_id = int(name)
-        except ValueError:
-            raise KafkaError(errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
-        if broker_id != ctx.node_id:
+        if node_id_in(name, "Node id") != ctx.node_id:
             raise KafkaError(errors.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node_id}, but received {name}")
     code = config_refusal(ctx, "AlterConfigs", kind, name)
     if code:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.operations import node_id_in
 from pykafkad.metadata.configs import APPEND, DELETE, OPERATION_NAMES, SET, SUBTRACT
 
 TYPE_CHECKING = False
@@ -25,10 +26,7 @@ LEVELS = {"TRACE": "debug", "DEBUG": "debug", "INFO": "info", "WARN": "warning",
 
 def alter(ctx: Context, name: str, operations: list[tuple[str, int, str | None]], validate_only: bool) -> None:
     """Set levels of the loggers of broker `name`. Raises `KafkaError`, having changed nothing."""
-    try:
-        broker_id = int(name)
-    except ValueError:
-        raise KafkaError(errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+    broker_id = node_id_in(name, "Node id")
     if broker_id != ctx.node_id:
         text = f"Unexpected node id. Expected {ctx.node_id}, but received {broker_id}"
         raise KafkaError(errors.INVALID_REQUEST, text)

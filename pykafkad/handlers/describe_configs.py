@@ -15,7 +15,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import snapshot_actions
 from pykafkad.handlers.broker_loggers import KAFKA_LEVELS, ROOT
-from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal
+from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal, node_id_in
 from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
 from pykafkad.metadata.topics import name_problem
@@ -116,7 +116,7 @@ def _topic(ctx: Context, name: str) -> list[entries.Entry]:
 
 
 def _check_broker(ctx: Context, name: str) -> None:
-    if name and _broker_id(name) != ctx.node_id:
+    if name and node_id_in(name, "Broker id") != ctx.node_id:
         text = f"Unexpected broker id, expected {ctx.node_id} or empty string, but received {name}"
         raise KafkaError(errors.INVALID_REQUEST, text)
 
@@ -137,7 +137,7 @@ def _snapshots(ctx: Context) -> entries.Entry:
 def _check_broker_logger(ctx: Context, name: str) -> None:
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Broker id must not be empty")
-    if _broker_id(name) != ctx.node_id:
+    if node_id_in(name, "Broker id") != ctx.node_id:
         raise KafkaError(errors.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node_id} but received {name}")
 
 
@@ -175,10 +175,3 @@ _RESOURCES = {
     TYPE_CLIENT_METRICS: (_check_client_metrics, _client_metrics),
     TYPE_GROUP: (_check_group, _group),
 }
-
-
-def _broker_id(name: str) -> int:
-    try:
-        return int(name)
-    except ValueError:
-        raise KafkaError(errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.errors import KafkaError
 from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
 
@@ -46,6 +47,15 @@ def cluster_operations(ctx: Context) -> int:
     if not ctx.allowed("Describe", "Cluster", CLUSTER_NAME):
         return 0
     return authorized_operations(ctx, "Cluster", CLUSTER_NAME)
+
+
+def node_id_in(name: str, subject: str) -> int:
+    """The node id that the name of a broker's resource is, read as Java reads an int. Raises `KafkaError` that names `subject`."""
+    digits = name[1:] if name[:1] in ("-", "+") else name
+    # Python also takes spaces around and underscores within.
+    if not digits.isdecimal() or len(digits) > 20 or not -(2**31) <= int(name) < 2**31:
+        raise KafkaError(errors.INVALID_REQUEST, f"{subject} must be an integer, but it is: {name}")
+    return int(name)
 
 
 def config_refusal(ctx: Context, operation: str, resource_type: int, name: str) -> int:

@@ -91,6 +91,8 @@ def test_secrets_have_no_value():
         (2, "", errors.INVALID_TOPIC_EXCEPTION),
         (4, "2", errors.INVALID_REQUEST),
         (4, "x", errors.INVALID_REQUEST),
+        (4, "0_1", errors.INVALID_REQUEST),
+        (4, " 1", errors.INVALID_REQUEST),
         (8, "", errors.INVALID_REQUEST),
         (8, "2", errors.INVALID_REQUEST),
         (8, "x", errors.INVALID_REQUEST),

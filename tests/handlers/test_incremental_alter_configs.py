@@ -78,6 +78,7 @@ def test_log_levels_change_at_once(cluster):
         ("1", ("root", SUBTRACT, "INFO"), errors.INVALID_REQUEST),
         ("1", ("root", 9, "INFO"), errors.UNKNOWN_SERVER_ERROR),
         ("2", ("root", SET, "INFO"), errors.INVALID_REQUEST),
+        ("0_1", ("root", SET, "INFO"), errors.INVALID_REQUEST),
         ("", ("root", SET, "INFO"), errors.INVALID_REQUEST),
     ],
 )
