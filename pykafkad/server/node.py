@@ -475,6 +475,9 @@ class Node:
     @staticmethod
     def traceback(error: BaseException) -> str:
         """The traceback as text, for the log line of an unexpected error."""
-        import traceback
-
+        try:
+            import traceback
+        except OSError:
+            # Without a free descriptor nothing can be imported; what is to be told must not become worse by that.
+            return repr(error)
         return "".join(traceback.format_exception(error))

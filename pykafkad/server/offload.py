@@ -28,13 +28,24 @@ class Offload:
     def submit(self, job: Callable[[], object], then: Callable[[object], None]) -> None:
         """Run `job()` off the loop; `then(result)` runs on the loop, with the exception as the result if it raised."""
         if self._thread is None:
-            import threading
-
-            self._semaphore = threading.Semaphore(0)
-            self._thread = threading.Thread(target=self._work, name="offload", daemon=True)
-            self._thread.start()
+            try:
+                self._start()
+            except (OSError, RuntimeError):
+                # No descriptor for the import, or no thread to be had: the loop does it itself, as somebody waits for it.
+                self._results.append((then, _outcome(job)))
+                self._wake()
+                return
         self._jobs.append((job, then))
         self._semaphore.release()
+
+    def _start(self) -> None:
+        import threading
+
+        semaphore = threading.Semaphore(0)
+        thread = threading.Thread(target=self._work, name="offload", daemon=True)
+        self._semaphore = semaphore
+        thread.start()
+        self._thread = thread
 
     def finished(self) -> None:
         """Call `then` of every finished job, on the caller's thread."""
@@ -58,9 +69,12 @@ class Offload:
             if item is None:
                 return
             job, then = item
-            try:
-                result = job()
-            except Exception as error:  # noqa: BLE001 - the loop decides what a failed job means
-                result = error
-            self._results.append((then, result))
+            self._results.append((then, _outcome(job)))
             self._wake()
+
+
+def _outcome(job: Callable[[], object]) -> object:
+    try:
+        return job()
+    except Exception as error:  # noqa: BLE001 - the loop decides what a failed job means
+        return error
