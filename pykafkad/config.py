@@ -374,14 +374,14 @@ def _check_client_metrics(overrides: Mapping[str, str]) -> None:
 
 def _is_client_match(item: str) -> bool:
     """Whether an item is `name=expression`, with a regular expression that can be one."""
-    import re
+    from pykafkad.settings import client_patterns
 
     name, _, expression = item.partition("=")
     if name.strip() not in CLIENT_MATCHES or not expression.strip() or "=" in expression:
         return False
     try:
-        re.compile(expression.strip())
-    except (re.error, OverflowError, RecursionError):
+        client_patterns.compiled(expression.strip())
+    except ValueError:
         return False
     return True
 

@@ -177,11 +177,11 @@ def subscribed(image: Image, attributes: dict[str, str]) -> tuple[list[str], int
 
 
 def _matches(patterns: Iterable[str], attributes: dict[str, str]) -> bool:
-    import re
+    from pykafkad.settings.client_patterns import compiled
 
     # Of two patterns for one attribute the last counts.
     expressions = dict(pattern.split("=", 1) for pattern in patterns)
-    return all(re.fullmatch(expression.strip(), attributes[name.strip()]) for name, expression in expressions.items())
+    return all(compiled(expression.strip()).matches(attributes[name.strip()]) for name, expression in expressions.items())
 
 
 def subscription_id(instance_id: bytes, metrics: list[str], interval_ms: int) -> int:

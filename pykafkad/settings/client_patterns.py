@@ -1,0 +1,151 @@
+"""Regular expressions of client-metrics subscriptions (KIP-714), matched in bounded time.
+
+Anybody who may change settings writes them, and the loop matches them: Python's own matcher may take for ever over forty letters
+(`(a+)+b`). This one walks the same syntax tree with the set of places in the text that can be reached, so that no way is taken twice.
+References, look-around, word boundaries and flags for a part are refused. `\\d`, `\\w` and `\\s` mean ASCII, as in Java.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_STEPS = 100_000
+"""Places looked at for one text, about 50 ms; a text that needs more does not match."""
+
+MAX_DEPTH = 40
+"""Groups and repetitions within each other."""
+
+_DIGITS = frozenset("0123456789")
+_SPACES = frozenset(" \t\n\r\f\v")
+_WORDS = _DIGITS | frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+_CATEGORIES = {"CATEGORY_DIGIT": _DIGITS, "CATEGORY_SPACE": _SPACES, "CATEGORY_WORD": _WORDS}
+_SINGLE = ("LITERAL", "NOT_LITERAL", "ANY", "IN")
+_REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
+
+
+@lru_cache(maxsize=100)
+def compiled(expression: str) -> Pattern:
+    """The pattern of a regular expression. Raises `ValueError` for what is none, or none that can be matched here."""
+    import re
+    import warnings
+    from re import _parser
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(expression)
+            tree = _parser.parse(expression)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    nodes = _plain(tree, 0)
+    return Pattern(nodes, ignores_case=bool(tree.state.flags & re.IGNORECASE), takes_lines=bool(tree.state.flags & re.DOTALL))
+
+
+def _plain(nodes: Iterable[tuple], depth: int) -> list[tuple]:
+    """The tree as (name, argument) pairs of what is known here. Raises `ValueError` for the rest."""
+    if depth > MAX_DEPTH:
+        raise ValueError("too many groups within each other")
+    plain = []
+    for code, argument in nodes:
+        name = str(code)
+        if name in _REPEATS:
+            least, most, item = argument
+            plain.append(("REPEAT", (least, most, _plain(item, depth + 1))))
+        elif name == "BRANCH":
+            plain.append((name, [_plain(item, depth + 1) for item in argument[1]]))
+        elif name == "SUBPATTERN" and not argument[1] and not argument[2]:
+            plain.append(("BRANCH", [_plain(argument[3], depth + 1)]))
+        elif name == "IN":
+            plain.append((name, [(str(kind), str(value) if str(kind) == "CATEGORY" else value) for kind, value in argument]))
+        elif name in _SINGLE:
+            plain.append((name, argument))
+        elif name == "AT" and str(argument) in ("AT_BEGINNING", "AT_BEGINNING_STRING", "AT_END", "AT_END_STRING"):
+            plain.append((name, str(argument)))
+        else:
+            raise ValueError(f"{name} cannot be matched")
+    return plain
+
+
+class Pattern:
+    """A regular expression; see `compiled`."""
+
+    __slots__ = ("_ignores_case", "_nodes", "_takes_lines")
+
+    def __init__(self, nodes: list[tuple], *, ignores_case: bool, takes_lines: bool) -> None:
+        self._nodes = nodes
+        self._ignores_case = ignores_case
+        self._takes_lines = takes_lines
+
+    def matches(self, text: str) -> bool:
+        """Whether it takes the whole of `text`."""
+        return len(text) in _Walk(self, text).ends(self._nodes, {0})
+
+    def takes(self, name: str, argument: object, letter: str) -> bool:
+        """Whether a node that stands for one letter takes this one."""
+        if name == "ANY":
+            return self._takes_lines or letter != "\n"
+        variants = {letter, letter.lower(), letter.upper()} if self._ignores_case else (letter,)
+        if name == "IN":
+            is_negated = argument[0][0] == "NEGATE"
+            return is_negated != any(_is_in(kind, value, each) for kind, value in argument[is_negated:] for each in variants)
+        return (name == "LITERAL") == (chr(argument) in variants)
+
+
+def _is_in(kind: str, value: object, letter: str) -> bool:
+    if kind == "LITERAL":
+        return ord(letter) == value if len(letter) == 1 else False
+    if kind == "RANGE":
+        return len(letter) == 1 and value[0] <= ord(letter) <= value[1]
+    is_negated = "_NOT_" in value
+    return is_negated != (letter in _CATEGORIES[value.replace("_NOT_", "_")])
+
+
+class _Walk:
+    """One text under one pattern. Sets of places are what the text can be at; none is left when the steps are used up."""
+
+    __slots__ = ("_pattern", "_steps", "_text")
+
+    def __init__(self, pattern: Pattern, text: str) -> None:
+        self._pattern = pattern
+        self._text = text
+        self._steps = MAX_STEPS
+
+    def ends(self, nodes: list[tuple], places: set[int]) -> set[int]:
+        """Where a way through all `nodes` can end that begins at one of `places`."""
+        for name, argument in nodes:
+            self._steps -= len(places) + 1
+            if not places or self._steps < 0:
+                return set()
+            if name == "BRANCH":
+                places = set().union(*[self.ends(item, places) for item in argument])
+            elif name == "REPEAT":
+                places = self._repeated(*argument, places)
+            elif name == "AT":
+                places = {place for place in places if self._is_at(argument, place)}
+            else:
+                text, takes = self._text, self._pattern.takes
+                places = {place + 1 for place in places if place < len(text) and takes(name, argument, text[place])}
+        return places
+
+    def _repeated(self, least: int, most: int, item: list[tuple], places: set[int]) -> set[int]:
+        for _ in range(least):
+            before, places = places, self.ends(item, places)
+            if places == before or not places:
+                break
+        reached, new, count = set(places), places, least
+        while new and count < most:
+            # A place that was reached before has had more repetitions left then.
+            new = self.ends(item, new) - reached
+            reached |= new
+            count += 1
+        return reached
+
+    def _is_at(self, where: str, place: int) -> bool:
+        if where.startswith("AT_BEGINNING"):
+            return place == 0
+        rest = self._text[place:]
+        return not rest or (where == "AT_END" and rest == "\n")
