@@ -55,14 +55,15 @@ test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a 
 	$(BIN)/python -m pytest compat_tests $(ARGS)
 	$(BIN)/python -m pytest spark_it/tests $(ARGS)
 
-test-long: compile $(VENV)/.installed-spark ## everything, with 50 rounds of SIGKILL under load and bad fields in every version
+test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SIGKILL under load and bad fields in every version
 	$(BIN)/python -m compat_tests.setup
 	$(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS)
 	$(BIN)/python -m tests.log.crashes --seeds 20000
+	$(BIN)/python -m tests.simulation.damage --rounds 50
 	$(BIN)/python -m tests.fuzz --inputs 5000000
 	$(BIN)/python -m tests.fuzz --engine atheris --inputs 500000
 	$(BIN)/python -m tests.planted
-	$(BIN)/python -m pytest compat_tests --rounds 50 --whole-suites --every-version --timeout 3600 $(ARGS)
+	$(BIN)/python -m pytest compat_tests --rounds 200 --whole-suites --every-version --timeout 3600 $(ARGS)
 	$(BIN)/python -m pytest spark_it/tests $(ARGS)
 
 bench: compile $(VENV)/.installed-test $(VENV)/.installed-spark ## pykafkad and a real Kafka side by side

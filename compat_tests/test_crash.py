@@ -1,11 +1,13 @@
 """SIGKILL under load: whatever pykafkad acknowledged is there after its restart, in order, and not doubled.
 
-pykafkad alone. `--rounds N` sets the number of rounds (5 by default, 50 before a release).
+pykafkad alone. `--rounds N` sets the number of rounds (5 by default, 200 before a release), `--crash-seed` the moments; each test
+prints its seed and what it did, and a failure names both.
 """
 
 from __future__ import annotations
 
 import random
+import secrets
 import threading
 import time
 from collections import defaultdict
@@ -13,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
@@ -21,8 +23,11 @@ from compat_tests.history import History, Sent
 
 PARTITIONS = 4
 TOPIC = "crash"
-SEED = 20_260_101
+COMPACTED = "crash-compacted"
+SHORT = "crash-short"
+KEYS = 50
 GROUP = "crash-readers"
+CLEANING = {"log.cleaner.backoff.ms": "50", "log.retention.check.interval.ms": "100"}
 
 
 class Load(threading.Thread):
@@ -86,10 +91,36 @@ def read_log(bootstrap: str) -> dict[int, list[tuple[int, Sent]]]:
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[PykafkadProcess]:
     """A pykafkad of the test's own, to be killed; small segments, so that rolls fall into the crashes."""
-    broker = PykafkadProcess(tmp_path, {"log.segment.bytes": "1048576", "log.index.interval.bytes": "1024"})
+    broker = PykafkadProcess(tmp_path, {"log.segment.bytes": "1048576", "log.index.interval.bytes": "1024", **CLEANING})
     broker.start()
     yield broker
     broker.close()
+
+
+@pytest.fixture
+def committing_broker(tmp_path: Path) -> Iterator[PykafkadProcess]:
+    """The same, with answers that leave after their sync."""
+    settings = {"log.segment.bytes": "1048576", "log.index.interval.bytes": "1024", "pykafkad.group.commit": "true", **CLEANING}
+    broker = PykafkadProcess(tmp_path, settings)
+    broker.start()
+    yield broker
+    broker.close()
+
+
+@pytest.fixture
+def chance(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> Iterator[random.Random]:
+    """Moments from a seed, which is printed when the test ends, as is the line that repeats it."""
+    seed = pytestconfig.getoption("--crash-seed") or secrets.randbelow(1 << 32)
+    yield random.Random(seed)
+    rounds = pytestconfig.getoption("--rounds")
+    failed = getattr(request.node, "crash_failed", True)
+    line = f"{request.node.name}: seed {seed}, {rounds} rounds, {'failed' if failed else 'nothing found'}"
+    line += f"; {request.node.crash_done}" if hasattr(request.node, "crash_done") else ""
+    if failed:
+        line += f"; repeat with: pytest compat_tests/test_crash.py -k {request.node.originalname} --rounds {rounds} --crash-seed {seed}"
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        print(f"\n{line}", flush=True)
 
 
 def create_topic(bootstrap: str) -> None:
@@ -98,36 +129,134 @@ def create_topic(bootstrap: str) -> None:
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
 
 
-@pytest.mark.timeout(1800)
-def test_kill_under_load(own_broker: PykafkadProcess, pytestconfig: pytest.Config) -> None:
-    """Rounds of SIGKILL at a moment that chance picks; then the whole history is checked."""
-    chance = random.Random(SEED)
-    rounds = pytestconfig.getoption("--rounds")
-    create_topic(own_broker.bootstrap)
+def create_thinned_topics(bootstrap: str) -> None:
+    """One that is compacted all the time, and one that loses its old segments all the time."""
+    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": "1048576", "delete.retention.ms": "0"}
+    short = {"retention.bytes": "2000000", "segment.bytes": "1048576", "file.delete.delay.ms": "100"}
+    topics = [NewTopic(COMPACTED, 1, 1, config=compacted), NewTopic(SHORT, 1, 1, config=short)]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics(topics).values():
+        future.result(30)
+
+
+class ThinnedLoad(threading.Thread):
+    """Writes to the compacted and the short topic, keys over and over; `newest` is the last acknowledged number of each key."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(name="thinned", daemon=True)
+        self.stopped = threading.Event()
+        self.newest: dict[int, int] = {}
+        self.ends = 0
+        self.thinned = ""
+        self.failures: list[str] = []
+        retries = {"message.timeout.ms": 120_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "reconnect.backoff.ms": 20}
+        self.producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, "log_level": 0, "enable.idempotence": True, **retries})
+
+    def run(self) -> None:
+        """About a megabyte a second in each."""
+        number = 0
+        while not self.stopped.is_set():
+            for _ in range(10):
+                value = b"%d" % number + b" " * 2000
+                self.producer.produce(COMPACTED, value, b"%d" % (number % KEYS), on_delivery=self.acknowledged)
+                self.producer.produce(SHORT, value, on_delivery=self.noted)
+                number += 1
+            self.producer.poll(0.02)
+        self.producer.flush(120)
+
+    def acknowledged(self, error: object, message: object) -> None:
+        """Of the compacted topic."""
+        if error is not None:
+            self.failures.append(str(error))
+            return
+        number = int(message.value())  # type: ignore[attr-defined]
+        self.newest[number % KEYS] = max(number, self.newest.get(number % KEYS, -1))
+
+    def noted(self, error: object, message: object) -> None:
+        """Of the short one."""
+        if error is not None:
+            self.failures.append(str(error))
+        else:
+            self.ends = max(self.ends, message.offset() + 1)  # type: ignore[attr-defined]
+
+    def check(self, bootstrap: str) -> None:
+        """Every key's newest value is there, in order and once; the short topic ends where it was acknowledged, without a gap."""
+        numbers = [int(value) for _, value in read_partition(bootstrap, COMPACTED)]
+        assert numbers == sorted(set(numbers)), "the compacted topic is out of order, or holds a record twice"
+        latest = {number % KEYS: number for number in numbers}
+        lost = {key: (number, latest.get(key)) for key, number in self.newest.items() if latest.get(key, -1) < number}
+        assert not lost, f"keys lost their newest value: {dict(list(lost.items())[:3])}"
+        rows = read_partition(bootstrap, SHORT)
+        offsets = [offset for offset, _ in rows]
+        assert offsets == list(range(offsets[0], offsets[-1] + 1)) and offsets[-1] + 1 >= self.ends
+        numbers = [int(value) for _, value in rows]
+        self.thinned = f"compaction left {len(latest)} keys in {len(set(numbers))} records of {max(self.newest.values()) + 1}, retention {len(rows)}"
+        assert numbers == list(range(numbers[0], numbers[-1] + 1)), "the short topic lost, doubled or swapped records in its middle"
+
+
+def read_partition(bootstrap: str, topic: str) -> list[tuple[int, bytes]]:
+    """(offset, value) of everything in partition 0."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False, "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    rows: list[tuple[int, bytes]] = []
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for message in consumer.consume(2000, 0.5):
+            if message.error() is None:
+                rows.append((message.offset(), message.value()))
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                consumer.close()
+                return rows
+    raise AssertionError(f"{topic} was not read to its end")
+
+
+@pytest.mark.timeout(3600)
+def test_kill_under_load(own_broker: PykafkadProcess, chance: random.Random, request: pytest.FixtureRequest) -> None:
+    """Rounds of SIGKILL at a moment that chance picks, while segments roll, are compacted and deleted, and offsets committed."""
+    kill_under_load(own_broker, chance, request)
+
+
+@pytest.mark.timeout(3600)
+def test_kill_with_group_commit(committing_broker: PykafkadProcess, chance: random.Random, request: pytest.FixtureRequest) -> None:
+    """The same where answers leave after their sync."""
+    kill_under_load(committing_broker, chance, request)
+
+
+def kill_under_load(broker: PykafkadProcess, chance: random.Random, request: pytest.FixtureRequest) -> None:
+    """The rounds; then the whole history is checked, and once more after a clean restart."""
+    rounds = request.config.getoption("--rounds")
+    create_topic(broker.bootstrap)
+    create_thinned_topics(broker.bootstrap)
     history = History()
     loads = [
-        Load("idempotent", own_broker.bootstrap, history, **{"enable.idempotence": True}),
-        Load("compressed", own_broker.bootstrap, history, **{"enable.idempotence": True, "compression.type": "lz4"}),
-        Load("plain", own_broker.bootstrap, history, **{"acks": "all", "max.in.flight": 1}),
+        Load("idempotent", broker.bootstrap, history, **{"enable.idempotence": True}),
+        Load("compressed", broker.bootstrap, history, **{"enable.idempotence": True, "compression.type": "lz4"}),
+        Load("plain", broker.bootstrap, history, **{"acks": "all", "max.in.flight": 1}),
     ]
-    for load in loads:
+    thinned = ThinnedLoad(broker.bootstrap)
+    threads = [*loads, thinned]
+    for load in threads:
         load.start()
     committed = 0
     for _ in range(rounds):
         time.sleep(0.3 + chance.random())
-        committed = commit_more(own_broker.bootstrap, committed)
-        own_broker.kill()
-        own_broker.start()
-    for load in loads:
+        committed = commit_more(broker.bootstrap, committed)
+        broker.kill()
+        broker.start()
+    for load in threads:
         load.stopped.set()
-    for load in loads:
+    for load in threads:
         load.join(150)
         assert not load.is_alive() and not load.failures, (load.name, load.failures[:3])
     assert len(history.acknowledged) > 100 * rounds
-    history.check(read_log(own_broker.bootstrap), {"idempotent", "compressed"})
-    own_broker.restart()
-    history.check(read_log(own_broker.bootstrap), {"idempotent", "compressed"})
-    assert "Traceback" not in own_broker.log_text()
+    for restart in (lambda: None, broker.restart):
+        restart()
+        history.check(read_log(broker.bootstrap), {"idempotent", "compressed"})
+        thinned.check(broker.bootstrap)
+    assert "Traceback" not in broker.log_text()
+    request.node.crash_failed = False
+    request.node.crash_done = f"{len(history.acknowledged)} records acknowledged, {thinned.thinned}"
 
 
 def commit_more(bootstrap: str, before: int) -> int:
@@ -179,13 +308,12 @@ class Administration(threading.Thread):
         return True
 
 
-@pytest.mark.timeout(600)
-def test_kill_while_topics_come_and_go(own_broker: PykafkadProcess, pytestconfig: pytest.Config) -> None:
+@pytest.mark.timeout(3600)
+def test_kill_while_topics_come_and_go(own_broker: PykafkadProcess, chance: random.Random, request: pytest.FixtureRequest) -> None:
     """A topic whose creation was acknowledged is there after SIGKILL, with its partitions; a deleted one is not."""
-    chance = random.Random(SEED)
     administration = Administration(own_broker.bootstrap)
     administration.start()
-    for _ in range(pytestconfig.getoption("--rounds")):
+    for _ in range(request.config.getoption("--rounds")):
         time.sleep(0.2 + chance.random() / 2)
         own_broker.kill()
         own_broker.start()
@@ -201,6 +329,7 @@ def test_kill_while_topics_come_and_go(own_broker: PykafkadProcess, pytestconfig
     on_disk = {path.name for path in own_broker.data_directory.iterdir()}
     assert all(f"{name}-{partition}" in on_disk for name in certain for partition in range(3))
     assert "Traceback" not in own_broker.log_text()
+    request.node.crash_failed = False
 
 
 def test_clean_restart_under_load(own_broker: PykafkadProcess) -> None:
