@@ -5,7 +5,7 @@ one. Asking again before the interval is over is THROTTLING_QUOTA_EXCEEDED, unle
 UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE. As with Kafka without a telemetry plug-in it is answered and not advertised;
 `pykafkad.client.telemetry.enable` advertises it.
 
-Gaps: none.
+Gaps: of Java's regular expressions those that Python writes alike, without references, look-around and word boundaries.
 """
 
 from __future__ import annotations

@@ -106,7 +106,8 @@ ROWS: tuple[Api, ...] = (
     _refused(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS),
     _refused(69, "ConsumerGroupDescribe", "0-1", "Describe on the group", _NO_CONSUMER_GROUPS),
     # Kafka hides these two unless a telemetry plug-in is configured; ApiVersions has them with pykafkad.client.telemetry.enable.
-    _row(71, "GetTelemetrySubscriptions", "0", "none", advertised=False),
+    _row(71, "GetTelemetrySubscriptions", "0", "none", advertised=False,
+         gaps="of Java's regular expressions those that Python writes alike, without references, look-around and word boundaries"),
     _row(72, "PushTelemetry", "0", "none", advertised=False),
     _row(74, "ListConfigResources", "0-1", "DescribeConfigs on the cluster"),
     _row(75, "DescribeTopicPartitions", "0", "Describe on the topic"),

@@ -181,7 +181,11 @@ def _matches(patterns: Iterable[str], attributes: dict[str, str]) -> bool:
 
     # Of two patterns for one attribute the last counts.
     expressions = dict(pattern.split("=", 1) for pattern in patterns)
-    return all(compiled(expression.strip()).matches(attributes[name.strip()]) for name, expression in expressions.items())
+    try:
+        return all(compiled(expression.strip()).matches(attributes[name.strip()]) for name, expression in expressions.items())
+    except ValueError:
+        # Set on a Kafka, which knows expressions that cannot be matched here.
+        return False
 
 
 def subscription_id(instance_id: bytes, metrics: list[str], interval_ms: int) -> int:

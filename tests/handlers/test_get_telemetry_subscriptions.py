@@ -69,6 +69,17 @@ def test_matches(world, match, matches):
     assert get(peer).requested_metrics == (["a"] if matches else [])
 
 
+def test_what_a_kafka_took_and_cannot_be_matched_here_matches_nobody():
+    class Taken:
+        def all_configs(self):
+            return {(16, "one"): {}, (16, "two"): {}}
+
+        def configs(self, _kind, name):
+            return {"one": {"metrics": "a", "match": r"client_id=\p{Alpha}+"}, "two": {"metrics": "b", "match": "client_id=t.*"}}[name]
+
+    assert telemetry.subscribed(Taken(), {"client_id": "test"}) == (["b"], 300_000)
+
+
 def test_of_a_client_that_did_not_tell_its_software(peer):
     subscribe(peer, "one", metrics="a", match="client_software_name=unknown,client_software_version=unknown")
     assert get(peer).requested_metrics == ["a"]
