@@ -125,3 +125,96 @@ def test_full_disk(broker_on_small_disk: PykafkadProcess, killed: bool) -> None:
     assert set(acknowledged) <= set(found) and found == sorted(set(found))
     again, errors = produce(broker.bootstrap, 1000, 5)
     assert again == list(range(1000, 1005)) and not errors
+
+
+@pytest.fixture
+def failing_disk(tmp_path: Path) -> Iterator[FailingDisk]:
+    """An ext4 in a file, which goes read-only at the first error of its device."""
+    if os.geteuid() != 0:
+        unavailable("a file system can be mounted by root only")
+    disk = FailingDisk(tmp_path / "image", tmp_path / "disk")
+    try:
+        disk.make()
+    except (OSError, subprocess.CalledProcessError) as error:
+        unavailable(f"this machine does not let root mount an ext4 from a file: {getattr(error, 'stderr', '') or error}")
+    yield disk
+    disk.unmount()
+
+
+class FailingDisk:
+    """A file system that can be made read-only under those who write to it, and repaired."""
+
+    def __init__(self, image: Path, mounted: Path) -> None:
+        self.image = image
+        self.mounted = mounted
+
+    def make(self) -> None:
+        """Format it and mount it."""
+        self.mounted.mkdir()
+        with open(self.image, "wb") as file:
+            file.truncate(64 << 20)
+        self._run("mkfs.ext4", "-q", str(self.image))
+        self.mount()
+        if not self._trigger().exists():
+            self.unmount()
+            raise OSError("no trigger_fs_error in /sys/fs/ext4")
+
+    def mount(self) -> None:
+        """Mount it."""
+        self._run("mount", "-o", "loop,errors=remount-ro", str(self.image), str(self.mounted))
+
+    def fail(self) -> None:
+        """From now on nothing can be written; what was not synced may be lost."""
+        self._trigger().write_text("the device is broken")
+
+    def repair(self) -> None:
+        """What a person does then."""
+        self.unmount()
+        # 1: errors were corrected.
+        assert subprocess.run(["fsck.ext4", "-p", "-f", str(self.image)], capture_output=True).returncode in (0, 1)
+        self.mount()
+
+    def unmount(self) -> None:
+        """Nothing happens if it is not mounted."""
+        if os.path.ismount(self.mounted):
+            self._run("umount", str(self.mounted))
+
+    def _trigger(self) -> Path:
+        device = subprocess.run(["findmnt", "-no", "SOURCE", str(self.mounted)], capture_output=True, text=True, check=True).stdout.strip()
+        return Path("/sys/fs/ext4") / Path(device).name / "trigger_fs_error"
+
+    @staticmethod
+    def _run(*command: str) -> None:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
+def test_disk_that_goes_read_only(failing_disk: FailingDisk, tmp_path: Path, killed: bool) -> None:
+    """Read-only in the middle: a storage error to producers, reading goes on; what was acknowledged after its sync is there at last."""
+    broker = PykafkadProcess(tmp_path, {"pykafkad.group.commit": "true"})
+    broker.data_directory = failing_disk.mounted / "data"
+    broker.start()
+    try:
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader", "log_level": 0})
+        consumer.commit(offsets=[TopicPartition(made(broker.bootstrap), 0, 0)], asynchronous=False)
+        consumer.close()
+        acknowledged, errors = produce(broker.bootstrap, 0, 30)
+        assert len(acknowledged) == 30 and not errors
+        failing_disk.fail()
+        more, errors = produce(broker.bootstrap, 30, 10)
+        assert not more and errors[0].code() in (KafkaError.KAFKA_STORAGE_ERROR, KafkaError._MSG_TIMED_OUT), (more, errors)
+        assert numbers(broker.bootstrap)[:30] == acknowledged
+        if killed:
+            broker.kill()
+        else:
+            broker.process.terminate()
+            broker.process.wait(30)
+            broker.process = None
+        failing_disk.repair()
+        broker.start()
+        found = numbers(broker.bootstrap)
+        assert set(acknowledged) <= set(found) and found == sorted(set(found))
+        again, errors = produce(broker.bootstrap, 1000, 5)
+        assert again == list(range(1000, 1005)) and not errors
+    finally:
+        broker.close()
