@@ -263,6 +263,13 @@ class Disk:
         except OSError as error:
             raise StorageFailure("link", source, error) from error
 
+    def is_shared(self, path: str) -> bool:
+        """Whether a file has another name, as one that a snapshot holds."""
+        try:
+            return os.stat(path).st_nlink > 1
+        except OSError as error:
+            raise StorageFailure("stat", path, error) from error
+
     def unlink(self, path: str) -> None:
         """Remove a file; one that is gone already is fine."""
         try:

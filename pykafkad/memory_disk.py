@@ -212,6 +212,9 @@ class MemoryDisk(Disk):
         parent[name] = content
         content.names += 1
 
+    def is_shared(self, path: str) -> bool:
+        return self._content("stat", path).names > 1
+
     def lock(self, path: str) -> File:
         """Nobody else can reach this disk."""
         return self.open(path, create=True)

@@ -211,6 +211,10 @@ class OverlayDisk(Disk):
         parent, name = self._parent("link", target)
         parent.entries[name] = layer
 
+    def is_shared(self, path: str) -> bool:
+        """Nothing that is cut here is cut for others."""
+        return False
+
     def unlink(self, path: str) -> None:
         parent = self._entry(path.rpartition("/")[0])
         if isinstance(parent, _Directory):

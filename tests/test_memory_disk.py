@@ -50,7 +50,9 @@ def test_both_disks_answer_alike(disk_and_root):
     disk.set_modified_ms(f"{root}/index", 1_600_000_000_000)
     assert (disk.modified_ms(f"{root}/index"), disk.modified_ms(f"{root}/none")) == (1_600_000_000_000, 0)
     disk.link(f"{root}/meta", f"{root}/second")
+    assert disk.is_shared(f"{root}/meta") and disk.is_shared(f"{root}/second")
     disk.unlink(f"{root}/meta")
+    assert not disk.is_shared(f"{root}/second")
     assert disk.read(f"{root}/second") == b"y"
     disk.rename(f"{root}/second", f"{root}/meta")
     disk.rename(f"{root}/t-0", f"{root}/t-0.x-delete")

@@ -203,6 +203,8 @@ def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producer
                 disk.sync_directory(segment.directory)
             del segments[at + 1:]
         if end != segment.size:
+            if disk.is_shared(segment.prefix + LOG_SUFFIX):
+                _make_own(disk, segment, end)
             segment.file.truncate(end)
             segment.file.sync()
             segment.cut(end, end_offset)
@@ -213,6 +215,21 @@ def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producer
         if later:
             segment.drop_indexes()
     return end_offset
+
+
+def _make_own(disk, segment: Segment, size_bytes: int) -> None:
+    """Before a file is cut that a snapshot or a fork has too: its first bytes, in a file of this directory's alone."""
+    path = segment.prefix + LOG_SUFFIX
+    source, own = segment.file, disk.open(path + swap.CLEANED_SUFFIX, create=True)
+    for position in range(0, size_bytes, RECOVERY_READ_BYTES):
+        own.pwrite(source.pread(min(RECOVERY_READ_BYTES, size_bytes - position), position), position)
+    own.sync()
+    own.close()
+    disk.rename(path + swap.CLEANED_SUFFIX, path)
+    disk.sync_directory(segment.directory)
+    segment.file = disk.open(path)
+    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+        disk.unlink(segment.prefix + suffix)
 
 
 def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates, index_interval_bytes: int) -> tuple[int, int, bool]:

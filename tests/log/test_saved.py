@@ -227,3 +227,20 @@ def test_in_memory_too():
 @pytest.mark.parametrize("name", ["", "a b", "../up", "x" * 101, "ä", ".old", "one.partial"])
 def test_names_that_cannot_be(name):
     assert saved.name_problem(name)
+
+
+def test_a_recovery_cuts_no_file_of_a_snapshot(world, tmp_path):
+    """A batch of a sealed segment is damaged and nothing says that it was synced: what the start cuts off, the snapshot keeps."""
+    save(world, "one")
+    (sealed,) = (tmp_path / "data" / "t-0").glob("*0000.log")
+    with open(sealed, "r+b") as file:
+        file.seek(sealed.stat().st_size // 2)
+        file.write(b"\xff\xff\xff")
+    before = contents(tmp_path / "data.snapshots" / "one")
+    (tmp_path / "data" / ".lock").unlink()
+    again = World(tmp_path / "data")
+    assert len(numbers(again)) < 10
+    fill(again, 10, 2)
+    again.stop()
+    assert contents(tmp_path / "data.snapshots" / "one") == before
+    assert [path.name for path in (tmp_path / "data" / "t-0").iterdir() if path.name.endswith(".cleaned")] == []

@@ -200,6 +200,9 @@ class MemoryDisk(Disk):
                         names.discard(name)
                         names.add(moved)
 
+    def is_shared(self, path):
+        return False
+
     def unlink(self, path):
         self._call("remove", path)
         self.files.pop(path, None)
