@@ -13,13 +13,17 @@ from compat_tests.scenarios.api_versions import PROMISED
 from compat_tests.scenarios.differences import allowed
 from compat_tests.scenarios.exchange import Exchange
 from compat_tests.scenarios.normalise import differences, normalised
+from compat_tests.scenarios.provoked import NOT_PROVOKED, PROVOKED, codes_seen
 from compat_tests.scenarios.registry import all_scenarios, needs_configured
+from pykafkad import errors
 from pykafkad.wire import messages
 
 SCENARIOS = all_scenarios()
 SHOWN_DIFFERENCES = 40
 # What each scenario that ran has asked: (API, version).
 asked: dict[str, set[tuple[str, int]]] = {}
+# The error codes that it has seen: API to names.
+provoked: dict[str, dict[str, set[str]]] = {}
 
 
 def transcript(name: str, bootstrap: str) -> list[tuple[str, object]]:
@@ -30,6 +34,7 @@ def transcript(name: str, bootstrap: str) -> list[tuple[str, object]]:
     finally:
         exchange.close()
     asked[name] = {(api, version) for api, version in exchange.asked}
+    provoked.setdefault(name, codes_seen(exchange))
     return normalised(exchange)
 
 
@@ -67,3 +72,30 @@ def test_every_version_of_every_api_is_asked() -> None:
     promised = {(name, version) for key, name, versions, _ in messages.all_apis() if key in PROMISED for version in versions}
     # Version 6 of InitProducerId prepares two-phase commits and is not answered by Kafka 4.3.1 unless unstable ones are enabled.
     assert promised - everything <= {("InitProducerId", 6)}
+
+
+def test_every_api_is_asked_for_a_success_and_its_errors() -> None:
+    """What the scenarios provoke is what the table says, and each API has a success, or a reason why it has none."""
+    if len(provoked) < len(SCENARIOS):
+        return  # Only some of the scenarios were chosen for this run.
+    seen: dict[str, set[str]] = {}
+    for of_scenario in provoked.values():
+        for api, names in of_scenario.items():
+            seen.setdefault(api, set()).update(names)
+    table = {api: set(names.split()) for api, names in PROVOKED.items()}
+    missing = {api: names - seen.get(api, set()) for api, names in table.items() if names - seen.get(api, set())}
+    assert not missing, "no scenario provokes these any more"
+    new = {api: names - table.get(api, set()) - NOT_PROVOKED.get(api, {}).keys() for api, names in seen.items()}
+    assert not any(new.values()), f"these belong into the table: {new}"
+
+
+def test_the_table_of_errors_is_whole() -> None:
+    """Every promised API is in it; a success is provoked or has a reason; nothing is both provoked and not."""
+    promised = {name for key, name, _, _ in messages.all_apis() if key in PROMISED}
+    assert promised <= PROVOKED.keys() and NOT_PROVOKED.keys() <= PROVOKED.keys()
+    known = set(errors.codes().values())
+    for api, names in PROVOKED.items():
+        reasons = NOT_PROVOKED.get(api, {})
+        assert "NONE" in names.split() or "NONE" in reasons, api
+        assert not reasons.keys() & set(names.split()), api
+        assert {*names.split(), *reasons} <= known, api
