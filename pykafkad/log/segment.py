@@ -321,6 +321,9 @@ class Segment:
             header = parse_header(window, position - start)
             if header.length < HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES:
                 raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible length {header.length}")
+            if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+                # No checksum covers a batch's offset.
+                raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible offset {header.base_offset}")
             yield position, header
             position += header.size_bytes
 

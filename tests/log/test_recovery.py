@@ -341,3 +341,21 @@ def test_any_bytes_behind_whole_batches_are_cut_off(garbage, count):
         return
     assert log.end_offset == 2 * count
     assert len(batches_of(bytes(disk.files[log.segments[0].file.path].data))) == count
+
+
+@pytest.mark.parametrize("offset", [-(1 << 62), -5_000_000_000, 1 << 40])
+def test_an_impossible_offset_in_an_old_segment_is_told_when_its_indexes_are_made_anew(offset):
+    """No checksum covers it, and an index holds 32 bits of it: the segment can't be read, the broker goes on."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(2, 100) for _ in range(60)))
+    directory.close()
+    first = min(path for path in disk.files if path.endswith(".log") and "t-0" in path)
+    disk.files[first].data[0:8] = offset.to_bytes(8, "big", signed=True)
+    for suffix in (".index", ".timeindex"):
+        disk.unlink(first.removesuffix(".log") + suffix)
+    log = open_log(open_directory(disk=disk), **SMALL)
+    with pytest.raises(StorageFailure, match="impossible offset"):
+        log.segments[0].offset_index.lookup(3)
+    assert log.end_offset == 120

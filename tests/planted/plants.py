@@ -36,7 +36,7 @@ PLANTS = (
     Plant("a new epoch keeps the batches of the old one", "producers.py", "            self.epoch = epoch\n            batches.clear()", "            self.epoch = epoch", RULES),
     Plant("the checksum of a snapshot is not looked at", "producers.py", " or crc32c(data[_CHECKED_FROM:]) != crc:", ":", ("tests/log/test_producers.py", *RECOVERY)),
     # Recovery.
-    Plant("checksums are not looked at", "recovery.py", "            if crc32c(view[position - start + ATTRIBUTES_POSITION:position - start + size]) != header.crc:\n                return\n", "            pass\n", RECOVERY),
+    Plant("checksums are not looked at", "recovery.py", "        if crc32c(view[at + ATTRIBUTES_POSITION:at + size]) != crc:\n            return\n", "", RECOVERY),
     Plant("a torn tail stays in the file", "recovery.py", "            segment.file.truncate(end)\n", "", RECOVERY),
     Plant("segments behind a broken one stay", "recovery.py", "            for each in reversed(later):\n                remove_segment(disk, each)\n", "", RECOVERY),
     Plant("offsets that are missing between segments are passed over", "recovery.py", '    is_dense = "compact" not in settings.cleanup_policy\n', "    is_dense = False\n", RECOVERY),
@@ -48,7 +48,7 @@ PLANTS = (
     Plant("what DeleteRecords promised away is back after a restart", "recovery.py", "    log_start_offset = max(known.log_start_offset, bases[0] if bases else 0)", "    log_start_offset = bases[0] if bases else 0", RECOVERY),
     Plant("an epoch file of a lost life is believed", "recovery.py", "        epochs.truncate_from_end(bases[first])\n", "", RECOVERY),
     Plant("indexes before the recovery point are not synced when they are made anew", "recovery.py", "segment.write_indexes(sync=segment.base_offset < recovery_point)", "segment.write_indexes()", RECOVERY),
-    Plant("offsets that do not rise are let in", "recovery.py", "        if header.base_offset < end_offset or ", "        if ", RECOVERY),
+    Plant("offsets that do not rise are let in", "recovery.py", "            if base_offset < end_offset:\n                break\n", "", RECOVERY),
     # Files, syncs, markers.
     Plant("flush syncs nothing", "log_files.py", "                job.run()\n", "                pass\n", FILES),
     Plant("a failed sync counts as done", "log_files.py", "                job.run()\n            except StorageFailure as failure:\n                raise self.fail(failure) from None\n", "                job.run()\n            except StorageFailure:\n                pass\n", FILES),
@@ -63,7 +63,7 @@ PLANTS = (
     Plant("a log that is offline is marked clean", "directory.py", "            whole = whole and log.offline is None\n", "", FILES),
     Plant("the end is checkpointed as the recovery point", "directory.py", "self._recovery_points[key] = log.recovery_point", "self._recovery_points[key] = log.end_offset", FILES),
     # Indexes and epochs.
-    Plant("a look-up lands one entry late", "offset_index.py", "        return self.positions[at - 1] if at else 0", "        return self.positions[min(at, len(self.positions) - 1)] if at else 0", INDEXES),
+    Plant("a look-up lands one entry late", "offset_index.py", "        return (self.offsets[at - 1], self.positions[at - 1]) if at else (0, 0)", "        at = min(at + 1, len(self.offsets))\n        return (self.offsets[at - 1], self.positions[at - 1]) if at else (0, 0)", INDEXES),
     Plant("a sealed segment lacks its last timestamp", "segment.py", " and self.max_timestamp_ms <= self.time_index.last()[0]:", ":", INDEXES),
     Plant("the first record at a time is passed over", "lookups.py", "        if header.max_timestamp_ms < timestamp_ms or header.last_offset", "        if header.max_timestamp_ms <= timestamp_ms or header.last_offset", INDEXES),
     Plant("an epoch that held no record stays", "leader_epochs.py", "entries[-1][0] >= epoch or entries[-1][1] >= start_offset", "entries[-1][0] >= epoch or entries[-1][1] > start_offset", INDEXES),
