@@ -51,6 +51,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[tuple[str, str, str]]:
+    from pykafkad.disk import Disk
+    from pykafkad.log import saved
+
+    for directory in directories:
+        name = saved.restoring(Disk(), directory)
+        if name:
+            # Until then what is here is neither the one state nor the other.
+            yield _START, directory, f"the way back to the snapshot {name} was not finished: the next start puts that in the place of everything"
+            return
     changes, offline = _try_start(options.properties, directories)
     if not options.quick:
         yield from _read_everything(directories)

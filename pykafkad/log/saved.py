@@ -162,17 +162,21 @@ def finish_restore(disk, paths: list[str]) -> None:
 
     The first of `paths` keeps the note, for all of them.
     """
-    note = f"{folder(paths[0])}/{_RESTORING_FILE}"
-    name = (disk.read(note) or b"").decode("utf-8", "replace")
+    name = restoring(disk, paths[0])
     if not name:
         return
     for path in paths:
         _put_aside(disk, path)
         materialize(disk, path_of(path, name), path, forget_producers=True)
     disk.sync_all()
-    disk.unlink(note)
+    disk.unlink(f"{folder(paths[0])}/{_RESTORING_FILE}")
     for path in paths:
         remove(disk, _old(path))
+
+
+def restoring(disk, path: str) -> str:
+    """The snapshot that a way back noted beside `path` leads to; empty without one."""
+    return (disk.read(f"{folder(path)}/{_RESTORING_FILE}") or b"").decode("utf-8", "replace")
 
 
 def _old(path: str) -> str:

@@ -70,6 +70,15 @@ def test_a_torn_tail_after_a_kill(tmp_path: Path, capsys: pytest.CaptureFixture)
     assert "damage" not in capsys.readouterr().out
 
 
+def test_an_unfinished_way_back_is_all_that_counts(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    fill(tmp_path / "data", stop=True)
+    (tmp_path / "data.snapshots").mkdir()
+    (tmp_path / "data.snapshots" / "restoring").write_text("monday")
+    assert main(["fsck", "--json", str(tmp_path / "data")]) == 1
+    (row,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert row["kind"] == "start" and "monday" in row["what"]
+
+
 def test_what_every_start_writes_is_shown_on_request(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     fill(tmp_path / "d", stop=True)
     assert main(["fsck", "--all", str(tmp_path / "d")]) == 1
