@@ -21,8 +21,11 @@ from pykafkad.log.segment import (
 GATHER_SIZE_BYTES = 64 * 1024
 # Idle gather buffers kept per directory; more than that many logs written in one turn allocate anew.
 MAX_IDLE_BUFFERS = 32
-# Sealed segments whose indexes stay in memory and whose files stay open, per log; the longest unused one is dropped.
-MAX_SEALED_INDEXES = 4
+# Sealed segments whose files stay open, and whose indexes stay in memory, per log; the longest unused one is dropped. All those
+# indexes together have at most so many entries of 20 bytes, beside those of open files.
+MAX_SEALED_FILES = 4
+MAX_SEALED_INDEXES = 64
+MAX_SEALED_ENTRIES = 500_000
 
 CODEC_IDS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ALL_CODECS = frozenset(CODEC_IDS.values())
@@ -459,18 +462,31 @@ class LogFiles:
         if segment is self._active:
             return
         recent = self._recent_sealed
-        if segment in recent:
+        if recent and recent[-1] is segment:
+            return
+        is_new = segment not in recent
+        if not is_new:
             recent.remove(segment)
         recent.append(segment)
         # The files of a log out of service may have other names than they should.
-        if len(recent) > MAX_SEALED_INDEXES and self.offline is None:
-            longest_unused = recent.pop(0)
-            longest_unused.drop_indexes()
-            longest_unused.drop_file()
+        if len(recent) > MAX_SEALED_FILES and self.offline is None:
+            recent[-MAX_SEALED_FILES - 1].drop_file()
+            if is_new:
+                self._shed(recent)
+
+    def _shed(self, recent: list[Segment]) -> None:
+        """Forget the indexes that were unused longest, while those of all are more than what a log may keep."""
+        entries = [each.loaded_entries for each in recent]
+        total, gone = sum(entries), 0
+        while total > MAX_SEALED_ENTRIES and gone < len(recent) - MAX_SEALED_FILES or len(recent) - gone > MAX_SEALED_INDEXES:
+            recent[gone].drop_indexes()
+            total -= entries[gone]
+            gone += 1
+        del recent[:gone]
 
     def rest(self, segment: Segment) -> None:
         """Close the file of a sealed segment that nobody reads."""
-        if segment is not self._active and segment not in self._recent_sealed and self.offline is None:
+        if segment is not self._active and segment not in self._recent_sealed[-MAX_SEALED_FILES:] and self.offline is None:
             segment.drop_file()
 
     def forget_sealed(self, segment: Segment) -> None:

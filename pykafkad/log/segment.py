@@ -36,6 +36,8 @@ CHECKED_OFFSETS = 1000
 SCAN_SIZE_BYTES = 8192
 # Up to this size a read looks at the bytes themselves to find where the last whole batch ends, and hands them on.
 PREFETCH_SIZE_BYTES = 8192
+# How many entries of an index file one is looked at when it is read: the rest is held against the log where it is used.
+INDEX_CHECK_STEP = 256
 NEVER_MS = 1 << 62
 # Of a batch header: base offset, length, last offset delta.
 _SPAN = Struct(">qi11xi")
@@ -152,14 +154,22 @@ class Segment:
         """Take both indexes from their files; False when one is missing or cannot be this log's."""
         offsets = self.disk.read(self.prefix + INDEX_SUFFIX)
         times = self.disk.read(self.prefix + TIME_INDEX_SUFFIX)
-        offset_index = None if offsets is None else OffsetIndex.from_bytes(offsets, self.written_size)
-        time_index = None if times is None else TimeIndex.from_bytes(times)
+        offset_index = None if offsets is None else OffsetIndex.from_bytes(offsets, self.written_size, step=INDEX_CHECK_STEP)
+        time_index = None if times is None else TimeIndex.from_bytes(times, step=INDEX_CHECK_STEP)
         if offset_index is None or time_index is None:
             return False
         self.offset_index, self.time_index = offset_index, time_index
         self.indexes_written = True
         self.indexes_trusted = False
         return True
+
+    @property
+    def loaded_entries(self) -> int:
+        """How many entries of the offset index are in memory."""
+        try:
+            return len(object.__getattribute__(self, "offset_index"))
+        except AttributeError:
+            return 0
 
     def _load_max_timestamp(self) -> None:
         # The last time index entry of a sealed segment was added for this. Retention goes by it, so it has to be true: the last

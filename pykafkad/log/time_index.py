@@ -10,6 +10,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from struct import Struct
+from sys import byteorder
+
+from pykafkad.log.offset_index import rises
 
 ENTRY_SIZE_BYTES = 12
 _ENTRY = Struct(">qi")
@@ -56,16 +59,20 @@ class TimeIndex:
         return b"".join(map(pack, self.timestamps, self.offsets))
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> TimeIndex | None:
-        """Read a file's content; None when it is not a time index and must be rebuilt."""
+    def from_bytes(cls, data: bytes, *, step: int = 1) -> TimeIndex | None:
+        """Read a file's content; None when it is not a time index and must be rebuilt. `step` as in `OffsetIndex.from_bytes`."""
         if len(data) % ENTRY_SIZE_BYTES:
             return None
+        words = array("i")
+        words.frombytes(data)
+        # Both halves of a timestamp, in the order of this machine.
+        halves = array("i", bytes(len(words) // 3 * 8))
+        if byteorder == "little":
+            words.byteswap()
+            halves[0::2], halves[1::2] = words[1::3], words[0::3]
+        else:
+            halves[0::2], halves[1::2] = words[0::3], words[1::3]
         index = cls()
-        for timestamp_ms, relative_offset in _ENTRY.iter_unpack(data):
-            if index.offsets and (timestamp_ms <= index.timestamps[-1] or relative_offset <= index.offsets[-1]):
-                return None
-            if timestamp_ms < 0 or relative_offset < 0:
-                return None
-            index.timestamps.append(timestamp_ms)
-            index.offsets.append(relative_offset)
-        return index
+        index.timestamps.frombytes(halves.tobytes())
+        index.offsets = words[2::3]
+        return index if rises(index.timestamps, step) and rises(index.offsets, step) else None

@@ -113,3 +113,32 @@ def test_cutting_an_index():
     times.truncate(20)
     assert (list(offsets.positions), list(times.offsets)) == ([0, 100, 200], [0, 10])
     assert [offsets.last_within(*span) for span in ((0, 150), (100, 150), (0, 50), (100, 200))] == [(10, 100), None, None, (20, 200)]
+
+
+def test_a_file_that_is_looked_at_in_steps():
+    """What no index is from end to end is refused all the same; one wrong entry between two steps is for whoever meets it."""
+    index = OffsetIndex()
+    times = TimeIndex()
+    for number in range(1, 1001):
+        index.append(number, number * 50)
+        times.maybe_append(number * 10, number)
+    data, time_data = index.to_bytes(), times.to_bytes()
+    read, read_times = OffsetIndex.from_bytes(data, 10**6, step=256), TimeIndex.from_bytes(time_data, step=256)
+    assert (read.offsets, read.positions) == (index.offsets, index.positions)
+    assert (read_times.timestamps, read_times.offsets) == (times.timestamps, times.offsets)
+    for step in (1, 7, 256, 999, 5000):
+        for damaged in (bytes(8000), data[4000:] + data[:4000], data + data[:8], data + data[-8:], b"\xff" * 8 + data[8:]):
+            assert OffsetIndex.from_bytes(damaged, 10**6, step=step) is None, step
+        for damaged in (bytes(12000), time_data[6000:] + time_data[:6000], time_data + time_data[:12], time_data + time_data[-12:]):
+            assert TimeIndex.from_bytes(damaged, step=step) is None, step
+    swapped = data[:80] + data[88:96] + data[80:88] + data[96:]
+    assert OffsetIndex.from_bytes(swapped, 10**6) is None
+    assert OffsetIndex.from_bytes(swapped, 10**6, step=256) is not None
+
+
+def test_a_late_timestamp_keeps_all_its_bits():
+    index = TimeIndex()
+    for timestamp_ms in (0, 1, 2**31 - 1, 2**31, 2**32 + 5, 1_795_277_580_640, 2**62):
+        index.maybe_append(timestamp_ms, len(index) * 3)
+    assert TimeIndex.from_bytes(index.to_bytes()).timestamps == index.timestamps
+    assert TimeIndex.from_bytes(struct.pack(">qi", -2, 1)) is None

@@ -8,7 +8,8 @@ import tracemalloc
 
 import pytest
 
-from pykafkad.log.log_files import MAX_SEALED_INDEXES
+from pykafkad.log import log_files
+from pykafkad.log.log_files import MAX_SEALED_FILES, MAX_SEALED_INDEXES
 from pykafkad.log.segment import SCAN_SIZE_BYTES
 from tests.log.settings import NOW_MS, append, batch, open_directory, open_log, topic_settings
 from tests.simulation.disk import MemoryDisk, MemoryFile
@@ -36,7 +37,41 @@ def test_a_partition_in_use_holds_one_file_open(tmp_path):
     for offset in range(7):
         for log in logs:
             assert log.read(offset, 1000, end_offset=8).pread()
-    assert open_files() - before == (MAX_SEALED_INDEXES + 1) * len(logs) + 1
+    assert open_files() - before == (MAX_SEALED_FILES + 1) * len(logs) + 1
+    directory.close()
+
+
+def loaded(log):
+    """Which sealed segments have their index in memory, by number."""
+    return [number for number, segment in enumerate(log.segments[:-1]) if segment.loaded_entries]
+
+
+def read_all_segments(log, first_offset):
+    for offset in range(first_offset, log.end_offset - 4, 4):
+        assert log.read(offset, 1000, end_offset=log.end_offset).pread()
+
+
+@pytest.mark.parametrize(("bound", "entries", "kept"), [("count", 10**6, MAX_SEALED_INDEXES), ("entries", 30, 10), ("the open ones", 1, MAX_SEALED_FILES)])
+def test_the_indexes_of_old_segments_are_kept_within_bounds(tmp_path, monkeypatch, bound, entries, kept):
+    """Whichever is reached first: how many, or how many entries; those of open files stay."""
+    monkeypatch.setattr(log_files, "MAX_SEALED_ENTRIES", entries)
+    directory = open_directory(tmp_path)
+    settings = {"segment_bytes": 4 * SIZE, "index_interval_bytes": 1}
+    log = open_log(directory, **settings)
+    append(log, *(batch() for _ in range(4 * (MAX_SEALED_INDEXES + 10))))
+    directory.close()
+    directory = open_directory(tmp_path)
+    log = open_log(directory, **settings)
+    read_all_segments(log, 1)
+    # What was read last is counted when the next one is.
+    assert loaded(log) == list(range(len(log.segments) - 1))[-len(loaded(log)):] and kept <= len(loaded(log)) <= kept + 1
+    before = open_files()
+    read_all_segments(log, 2)
+    assert open_files() == before and kept <= len(loaded(log)) <= kept + 1
+    again, opened = loaded(log), []
+    monkeypatch.setattr(type(log.segments[0]), "load_indexes", opened.append)
+    assert log.read(4 * again[0] + 3, 1000, end_offset=log.end_offset).pread()
+    assert opened == [], "what is kept is not read again"
     directory.close()
 
 
