@@ -74,7 +74,11 @@ class MetadataLog:
             self.snapshots.wrote(header.size_bytes, header.max_timestamp_ms)
             for record in records:
                 typed = stored.decode(record.key if header.is_control else None, record.value)
-                image.apply(typed, record.offset, header.leader_epoch)
+                try:
+                    image.apply(typed, record.offset, header.leader_epoch)
+                except (KeyError, IndexError, AttributeError) as error:
+                    reason = f"the log beside it goes on with a record (offset {record.offset}) that does not fit: {error!r}"
+                    raise StorageFailure("read", self.snapshots.newest_path, reason) from error
 
     def format(self, voter_set: list[Voter]) -> None:
         """What formatting a directory for a new cluster leaves, beside the log: the first voters and the features to begin

