@@ -112,6 +112,10 @@ class LogDirectory:
         if not self.meta and not self._on_disk and not self.disk.size(path):
             return
         lacking = [name for name in ("cluster.id", "node.id", "directory.id") if not self.meta.get(name)]
+        try:
+            checkpoints.decode_uuid(self.meta.get("directory.id", ""))
+        except ValueError:
+            lacking = sorted({*lacking, "directory.id"})
         if lacking and not (lacking == ["node.id"] and "broker.id" in self.meta):
             state = "is missing, and partitions are there" if not self.disk.exists(path) else f"is damaged: it lacks {', '.join(lacking)}"
             raise ConfigError(f"log.dirs: {path} {state}; bring it back, or the directory cannot be served")
@@ -248,7 +252,7 @@ class LogDirectory:
             self._on_disk.add(key)
             new.load()
         except StorageFailure as failure:
-            new.offline = failure
+            new.offline = failure.copy()
             new.close()
         else:
             # Nobody knows whether the snapshot's files have reached the device.
