@@ -45,23 +45,30 @@ def run(
     paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
     node = _node(settings, listening, data_directories, disk, paths)
 
+    # A request to go back to a snapshot that is served in the turn of the signal must not make it forgotten.
+    signals: list[int] = []
+
+    def end(number: int) -> None:
+        signals.append(number)
+        node.stop(f"signal {number}")
+
     def on_signal(number: int, _frame: object) -> None:
         if node.stopping is not None:
             os._exit(128 + number)
-        node.stop(f"signal {number}")
+        end(number)
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         # A terminal that closes may say so more than once; nohup makes us deaf to it.
-        signal.signal(signal.SIGHUP, lambda number, _frame: None if node.stopping is not None else node.stop(f"signal {number}"))
+        signal.signal(signal.SIGHUP, lambda number, _frame: None if node.stopping is not None else end(number))
     node.disk.allow_many_files()
     _start(node, topics, ready_file)
     _tell_ready(node, ready_file)
     while True:
         asking = _serve(node)
         snapshot = node.data_snapshots.restore_to
-        if snapshot is None:
+        if snapshot is None or signals:
             return 0
         from pykafkad.log import saved
 

@@ -261,3 +261,28 @@ def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monke
     again.turn()
     assert [(row.error_code, row.resource_name) for row in new.answers[0].responses] == [(0, "1")]
     assert numbers(again) == list(range(10))
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_before_the_way_back_began_ends_the_broker(world, monkeypatch, name):
+    """Both in one turn: who serves afterwards would never hear of the signal."""
+    import signal
+
+    from pykafkad.log import saved
+
+    handlers = {}
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
+    monkeypatch.setattr(process, "_node", lambda *_: world.node)
+    monkeypatch.setattr(process, "_start", lambda *_: None)
+    monkeypatch.setattr(process, "_tell_ready", lambda *_: None)
+    monkeypatch.setattr(saved, "begin_restore", lambda *_: pytest.fail("it goes back all the same"))
+    act(world, "create", "one")
+
+    def serve(node):
+        number = getattr(signal, name)
+        handlers[number](number, None)
+        assert world.connect().ask(request("restore", "one"), 1) is NOTHING
+
+    monkeypatch.setattr(process, "_serve", serve)
+    assert process.run(world.node.settings, addresses=[], data_directories=[world.path], topics=[], ready_file=None) == 0
