@@ -59,6 +59,7 @@ def _group(ctx: Context, group: object) -> object:
     shard, error_code = ctx.groups.shard_for(group.group_id)
     if error_code:
         return _group_error(ctx.version, group, error_code)
+    ctx.groups.read(group.group_id, ctx.token)
     if group.topics is None:
         rows = _visible(ctx, shard.fetch_offsets(group.group_id, None))
     else:

@@ -36,7 +36,7 @@ class DataSnapshots:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._asking: Context | None = None
-        self._unsynced: set[str] = set()
+        self._unsynced: dict[str, object] = {}
         self.restore_to: str | None = None
         """The snapshot that the stop which has begun goes back to."""
 
@@ -62,19 +62,20 @@ class DataSnapshots:
                 saved.save(directory, name)
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
-        self._unsynced.add(name)
-        node.computing.submit(node.disk.sync_all, lambda result: self._synced(name, result))
+        # Its own mark, as another snapshot may have the name by then.
+        mark = self._unsynced[name] = object()
+        node.computing.submit(node.disk.sync_all, lambda result: self._synced(name, mark, result))
         log_lines.info("snapshot-created", name=name, partitions=len(node.partitions), ms=round((node.clock.now() - began) * 1000, 1))
 
-    def _synced(self, name: str, result: object) -> None:
+    def _synced(self, name: str, mark: object, result: object) -> None:
         if isinstance(result, Exception):
             log_lines.warning("snapshot-not-synced", name=name, reason=result)
-        elif name in self._unsynced:
+        elif self._unsynced.get(name) is mark:
             self._mark_clean(name)
 
     def _mark_clean(self, name: str) -> None:
         node = self._node
-        self._unsynced.discard(name)
+        self._unsynced.pop(name, None)
         try:
             for directory in node.directories.every():
                 saved.mark_clean(node.disk, directory.path, name, node.image.brokers[node.node_id].epoch)
@@ -85,7 +86,7 @@ class DataSnapshots:
     def delete(self, name: str) -> None:
         """Raises KafkaError when there is none of that name."""
         self._find(name)
-        self._unsynced.discard(name)
+        self._unsynced.pop(name, None)
         try:
             for directory in self._node.directories.every():
                 saved.remove(self._node.disk, saved.path_of(directory.path, name))

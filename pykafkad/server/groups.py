@@ -52,8 +52,12 @@ class ShardHost(Host):
 
     def reply(self, effect: effects.Reply) -> None:
         super().reply(effect)
+        self.hold_while_unsynced(effect.token)
+
+    def hold_while_unsynced(self, token: object) -> None:
+        """What answers `token` follows from records that may still wait for a sync."""
         if self._log in self.node.commits:
-            self.node.commits.hold_reply(self._log, effect.token)
+            self.node.commits.hold_reply(self._log, token)
 
     def failed(self, failure: StorageFailure) -> None:
         log_lines.error("shard-offline", partition=self._log.partition, reason=failure)
@@ -80,6 +84,12 @@ class Groups:
     def submit(self, group_id: str, event: object) -> object:
         """Hand an event to the group's shard; the caller has made sure by `shard_for` that there is one."""
         return self._host(group_id)[0].step(event)
+
+    def read(self, group_id: str, token: object) -> None:
+        """The answer to `token` tells of the group what may still wait for a sync: then it leaves after that."""
+        host = self._host(group_id)[0]
+        if host is not None:
+            host.hold_while_unsynced(token)
 
     def submit_many(self, entries: list[tuple[str, object]], combine: Callable[[list[object]], object], token: object) -> object:
         """Several events of one request: each gets a token of its own, `combine(messages)` makes the answer."""

@@ -24,6 +24,9 @@ class Groups:
     def shard_for(self, group_id: str) -> tuple[object, int]:
         return (None, self.error_code) if self.error_code else (self.world.shard, 0)
 
+    def read(self, group_id: str, token: object) -> None:
+        """Nothing here waits for a sync."""
+
     def shards(self) -> list[object]:
         return [self.world.shard]
 

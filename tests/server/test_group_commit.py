@@ -148,6 +148,18 @@ def test_a_committed_offset_is_synced_before_it_is_acknowledged(world):
     assert peer.answers[0].topics[0].partitions[0].error_code == 0
 
 
+def test_a_committed_offset_is_not_told_before_it_is_synced(world):
+    """Who reads it may act on it: it has to be there after a power loss."""
+    ask_for_coordinator(world)
+    assert commit_offset(world.connect()) is NOTHING
+    reader = world.connect()
+    asked = messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    assert reader.ask(messages.OffsetFetchRequest(groups=[asked]), 8) is NOTHING
+    world.node.offload.work()
+    world.turn()
+    assert reader.answers[0].groups[0].topics[0].partitions[0].committed_offset == 5
+
+
 def test_an_offset_commit_whose_sync_fails_is_not_acknowledged(world, monkeypatch):
     ask_for_coordinator(world)
     peer = world.connect()
