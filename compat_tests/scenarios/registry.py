@@ -11,7 +11,7 @@ from compat_tests.scenarios.exchange import Exchange
 Scenario = Callable[[Exchange], None]
 _scenarios: dict[str, Scenario] = {}
 _configured: set[str] = set()
-# What a broker needs to keep ACLs; everybody may do everything, so that scenarios need no login.
+# What a broker needs to keep ACLs (everybody may do everything, so that scenarios need no login), and several directories.
 CONFIGURED = {
     "log.dirs": "{data},{data}-2,{data}-3",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
