@@ -11,6 +11,8 @@ from pykafkad.wire.batch import build_batch
 
 REBALANCE_MS = 1000
 SESSION_MS = 1_800_000
+# The longest session that a variant may have given a group with one of its own names, and more.
+SESSION_SECONDS = 60.0
 GROUP, TRANSACTION = 0, 1
 UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE = 3, 5
 LOADING = (14, 15, 16)
@@ -77,6 +79,19 @@ class Cluster:
         self.broker.until(ask, lambda answer: answer.error_code not in LOADING)
         add = lambda: self.broker.quietly("AddOffsetsToTxn", 2, transactional_id="nobody", group_id="nobody")  # noqa: E731
         self.broker.until(add, lambda answer: isinstance(answer, str) or answer.error_code not in LOADING)
+
+    def await_end_of_sessions(self) -> None:
+        """Wait until no group with a name of the variants' has members: they are not heard of any more, and how long their sessions
+        still last is each broker's own."""
+        states = ["Stable", "PreparingRebalance", "CompletingRebalance"]
+        deadline = time.monotonic() + SESSION_SECONDS
+        while True:
+            groups = self.broker.quietly("ListGroups", 4, states_filter=states).groups
+            alive = [group.group_id[:40] for group in groups if not group.group_id.startswith(self.broker.prefix)]
+            if not alive:
+                return
+            assert time.monotonic() < deadline, f"still with members after {SESSION_SECONDS} s: {alive[:10]}"
+            time.sleep(0.2)
 
     def fresh(self, kind: str) -> str:
         """A name that was not used before."""

@@ -110,6 +110,8 @@ class Run:
     def _prepare(self, api: str) -> None:
         if api in ("FindCoordinator", "InitProducerId", "AddPartitionsToTxn"):
             self._cluster.await_producer_ids()
+        if api in ("OffsetDelete", "DeleteGroups"):
+            self._cluster.await_end_of_sessions()
 
     def _settle(self, api: str, version: int, variant: Variant) -> None:
         """Wait for what a request has set going; what two brokers do differently, for a reason, must not show later."""
