@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pykafkad.log.txn_index import AbortedTransaction
 
 _NO_HEADER = (0,) * 13
+_CHECKED = slice(21, None)
 _unpack_header = HEADER.unpack_from
 _pack_prefix = PREFIX.pack_into
 
@@ -72,9 +73,9 @@ class PartitionLog(LogFiles):
         if (length != size - 12 or base_offset or magic != 2 or attributes not in self._plain_attributes
                 or size > self._plain_size_limit or count != last_delta + 1 or count <= 0
                 or max_timestamp_ms > now_ms + self._after_max_ms or max_timestamp_ms < base_timestamp_ms
-                or base_sequence < 0 <= producer_id or attributes == 4 and produce_version < 7
+                or producer_id >= 0 > base_sequence or attributes == 4 and produce_version < 7
                 or (records[61:63] != FRAME_STARTS[attributes] if attributes else count * 7 > size - 61)
-                or crc32c(records[21:]) != crc):
+                or crc32c(records[_CHECKED]) != crc):
             records, header, log_append_time_ms = checked or self._check(records, now_ms, produce_version, origin)
             size = len(records)
             (_, length, _, _, _, attributes, last_delta, _, max_timestamp_ms, producer_id, producer_epoch, base_sequence, _) = header

@@ -59,6 +59,11 @@ class GroupCommit:
         return self._gathering is not None and log in self._gathering.logs or self._running is not None and log in self._running.logs
 
     @property
+    def is_plain(self) -> bool:
+        """Whether only `flush.messages` can ask for a sync, and nothing waits for one."""
+        return not self._always and self._gathering is None and self._running is None
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing waits for a sync."""
         return self._gathering is None and self._running is None

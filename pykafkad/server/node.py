@@ -369,7 +369,7 @@ class Node:
 
     def log_written(self, log: object) -> bool:
         """With one replica, what is written is committed, unless it must be synced first; whether it must."""
-        if self.commits.takes(log):
+        if (log.is_flush_due or not self.commits.is_plain) and self.commits.takes(log):
             return True
         self.log_committed(log, log.written_end_offset)
         return False

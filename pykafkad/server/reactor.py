@@ -110,6 +110,8 @@ class Reactor:
                 continue
             connection.last_active = now
             if mask & _OUT:
+                # A peer that drains large answers takes its time: looking for it would only burn the processor.
+                self._last_wait_was_short = False
                 self._flush(connection)
             if mask & _IN:
                 try:
