@@ -11,8 +11,8 @@ Gaps: for clusters of more than one broker; a further voter is never reached.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
-from pykafkad.metadata.uuids import ZERO, to_text
+from pykafkad.handlers.operations import voter_refusal
+from pykafkad.metadata.uuids import to_text
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -29,12 +29,9 @@ def handle(ctx: Context, request: object) -> object:
 
 
 def _refusal(ctx: Context, request: object) -> tuple[int, str | None]:
-    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
-        return errors.CLUSTER_AUTHORIZATION_FAILED, None
-    if request.cluster_id is not None and request.cluster_id != ctx.cluster_id:
-        return errors.INCONSISTENT_CLUSTER_ID, f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{ctx.cluster_id}"'
-    if request.voter_id < 0 or request.voter_directory_id == ZERO:
-        return errors.INVALID_REQUEST, "Add voter request didn't include a valid voter"
+    refusal = voter_refusal(ctx, request, "Add")
+    if refusal is not None:
+        return refusal
     listener = next(iter(ctx.settings.controller_listener_names or ()), _DEFAULT_LISTENER)
     if listener.upper() not in {each.name.upper() for each in request.listeners}:
         return errors.INVALID_REQUEST, f"Add voter request didn't include the endpoint for the default listener {listener}"

@@ -6,6 +6,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
+from pykafkad.metadata.uuids import ZERO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,3 +63,14 @@ def config_refusal(ctx: Context, operation: str, resource_type: int, name: str) 
     """The error for a caller who may not do `operation` on the settings of a resource of a known type; 0: may."""
     kind, code = CONFIG_RESOURCES[resource_type]
     return errors.NONE if ctx.allowed(operation, kind, CLUSTER_NAME if kind == "Cluster" else name) else code
+
+
+def voter_refusal(ctx: Context, request: object, verb: str) -> tuple[int, str | None] | None:
+    """What is refused of AddRaftVoter (`verb` "Add") and RemoveRaftVoter alike, in Kafka's order: (code, text or None); None if nothing is."""
+    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
+        return errors.CLUSTER_AUTHORIZATION_FAILED, None
+    if request.cluster_id is not None and request.cluster_id != ctx.cluster_id:
+        return errors.INCONSISTENT_CLUSTER_ID, f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{ctx.cluster_id}"'
+    if request.voter_id < 0 or request.voter_directory_id == ZERO:
+        return errors.INVALID_REQUEST, f"{verb} voter request didn't include a valid voter"
+    return None

@@ -10,8 +10,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
-from pykafkad.metadata.uuids import ZERO, to_text
+from pykafkad.handlers.operations import voter_refusal
+from pykafkad.metadata.uuids import to_text
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -26,12 +26,9 @@ def handle(ctx: Context, request: object) -> object:
 
 
 def _refusal(ctx: Context, request: object) -> tuple[int, str | None]:
-    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
-        return errors.CLUSTER_AUTHORIZATION_FAILED, None
-    if request.cluster_id is not None and request.cluster_id != ctx.cluster_id:
-        return errors.INCONSISTENT_CLUSTER_ID, f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{ctx.cluster_id}"'
-    if request.voter_id < 0 or request.voter_directory_id == ZERO:
-        return errors.INVALID_REQUEST, "Remove voter request didn't include a valid voter"
+    refusal = voter_refusal(ctx, request, "Remove")
+    if refusal is not None:
+        return refusal
     if ctx.metadata.kraft_version < 1:
         return errors.UNSUPPORTED_VERSION, "Cluster doesn't support removing voter because the kraft.version feature is 0"
     voter = f"voter {request.voter_id} with directory {to_text(request.voter_directory_id)}"

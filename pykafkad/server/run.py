@@ -7,6 +7,7 @@ import os
 from pykafkad.clock import Clock
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure
+from pykafkad.log import saved
 from pykafkad.metadata import events
 from pykafkad.server import listeners
 from pykafkad.server.logs import logger
@@ -70,8 +71,6 @@ def run(
         snapshot = node.data_snapshots.restore_to
         if snapshot is None or signals:
             return 0
-        from pykafkad.log import saved
-
         saved.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
         node = _node(settings, listening, data_directories, disk, paths)
@@ -82,10 +81,7 @@ def run(
 
 
 def _node(settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]) -> Node:
-    if disk.exists(f"{paths[0].rstrip('/')}.snapshots"):
-        from pykafkad.log import saved
-
-        saved.finish_restore(disk, paths)
+    saved.finish_restore(disk, paths)
     try:
         return Node(settings, listening, data_directories, disk=disk)
     except OSError as error:
