@@ -105,7 +105,7 @@ class GroupMember(threading.Thread):
         assert self.failure is None, f"{self.name} failed: {self.failure!r}"
 
 
-def wait_for_exact_ownership(members: Iterable[GroupMember], partitions: int, timeout_seconds: float = 40.0) -> None:
+def wait_for_exact_ownership(members: Iterable[GroupMember], partitions: int) -> None:
     """Wait until every partition has exactly one owner and the members' shares differ by one at most."""
     members = list(members)
 
@@ -116,7 +116,7 @@ def wait_for_exact_ownership(members: Iterable[GroupMember], partitions: int, ti
         shares = [len(member.owned) for member in members]
         return owned == list(range(partitions)) and max(shares) - min(shares) <= 1
 
-    wait_until(settled, f"{len(members)} members own {partitions} partitions exactly once, evenly", timeout_seconds)
+    wait_until(settled, f"{len(members)} members own {partitions} partitions exactly once, evenly")
 
 
 def assert_each_once(members: Iterable[GroupMember], expected: Iterable[tuple[int, int]]) -> None:

@@ -22,6 +22,7 @@ from compat_tests.samples import (
 )
 
 FreshName = Callable[..., str]
+POLL_TIMEOUT_MS = 100
 
 
 @pytest.fixture
@@ -250,10 +251,9 @@ def test_commit_and_resume(bootstrap: str, topic: str, fresh_name: FreshName, ad
 class Member(GroupMember):
     """A member of a group on kafka-python."""
 
-    def __init__(self, name: str, bootstrap: str, topic: str, group: str, poll_timeout_ms: int = 100, **options: object) -> None:
+    def __init__(self, name: str, bootstrap: str, topic: str, group: str, **options: object) -> None:
         super().__init__(name)
         self.topic = topic
-        self.poll_timeout_ms = poll_timeout_ms
         self.options = {
             "bootstrap_servers": bootstrap,
             "group_id": group,
@@ -269,7 +269,12 @@ class Member(GroupMember):
         self.consumer.subscribe([self.topic], listener=Listener(self))
 
     def poll_once(self) -> Iterable[tuple[int, int]]:
-        polled = self.consumer.poll(timeout_ms=self.poll_timeout_ms)
+        polled = self.consumer.poll(timeout_ms=POLL_TIMEOUT_MS)
+        coordinator = self.consumer._coordinator
+        if coordinator._join_task is not None:
+            # A rebalance goes on over the end of the poll. Where new metadata had set it going, kafka-python 3.0.12 forgets to look
+            # for its result, whoever the broker is.
+            coordinator.request_rejoin()
         return [(record.partition, record.offset) for batch in polled.values() for record in batch]
 
     def close(self) -> None:
@@ -357,25 +362,13 @@ def test_static_member_returns_without_a_rebalance(
 
 
 def test_a_group_follows_new_partitions(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """When a topic grows, the group rebalances and reads the new partitions too.
-
-    kafka-python 3.0.12 tells nobody of a rebalance that goes on over the end of one of its polls, whoever the broker is: so the
-    polls are long, and the topic grows again if that has happened.
-    """
+    """When a topic grows, the group rebalances and reads the new partitions too."""
     topic, group = create_topic(admin, fresh_name(), 1), fresh_name("group")
-    member = Member("member", bootstrap, topic, group, poll_timeout_ms=1000, metadata_max_age_ms=500)
+    member = Member("member", bootstrap, topic, group, metadata_max_age_ms=500)
     member.start()
-    for partitions in (1, 3, 5, 7, 9):
-        if partitions > 1:
-            admin.create_partitions({topic: partitions})
-        try:
-            wait_for_exact_ownership([member], partitions, 8)
-        except AssertionError:
-            if partitions == 9 or member.failure is not None:
-                raise
-        else:
-            if partitions > 1:
-                break
+    wait_for_exact_ownership([member], 1)
+    admin.create_partitions({topic: 3})
+    wait_for_exact_ownership([member], 3)
     member.leave()
 
 
