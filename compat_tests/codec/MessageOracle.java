@@ -18,7 +18,9 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.jar.JarFile;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
@@ -36,6 +38,7 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
  * Kafka's own message classes, driven over standard input and output, one line each.
  *
  *   list                          -> one line per message class in the jars: name, key or -1, first version, last version; then "."
+ *   apis                          -> one line per API key: key, name, the versions that are not unstable, its listeners; then "."
  *   random NAME VERSION SEED N    -> N lines: bytes, the same bytes without unknown tagged fields, JSON; then "."
  *   echo NAME VERSION HEX         -> one line: the bytes as they are written again, JSON; or "error" and the reason
  *
@@ -98,6 +101,13 @@ public final class MessageOracle {
                 Message message = instance(entry.getValue());
                 int key = message instanceof ApiMessage api ? api.apiKey() : -1;
                 out.write(entry.getKey() + " " + key + " " + message.lowestSupportedVersion() + " " + message.highestSupportedVersion() + "\n");
+            }
+            out.write(".\n");
+        } else if (words[0].equals("apis")) {
+            for (ApiKeys key : ApiKeys.values()) {
+                String versions = key.hasValidVersion() ? key.oldestVersion() + "-" + key.latestVersion(false) : "none";
+                String listeners = key.messageType.listeners().stream().map(each -> each.name().toLowerCase()).collect(Collectors.joining(","));
+                out.write(key.id + " " + key.name + " " + versions + " " + (listeners.isEmpty() ? "-" : listeners) + "\n");
             }
             out.write(".\n");
         } else if (words[0].equals("random")) {

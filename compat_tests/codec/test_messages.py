@@ -16,6 +16,7 @@ import pytest
 from compat_tests.codec.java_json import difference
 from compat_tests.codec.oracle import MessageOracle
 from pykafkad.errors import ProtocolError
+from pykafkad.handlers import table
 from pykafkad.wire import messages
 from tests.wire.values import EdgeValues, every_version
 
@@ -63,6 +64,21 @@ def test_every_message_class_of_kafka_has_a_schema(oracle: MessageOracle) -> Non
             cls = messages.stored_class(name)
             assert messages.valid_versions(cls) == versions, name
             assert (messages.schema(cls).key if messages.schema(cls).key is not None else -1) == key, name
+
+
+def test_the_table_has_every_api_key_of_kafka(oracle: MessageOracle) -> None:
+    """Number, name, versions of all keys; what Kafka's broker listener does not answer is answered by no row of ours either."""
+    theirs = {}
+    for line in oracle.ask(["apis"]):
+        if line != ".":
+            key, name, versions, listeners = line.split()
+            first, _, last = versions.partition("-")
+            kept = set(listeners.split(","))
+            answered = kept & {"broker"} or kept & {"controller"} or {table.REMOVED}
+            theirs[int(key)] = name, first if first == last else versions, *answered
+    assert len(theirs) == 93
+    served = {table.OFFERED: "broker", table.REFUSED: "broker"}
+    assert {row.key: (row.name, row.kafka_versions, served.get(row.state, row.state)) for row in table.every_row()} == theirs
 
 
 def _answers(oracle: MessageOracle, questions: list[str]) -> Iterator[list[str]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from compat_tests.scenarios.exchange import Exchange, versions
+from compat_tests.scenarios.exchange import CLOSED, Exchange, versions
 from compat_tests.scenarios.registry import scenario
+from pykafkad.handlers import table
 from pykafkad.wire import messages
 
 UNSUPPORTED_VERSION = 35
@@ -59,6 +60,21 @@ def version_above_ours(broker: Exchange) -> None:
         assert [row.api_key for row in answer.api_keys] == [18]
         # The connection goes on.
         of_promised(broker.ask("ApiVersions", 0, on=connection, note="afterwards"))
+
+
+@scenario
+def keys_of_controllers(broker: Exchange) -> None:
+    """What travels between controllers, and what is gone, is not answered on a broker's listener: the connection closes."""
+    for row in table.UNANSWERED:
+        for version in (0, 1, 2, 3, 4):
+            connection = broker.connect()
+            frame = struct.pack(">hhih", row.key, version, 7, 1) + b"c" + b"\0" * 20
+            connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
+            connection.expect(row.name, version, 7)
+            answer = connection.receive()
+            broker.record(f"{row.name} v{version}", answer, version)
+            assert answer == CLOSED
+            connection.socket.close()
 
 
 @scenario

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafkad.cli.output import Failure, print_table, put_between_markers
-from pykafkad.handlers.table import OFFERED, ROWS
+from pykafkad.handlers.table import CONTROLLER, OFFERED, REFUSED, REMOVED, every_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ COLUMNS = ("key", "name", "state", "advertised", "versions", "kafka_versions", "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad describe-apis`."""
-    parser.add_argument("--all", action="store_true", help="also the APIs that are refused, with the reason")
+    parser.add_argument("--all", action="store_true", help="every API key of Kafka 4.3.1: also those that are refused, travel between controllers or are gone, with the reason")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--markdown", action="store_true", help="the table that stands in the README")
     parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document instead of printing it")
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if options.markdown:
         print(markdown())
         return 0
-    rows = [_columns(row) for row in ROWS if row.state == OFFERED or options.all]
+    rows = [_columns(row) for row in every_row() if row.state == OFFERED or options.all]
     print_table(COLUMNS, rows, as_json=options.json)
     return 0
 
@@ -50,37 +50,39 @@ def _columns(row: Api) -> tuple[object, ...]:
     return row.key, row.name, row.state, advertised, versions, row.kafka_versions, row.authorization, row.gaps
 
 
-def _range(low: int, high: int) -> str:
-    return str(low) if low == high else f"{low}-{high}"
+def _range(low: int | None, high: int | None) -> str:
+    return "-" if low is None else str(low) if low == high else f"{low}-{high}"
 
 
 def markdown() -> str:
-    """The README's table of what works: every offered API, then those that are refused in one line per reason."""
+    """The README's table of what works: every offered API, then the others in one line per reason."""
     lines = ["| key | API | versions | gaps |", "|---:|---|---|---|"]
-    reasons: dict[str, list[str]] = {}
-    for row in ROWS:
+    reasons: dict[str, dict[str, list[str]]] = {state: {} for state in (REFUSED, CONTROLLER, REMOVED)}
+    for row in every_row():
         if row.state == OFFERED:
             hidden = " (not advertised)" if row.advertised_min is None else ""
             lines.append(f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)}{hidden} | {row.gaps} |")
         else:
-            reasons.setdefault(row.gaps, []).append(row.name)
-    if reasons:
-        lines += ["", "Answered with a refusal, and absent from ApiVersions:", ""]
-        lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+            reasons[row.state].setdefault(row.gaps, []).append(row.name)
+    lines += ["", "Answered with a refusal, and absent from ApiVersions:", ""]
+    lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons[REFUSED].items()]
+    lines += ["", "The other keys of Kafka's 93 close the connection, as they do on a broker's listener there:", ""]
+    lines += [f"* {', '.join(names)}: {reason}" for state in (CONTROLLER, REMOVED) for reason, names in reasons[state].items()]
     return "\n".join(lines)
 
 
 def codec_source(name: str, version: str) -> str:
     """The compiled functions of an API's request and response at one version. Raises `Failure` naming what there is."""
+    from pykafkad.errors import ProtocolError
     from pykafkad.wire import compiler, messages
 
-    row = next((row for row in ROWS if row.name.lower() == name.lower()), None)
+    row = next((row for row in every_row() if row.name.lower() == name.lower()), None)
     if row is None:
         raise Failure(f"there is no API {name}; `pykafkad describe-apis --all` lists them", 2)
     try:
         classes = (messages.request_class(row.key), messages.response_class(row.key))
         valid = messages.valid_versions(classes[0])
-    except (KeyError, LookupError):
+    except ProtocolError:
         raise Failure(f"{row.name} has no schema here") from None
     if not version.isdecimal() or int(version) not in valid:
         raise Failure(f"{row.name} has versions {_range(valid[0], valid[-1])}, not {version}", 2)

@@ -1,10 +1,17 @@
-"""The only registry of APIs: one row per API key of Kafka 4.3.1.
+"""The only registry of APIs: one row per API key of Kafka 4.3.1, in one of four states.
 
-ApiVersions, the dispatcher's gates, `pykafkad describe-apis`, the README and the tests read these rows. Each has a module
-`handlers/<module>.py` with one public `handle(ctx, request)`, and is in one of two states:
+`ROWS` are the APIs that a broker's listener answers: ApiVersions, the dispatcher's gates, the README and the tests read them.
+Each has a module `handlers/<module>.py` with one public `handle(ctx, request)`:
 
 * `OFFERED`: served, and advertised (but for those that Kafka hides too).
 * `REFUSED`: answered with the error that Kafka gives while the feature is off, and not advertised; `gaps` says why.
+
+`UNANSWERED` are the other keys, which close the connection here as they do on Kafka's broker listeners:
+
+* `CONTROLLER`: travels between brokers and controllers, on the controller's listener alone. A quorum of one sends none.
+* `REMOVED`: Kafka keeps the key so that no new API gets it, and has no valid version of it.
+
+`pykafkad describe-apis --all` prints both.
 """
 
 from __future__ import annotations
@@ -13,12 +20,14 @@ from collections import namedtuple
 
 OFFERED = "offered"
 REFUSED = "refused"
+CONTROLLER = "controller"
+REMOVED = "removed"
 
 
 class Api(namedtuple("Api", ("key", "name", "min_version", "max_version", "kafka_versions", "state", "authorization", "gaps", "advertised_min"))):
     """One API: its key and Kafka's name, the versions answered here, the versions Kafka 4.3.1 answers (text), its state,
     what a caller needs (operation and resource, as Kafka's authorizer names them), its gaps, and the least version that
-    ApiVersions tells (None: not advertised)."""
+    ApiVersions tells (None: not advertised). An API that is not answered has no versions here (None)."""
 
     __slots__ = ()
 
@@ -34,6 +43,8 @@ _FEATURES = (
     "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0"
 )
 _NO_QUOTAS = "no quotas yet: nothing is ever refused for one"
+_QUORUM_OF_ONE = "answered on a controller's listener; here controller and broker are one process and send each other nothing"
+_GONE = "gone since Kafka 4.0, with the brokers that ZooKeeper coordinated"
 
 
 def _row(key: int, name: str, versions: str, authorization: str, gaps: str = "", *, advertised: bool = True, advertised_min: int | None = None) -> Api:
@@ -44,6 +55,14 @@ def _row(key: int, name: str, versions: str, authorization: str, gaps: str = "",
 
 def _refused(key: int, name: str, versions: str, authorization: str, gaps: str) -> Api:
     return _row(key, name, versions, authorization, gaps, advertised=False)._replace(state=REFUSED)
+
+
+def _controller(key: int, name: str, versions: str) -> Api:
+    return Api(key, name, None, None, versions, CONTROLLER, "ClusterAction on the cluster", _QUORUM_OF_ONE, None)
+
+
+def _removed(key: int, name: str) -> Api:
+    return Api(key, name, None, None, "none", REMOVED, "none", _GONE, None)
 
 
 ROWS: tuple[Api, ...] = (
@@ -128,6 +147,30 @@ ROWS: tuple[Api, ...] = (
     _refused(91, "AlterShareGroupOffsets", "0", "Read on the group", _NO_SHARE_GROUPS),
     _refused(92, "DeleteShareGroupOffsets", "0", "Delete on the group", _NO_SHARE_GROUPS),
 )
+
+UNANSWERED: tuple[Api, ...] = (
+    _removed(4, "LeaderAndIsr"),
+    _removed(5, "StopReplica"),
+    _removed(6, "UpdateMetadata"),
+    _removed(7, "ControlledShutdown"),
+    _controller(52, "Vote", "0-2"),
+    _controller(53, "BeginQuorumEpoch", "0-1"),
+    _controller(54, "EndQuorumEpoch", "0-1"),
+    _controller(56, "AlterPartition", "2-3"),
+    _controller(58, "Envelope", "0"),
+    _controller(59, "FetchSnapshot", "0-1"),
+    _controller(62, "BrokerRegistration", "0-4"),
+    _controller(63, "BrokerHeartbeat", "0-2"),
+    _controller(67, "AllocateProducerIds", "0"),
+    _controller(70, "ControllerRegistration", "0"),
+    _controller(73, "AssignReplicasToDirs", "0"),
+    _controller(82, "UpdateRaftVoter", "0"),
+)
+
+
+def every_row() -> list[Api]:
+    """The rows of all API keys that Kafka 4.3.1 knows, in their order."""
+    return sorted(ROWS + UNANSWERED)
 
 
 def module_name(row: Api) -> str:

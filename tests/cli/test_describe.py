@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pykafkad.__main__ import main
-from pykafkad.handlers.table import OFFERED, ROWS
+from pykafkad.handlers.table import OFFERED, ROWS, every_row
 
 
 def test_apis_offered(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,7 +17,11 @@ def test_apis_offered(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["name"] for line in lines] == [row.name for row in ROWS if row.state == OFFERED]
     assert main(["describe-apis", "--json", "--all"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(ROWS)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["key"], line["name"], line["state"]) for line in lines] == [(row.key, row.name, row.state) for row in every_row()]
+    assert len(lines) == 93
+    wanted = {"LeaderAndIsr": ("removed", "-", "none"), "Vote": ("controller", "-", "0-2"), "EndTxn": ("refused", "0-5", "0-5")}
+    assert {line["name"]: (line["state"], line["versions"], line["kafka_versions"]) for line in lines if line["name"] in wanted} == wanted
 
 
 def test_codec_source(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,6 +30,14 @@ def test_codec_source(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert text.count("def decode(buffer, position):") == 2
     assert text.count("def encode(m0, chunks):") == 2
+
+
+def test_codec_of_what_is_not_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    """What controllers send each other has a codec; a key without versions has none."""
+    assert main(["describe-apis", "--source", "vote", "2"]) == 0
+    assert "def decode(buffer, position):" in capsys.readouterr().out
+    assert main(["describe-apis", "--source", "LeaderAndIsr", "0"]) == 1
+    assert "LeaderAndIsr has no schema here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "version", "words"), [("Fetsch", "1", "no API Fetsch"), ("Fetch", "99", "has versions"), ("Fetch", "x", "has versions")])
