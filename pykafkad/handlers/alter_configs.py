@@ -46,8 +46,9 @@ def alter(ctx: Context, request: object, *, incremental: bool) -> object:
                 raise KafkaError(errors.INVALID_REQUEST, "Each resource must appear at most once.")
             operations = _operations(resource, incremental)
             _check(ctx, kind, name, incremental)
-            if kind == TYPE_BROKER and name and incremental and snapshot_actions.are_meant(operations):
-                if snapshot_actions.perform(ctx, operations, request.validate_only, len(request.resources) == 1):
+            if kind == TYPE_BROKER and snapshot_actions.are_meant(resource.configs):
+                is_alone = len(request.resources) == 1
+                if snapshot_actions.perform(ctx, operations if incremental and name else [], request.validate_only, is_alone):
                     return PARKED
             elif kind != TYPE_BROKER_LOGGER:
                 if kind == TYPE_BROKER and incremental:

@@ -19,17 +19,20 @@ PREFIX = "pykafkad.snapshot."
 LIST = "pykafkad.snapshots"
 
 
-def are_meant(operations: object) -> bool:
-    """Whether these changes of a broker's settings (name, operation, value) hold an action."""
-    return any(name.startswith(PREFIX) for name, *_ in operations)
+def are_meant(configs: object) -> bool:
+    """Whether these changes of a broker's settings, as they stand in the request, hold an action."""
+    return any(each.name.startswith(PREFIX) for each in configs)
 
 
 def perform(ctx: Context, operations: list[tuple[str, int, str]], validate_only: bool, is_alone: bool) -> bool:
-    """Do one action; whether the request is answered later, by the broker that serves after it.
+    """Do one action, of (name, operation, value); whether the request is answered later, by the broker that serves after it.
 
     Raises KafkaError for more than one action or resource, for an unknown action, when a way back has begun, and for what stands in
-    its way.
+    its way. `operations` are none of a request that can't hold an action.
     """
+    if not operations:
+        # As settings they would be taken, and nothing be done.
+        raise KafkaError(errors.INVALID_REQUEST, "a snapshot is asked for by IncrementalAlterConfigs, of the broker's resource by its id")
     if len(operations) != 1 or not is_alone:
         raise KafkaError(errors.INVALID_REQUEST, "an action of a snapshot stands alone in its request")
     ((name, operation, value),) = operations

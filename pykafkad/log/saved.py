@@ -36,9 +36,15 @@ _COPIED_BYTES = 256 * 1024
 
 def name_problem(name: str) -> str | None:
     """Why a snapshot may not be called so; None if it may."""
-    if 0 < len(name) <= MAX_NAME_LENGTH and _NAME_CHARACTERS.issuperset(name):
+    # A command line would take one with - in front for an option.
+    if _is_name(name) and not name.startswith("-"):
         return None
-    return f"a snapshot's name has 1 to {MAX_NAME_LENGTH} ASCII letters, digits, _ and -, and {name!r} is none"
+    shown = name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…"
+    return f"a snapshot's name has 1 to {MAX_NAME_LENGTH} ASCII letters, digits, _ and -, with no - in front, and {shown!r} is none"
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= MAX_NAME_LENGTH and _NAME_CHARACTERS.issuperset(name)
 
 
 def folder(path: str) -> str:
@@ -55,7 +61,7 @@ def names(disk, path: str) -> list[str]:
     """The snapshots of the directory `path`, in order."""
     if not disk.is_directory(folder(path)):
         return []
-    return sorted(name for name in disk.listdir(folder(path)) if name_problem(name) is None and disk.is_directory(path_of(path, name)))
+    return sorted(name for name in disk.listdir(folder(path)) if _is_name(name) and disk.is_directory(path_of(path, name)))
 
 
 def save(directory: LogDirectory, name: str) -> None:

@@ -144,7 +144,7 @@ class DataSnapshots:
     def rewind(self, name: str, topic_name: str) -> None:
         """One topic is as it was, under its present id and settings; partitions that the snapshot lacks are empty.
 
-        Raises KafkaError for an unknown snapshot or topic, and for a topic of the broker's own.
+        Raises KafkaError for an unknown snapshot or topic, for one that the snapshot has nothing of, and for one of the broker's own.
         """
         self._find(name)
         node = self._node
@@ -153,6 +153,9 @@ class DataSnapshots:
             raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic_name}; going back with everything brings a deleted one back")
         if topic.is_internal:
             raise KafkaError(errors.INVALID_CONFIG, f"{topic_name} is the broker's own, and goes back with everything else or not at all")
+        paths = [directory.path for directory in node.directories.every()]
+        if not any(saved.has_partition(node.disk, path, name, topic_name, index) for path in paths for index in range(len(topic.partitions))):
+            raise KafkaError(errors.INVALID_CONFIG, f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that is meant")
         node.writes.finish()
         try:
             gone = node.partitions.rewind(topic, name)

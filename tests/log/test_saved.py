@@ -224,7 +224,7 @@ def test_in_memory_too():
     assert numbers(world) == list(range(10))
 
 
-@pytest.mark.parametrize("name", ["", "a b", "../up", "x" * 101, "ä", ".old", "one.partial"])
+@pytest.mark.parametrize("name", ["", "a b", "../up", "x" * 101, "ä", ".old", "one.partial", "-x"])
 def test_names_that_cannot_be(name):
     assert saved.name_problem(name)
 

@@ -213,6 +213,27 @@ def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path):
         gc.unfreeze()
 
 
+def test_a_topic_that_came_later_keeps_its_records(world):
+    """Emptied it would be neither as it was nor as anybody wants it."""
+    act(world, "create", "one")
+    world.create_topic("later", 2)
+    fill(world, 0, 4, "later")
+    code, words = act(world, "restore", "one:later")
+    assert code == errors.INVALID_CONFIG and "nothing of later" in words
+    assert numbers(world, "later") == list(range(4))
+
+
+def test_an_action_is_not_taken_for_a_setting(world):
+    """AlterConfigs, which older clients send, and the resource of all brokers would store it, and say that it is done."""
+    code, words = act(world, "create", "one", resource="")
+    assert code == errors.INVALID_REQUEST and "IncrementalAlterConfigs" in words
+    entry = messages.AlterConfigsRequest.AlterableConfig(name="pykafkad.snapshot.create", value="one")
+    alter = messages.AlterConfigsRequest.AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[entry])
+    (row,) = world.connect().ask(messages.AlterConfigsRequest(resources=[alter]), 1).responses
+    assert row.error_code == errors.INVALID_REQUEST and "IncrementalAlterConfigs" in row.error_message
+    assert listed(world) == ""
+
+
 def test_validate_only_does_nothing(world):
     assert act(world, "create", "one", validate_only=True) == (0, None)
     assert listed(world) == ""
