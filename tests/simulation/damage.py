@@ -126,14 +126,15 @@ DAMAGES: dict[str, Callable[[bytes, bytes, random.Random], bytes | None]] = {
 
 def files_of(disk: MemoryDisk, kind: str) -> list[str]:
     """Paths of a kind's files, in order."""
-    return sorted(path for path in disk.files if re.fullmatch(".*" + KINDS[kind], path))
+    # Synced files appear beside the loop, from a thread.
+    return sorted(path for path in list(disk.files) if re.fullmatch(".*" + KINDS[kind], path))
 
 
 def copy_of(disk: MemoryDisk) -> MemoryDisk:
     """Another disk with the same files, nobody's locks on it."""
     twin = MemoryDisk()
     twin.directories = set(disk.directories)
-    for path, content in disk.files.items():
+    for path, content in list(disk.files.items()):
         twin.write(path, bytes(content.data), sync=True)
     return twin
 

@@ -116,7 +116,7 @@ class MemoryDisk(Disk):
     def lose_power(self, random):
         """The machine is gone: each file keeps what was synced and some part of what was written behind that."""
         self.locks.clear()
-        for content in self.files.values():
+        for content in list(self.files.values()):
             data, synced = content.data, content.synced
             kept = random.randrange(len(synced), len(data) + 1) if len(data) > len(synced) else len(synced)
             content.data = bytearray(synced) + data[len(synced):kept]
@@ -157,7 +157,7 @@ class MemoryDisk(Disk):
 
     def sync_all(self):
         self._call("sync", "/")
-        for content in self.files.values():
+        for content in list(self.files.values()):
             content.synced = bytes(content.data)
 
     def listdir(self, path):
