@@ -127,11 +127,12 @@ class MetadataSnapshots:
         if job == _STEP:
             self._write()
             return
+        # First, so that a bug in what follows does not end the checks for good.
+        self._plan_check()
         interval_ms = self._node.settings.metadata_log_max_snapshot_interval_ms
         if interval_ms and (self._node.now - self._made_at) * 1000 >= interval_ms:
             self._start()
         self._thin_out()
-        self._plan_check()
 
     def _plan_check(self) -> None:
         interval_ms = self._node.settings.metadata_log_max_snapshot_interval_ms or float("inf")
@@ -171,8 +172,8 @@ class MetadataSnapshots:
                 if clock.now() >= deadline:
                     self._go_on()
                     return
-        except StorageFailure as failure:
-            self._give_up(failure)
+        except Exception as error:  # noqa: BLE001 - what is left as it is would be the last snapshot for good
+            self._failed(error)
             return
         self._node.offload.submit(self._publish, self._published)
 
@@ -184,12 +185,8 @@ class MetadataSnapshots:
         disk.sync_directory(self._log.directory)
 
     def _published(self, result: object) -> None:
-        if isinstance(result, StorageFailure):
-            self._give_up(result)
-            return
         if isinstance(result, Exception):
-            self._node.unexpected(result, job=_STEP)
-            self._give_up(result)
+            self._failed(result)
             return
         made = self._writing.end_offset, self._writing.epoch
         self._kept.append(made)
@@ -197,8 +194,10 @@ class MetadataSnapshots:
         log_lines.info("snapshot", end_offset=made[0], epoch=made[1], size_bytes=self._position)
         self._thin_out()
 
-    def _give_up(self, reason: Exception) -> None:
+    def _failed(self, reason: Exception) -> None:
         """Without it the next start reads more of the log, and that is all: the next one is tried when it is due."""
+        if not isinstance(reason, StorageFailure):
+            self._node.unexpected(reason, job=_STEP)
         log_lines.error("snapshot-failed", path=self._path, reason=reason)
         self._forget()
         try:

@@ -205,6 +205,25 @@ def test_a_snapshot_that_cannot_be_written_hurts_nobody(disk, operation):
     world.stop()
 
 
+def test_a_bug_while_one_is_written_is_told_and_the_next_one_is_made(disk, monkeypatch):
+    """Left as it is it would count as under way for good, and no other be begun; so would the checks of one that fails."""
+    world = start(disk, **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9, "metadata.log.max.snapshot.interval.ms": 60_000}))
+    with monkeypatch.context() as broken:
+        broken.setattr(snapshots.Writing, "pieces", lambda self: (1 // 0 for _ in "x"))
+        world.create_topic("a")
+        world.node.controller.snapshots._start()
+        settle(world)
+        broken.setattr(metadata_snapshots.MetadataSnapshots, "_thin_out", lambda self: 1 // 0)
+        world.advance(120, 4)
+    assert world.node.metrics.unexpected_errors > 1
+    world.node.metrics.unexpected_errors = 0
+    world.create_topic("b")
+    world.advance(120, 4)
+    settle(world)
+    assert len(kept(disk)) == 2
+    world.stop()
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_loss_of_power_at_any_moment_leaves_whole_snapshots(seed):
     """Also where the log before a snapshot has gone: its name is on the disk before that."""
