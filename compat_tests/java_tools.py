@@ -15,7 +15,7 @@ TOOLS = {
     "kafka-replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
 }
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 300
 # A short start counts for more than fast code: most of these JVMs live for a second.
 JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 

@@ -41,7 +41,7 @@ def value_of(size_bytes: int) -> bytes:
     return (block * (size_bytes // len(block) + 1))[:size_bytes]
 
 
-def wait_until(condition: Callable[[], object], what: str, timeout_seconds: float = 40.0) -> None:
+def wait_until(condition: Callable[[], object], what: str, timeout_seconds: float = 120.0) -> None:
     """Return once `condition()` is true; AssertionError naming `what` if that takes too long."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():
@@ -100,7 +100,7 @@ class GroupMember(threading.Thread):
     def leave(self) -> None:
         """Stop polling, leave the group, and wait for both."""
         self._leave.set()
-        self.join(30)
+        self.join(120)
         assert not self.is_alive(), f"{self.name} did not leave"
         assert self.failure is None, f"{self.name} failed: {self.failure!r}"
 

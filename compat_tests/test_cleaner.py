@@ -29,7 +29,7 @@ SEGMENT_BYTES = 16_384
 LARGE_SEGMENT_BYTES = 700_000
 CONFIGS = {"cleanup_policy": "compact", "internal_segment_bytes": str(SEGMENT_BYTES), "delete_retention_ms": "1", "retention_ms": "-1"}
 CLEANER = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0", "file.delete.delay.ms": "1000"}
-CLEAN_SECONDS = 40.0
+CLEAN_SECONDS = 150.0
 TOPICS = ("plain", "codecs", "producers", "transactions", "open", "lagging")
 
 
@@ -74,16 +74,16 @@ def fill_transactions(bootstrap: str, name: str, *, ids: str = "t") -> None:
     producers = []
     for number in range(3):
         producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{ids}{number}", "linger.ms": 0})
-        producer.init_transactions(30)
+        producer.init_transactions(100)
         producers.append(producer)
     for turn in range(8):
         for number, producer in enumerate(producers):
             producer.begin_transaction()
             for each in range(3):
                 producer.produce(name, key=b"k%d" % ((turn * 5 + each + number) % 9), value=b"v" * 300, partition=0, timestamp=T0 + turn)
-            producer.flush(30)
+            producer.flush(100)
         for number, producer in enumerate(producers):
-            producer.abort_transaction(30) if (turn + number) % 3 == 0 else producer.commit_transaction(30)
+            producer.abort_transaction(100) if (turn + number) % 3 == 0 else producer.commit_transaction(100)
 
 
 def fill(bootstrap: str) -> list[Any]:
@@ -101,10 +101,10 @@ def fill(bootstrap: str) -> list[Any]:
         fill_plain(broker, "c.open", 20)
         fill_transactions(bootstrap, "c.open", ids="o")
         kept = Producer({"bootstrap.servers": bootstrap, "transactional.id": "open", "transaction.timeout.ms": 900_000})
-        kept.init_transactions(30)
+        kept.init_transactions(100)
         kept.begin_transaction()
         kept.produce("c.open", key=b"k1", value=b"undecided", partition=0, timestamp=T0)
-        kept.flush(30)
+        kept.flush(100)
         fill_plain(broker, "c.open", 20)
         fill_plain(broker, "c.lagging", 20)
         add_filler(broker)
@@ -177,7 +177,7 @@ def committed(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, bytes
     consumer.assign([TopicPartition(f"c.{topic}", 0, 0)])
     found = []
     while True:
-        message = consumer.poll(20)
+        message = consumer.poll(100)
         assert message is not None, f"only {len(found)} records of {topic} came"
         if message.error():
             consumer.close()

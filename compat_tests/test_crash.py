@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.history import History, Sent
+from compat_tests.samples import wait_until
 
 PARTITIONS = 4
 TOPIC = "crash"
@@ -38,7 +39,7 @@ class Load(threading.Thread):
         self.history = history
         self.stopped = threading.Event()
         self.failures: list[str] = []
-        retries = {"message.timeout.ms": 120_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "reconnect.backoff.ms": 20}
+        retries = {"message.timeout.ms": 300_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "reconnect.backoff.ms": 20}
         self.producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, "log_level": 0, **retries, **config})
 
     def run(self) -> None:
@@ -53,7 +54,7 @@ class Load(threading.Thread):
                 )
                 number += 1
             self.producer.poll(0.01)
-        self.producer.flush(120)
+        self.producer.flush(300)
 
     def reporter(self, record: Sent) -> object:
         """The callback for one record."""
@@ -72,11 +73,11 @@ def read_log(bootstrap: str) -> dict[int, list[tuple[int, Sent]]]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False})
     ends = {}
     for partition in range(PARTITIONS):
-        _, ends[partition] = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
+        _, ends[partition] = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=100)
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
     log: dict[int, list[tuple[int, Sent]]] = defaultdict(list)
     positions = dict.fromkeys(range(PARTITIONS), 0)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while any(positions[partition] < end for partition, end in ends.items()):
         assert time.monotonic() < deadline, f"read to {positions} of {ends}"
         for message in consumer.consume(5000, 0.5):
@@ -126,7 +127,7 @@ def chance(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> Itera
 def create_topic(bootstrap: str) -> None:
     """Create the topic that all loads write to."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(100)
 
 
 def create_thinned_topics(bootstrap: str) -> None:
@@ -136,7 +137,7 @@ def create_thinned_topics(bootstrap: str) -> None:
     topics = [NewTopic(COMPACTED, 1, 1, config=compacted), NewTopic(SHORT, 1, 1, config=short)]
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics(topics).values():
-        future.result(30)
+        future.result(100)
 
 
 class ThinnedLoad(threading.Thread):
@@ -149,7 +150,7 @@ class ThinnedLoad(threading.Thread):
         self.ends = 0
         self.thinned = ""
         self.failures: list[str] = []
-        retries = {"message.timeout.ms": 120_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "reconnect.backoff.ms": 20}
+        retries = {"message.timeout.ms": 300_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "reconnect.backoff.ms": 20}
         self.producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, "log_level": 0, "enable.idempotence": True, **retries})
 
     def run(self) -> None:
@@ -162,7 +163,7 @@ class ThinnedLoad(threading.Thread):
                 self.producer.produce(SHORT, value, on_delivery=self.noted)
                 number += 1
             self.producer.poll(0.02)
-        self.producer.flush(120)
+        self.producer.flush(300)
 
     def acknowledged(self, error: object, message: object) -> None:
         """Of the compacted topic."""
@@ -199,7 +200,7 @@ def read_partition(bootstrap: str, topic: str) -> list[tuple[int, bytes]]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False, "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     rows: list[tuple[int, bytes]] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         for message in consumer.consume(2000, 0.5):
             if message.error() is None:
@@ -247,7 +248,7 @@ def kill_under_load(broker: PykafkadProcess, chance: random.Random, request: pyt
     for load in threads:
         load.stopped.set()
     for load in threads:
-        load.join(150)
+        load.join(360)
         assert not load.is_alive() and not load.failures, (load.name, load.failures[:3])
     assert len(history.acknowledged) > 100 * rounds
     for restart in (lambda: None, broker.restart):
@@ -263,7 +264,7 @@ def commit_more(bootstrap: str, before: int) -> int:
     """Check that the offset committed last survived, and commit a higher one; it is acknowledged when this returns."""
     settings = {"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False, "log_level": 0}
     consumer = Consumer(settings)
-    (found,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=30)
+    (found,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=100)
     assert max(found.offset, 0) == before, f"offset {before} was committed, {found.offset} is there"
     consumer.commit(offsets=[TopicPartition(TOPIC, 0, before + 1)], asynchronous=False)
     consumer.close()
@@ -314,14 +315,17 @@ def test_kill_while_topics_come_and_go(own_broker: PykafkadProcess, chance: rand
     administration = Administration(own_broker.bootstrap)
     administration.start()
     for _ in range(request.config.getoption("--rounds")):
+        before = len(administration.created)
         time.sleep(0.2 + chance.random() / 2)
+        wait_until(lambda before=before: len(administration.created) >= before + 6, "topics are created")
         own_broker.kill()
         own_broker.start()
     administration.stopped.set()
-    administration.join(30)
+    administration.join(120)
+    assert not administration.is_alive()
     own_broker.kill()
     own_broker.start()
-    found = AdminClient({"bootstrap.servers": own_broker.bootstrap}).list_topics(timeout=20).topics
+    found = AdminClient({"bootstrap.servers": own_broker.bootstrap}).list_topics(timeout=100).topics
     certain = administration.created - administration.deleted - administration.doubtful
     assert len(certain) > 10 and len(administration.deleted) > 3
     assert certain <= set(found) and not administration.deleted & set(found)
@@ -342,7 +346,7 @@ def test_clean_restart_under_load(own_broker: PykafkadProcess) -> None:
         time.sleep(0.5)
         own_broker.restart()
     load.stopped.set()
-    load.join(150)
+    load.join(360)
     assert not load.failures and len(history.acknowledged) == len(history.sent)
     history.check(read_log(own_broker.bootstrap), {"idempotent"})
 

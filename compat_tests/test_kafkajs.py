@@ -51,7 +51,7 @@ def run_round(kafkajs: Path, bootstrap: str, fresh_name: Callable[..., str]) -> 
 
     def run(name: str) -> dict:
         command = ["node", "rounds.js", name, bootstrap, topic, group]
-        done = subprocess.run(command, cwd=kafkajs, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, cwd=kafkajs, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.replace(topic, "TOPIC").replace(group, "GROUP"))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 FreshName = Callable[..., str]
-TIMEOUT_SECONDS = 40
+TIMEOUT_SECONDS = 200
 
 
 @pytest.fixture

@@ -69,9 +69,9 @@ def test_several_listeners(serve: Serve) -> None:
     assert [port for _, port in brokers_told(f"localhost:{first}")] == [first]
     assert [port for _, port in brokers_told(f"127.0.0.1:{other}")] == [other]
     producer = KafkaProducer(bootstrap_servers=f"localhost:{first}")
-    producer.send("shared", b"value").get(20)
+    producer.send("shared", b"value").get(100)
     producer.close()
-    reading = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 5000}
+    reading = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 100_000}
     consumer = KafkaConsumer("shared", bootstrap_servers=f"127.0.0.1:{other}", **reading)
     assert next(consumer).value == b"value"
     consumer.close()
@@ -83,7 +83,7 @@ def test_ipv6(serve: Serve) -> None:
         unavailable("this machine has no IPv6 loopback address")
     port = free_port()
     serve(None, "--listen", f"[::1]:{port}")
-    with socket.create_connection(("::1", port), timeout=5) as connection:
+    with socket.create_connection(("::1", port), timeout=30) as connection:
         connection.sendall(b"\0\0\0\x0a\0\x12\0\0\0\0\0\7\xff\xff")
         assert connection.recv(8)[4:] == b"\0\0\0\7"
 

@@ -30,7 +30,7 @@ def broker_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]
                 headers = [("number", b"%d" % number)]
                 producer.send("files", key=b"key-%d" % number, value=b"%d" % number * 100, headers=headers)
             producer.close()
-        reading = {"auto_offset_reset": "earliest", "group_id": "readers", "consumer_timeout_ms": 3000}
+        reading = {"auto_offset_reset": "earliest", "group_id": "readers", "consumer_timeout_ms": 100_000}
         consumer = KafkaConsumer("files", bootstrap_servers=broker.bootstrap, **reading)
         for count, _ in enumerate(consumer, 1):
             if count == 5 * RECORDS:
@@ -126,13 +126,13 @@ def test_a_real_kafka_opens_the_directory(broker_directory: Path, kafka_jars: Pa
         consumer.seek(partition, 0)
         offsets: list[int] = []
         while len(offsets) < 5 * RECORDS:
-            polled = consumer.poll(timeout_ms=10_000)
+            polled = consumer.poll(timeout_ms=100_000)
             assert polled, f"only {len(offsets)} records came"
             offsets += [record.offset for record in polled[partition]]
         assert offsets == list(range(5 * RECORDS))
         consumer.close()
         producer = KafkaProducer(bootstrap_servers=successor.bootstrap)
-        assert producer.send("files", value=b"next").get(30).offset == 5 * RECORDS
+        assert producer.send("files", value=b"next").get(100).offset == 5 * RECORDS
         producer.close()
     finally:
         successor.close()

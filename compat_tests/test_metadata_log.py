@@ -44,7 +44,7 @@ def read_all(broker: ProcessBroker) -> list[int]:
     left = sum(consumer.end_offsets(partitions).values())
     numbers: list[int] = []
     while len(numbers) < left:
-        polled = consumer.poll(timeout_ms=10_000)
+        polled = consumer.poll(timeout_ms=100_000)
         assert polled, f"only {len(numbers)} of {left} records came"
         numbers += [int(record.value) for records in polled.values() for record in records]
     consumer.close()
@@ -53,7 +53,7 @@ def read_all(broker: ProcessBroker) -> list[int]:
 
 def read_in_group(broker: ProcessBroker, count: int) -> None:
     """Read so many records as a member of the group, and commit."""
-    reading = {"group_id": GROUP, "auto_offset_reset": "earliest", "enable_auto_commit": False, "consumer_timeout_ms": 20_000}
+    reading = {"group_id": GROUP, "auto_offset_reset": "earliest", "enable_auto_commit": False, "consumer_timeout_ms": 100_000}
     consumer = KafkaConsumer(TOPIC, bootstrap_servers=broker.bootstrap, **reading)
     for read, _ in enumerate(consumer, 1):
         if read == count:
@@ -246,7 +246,7 @@ def test_the_metadata_shell_shows_a_snapshot(tools: JavaTools, written: Path) ->
         try:
             # It takes commands before it has read the file: so it is asked until it knows the partition.
             line = ""
-            for _ in range(100):
+            for _ in range(1000):
                 shell.stdin.write("cat /image/topics/byName/t1/2\n")
                 shell.stdin.flush()
                 while not (line := shell.stdout.readline()).startswith(">>"):
@@ -255,7 +255,7 @@ def test_the_metadata_shell_shows_a_snapshot(tools: JavaTools, written: Path) ->
                     break
                 time.sleep(0.1)
             assert "replicas=[1]" in line and "isr=[1]" in line and "leader=1," in line, line
-            tree, _ = shell.communicate("find /\nexit\n", timeout=60)
+            tree, _ = shell.communicate("find /\nexit\n", timeout=200)
         finally:
             shell.kill()
     paths = {path.removeprefix(">> ") for path in tree.splitlines()}

@@ -39,7 +39,7 @@ SETTINGS = {
     "log.flush.start.offset.checkpoint.interval.ms": "200",
     "replica.high.watermark.checkpoint.interval.ms": "500",
     # A Kafka that follows a killed broker waits until its session has ended.
-    "broker.session.timeout.ms": "2000",
+    "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
     # A producer that a real Kafka would let fall asleep in a transaction is not what this is about.
     "transaction.max.timeout.ms": "3600000",
@@ -276,7 +276,7 @@ class Life:
         assert answer.results[0].error_code == 0, answer
         self.commits = {each: committed for each, committed in self.commits.items() if each[0] != group}
         consumer = KafkaConsumer(PLAIN, bootstrap_servers=self.broker.bootstrap, group_id="classic", auto_offset_reset="earliest",
-                                 enable_auto_commit=False, consumer_timeout_ms=20_000)
+                                 enable_auto_commit=False, consumer_timeout_ms=100_000)
         for _, _ in zip(range(50), consumer, strict=False):
             pass
         positions = {each: consumer.position(each) for each in consumer.assignment()}
@@ -332,7 +332,7 @@ class Life:
         given: dict[tuple[str, int], dict[int, Row]] = {partition: {} for partition in self.rows}
         left = set(given)
         while left:
-            message = consumer.poll(20)
+            message = consumer.poll(100)
             assert message is not None, f"nothing came of {left}"
             partition = (message.topic(), message.partition())
             if message.error():
@@ -435,7 +435,7 @@ def check_by_kafkas_tools(jars: Path, folder: Path, directories: Directories) ->
 def check_by_fsck(directories: Directories, *, is_clean: bool) -> None:
     """No record that Kafka wrote is damaged; after a clean stop only files go that were deleted already, or tell of an older stop."""
     command = [sys.executable, "-m", "pykafkad", "fsck", *map(str, directories.paths)]
-    checked = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
+    checked = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=200)
     assert "damage" not in checked.stdout and "offline" not in checked.stdout, checked.stdout
     if is_clean:
         found = [line for line in checked.stdout.splitlines()[1:] if not line.endswith((".deleted\tremoved", ".snapshot\tremoved"))]

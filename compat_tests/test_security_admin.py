@@ -44,7 +44,7 @@ def bootstrap(configured: str, request: pytest.FixtureRequest) -> str:
 
 def done(futures: dict) -> list:
     """The results of an AdminClient's futures."""
-    return [future.result(30) for future in futures.values()]
+    return [future.result(100) for future in futures.values()]
 
 
 def test_acls_by_librdkafka(bootstrap: str, fresh_name: FreshName) -> None:
@@ -60,13 +60,13 @@ def test_acls_by_librdkafka(bootstrap: str, fresh_name: FreshName) -> None:
 
     prefixed = binding(AclOperation.DESCRIBE, topic[:-2], ResourcePatternType.PREFIXED)
     done(admin.create_acls([binding(AclOperation.READ), binding(AclOperation.WRITE), prefixed]))
-    wait_until(lambda: len(admin.describe_acls(matching()).result(30)) == 3, "the broker shows what was changed")
-    assert set(admin.describe_acls(matching()).result(30)) == {binding(AclOperation.READ), binding(AclOperation.WRITE), prefixed}
+    wait_until(lambda: len(admin.describe_acls(matching()).result(100)) == 3, "the broker shows what was changed")
+    assert set(admin.describe_acls(matching()).result(100)) == {binding(AclOperation.READ), binding(AclOperation.WRITE), prefixed}
     literal = matching(pattern=ResourcePatternType.LITERAL)
     (deleted,) = done(admin.delete_acls([literal]))
     assert set(deleted) == {binding(AclOperation.READ), binding(AclOperation.WRITE)}
     done(admin.delete_acls([matching()]))
-    wait_until(lambda: admin.describe_acls(matching()).result(30) == [], "the broker shows what was changed")
+    wait_until(lambda: admin.describe_acls(matching()).result(100) == [], "the broker shows what was changed")
     cluster = AclBinding(ResourceType.BROKER, "no-cluster", ResourcePatternType.LITERAL, "User:a", "*", AclOperation.ALTER, AclPermissionType.ALLOW)
     with pytest.raises(KafkaException):
         done(admin.create_acls([cluster]))
@@ -91,10 +91,10 @@ def test_scram_credentials(bootstrap: str, fresh_name: FreshName) -> None:
     user = fresh_name("user")
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
     done(admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, b"secret", b"salt")]))
-    wait_until(lambda: user in admin.describe_user_scram_credentials().result(30), "the broker shows what was changed")
-    described = admin.describe_user_scram_credentials([user])[user].result(30)
+    wait_until(lambda: user in admin.describe_user_scram_credentials().result(100), "the broker shows what was changed")
+    described = admin.describe_user_scram_credentials([user])[user].result(100)
     assert [(each.mechanism, each.iterations) for each in described.scram_credential_infos] == [(ScramMechanism.SCRAM_SHA_512, 8192)]
     with pytest.raises(KafkaException):
         done(admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_256)]))
     done(admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_512)]))
-    wait_until(lambda: user not in admin.describe_user_scram_credentials().result(30), "the broker shows what was changed")
+    wait_until(lambda: user not in admin.describe_user_scram_credentials().result(100), "the broker shows what was changed")

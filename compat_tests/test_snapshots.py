@@ -93,7 +93,7 @@ def test_everything_goes_back(saved: PykafkadProcess) -> None:
     """Records, topics and committed offsets; a producer and a client that were connected go on by themselves. Twice."""
     producer = KafkaProducer(bootstrap_servers=saved.bootstrap)
     for _ in range(2):
-        producer.send(TOPIC, b"30", partition=0).get(30)
+        producer.send(TOPIC, b"30", partition=0).get(100)
         produce(saved, TOPIC, range(31, 60))
         produce(saved, "later", range(3))
         read_in_group(saved, 20)

@@ -76,7 +76,7 @@ def described(broker: Broker) -> list[tuple[str, Any]]:
 
 def settled(broker: Broker, expected: Callable[[list[tuple[str, Any]]], bool]) -> list[tuple[str, Any]]:
     """What the broker shows once it is as expected: Kafka's brokers learn of changes a moment after the answer."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not expected(found := described(broker)) and time.monotonic() < deadline:
         time.sleep(0.1)
     return found

@@ -12,7 +12,7 @@ from pykafkad.wire.batch import build_batch
 REBALANCE_MS = 1000
 SESSION_MS = 1_800_000
 # The longest session that a variant may have given a group with one of its own names, and more.
-SESSION_SECONDS = 60.0
+SESSION_SECONDS = 180.0
 GROUP, TRANSACTION = 0, 1
 UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE = 3, 5
 LOADING = (14, 15, 16)

@@ -10,7 +10,8 @@ from pathlib import Path
 from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, free_port, wait_until_ready
 from compat_tests.brokers.settings import NODE_ID, SHARED_SETTINGS, as_properties
 
-START_SECONDS = 15.0
+# It starts in the twentieth part of a second; a recovery on a busy machine may take many.
+START_SECONDS = 60.0
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

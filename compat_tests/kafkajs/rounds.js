@@ -18,6 +18,15 @@ const produce = (values, options = {}) =>
     producer.send({ topic, acks: -1, compression: options.compression, messages: values.map(asMessage) }),
   );
 
+// What a broker learns of a moment after its controller has answered: asked again until `accept` likes the answer, for a minute.
+const until = async (ask, accept) => {
+  for (let left = 600; ; left--) {
+    const answer = await ask();
+    if (accept(answer) || left === 0) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+};
+
 const asMessage = (value, index) => ({
   key: `key-${index % 3}`,
   value,
@@ -80,11 +89,15 @@ const rounds = {
       await admin.createPartitions({ topicPartitions: [{ topic: `${topic}-new`, count: 3 }] });
       const settings = { type: 2, name: `${topic}-new`, configEntries: [{ name: "retention.ms", value: "60000" }] };
       await admin.alterConfigs({ validateOnly: false, resources: [settings] });
-      const described = await admin.describeConfigs({
-        includeSynonyms: false,
-        resources: [{ type: 2, name: `${topic}-new`, configNames: ["retention.ms"] }],
-      });
-      const { topics } = await admin.fetchTopicMetadata({ topics: [`${topic}-new`] });
+      const resources = [{ type: 2, name: `${topic}-new`, configNames: ["retention.ms"] }];
+      const described = await until(
+        () => admin.describeConfigs({ includeSynonyms: false, resources }),
+        (answer) => answer.resources[0].configEntries[0].configValue === "60000",
+      );
+      const { topics } = await until(
+        () => admin.fetchTopicMetadata({ topics: [`${topic}-new`] }),
+        (answer) => answer.topics[0].partitions.length === 3,
+      );
       const partitions = topics[0].partitions.map((each) => each.partitionId).sort();
       await produce(["1", "2", "3", "4"]);
       await admin.fetchTopicOffsets(topic);

@@ -12,7 +12,7 @@ from compat_tests.scenarios.exchange import Exchange, part
 from compat_tests.tools.cases import Case, Step
 from compat_tests.tools.runner import Outcome, ToolRunner
 
-UNTIL_SECONDS = 20.0
+UNTIL_SECONDS = 100.0
 PAUSE_SECONDS = 0.05
 DESCRIBE_QUORUM = 55
 # Sub-commands come before the options here.

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 TIMED_OUT = -1
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 150.0
 # The JVM itself ends a call that takes too long; this much later it is the JVM that does not answer.
-GRACE_SECONDS = 15.0
+GRACE_SECONDS = 60.0
 SOURCE = Path(__file__).with_name("ToolRunner.java")
 # C1 only and the serial collector: most code in here runs a few times.
 JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.security.manager=allow")

@@ -11,7 +11,7 @@ FLIGHT_PARTITIONS = 4
 CLOSING_KEY = "closing"
 CLOSING_DAY = 375
 CONNECT_TIMEOUT_S = 20
-ACKNOWLEDGE_TIMEOUT_S = 60
+ACKNOWLEDGE_TIMEOUT_S = 120
 SEVERE = 2
 """Syslog's "critical": what goes wrong comes as an exception, with the client's own remarks left out."""
 

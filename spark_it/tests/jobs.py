@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-TIMEOUT_S = 180
+TIMEOUT_S = 400
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

@@ -13,6 +13,6 @@ def test_counts_what_it_filled(spark: object, bootstrap: str, topics: Topics) ->
     topic = topics.name()
     small_partitions.fill(bootstrap, topic, records=100, partitions=5)
     assert [record.partition for record in topics.read(topic)] == [number for number in range(5) for _ in range(20)]
-    assert 0 < small_partitions.measure(bootstrap, topic, expected=100) < 60
+    assert 0 < small_partitions.measure(bootstrap, topic, expected=100) < 300
     with pytest.raises(ValueError, match="counted 100 records"):
         small_partitions.measure(bootstrap, topic, expected=101)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Stream = Callable[..., DataFrame]
 
-ARRIVAL_TIMEOUT_S = 60
+ARRIVAL_TIMEOUT_S = 240
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def numbers(spark: SparkSession, folder: Callable[[str], str]) -> list[int]:
 
 
 def wait_for(condition: Callable[[], bool], query: StreamingQuery) -> None:
-    """Until `condition` holds, at most a minute, while `query` runs."""
+    """Until `condition` holds, at most four minutes, while `query` runs."""
     deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
     while not condition():
         assert query.exception() is None, query.exception()

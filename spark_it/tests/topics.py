@@ -10,7 +10,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 
 
 class Record(NamedTuple):

@@ -66,7 +66,7 @@ def test_a_closed_pipe_is_no_error() -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 def test_options_may_stand_between_words(monkeypatch: pytest.MonkeyPatch) -> None:

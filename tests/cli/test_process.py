@@ -72,7 +72,7 @@ def test_an_occupied_port_is_a_sentence(processes: Processes, tmp_path: Path) ->
     first = processes.serve("--data", str(tmp_path / "first"))
     address = first.stdout.readline().split()[-1]
     words = [sys.executable, "-m", "pykafkad", "serve", "--listen", address, "--data", str(tmp_path / "second")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (1, f"pykafkad: cannot listen on {address}: Address already in use\n")
 
 
@@ -84,7 +84,7 @@ def test_ready_and_stopped(processes: Processes, tmp_path: Path, number: int) ->
     line = broker.stdout.readline()
     assert line.startswith("pykafkad ready on localhost:") and int(line.rpartition(":")[2]) > 0
     broker.send_signal(number)
-    output, errors = broker.communicate(timeout=30)
+    output, errors = broker.communicate(timeout=60)
     assert (broker.returncode, output) == (0, "")
     assert f'INFO server stopping reason="signal {int(number)}"' in errors
     assert ready.read_text() == line.removeprefix("pykafkad ready on ")
@@ -98,7 +98,7 @@ def test_a_second_signal_stops_at_once(processes: Processes, tmp_path: Path) -> 
     broker.send_signal(signal.SIGTERM)
     assert broker.stdout.readline() == "closing\n"
     broker.send_signal(signal.SIGINT)
-    assert broker.wait(30) == 128 + signal.SIGINT
+    assert broker.wait(60) == 128 + signal.SIGINT
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
@@ -106,6 +106,6 @@ def test_a_second_broker_on_the_same_directory(processes: Processes, tmp_path: P
     """It refuses to start, says why, and leaves the first alone."""
     first = processes.serve("--data", str(tmp_path))
     first.stdout.readline()
-    output, errors = processes.serve("--data", str(tmp_path)).communicate(timeout=30)
+    output, errors = processes.serve("--data", str(tmp_path)).communicate(timeout=60)
     assert output == "" and "another broker uses the directory" in errors and str(tmp_path) in errors
     assert first.poll() is None

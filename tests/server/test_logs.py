@@ -129,7 +129,7 @@ def test_standard_error_does_not_block() -> None:
     )
     read, write = os.pipe()
     try:
-        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=write, timeout=30, check=True)
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=write, timeout=60, check=True)
     finally:
         os.close(read)
         os.close(write)
