@@ -31,17 +31,32 @@ log_lines = logger("metadata")
 class _LogHost(Host):
     """What quorum and controller share: appending to the one metadata log."""
 
-    __slots__ = ("_metadata",)
+    __slots__ = ("_metadata", "_opens")
 
     def __init__(self, node: object, machine: object, metadata: MetadataLog) -> None:
         super().__init__(node, machine)
+        self._opens = False
         self._metadata = metadata
 
+    def step(self, event: object) -> object:
+        self._opens = False
+        return super().step(event)
+
     def append(self, effect: effects.Append) -> None:
+        openings = self.node.partitions.openings
+        added = openings.added
         self._metadata.append(effect.records)
+        self._opens = openings.added > added
 
     def persist(self, effect: effects.Persist) -> None:
         self._metadata.persist(effect.name, effect.value)
+
+    def reply(self, effect: effects.Reply) -> None:
+        # New partitions are answered when they have their logs.
+        if self._opens:
+            self.node.partitions.openings.after(lambda: self.node.reply(effect.token, effect.message))
+        else:
+            self.node.reply(effect.token, effect.message)
 
     def failed(self, failure: StorageFailure) -> None:
         # Nothing of the metadata can change any more until a restart; what there is goes on being served.

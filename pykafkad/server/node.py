@@ -177,7 +177,7 @@ class Node:
         if stale_file is not None:
             # It is no part of the data, which may live in memory.
             Disk().unlink(stale_file)
-        self.partitions = Partitions(self.directories, self.node_id, self.settings)
+        self.partitions = Partitions(self.directories, self.node_id, self.settings, lambda key: self.timers.set(key, self.now))
         self._start_metadata()
         self._bind()
         self._register()
@@ -287,6 +287,8 @@ class Node:
     def close(self) -> None:
         """Stop accepting, answer what can be answered, write and sync everything, mark the directory clean."""
         self.reactor.stop_listening()
+        if self.partitions is not None:
+            self.partitions.openings.finish()
         self.computing.close()
         self.waits.expire(float("inf"))
         self.end_turn()
@@ -457,7 +459,7 @@ class Node:
             for topic in changes.topics_deleted:
                 for state in topic.partitions:
                     self._moves.cancel(topic.name, state.index)
-        gone = self.partitions.apply(changes, image)
+        gone = self.partitions.apply(changes, image, loading=not self.serving)
         for log in gone:
             self.waits.touch(log)
         if gone:

@@ -6,10 +6,13 @@ from pykafkad import config
 from pykafkad.errors import StorageFailure
 from pykafkad.log import saved
 from pykafkad.log.partition_log import PartitionLog
+from pykafkad.server import openings
 from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.metadata.image import Changes, Image
     from pykafkad.server.directories import Directories
 
@@ -19,12 +22,15 @@ _TOPIC_CONFIG = 2
 
 
 class Partitions:
-    """`get` and `get_by_id` answer None for a partition that is not here."""
+    """`get` and `get_by_id` answer None for a partition that is not here. `plan` is that of `Openings`."""
 
-    __slots__ = ("_by_id", "_by_name", "_node_id", "_settings", "directories")
+    __slots__ = ("_by_id", "_by_name", "_image", "_loading", "_node_id", "_settings", "directories", "openings")
 
-    def __init__(self, directories: Directories, node_id: int, settings: object) -> None:
+    def __init__(self, directories: Directories, node_id: int, settings: object, plan: Callable[[object], None]) -> None:
         self.directories = directories
+        self.openings = openings.Openings(plan, self._open_waiting)
+        self._image: Image | None = None
+        self._loading = True
         self._node_id = node_id
         self._settings = settings
         self._by_name: dict[tuple[str, int], PartitionLog] = {}
@@ -37,19 +43,40 @@ class Partitions:
         return iter(self._by_name.values())
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
-        return self._by_name.get((topic, partition))
+        log = self._by_name.get((topic, partition))
+        if log is None and self.openings.take(topic, partition):
+            log = self._open_waiting(topic, partition)
+        return log
 
     def get_by_id(self, topic_id: bytes, partition: int) -> PartitionLog | None:
-        return self._by_id.get((topic_id, partition))
+        log = self._by_id.get((topic_id, partition))
+        if log is None and self.openings:
+            topic = self._image.topic_by_id(topic_id)
+            log = None if topic is None else self.get(topic.name, partition)
+        return log
 
-    def apply(self, changes: Changes, image: Image) -> list[PartitionLog]:
-        """Create, delete and reconfigure logs as the metadata changed; the logs that went are returned."""
+    def apply(self, changes: Changes, image: Image, *, loading: bool) -> list[PartitionLog]:
+        """Create, delete and reconfigure logs as the metadata changed; the logs that went are returned.
+
+        `loading`: the broker starts, every log is opened now, and a StorageFailure is raised. Later, those beyond the first few
+        are made when somebody asks for them, or in a later turn; what cannot be made is offline.
+        """
         gone = []
+        self._image, self._loading = image, loading
+        at_once = len(changes.partitions) if loading else openings.AT_ONCE
         for topic in changes.topics_deleted:
             gone += self._delete_topic(topic)
+        waiting = self.openings
         for (topic, index), state in changes.partitions.items():
-            if self._node_id in state.replicas and topic in image.topics:
+            if self._node_id not in state.replicas or topic not in image.topics:
+                continue
+            if (topic, index) in self._by_name:
                 self._take(image, topic, index, state)
+            elif at_once and not waiting:
+                at_once -= 1
+                self._take(image, topic, index, state)
+            else:
+                waiting.add(topic, index)
         for kind, name in changes.configs:
             if kind == _TOPIC_CONFIG and name in image.topics:
                 self.reconfigure(image, name)
@@ -74,6 +101,7 @@ class Partitions:
         Raises StorageFailure. Everything is made ready first, so that what can fail fails before anything is changed.
         """
         prepared = []
+        self.openings.finish()
         try:
             for index in range(len(topic.partitions)):
                 log = self._by_name[topic.name, index]
@@ -96,6 +124,10 @@ class Partitions:
                 new.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
         return [log for _, log, _, _ in prepared]
 
+    def _open_waiting(self, topic: str, index: int) -> PartitionLog:
+        self._take(self._image, topic, index, self._image.topics[topic].partitions[index])
+        return self._by_name[topic, index]
+
     def _take(self, image: Image, topic: str, index: int, state: object) -> None:
         log = self._by_name.get((topic, index))
         topic_id = image.topics[topic].id
@@ -117,10 +149,17 @@ class Partitions:
         named = dict(zip(state.replicas, state.directories, strict=False)).get(self._node_id, b"")
         directory = directories.place(topic, index, topic_id, named)
         if directory is not None:
-            return directory.open_partition(topic, index, topic_id, settings)
-        # In a directory that failed: known, and out of service until a start finds the directory again.
-        failures = list(directories.failed.values())
-        failure = failures[0] if failures else StorageFailure("find", f"{topic}-{index}", "its directory is not in log.dirs any more")
+            try:
+                return directory.open_partition(topic, index, topic_id, settings)
+            except StorageFailure as error:
+                if self._loading:
+                    raise
+                failure = error.copy()
+                directories.report(directory, failure)
+        else:
+            # In a directory that failed: known, and out of service until a start finds the directory again.
+            failures = list(directories.failed.values())
+            failure = failures[0] if failures else StorageFailure("find", f"{topic}-{index}", "its directory is not in log.dirs any more")
         log = PartitionLog(topic, index, topic_id, settings, failure.path, directories.metadata.services)
         log.offline = failure
         log.close()
@@ -129,6 +168,7 @@ class Partitions:
     def _delete_topic(self, topic: object) -> list[PartitionLog]:
         gone = []
         for index in range(len(topic.partitions)):
+            self.openings.take(topic.name, index)
             log = self._by_id.pop((topic.id, index), None)
             if log is None:
                 continue

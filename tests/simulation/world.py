@@ -225,7 +225,11 @@ class World:
             ],
             timeout_ms=1000,
         )
-        answer = self.connect().ask(request, 7)
+        peer = self.connect()
+        peer.send(request, 7)
+        while not peer.answers:
+            self.turn()
+        answer = peer.answers[0]
         assert answer.topics[0].error_code == 0, answer
         return answer.topics[0].topic_id
 
