@@ -41,6 +41,9 @@ _SHORT_WAIT_SECONDS = 50e-6
 LOOKS = 100
 """How often to look for ready sockets before going to sleep: about as long as a short wait."""
 
+_LARGE_ANSWER_BYTES = 256 * 1024
+"""A peer that takes this much at once, or drains what it could not take, needs a while: looking for it would only burn the processor."""
+
 _IDLE_SCAN_SECONDS = 15.0
 _ACCEPT_PAUSE_SECONDS = 0.2
 
@@ -73,8 +76,9 @@ class Reactor:
 
     # --- listening ----------------------------------------------------------------------------------------------
 
-    def listen(self, host: str, port: int, listener: object, *, send_buffer_bytes: int, backlog: int) -> int:
-        """Bind every address of `host` (all of them when empty) to one port and return it; 0 picks a free port.
+    def listen(self, host: str, port: int, listener: object, *, send_buffer_bytes: int | None, backlog: int) -> int:
+        """Bind every address of `host` (all of them when empty) to one port and return it; 0 picks a free port. For
+        `send_buffer_bytes` see `bind_all`.
 
         Raises OSError with the address in its text.
         """
@@ -95,7 +99,8 @@ class Reactor:
 
     def turn(self, timeout: float | None) -> None:
         """Wait at most `timeout` seconds (None: until something happens) and do one turn."""
-        events = self._wait(timeout)
+        # What resumable connections have already read is served without waiting.
+        events = self._wait(0 if self.resumable else timeout)
         node = self.node
         now = node.begin_turn()
         connections = self._connections
@@ -110,7 +115,6 @@ class Reactor:
                 continue
             connection.last_active = now
             if mask & _OUT:
-                # A peer that drains large answers takes its time: looking for it would only burn the processor.
                 self._last_wait_was_short = False
                 self._flush(connection)
             if mask & _IN:
@@ -155,9 +159,6 @@ class Reactor:
         if self._unserved:
             self.resumable += self._unserved
             self._unserved.clear()
-        if self.resumable:
-            # What these have already read is served next turn, without waiting.
-            self.wake()
         if now >= self._next_idle_scan:
             self._scan_idle(now)
         if self._accept_again_at is not None and now >= self._accept_again_at:
@@ -413,8 +414,8 @@ class Reactor:
                         outbox.clear()
                     else:
                         outbox[0] = memoryview(data)[sent:]
-                else:
-                    send_many(connection.socket, outbox)
+                elif send_many(connection.socket, outbox) >= _LARGE_ANSWER_BYTES:
+                    self._last_wait_was_short = False
             except (BlockingIOError, InterruptedError):
                 pass
             except OSError as error:
@@ -436,7 +437,6 @@ class Reactor:
                 self._set_interest(connection, 0 if len(connection.pending) >= SCRATCH_BYTES // 2 else _IN)
                 if not connection.update_halted():
                     self.resumable.append(connection)
-                    self.wake()
             elif limited and not connection.halted:
                 self.resumable.append(connection)
         elif connection.close_reason is not None:

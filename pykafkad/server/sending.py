@@ -14,10 +14,10 @@ _SLICES_PER_FLUSH_BYTES = 4 * 1024 * 1024
 """A connection gets at most this much of a turn's writing, so that a large fetch does not starve the others."""
 
 
-def send_many(sock: socket.socket, outbox: list[object]) -> None:
+def send_many(sock: socket.socket, outbox: list[object]) -> int:
     """Send buffers joined, and file slices by sendfile, until the peer's window or the turn's share is full.
 
-    What has left is taken from `outbox`. Raises BlockingIOError or OSError as the socket does, and StorageFailure for a slice that
+    What has left is taken from `outbox`. Returns how many bytes left by sendfile. Raises BlockingIOError or OSError as the socket does, and StorageFailure for a slice that
     can't be read.
     """
     share = _SLICES_PER_FLUSH_BYTES
@@ -30,7 +30,7 @@ def send_many(sock: socket.socket, outbox: list[object]) -> None:
                 index = _send_joined(sock, outbox, index)
                 if index < 0:
                     index = -index - 1
-                    return
+                    break
                 continue
             sent = os.sendfile(sock.fileno(), chunk.fileno(), chunk.position, size)
             if sent == 0:
@@ -40,10 +40,11 @@ def send_many(sock: socket.socket, outbox: list[object]) -> None:
             if sent < size:
                 # The peer's window is full: another call would only say so.
                 outbox[index] = chunk.after(sent)
-                return
+                break
             index += 1
     finally:
         del outbox[:index]
+    return _SLICES_PER_FLUSH_BYTES - share
 
 
 def _send_joined(sock: socket.socket, outbox: list[object], index: int) -> int:

@@ -1,0 +1,48 @@
+"""What listening sockets are set to, which what they accept inherits."""
+
+import socket
+
+import pytest
+
+from pykafkad.server import binding
+
+
+def send_buffer_bytes(host, asked):
+    """What the system says of a socket bound to `host`."""
+    (bound,) = binding.bind_all(host, 0, asked, 10)
+    with bound:
+        return bound.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+
+
+def as_set(size_bytes):
+    """What the system makes of a size that is asked for; None: not asked."""
+    with socket.socket() as fresh:
+        if size_bytes is not None:
+            fresh.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size_bytes)
+        return fresh.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_send_buffer_that_is_set_is_obeyed(host):
+    assert send_buffer_bytes(host, 102_400) == as_set(102_400)
+    assert send_buffer_bytes(host, -1) == as_set(None)
+
+
+def test_the_send_buffer_is_bounded_where_the_system_paces():
+    assert send_buffer_bytes("0.0.0.0", None) == as_set(256 * 1024)
+
+
+def test_the_send_buffer_grows_on_a_loopback_listener_that_is_not_paced(monkeypatch):
+    """Unless the system does not let us say how it is paced."""
+    assert send_buffer_bytes("127.0.0.1", None) == as_set(None)
+    monkeypatch.setattr(binding, "_use_window_alone", lambda server: False)
+    assert send_buffer_bytes("127.0.0.1", None) == as_set(256 * 1024)
+
+
+def test_what_a_loopback_listener_accepts_is_not_paced():
+    (bound,) = binding.bind_all("127.0.0.1", 0, None, 10)
+    with bound, socket.create_connection(bound.getsockname()):
+        bound.setblocking(True)
+        accepted, _ = bound.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == b"reno"
