@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 
-from pykafkad.cli.output import Failure
+from pykafkad.cli.output import Failure, add_json
 from pykafkad.errors import GROUP_ID_NOT_FOUND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 TIMEOUT_MS = 10_000
 BOOTSTRAP_TIMEOUT_MS = 5_000
@@ -26,6 +26,13 @@ def add_bootstrap(parser: argparse.ArgumentParser) -> None:
         "-b", "--bootstrap", type=bootstrap, metavar="HOST:PORT", default="localhost:9092",
         help="a broker of the cluster to ask first, or several with commas (default: localhost:9092)",
     )  # fmt: skip
+
+
+def add_common(actions: Iterable[argparse.ArgumentParser]) -> None:
+    """The options that every action has whose answer is a table."""
+    for action in actions:
+        add_bootstrap(action)
+        add_json(action)
 
 
 def bootstrap(text: str) -> str:

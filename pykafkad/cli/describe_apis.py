@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafkad.cli.output import Failure, print_table, put_between_markers
+from pykafkad.cli.output import Failure, add_json, add_markdown, print_markdown, print_table
 from pykafkad.handlers.table import CONTROLLER, OFFERED, REFUSED, REMOVED, every_row
 
 TYPE_CHECKING = False
@@ -18,9 +18,8 @@ COLUMNS = ("key", "name", "state", "advertised", "versions", "kafka_versions", "
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad describe-apis`."""
     parser.add_argument("--all", action="store_true", help="every API key of Kafka 4.3.1: also those that are refused, travel between controllers or are gone, with the reason")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
-    parser.add_argument("--markdown", action="store_true", help="the table that stands in the README")
-    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document instead of printing it")
+    add_json(parser)
+    add_markdown(parser)
     parser.add_argument(
         "--source", nargs=2, metavar=("NAME", "VERSION"), help="instead of the table, print the Python functions that decode and encode an API's messages, such as Fetch 12"
     )
@@ -31,13 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.source is not None:
         print(codec_source(*options.source))
         return 0
-    if options.into and not options.markdown:
-        raise Failure("--into goes with --markdown", 2)
-    if options.into:
-        put_between_markers(options.into, "apis", markdown())
-        return 0
-    if options.markdown:
-        print(markdown())
+    if print_markdown(options, "apis", markdown):
         return 0
     rows = [_columns(row) for row in every_row() if row.state == OFFERED or options.all]
     print_table(COLUMNS, rows, as_json=options.json)

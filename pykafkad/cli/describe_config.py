@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafkad.cli.output import Failure, print_json, print_table, put_between_markers
+from pykafkad.cli.output import Failure, add_json, add_markdown, print_json, print_markdown, print_table
 from pykafkad.config import BROKER, ROWS, SCOPES
 
 TYPE_CHECKING = False
@@ -22,20 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with all these words in name or help")
     parser.add_argument("--scope", choices=SCOPES, action="append", help="only these settings (repeatable)")
     parser.add_argument("--effect", action="store_true", help="only settings that this version acts on")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
-    parser.add_argument("--markdown", action="store_true", help="the tables that stand in the README")
-    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the table in this document instead of printing it")
+    add_json(parser)
+    add_markdown(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the rows asked for; 1 when there are none."""
-    if options.into and not options.markdown:
-        raise Failure("--into goes with --markdown", 2)
-    if options.into:
-        put_between_markers(options.into, "settings", markdown())
-        return 0
-    if options.markdown:
-        print(markdown())
+    if print_markdown(options, "settings", markdown):
         return 0
     rows = [row for scope in options.scope or SCOPES for row in ROWS[scope].values() if _wanted(row, options)]
     if not rows:

@@ -27,9 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reset.add_argument("--to", required=True, metavar="WHERE", help="`start`, `end`, or an offset, which is brought within what the partition holds")
     delete = actions.add_parser("delete", help="delete groups that have no members, and their offsets")
     delete.add_argument("groups", nargs="+", metavar="GROUP", help="their group.id")
-    for each in (listing, describe, reset, delete):
-        client.add_bootstrap(each)
-        each.add_argument("--json", action="store_true", help="one JSON object a line")
+    client.add_common((listing, describe, reset, delete))
 
 
 def run(options: argparse.Namespace) -> int:

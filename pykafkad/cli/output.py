@@ -7,7 +7,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    import argparse
+    from collections.abc import Callable, Iterable, Sequence
 
 
 class Failure(Exception):
@@ -90,6 +91,28 @@ def print_error(sentence: str) -> None:
     """A sentence on standard error, after what standard output holds back."""
     sys.stdout.flush()
     print(f"pykafkad: {sentence}", file=sys.stderr)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The option of the commands that print a table."""
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+
+
+def add_markdown(parser: argparse.ArgumentParser) -> None:
+    """The options of the commands whose tables stand in the README."""
+    parser.add_argument("--markdown", action="store_true", help="the tables that stand in the README")
+    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the tables in this document instead of printing them")
+
+
+def print_markdown(options: argparse.Namespace, name: str, markdown: Callable[[], str]) -> bool:
+    """Does what the options of `add_markdown` ask for; whether they asked for anything. `name` is that of the document's markers."""
+    if options.into and not options.markdown:
+        raise Failure("--into goes with --markdown", 2)
+    if options.into:
+        put_between_markers(options.into, name, markdown())
+    elif options.markdown:
+        print(markdown())
+    return bool(options.markdown)
 
 
 def put_between_markers(path: str, name: str, text: str) -> None:

@@ -27,9 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe.add_argument("names", nargs="*", metavar="NAME", help="topics to describe (default: all)")
     delete = actions.add_parser("delete", help="delete topics and all their records")
     delete.add_argument("names", nargs="+", metavar="NAME", help="topics to delete")
-    for each in (listing, create, describe, delete):
-        client.add_bootstrap(each)
-        each.add_argument("--json", action="store_true", help="one JSON object a line")
+    client.add_common((listing, create, describe, delete))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -233,15 +233,20 @@ def test_all_cordoned_leaves_no_place(paths):
     assert answer.topics[0].error_code == errors.INVALID_REPLICATION_FACTOR
 
 
-def test_a_second_copy_of_a_partition_is_removed(paths, tmp_path):
-    """The metadata says which of the two is the partition's."""
+def stopped_with_a_record(paths):
+    """A stopped broker of two directories, the one in which the partition of `t` is, and the other one."""
     world = start(paths[:2])
     world.create_topic("t")
     world.turn()
     write(world, "t")
     (place,) = places(world, "t")
-    other = "b" if place == "a" else "a"
     world.stop()
+    return world, place, "b" if place == "a" else "a"
+
+
+def test_a_second_copy_of_a_partition_is_removed(paths, tmp_path):
+    """The metadata says which of the two is the partition's."""
+    world, place, other = stopped_with_a_record(paths)
     shutil.copytree(tmp_path / place / "t-0", tmp_path / other / "t-0")
     world = world.restart()
     assert places(world, "t") == [place] and not (tmp_path / other / "t-0").exists()
@@ -249,13 +254,7 @@ def test_a_second_copy_of_a_partition_is_removed(paths, tmp_path):
 
 def test_a_folder_in_another_directory_than_named_counts(paths, tmp_path):
     """Somebody moved it by hand while the broker was down: the metadata follows."""
-    world = start(paths[:2])
-    world.create_topic("t")
-    world.turn()
-    write(world, "t")
-    (place,) = places(world, "t")
-    other = "b" if place == "a" else "a"
-    world.stop()
+    world, place, other = stopped_with_a_record(paths)
     shutil.move(tmp_path / place / "t-0", tmp_path / other / "t-0")
     world = world.restart()
     world.turn()
