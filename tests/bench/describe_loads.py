@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from . import loadgen, wire_bytes
 from .load import Load
+from .own_broker_loads import OwnBrokerLoad
 from .session import Session
 
 PAGE_PARTITIONS = 2000
@@ -55,30 +56,30 @@ class ValidateTopicsLoad(Load):
         return {"answer_ms": asked(broker, bench, [wire_bytes.validate_topics(names)])}
 
 
-class DescribePartitionsLoad(Load):
+class DescribePartitionsLoad(OwnBrokerLoad):
     """Partitions by the thousand, on a broker of their own: all in one Metadata answer, and page by page."""
 
     def __init__(self, topics, partitions_each):
+        super().__init__()
         self.topics = topics
         self.partitions_each = partitions_each
-        self.prepared = {}
 
     def prepare(self, broker, bench):
         """Starts a broker and makes the partitions."""
-        topics = 1 if bench.options.quick else self.topics
-        own = bench.fresh(broker.name)
-        names = [f"many-{number}" for number in range(topics)]
-        self.prepared[broker.name] = (own, names)
+        own = self.own(broker, bench)
         own.start()
         with Session(own.port) as session:
-            for name in names:
+            for name in self._names(bench):
                 session.create_topics({name: self.partitions_each}, seconds=CREATION_SECONDS)
 
     def round(self, broker, bench):
         """`answer_ms` of Metadata, and `page_ms` of a page of DescribeTopicPartitions."""
-        own, names = self.prepared[broker.name]
+        own, names = self.owned[broker.name], self._names(bench)
         whole = asked(own, bench, [wire_bytes.metadata_of(names)])
         return {"answer_ms": whole, "page_ms": asked(own, bench, self._pages(names))}
+
+    def _names(self, bench):
+        return [f"many-{number}" for number in range(1 if bench.options.quick else self.topics)]
 
     def _pages(self, names):
         """Requests that together see each partition once."""
@@ -86,8 +87,3 @@ class DescribePartitionsLoad(Load):
         topics_per_page = max(1, PAGE_PARTITIONS // self.partitions_each)
         firsts = sorted(names)[::topics_per_page]
         return [wire_bytes.describe_topic_partitions(names, name, start, PAGE_PARTITIONS) for name in firsts for start in starts]
-
-    def finish(self, broker, bench):
-        """Ends and removes the broker."""
-        if broker.name in self.prepared:
-            self.prepared.pop(broker.name)[0].discard()

@@ -10,6 +10,7 @@ import time
 from . import loadgen, process, wire_bytes
 from .histogram import median
 from .load import Load
+from .own_broker_loads import OwnBrokerLoad
 from .request_loads import PARTITIONS, encoded_batch, produce_templates
 from .session import Session
 
@@ -89,21 +90,20 @@ class IdleConnectionsLoad(Load):
         return loadgen.run(broker.port, path, connections=50, seconds=options.seconds, warmup=options.warmup, pid=broker.pid)
 
 
-class PartitionsLoad(Load):
+class PartitionsLoad(OwnBrokerLoad):
     """Start of a broker that holds many partitions with a record each, after a clean stop."""
 
     def __init__(self, topics, partitions_each):
+        super().__init__()
         self.topics = topics
         self.partitions_each = partitions_each
-        self.prepared = {}
+        self.templates = {}
 
     def prepare(self, broker, bench):
         """Makes the partitions, one record in each, and stops the broker."""
         topics = 1 if bench.options.quick else self.topics
-        own = bench.fresh(broker.name)
-        self.prepared[broker.name] = (own, None)
+        own = self.own(broker, bench)
         own.start()
-        last = None
         with Session(own.port) as session:
             for number in range(topics):
                 topic = f"many-{number}"
@@ -111,17 +111,16 @@ class PartitionsLoad(Load):
                 path = produce_templates(bench, topic, topic_id, encoded_batch(None), self.partitions_each)
                 loadgen.run(own.port, path, connections=1, depth=20, requests=self.partitions_each)
                 path.unlink()
-            last = wire_bytes.produce(
+            self.templates[broker.name] = wire_bytes.produce(
                 bench.options.produce_version, topic, topic_id, self.partitions_each - 1, encoded_batch(None)
             )
         own.stop()
-        self.prepared[broker.name] = (own, last)
 
     def round(self, broker, bench):
         """`start_ms` to the first ApiVersions answer, `first_ack_ms` to the first record taken, and `rss_mb`."""
-        own, template = self.prepared[broker.name]
+        own = self.owned[broker.name]
         path = bench.scratch / "last.templates"
-        loadgen.write_templates(path, [template])
+        loadgen.write_templates(path, [self.templates[broker.name]])
         begin = time.monotonic()
         start_seconds = own.start()
         while True:
@@ -136,8 +135,3 @@ class PartitionsLoad(Load):
         figures["rss_mb"] = process.memory_mb(own.pid)
         own.stop()
         return figures
-
-    def finish(self, broker, bench):
-        """Ends and removes the broker."""
-        if broker.name in self.prepared:
-            self.prepared.pop(broker.name)[0].discard()

@@ -8,7 +8,7 @@ import time
 
 from . import loadgen, process, wire_bytes
 from .brokers import Kafka
-from .load import Load
+from .own_broker_loads import OwnBrokerLoad
 from .request_loads import encoded_batch, produce_templates
 from .session import Session
 
@@ -43,7 +43,7 @@ def told_load_seconds(broker):
     return int(re.findall(r"Loaded \d+ logs in (\d+)ms", broker.log.read_text(errors="replace"))[-1]) / 1e3
 
 
-class RecoveryLoad(Load):
+class RecoveryLoad(OwnBrokerLoad):
     """Start after an unclean stop, with one segment of which nothing is known to be synced.
 
     What recovery takes is how much later than after a clean stop the first record is taken; of Kafka, whose starts differ by more
@@ -52,30 +52,31 @@ class RecoveryLoad(Load):
     """
 
     def __init__(self, segment_mb, batch_bytes):
+        super().__init__()
         self.segment_mb = segment_mb
         self.batch_bytes = batch_bytes
-        self.prepared = {}
+        self.paths = {}
 
     def prepare(self, broker, bench):
         """Fills the segment and stops the broker."""
-        size_mb = 64 if bench.options.quick else self.segment_mb
-        own = bench.fresh(broker.name)
-        self.prepared[broker.name] = (own, None, size_mb)
+        own = self.own(broker, bench)
         own.start()
         topic = bench.new_name("recovered")
         with Session(own.port) as session:
             topic_id = session.create_topics({topic: 1}, ONE_SEGMENT)[topic]
-        path = produce_templates(bench, topic, topic_id, encoded_batch(self.batch_bytes), partitions=1)
-        loadgen.run(own.port, path, connections=1, depth=5, requests=size_mb * MB // self.batch_bytes)
+        path = self.paths[broker.name] = produce_templates(bench, topic, topic_id, encoded_batch(self.batch_bytes), partitions=1)
+        loadgen.run(own.port, path, connections=1, depth=5, requests=self._size_mb(bench) * MB // self.batch_bytes)
         own.stop()
         if own.name == Kafka.name:
             with open(own.folder / "log4j2.properties", "a") as file:
                 file.write(LOGGING_OF_LOADS)
-        self.prepared[broker.name] = (own, path, size_mb)
+
+    def _size_mb(self, bench):
+        return 64 if bench.options.quick else self.segment_mb
 
     def round(self, broker, bench):
         """`seconds` that recovery takes, and its `mb_per_s`; and `first_ack_ms` after the unclean stop."""
-        own, path, size_mb = self.prepared[broker.name]
+        own, path = self.owned[broker.name], self.paths[broker.name]
         clean = first_ack_seconds(own, path)
         clean_load = told_load_seconds(own) or clean
         own.stop()
@@ -86,36 +87,31 @@ class RecoveryLoad(Load):
         # On a small segment the noise of a start may be more than the recovery.
         seconds = max((told_load_seconds(own) or unclean) - clean_load, 1e-3)
         own.stop()
-        return {"seconds": seconds, "mb_per_s": size_mb * MB / 1e6 / seconds, "first_ack_ms": 1e3 * unclean, "rss_mb": rss_mb}
+        return {"seconds": seconds, "mb_per_s": self._size_mb(bench) * MB / 1e6 / seconds, "first_ack_ms": 1e3 * unclean, "rss_mb": rss_mb}
 
     def finish(self, broker, bench):
-        """Ends and removes the broker."""
-        if broker.name in self.prepared:
-            own, path, _ = self.prepared.pop(broker.name)
-            own.discard()
-            if path is not None:
-                path.unlink()
+        """Ends and removes the broker and its request."""
+        super().finish(broker, bench)
+        if broker.name in self.paths:
+            self.paths.pop(broker.name).unlink()
 
 
-class CompactionLoad(Load):
+class CompactionLoad(OwnBrokerLoad):
     """A log in which every key stands `writes_each` times is compacted; the same bytes on both brokers."""
 
     def __init__(self, log_mb, *, value_bytes, writes_each=5):
+        super().__init__()
         self.log_mb = log_mb
         self.value_bytes = value_bytes
         self.writes_each = writes_each
-        self.prepared = {}
 
     def prepare(self, broker, bench):
         """Starts a broker that looks for dirty logs all the time."""
-        own = bench.fresh(broker.name)
-        own.settings = (*own.settings, "log.cleaner.backoff.ms=50")
-        self.prepared[broker.name] = own
-        own.start()
+        self.own(broker, bench, "log.cleaner.backoff.ms=50").start()
 
     def round(self, broker, bench):
         """`mb_per_s` of dirty log, from telling the topic that it is compacted to the cleaner's checkpoint; `seconds` of that."""
-        own = self.prepared[broker.name]
+        own = self.owned[broker.name]
         topic = bench.new_name("compacted")
         size = (24 if bench.options.quick else self.log_mb) * MB
         batches = keyed_batches(size, self.value_bytes, self.writes_each)
@@ -148,11 +144,6 @@ class CompactionLoad(Load):
                 return time.monotonic()
             time.sleep(LOOK_SECONDS)
         raise loadgen.LoadFailed(f"{own.name} did not compact {topic} in {COMPACTION_SECONDS:g} s")
-
-    def finish(self, broker, bench):
-        """Ends and removes the broker."""
-        if broker.name in self.prepared:
-            self.prepared.pop(broker.name).discard()
 
 
 def keyed_batches(size_bytes, value_bytes, writes_each, batch_bytes=16 * 1024):
