@@ -23,19 +23,7 @@ if TYPE_CHECKING:
 def handle(ctx: Context, request: object) -> object:
     """Hands the entities to the controller."""
     if not ctx.allowed("AlterConfigs", "Cluster", CLUSTER_NAME):
-        return _refused(request, errors.CLUSTER_AUTHORIZATION_FAILED)
+        rows = client_quotas.refuse_all(request.entries, errors.CLUSTER_AUTHORIZATION_FAILED)
+        return messages.AlterClientQuotasResponse(entries=rows)
     make = lambda image, _random: client_quotas.alter(request.entries, request.validate_only, image)  # noqa: E731
     return ctx.controller.submit(Change(ctx.token, make))
-
-
-def _refused(request: object, code: int) -> object:
-    response = messages.AlterClientQuotasResponse
-    rows = [
-        response.EntryData(
-            error_code=code,
-            error_message=errors.message(code),
-            entity=[response.EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity],
-        )
-        for entry in request.entries
-    ]
-    return response(entries=rows)

@@ -49,6 +49,7 @@ _TOO_MANY_DELETED = f"Cannot remove more than {stored.MAX_RECORDS_PER_CHANGE} ac
 def create(creations: Iterable[object], image: Image, random: Random) -> tuple[list[object], object]:
     """The records for `creations` (AclCreation messages) and the response; what exists already succeeds without a record."""
     row = messages.CreateAclsResponse.AclCreationResult
+    created = row()
     records: list[object] = []
     rows = []
     seen: set[tuple] = set()
@@ -58,7 +59,7 @@ def create(creations: Iterable[object], image: Image, random: Random) -> tuple[l
         except KafkaError as error:
             rows.append(row(error_code=error.code, error_message=error.text))
             continue
-        rows.append(row())
+        rows.append(created)
         entry = messages.AccessControlEntryRecord(
             id=_new_id(image, random),
             resource_type=creation.resource_type,
@@ -73,10 +74,19 @@ def create(creations: Iterable[object], image: Image, random: Random) -> tuple[l
         if content not in seen and content not in image.acl_contents:
             seen.add(content)
             records.append(stored.record(entry))
+            if len(records) > stored.MAX_RECORDS_PER_CHANGE:
+                break
     if not stored.encoded_fit_one_batch(records):
-        records = []
-        rows = [row(error_code=errors.POLICY_VIOLATION, error_message=_TOO_LARGE) for _ in rows]
+        return [], messages.CreateAclsResponse(results=_refuse_all(creations))
     return records, messages.CreateAclsResponse(results=rows)
+
+
+def _refuse_all(creations: Iterable[object]) -> list[object]:
+    """The rows of a request that is too large as a whole; what is wrong with a resource's name is told all the same."""
+    row = messages.CreateAclsResponse.AclCreationResult
+    refused = row(error_code=errors.POLICY_VIOLATION, error_message=_TOO_LARGE)
+    problems = ((creation, _name_problem(creation)) for creation in creations)
+    return [refused if problem is None else row(error_code=errors.INVALID_REQUEST, error_message=problem) for _, problem in problems]
 
 
 def _new_id(image: Image, random: Random) -> bytes:
@@ -88,11 +98,9 @@ def _new_id(image: Image, random: Random) -> bytes:
 
 def _check(creation: object) -> None:
     """Whether such an entry may be. Raises `KafkaError`."""
-    name = creation.resource_name
-    if creation.resource_type == CLUSTER and name != CLUSTER_NAME:
-        problem = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
-    elif not name:
-        problem = "Invalid empty resource name"
+    problem = _name_problem(creation)
+    if problem is not None:
+        pass
     elif creation.resource_type not in RESOURCE_TYPES:
         problem = "Invalid resourceType UNKNOWN"
     elif creation.resource_pattern_type not in (LITERAL, PREFIXED):
@@ -106,6 +114,13 @@ def _check(creation: object) -> None:
     else:
         return
     raise KafkaError(errors.INVALID_REQUEST, problem)
+
+
+def _name_problem(creation: object) -> str | None:
+    name = creation.resource_name
+    if creation.resource_type == CLUSTER and name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    return None if name else "Invalid empty resource name"
 
 
 class Filter:
@@ -176,33 +191,36 @@ class _Candidates:
 def delete(filters: Collection[object], image: Image) -> tuple[list[object], object]:
     """The records for `filters` (DeleteAclsFilter messages) and the response; each row names everything that its filter takes."""
     response = messages.DeleteAclsResponse
+    chosen = [Filter(asked) for asked in filters]
+    problems = [each.problem() for each in chosen]
+    candidates = _Candidates(image)
+    held_against = [() if problem is not None else candidates.of(asked) for asked, problem in zip(filters, problems, strict=True)]
+    # Counted before anything is compared.
+    if sum(map(len, held_against)) > MAX_LOOKED_AT:
+        return [], _refuse_all_filters(filters, _TOO_MUCH_WORK)
     rows = []
     deleted: dict[bytes, object] = {}
-    candidates = _Candidates(image)
-    looked_at = shown = 0
-    too_many = None
-    for asked in filters:
-        chosen = Filter(asked)
-        problem = chosen.problem()
+    shown = 0
+    for each, problem, entries in zip(chosen, problems, held_against, strict=True):
         if problem is not None:
             rows.append(response.DeleteAclsFilterResult(error_code=errors.INVALID_REQUEST, error_message=problem))
             continue
-        entries = candidates.of(asked)
-        looked_at += len(entries)
-        found = chosen.matching(entries) if looked_at <= MAX_LOOKED_AT else []
+        found = each.matching(entries)
         shown += len(found)
-        if looked_at > MAX_LOOKED_AT or shown > MAX_SHOWN:
-            too_many = _TOO_MUCH_WORK
-            break
         deleted.update((entry.id, entry) for entry in found)
+        if len(deleted) > stored.MAX_RECORDS_PER_CHANGE:
+            return [], _refuse_all_filters(filters, _TOO_MANY_DELETED)
+        if shown > MAX_SHOWN:
+            return [], _refuse_all_filters(filters, _TOO_MUCH_WORK)
         rows.append(response.DeleteAclsFilterResult(error_message=None, matching_acls=[_matching_row(entry) for entry in found]))
-    if len(deleted) > stored.MAX_RECORDS_PER_CHANGE:
-        too_many = _TOO_MANY_DELETED
-    if too_many is not None:
-        deleted.clear()
-        rows = [response.DeleteAclsFilterResult(error_code=errors.INVALID_REQUEST, error_message=too_many) for _ in filters]
     records = [stored.record(messages.RemoveAccessControlEntryRecord(id=acl_id)) for acl_id in deleted]
     return records, response(filter_results=rows)
+
+
+def _refuse_all_filters(filters: Collection[object], problem: str) -> object:
+    response = messages.DeleteAclsResponse
+    refused = response.DeleteAclsFilterResult(error_code=errors.INVALID_REQUEST, error_message=problem)
+    return response(filter_results=[refused] * len(filters))
 
 
 def _matching_row(entry: object) -> object:

@@ -41,7 +41,6 @@ _IP_KEYS = {"connection_creation_rate": 2**31 - 1}
 _TYPE_NAMES = {_MAX_LONG: "a LONG", 2**31 - 1: "an INT"}
 
 _FRACTION = 1e-6
-_TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
 def describe(image: Image, components: Iterable[object], strict: bool) -> list[object]:
@@ -139,18 +138,26 @@ class _Alteration:
 def alter(entries: Iterable[object], validate_only: bool, image: Image) -> tuple[list[object], object]:
     """The records for `entries` (EntryData messages of the request) and the response, one row for each entity."""
     making = _Alteration(image)
+    records = making.records
     for entry in entries:
         making.entry(entry)
-    records = making.records
+        if len(records) > stored.MAX_RECORDS_PER_CHANGE:
+            break
     response = messages.AlterClientQuotasResponse
-    fits = stored.encoded_fit_one_batch(records)
+    if not stored.encoded_fit_one_batch(records):
+        return [], response(entries=refuse_all(entries, errors.POLICY_VIOLATION))
     rows = []
     for names, code, text in making.results.values():
-        if not fits:
-            code, text = errors.POLICY_VIOLATION, _TOO_LARGE
         parts = [response.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
         rows.append(response.EntryData(error_code=code, error_message=text, entity=parts))
-    return [] if validate_only or not fits else records, response(entries=rows)
+    return [] if validate_only else records, response(entries=rows)
+
+
+def refuse_all(entries: Iterable[object], code: int) -> list[object]:
+    """The rows of a request that is refused as a whole: one for each entry, with the entity as it was written."""
+    row, text = messages.AlterClientQuotasResponse.EntryData, errors.message(code)
+    # A part of an entity has the same two fields in the request.
+    return [row(error_code=code, error_message=text, entity=entry.entity) for entry in entries]
 
 
 def _keys_of(names: dict[str, str | None]) -> dict[str, int | None]:

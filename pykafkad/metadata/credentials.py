@@ -66,12 +66,15 @@ def alter(deletions: Iterable[object], upsertions: Iterable[object], image: Imag
                 raise KafkaError(errors.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
             if image.features.get(METADATA_VERSION, LATEST_LEVEL) < SCRAM_SINCE:
                 raise KafkaError(errors.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
-            changes[name] = _record(change, image)
+            _check(change, image)
+            changes[name] = change
         except KafkaError as error:
             # Without the stack that it came up through, which would hold the request's bytes.
             problems[name] = error.with_traceback(None)
-    records = [stored.record(record) for record in changes.values()]
-    if not stored.encoded_fit_one_batch(records):
+    # Counted before the keys are made, which is most of the work.
+    fits = len(changes) <= stored.MAX_RECORDS_PER_CHANGE
+    records = [stored.record(_record(change)) for change in changes.values()] if fits else []
+    if not fits or not stored.encoded_fit_one_batch(records):
         records = []
         problems.update((name, KafkaError(errors.POLICY_VIOLATION, _TOO_LARGE)) for name in changes)
         changes.clear()
@@ -81,8 +84,8 @@ def alter(deletions: Iterable[object], upsertions: Iterable[object], image: Imag
     return records, messages.AlterUserScramCredentialsResponse(results=rows)
 
 
-def _record(change: object, image: Image) -> object:
-    """The record of one deletion or upsertion. Raises `KafkaError` when it may not be."""
+def _check(change: object, image: Image) -> None:
+    """Whether a deletion or upsertion may be. Raises `KafkaError`."""
     if not change.name:
         raise KafkaError(errors.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if change.mechanism not in MECHANISMS:
@@ -90,7 +93,7 @@ def _record(change: object, image: Image) -> object:
     if not hasattr(change, "iterations"):
         if (change.name, change.mechanism) not in image.scram_credentials:
             raise KafkaError(errors.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
-        return messages.RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+        return
     if change.iterations < MIN_ITERATIONS:
         raise KafkaError(errors.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if change.iterations > MAX_ITERATIONS:
@@ -98,6 +101,12 @@ def _record(change: object, image: Image) -> object:
     if not change.salted_password:
         # No hash is empty; Kafka fails on its own key class here.
         raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
+
+
+def _record(change: object) -> object:
+    """The record of one deletion or upsertion."""
+    if not hasattr(change, "iterations"):
+        return messages.RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
     stored_key, server_key = keys(change.mechanism, bytes(change.salted_password))
     return messages.UserScramCredentialRecord(
         name=change.name,

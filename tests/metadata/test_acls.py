@@ -128,3 +128,34 @@ def test_filters_by_name_or_principal_are_held_against_those_alone(monkeypatch):
     by_principal = [chosen(principal_filter=f"User:{number}", resource_name_filter=f"t{number}", pattern_type_filter=MATCH) for number in range(4, 10)]
     assert delete(cluster, *by_name, *by_principal) == [(0, [f"t{number}"]) for number in range(10)]
     assert not cluster.image.acls
+
+
+def test_a_creation_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
+    """Nothing is made for what stands behind; what is wrong with a name is told all the same, as Kafka's broker looks at it first."""
+    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 10)
+    made = []
+    real = stored.record
+    cluster = Cluster()
+    monkeypatch.setattr(stored, "record", lambda value: made.append(1) or real(value))
+    codes = create(cluster, *(entry(f"t{number}") for number in range(1000)), entry(""), entry("t", resource_type=acls.CLUSTER), entry(operation=99))
+    assert codes == [errors.POLICY_VIOLATION] * 1000 + [errors.INVALID_REQUEST] * 2 + [errors.POLICY_VIOLATION]
+    assert len(made) == 11 and not cluster.image.acls
+
+
+def test_a_deletion_that_is_too_much_compares_nothing(monkeypatch):
+    """What the filters are to be held against is counted first; how much they take, as it comes."""
+    cluster = Cluster()
+    create(cluster, *(entry(f"t{number}") for number in range(10)))
+    compared = []
+    real = acls.Filter.matching
+    monkeypatch.setattr(acls.Filter, "matching", lambda self, entries: compared.append(len(entries)) or real(self, entries))
+    monkeypatch.setattr(acls, "MAX_LOOKED_AT", 25)
+    assert delete(cluster, *[chosen()] * 3) == [(errors.INVALID_REQUEST, [])] * 3
+    assert not compared
+    assert delete(cluster, chosen(), chosen(operation=99), chosen()) == [(0, [f"t{n}" for n in range(10)]), (errors.INVALID_REQUEST, []), (0, [f"t{n}" for n in range(10)])]
+    create(cluster, *(entry(f"t{number}") for number in range(10)))
+    compared.clear()
+    monkeypatch.setattr(acls, "MAX_LOOKED_AT", 1000)
+    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 9)
+    assert delete(cluster, *[chosen()] * 5) == [(errors.INVALID_REQUEST, [])] * 5
+    assert compared == [10]

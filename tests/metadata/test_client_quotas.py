@@ -106,3 +106,18 @@ def test_no_more_than_a_batch_at_once():
     assert set(alter(cluster, *entries)) == {errors.POLICY_VIOLATION}
     assert not cluster.image.client_quotas
     assert set(alter(cluster, *entries[1:])) == {0}
+
+
+def test_a_request_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
+    """Nothing is made for what stands behind; each entry has a row, as it was written, also one that comes twice."""
+    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 10)
+    made = []
+    real = stored.record
+    cluster = Cluster()
+    monkeypatch.setattr(stored, "record", lambda value: made.append(1) or real(value))
+    entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(1000)] + [entry({"user": "u1"}, (RATE, 2.0)), entry({}, (RATE, 1.0))]
+    answer = cluster.submit(Change("token", lambda image, _random: client_quotas.alter(entries, False, image)))
+    assert len(made) == 11 and not cluster.image.client_quotas
+    assert [(row.error_code, row.error_message) for row in answer.entries] == [(errors.POLICY_VIOLATION, errors.message(errors.POLICY_VIOLATION))] * 1002
+    assert [[part.entity_name for part in row.entity] for row in answer.entries[-3:]] == [["u999"], ["u1"], []]
+    messages.encode(answer, 1)

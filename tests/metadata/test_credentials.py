@@ -111,3 +111,19 @@ def test_no_more_than_a_batch_at_once():
     assert set(alter(cluster, (), salts).values()) == {errors.POLICY_VIOLATION}
     assert not cluster.image.scram_credentials
     assert 300 < stored.MAX_RECORDS_PER_CHANGE and set(alter(cluster, (), salts[:200]).values()) == {0}
+
+
+def test_a_request_that_is_too_large_costs_no_keys(monkeypatch):
+    """What cannot be is counted before the keys are made; what else is wrong is told of each user all the same."""
+    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 10)
+    made = []
+    real = credentials.keys
+    monkeypatch.setattr(credentials, "keys", lambda *arguments: made.append(1) or real(*arguments))
+    cluster = Cluster()
+    users = [added(f"u{number}") for number in range(11)]
+    answer = alter(cluster, [removed("nobody")], [*users, added("few", iterations=1)])
+    assert answer == {**{user.name: errors.POLICY_VIOLATION for user in users}, "nobody": errors.RESOURCE_NOT_FOUND, "few": errors.UNACCEPTABLE_CREDENTIAL}
+    assert not made and not cluster.image.scram_credentials
+    # A user who is named twice is no change.
+    assert set(alter(cluster, (), [*users, users[0]]).values()) == {0, errors.DUPLICATE_RESOURCE}
+    assert len(made) == len(cluster.image.scram_credentials) == 10
