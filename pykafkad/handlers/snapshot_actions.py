@@ -25,9 +25,10 @@ def are_meant(configs: object) -> bool:
 
 
 def perform(ctx: Context, operations: list[tuple[str, int, str]], validate_only: bool, is_alone: bool) -> bool:
-    """Do one action, of (name, operation, value); whether the request is answered later, by the broker that serves after it.
+    """Do one action, of (name, operation, value); whether the request is answered later, which for a way back the broker does that
+    serves after it.
 
-    Raises KafkaError for more than one action or resource, for an unknown action, when a way back has begun, and for what stands in
+    Raises KafkaError for more than one action or resource, for an unknown action, while another is under way, and for what stands in
     its way. `operations` are none of a request that can't hold an action.
     """
     if not operations:
@@ -42,6 +43,8 @@ def perform(ctx: Context, operations: list[tuple[str, int, str]], validate_only:
     if ctx.snapshots.restore_to is not None:
         # What was asked would be lost with everything since, or take away the very snapshot that is gone back to.
         raise KafkaError(errors.INVALID_REQUEST, f"the broker stops to go back to the snapshot {ctx.snapshots.restore_to}; ask again when it serves")
+    if ctx.snapshots.making is not None:
+        raise KafkaError(errors.INVALID_REQUEST, f"the snapshot {ctx.snapshots.making} is being made; ask again when it is there")
     return not validate_only and bool(act(ctx, value))
 
 
@@ -55,7 +58,7 @@ def _restore(ctx: Context, value: str) -> bool:
 
 
 _ACTIONS = {
-    "create": lambda ctx, value: ctx.snapshots.create(value),
+    "create": lambda ctx, value: not ctx.snapshots.create(value, ctx.token),
     "restore": _restore,
     "delete": lambda ctx, value: ctx.snapshots.delete(value),
 }

@@ -112,6 +112,7 @@ class FutureReplica:
     def complete(self) -> None:
         """Copy the rest. Whatever happens from here on, the copy can be the partition's only one."""
         log = self.log
+        log.before_change()
         log.write_pending()
         self._forget_replaced()
         for segment in log.segments:

@@ -301,6 +301,9 @@ class PartitionLog(LogFiles):
 
     # -- what goes away ------------------------------------------------------------------------------------------------
 
+    def before_change(self) -> None:
+        """Called before anything else than an append changes what the log holds or where: a snapshot may want it as it is."""
+
     def delete_records(self, before_offset: int) -> int:
         """Make the log start at `before_offset` at least; the new start. The files go with the next `run_retention`.
 

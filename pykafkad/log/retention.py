@@ -27,6 +27,7 @@ def delete_records(log: PartitionLog, before_offset: int) -> int:
         raise KafkaError(errors.OFFSET_OUT_OF_RANGE, f"records before {before_offset} of {log.topic}-{log.partition} cannot be "
                                                      f"deleted: its high watermark is {log.high_watermark}")
     if before_offset > log.log_start_offset:
+        log.before_change()
         log.log_start_offset = before_offset
         log.epochs.truncate_from_start(before_offset)
     return log.log_start_offset
@@ -69,6 +70,7 @@ def _remove_while(log: PartitionLog, now_ms: int, is_due: Callable[[Segment, int
         count += 1
     if not count:
         return 0
+    log.before_change()
     if count == len(segments):
         log.roll(now_ms)
     gone = segments[:count]

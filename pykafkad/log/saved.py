@@ -11,21 +11,24 @@ Snapshots lie beside the directory, in `<directory>.snapshots`, as Kafka refuses
 
 from __future__ import annotations
 
+import errno
+import os.path
+
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, swap
 from pykafkad.log.producers import ProducerStates
 from pykafkad.log.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pykafkad.log.directory import LogDirectory
-
 FOLDER_SUFFIX = ".snapshots"
-_PARTIAL_SUFFIX = ".partial"
+PARTIAL_SUFFIX = ".partial"
 _OLD_SUFFIX = ".old"
 _RESTORING_FILE = "restoring"
+# In a snapshot of several directories: which they were, named as in a server.properties.
+DIRECTORIES_FILE = "directories.properties"
+# What may be left beside a directory by a death at any moment, and is of no use then.
+_LEFTOVER_SUFFIXES = (PARTIAL_SUFFIX, _OLD_SUFFIX, ".tmp")
 # Files at the top of a directory that are its identity, not its state.
-_IDENTITY_FILES = (checkpoints.META_PROPERTIES_FILE, "bootstrap.checkpoint")
+IDENTITY_FILES = (checkpoints.META_PROPERTIES_FILE, "bootstrap.checkpoint")
 _PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, ".tmp")
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
@@ -49,7 +52,9 @@ def _is_name(name: str) -> bool:
 
 def folder(path: str) -> str:
     """Where the snapshots of the directory `path` lie."""
-    return path.rstrip("/") + FOLDER_SUFFIX
+    path = path.rstrip("/")
+    # Beside `.` means beside the directory that it is.
+    return (os.path.abspath(path) if os.path.basename(path) in (".", "..") else path) + FOLDER_SUFFIX
 
 
 def path_of(path: str, name: str) -> str:
@@ -64,48 +69,12 @@ def names(disk, path: str) -> list[str]:
     return sorted(name for name in disk.listdir(folder(path)) if _is_name(name) and disk.is_directory(path_of(path, name)))
 
 
-def save(directory: LogDirectory, name: str) -> None:
-    """Make the snapshot `name` of every partition as it is now. Rolls what has an active segment with records.
-
-    Nothing is synced: until `mark_clean` the snapshot is like a directory after a kill. Raises StorageFailure, also for a partition
-    that is out of service; what was begun is removed by the next try.
-    """
-    disk = directory.disk
-    partial = path_of(directory.path, name) + _PARTIAL_SUFFIX
-    disk.make_directories(folder(directory.path))
-    if disk.is_directory(partial):
-        remove(disk, partial)
-    disk.make_directories(partial)
-    synced, ends, starts = {}, {}, {}
-    for key, log in directory.logs.items():
-        if log.offline is not None:
-            raise StorageFailure("save", log.directory, f"the partition is out of service: {log.offline}")
-        target = f"{partial}/{log.topic}-{log.partition}"
-        if not log.is_loaded and directory.clean and _save_untouched(disk, log.directory, target):
-            synced[key], starts[key], ends[key] = directory.checkpointed(key)
-            continue
-        sealed = log.segments[-1]
-        log.roll(directory.clock.now_ms())
-        log.write_epochs()
-        _link(disk, log.directory, target)
-        log.rest(sealed)
-        synced[key], starts[key], ends[key] = log.recovery_point, log.log_start_offset, log.end_offset
-    files = {each: disk.read(f"{directory.path}/{each}") for each in _IDENTITY_FILES}
-    files[checkpoints.RECOVERY_POINT_FILE] = checkpoints.encode_offsets(synced)
-    files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets(ends)
-    files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets({key: offset for key, offset in starts.items() if offset})
-    for each, content in files.items():
-        if content is not None:
-            disk.write(f"{partial}/{each}", content)
-    disk.rename(partial, path_of(directory.path, name))
-
-
-def _save_untouched(disk, source: str, target: str) -> bool:
+def link_untouched(disk, source: str, target: str) -> bool:
     """Save a partition that nobody has opened since a clean start, without opening it; False if its last segment is large."""
     last = _last_segment(disk.listdir(source))
     if sum(disk.size(f"{source}/{last}{suffix}") for suffix in _SEGMENT_SUFFIXES) > _COPIED_BYTES:
         return False
-    _link(disk, source, target)
+    link_partition(disk, source, target)
     return True
 
 
@@ -118,6 +87,25 @@ def mark_clean(disk, path: str, name: str, broker_epoch: int) -> None:
     """All of the snapshot has reached the device: what starts on it needs no recovery."""
     if disk.is_directory(path_of(path, name)):
         disk.write(f"{path_of(path, name)}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch), sync=True)
+
+
+def discard(disk, path: str, name: str) -> None:
+    """Remove the directory's snapshot `name`, if it has one. Half removed it is none any more, whatever happens."""
+    if disk.is_directory(path_of(path, name)):
+        gone = f"{path_of(path, name)}.gone{PARTIAL_SUFFIX}"
+        if disk.is_directory(gone):
+            remove(disk, gone)
+        disk.rename(path_of(path, name), gone)
+        remove(disk, gone)
+
+
+def remove_leftovers(disk, paths: list[str]) -> None:
+    """Remove what a death in the middle left beside the directories `paths`, which are this broker's and have no way back to finish."""
+    for path in paths:
+        if disk.is_directory(folder(path)):
+            for name in disk.listdir(folder(path)):
+                if name.endswith(_LEFTOVER_SUFFIXES):
+                    _remove_entry(disk, f"{folder(path)}/{name}")
 
 
 def remove(disk, path: str) -> None:
@@ -134,11 +122,19 @@ def materialize(disk, source: str, target: str, *, forget_producers: bool = Fals
     With `forget_producers` the sequence numbers of idempotent producers are not part of it: those that live on are ahead of them.
     """
     disk.make_directories(target)
-    for name in disk.listdir(source):
+    names = disk.listdir(source)
+    for name in names:
         if disk.is_directory(f"{source}/{name}"):
-            _link(disk, f"{source}/{name}", f"{target}/{name}", forget_producers=forget_producers)
-        else:
+            link_partition(disk, f"{source}/{name}", f"{target}/{name}", forget_producers=forget_producers)
+    # What makes a broker's directory of it comes last, and the very last says that it is whole.
+    for name in sorted(names, key=lambda name: name == checkpoints.CLEAN_SHUTDOWN_FILE):
+        if name != DIRECTORIES_FILE and not disk.is_directory(f"{source}/{name}"):
             disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
+
+
+def directories_of(disk, path: str, name: str) -> dict[str, str]:
+    """The settings `log.dirs` and `metadata.log.dir` of the broker whose directory `path` has the snapshot `name`, as far as they matter."""
+    return checkpoints.decode_properties(disk.read(f"{path_of(path, name)}/{DIRECTORIES_FILE}") or b"")
 
 
 def has_partition(disk, path: str, name: str, topic: str, partition: int) -> bool:
@@ -148,17 +144,15 @@ def has_partition(disk, path: str, name: str, topic: str, partition: int) -> boo
 
 def materialize_partition(disk, path: str, name: str, topic: str, partition: int, target: str) -> int:
     """Make the folder `target` out of one partition of the directory's snapshot `name`; its log start offset."""
-    _link(disk, f"{path_of(path, name)}/{topic}-{partition}", target, forget_producers=True)
+    link_partition(disk, f"{path_of(path, name)}/{topic}-{partition}", target, forget_producers=True)
     starts = checkpoints.decode_offsets(disk.read(f"{path_of(path, name)}/{checkpoints.LOG_START_FILE}"))
     return starts.get((topic, partition), 0)
 
 
 def begin_restore(disk, paths: list[str], name: str) -> None:
     """Note that the directories `paths`, which nobody uses, become the snapshot `name`, and make them so."""
-    for path in paths:
-        # What an earlier way back could not remove any more.
-        if disk.is_directory(_old(path)):
-            remove(disk, _old(path))
+    # What an earlier way back could not remove any more.
+    remove_leftovers(disk, paths)
     disk.replace(f"{folder(paths[0])}/{_RESTORING_FILE}", name.encode())
     finish_restore(disk, paths)
 
@@ -171,6 +165,9 @@ def finish_restore(disk, paths: list[str]) -> None:
     name = restoring(disk, paths[0])
     if not name:
         return
+    for path in paths:
+        if not disk.is_directory(path_of(path, name)):
+            raise StorageFailure("restore", path, f"the way back to the snapshot {name} has begun, and {path_of(path, name)} is missing")
     for path in paths:
         _put_aside(disk, path)
         materialize(disk, path_of(path, name), path, forget_producers=True)
@@ -198,21 +195,21 @@ def _put_aside(disk, path: str) -> None:
             if each != checkpoints.LOCK_FILE:
                 _remove_entry(disk, f"{path}/{each}")
         return
-    disk.make_directories(old + _PARTIAL_SUFFIX)
+    disk.make_directories(old + PARTIAL_SUFFIX)
     for each in disk.listdir(path):
         if each != checkpoints.LOCK_FILE:
-            disk.rename(f"{path}/{each}", f"{old}{_PARTIAL_SUFFIX}/{each}")
-    disk.rename(old + _PARTIAL_SUFFIX, old)
+            disk.rename(f"{path}/{each}", f"{old}{PARTIAL_SUFFIX}/{each}")
+    disk.rename(old + PARTIAL_SUFFIX, old)
 
 
 def _remove_entry(disk, path: str) -> None:
     if disk.is_directory(path):
-        disk.remove_directory(path)
+        remove(disk, path)
     else:
         disk.unlink(path)
 
 
-def _link(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
+def link_partition(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
     """Give every file of a partition a second name in the folder `target`; the last segment, which is small or empty, is copied:
     what is appended to must be each folder's own."""
     disk.make_directories(target)
@@ -227,4 +224,13 @@ def _link(disk, source: str, target: str, *, forget_producers: bool = False) -> 
         elif name in own:
             disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
         else:
-            disk.link(f"{source}/{name}", f"{target}/{name}")
+            _link(disk, f"{source}/{name}", f"{target}/{name}")
+
+
+def _link(disk, source: str, target: str) -> None:
+    try:
+        disk.link(source, target)
+    except StorageFailure as failure:
+        if getattr(failure.reason, "errno", None) != errno.EXDEV:
+            raise
+        raise StorageFailure("link", source, f"{os.path.dirname(target)} lies on another file system; a snapshot shares its files, so both must lie on one") from None

@@ -51,6 +51,7 @@ def finish(target: Segment, modified_ms: int) -> None:
 def replace(log: PartitionLog, old: list[Segment], target: Segment, now_ms: int) -> None:
     """Put `target` in the place of the neighbouring segments `old`. Raises `StorageFailure`; the log is then offline."""
     disk, prefix = target.disk, target.prefix
+    log.before_change()
     suffixes = [suffix for suffix in _SUFFIXES if disk.exists(prefix + suffix + CLEANED_SUFFIX)]
     try:
         for suffix in suffixes:

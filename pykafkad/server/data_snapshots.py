@@ -12,6 +12,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.handlers.context import Context
 from pykafkad.log import saved
+from pykafkad.log.saving import Saving
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.server.logs import logger
 from pykafkad.wire import messages
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 log_lines = logger("storage")
 
 MAX_SNAPSHOTS = 1000
+BUDGET_SECONDS = 0.003
+"""Saving logs goes on for so long in one turn of the loop; the log that is under way is a fraction of a millisecond longer."""
+
+_STEP = "snapshot of the data"
 
 Asking = namedtuple("Asking", ("socket", "listener", "context", "outbox", "pending"))
 Asking.__doc__ = """A request that one node began to serve and the next one answers; `outbox` has not left before it, `pending` came behind it."""
@@ -31,12 +36,16 @@ Asking.__doc__ = """A request that one node began to serve and the next one answ
 class DataSnapshots:
     """The snapshots of all directories of a node, which have the same names in each."""
 
-    __slots__ = ("_asking", "_node", "_unsynced", "restore_to")
+    __slots__ = ("_asking", "_began", "_name", "_node", "_savings", "_token", "_unsynced", "restore_to")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._asking: Context | None = None
         self._unsynced: dict[str, object] = {}
+        self._savings: list[Saving] = []
+        self._name = ""
+        self._token: object = None
+        self._began = 0.0
         self.restore_to: str | None = None
         """The snapshot that the stop which has begun goes back to."""
 
@@ -44,8 +53,16 @@ class DataSnapshots:
         """All that are whole."""
         return saved.names(self._node.disk, self._node.directory.path)
 
-    def create(self, name: str) -> None:
-        """Raises KafkaError for a name that cannot be or is taken, and when a partition can't be saved."""
+    @property
+    def making(self) -> str | None:
+        """The snapshot that is being made."""
+        return self._name if self._savings else None
+
+    def create(self, name: str, token: object = None) -> bool:
+        """Begin a snapshot of everything as it is now; whether it is whole already. If not, `token` is answered when it is.
+
+        Raises KafkaError for a name that cannot be or is taken, and when a partition can't be saved.
+        """
         problem = saved.name_problem(name)
         if problem is not None:
             raise KafkaError(errors.INVALID_CONFIG, problem)
@@ -56,16 +73,81 @@ class DataSnapshots:
             raise KafkaError(errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some")
         node = self._node
         node.writes.finish()
-        began = node.clock.now()
+        self._name, self._token, self._began = name, None, node.clock.now()
         try:
             for directory in node.directories.every():
-                saved.save(directory, name)
+                self._savings.append(Saving(directory, name, self._directories()))
+            is_whole = self._go_on()
         except StorageFailure as failure:
+            self._abandon()
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
+        self._token = token
+        return is_whole
+
+    def _directories(self) -> dict[str, str] | None:
+        node = self._node
+        every = list(node.directories.every())
+        if len(every) == 1:
+            return None
+        paths = [directory.absolute_path for directory in node.directories.online]
+        found = {"log.dirs": ",".join(paths)}
+        if node.directory.absolute_path not in paths:
+            found["metadata.log.dir"] = node.directory.absolute_path
+        return found
+
+    def fired(self, job: str) -> None:
+        """A snapshot that is being made goes on."""
+        if not self._savings:
+            return
+        code, words = errors.NONE, None
+        try:
+            if not self._go_on():
+                return
+        except StorageFailure as failure:
+            self._abandon()
+            code, words = errors.KAFKA_STORAGE_ERROR, str(failure)
+            log_lines.warning("snapshot-failed", name=self._name, reason=failure)
+        except Exception as error:  # noqa: BLE001 - what is left as it is would be the last snapshot for good
+            self._abandon()
+            code, words = errors.UNKNOWN_SERVER_ERROR, None
+            self._node.unexpected(error, job=job)
+        self._node.reply(self._token, self._response(code, words))
+
+    def _go_on(self) -> bool:
+        """Save some logs; whether the snapshot is whole."""
+        clock = self._node.clock
+        deadline = clock.now() + BUDGET_SECONDS
+        for saving in self._savings:
+            while saving.step():
+                if clock.now() >= deadline:
+                    self._node.timers.set((self, _STEP), self._node.now)
+                    return False
+        self._finish()
+        return True
+
+    def _finish(self) -> None:
+        node, name = self._node, self._name
+        for saving in self._savings:
+            saving.finish()
+        # The directory of the metadata log last: what it has is listed.
+        for saving in sorted(self._savings, key=lambda saving: saving.directory is node.directory):
+            saving.publish()
+        self._savings = []
         # Its own mark, as another snapshot may have the name by then.
         mark = self._unsynced[name] = object()
         node.computing.submit(node.disk.sync_all, lambda result: self._synced(name, mark, result))
-        log_lines.info("snapshot-created", name=name, partitions=len(node.partitions), ms=round((node.clock.now() - began) * 1000, 1))
+        log_lines.info("snapshot-created", name=name, partitions=len(node.partitions), ms=round((node.clock.now() - self._began) * 1000, 1))
+
+    def _abandon(self) -> None:
+        for saving in self._savings:
+            saving.abandon()
+        self._savings = []
+
+    def _response(self, code: int, words: str | None) -> object:
+        row = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+            error_code=code, error_message=words, resource_type=TYPE_BROKER, resource_name=str(self._node.node_id)
+        )
+        return messages.IncrementalAlterConfigsResponse(responses=[row])
 
     def _synced(self, name: str, mark: object, result: object) -> None:
         if isinstance(result, Exception):
@@ -88,8 +170,9 @@ class DataSnapshots:
         self._find(name)
         self._unsynced.pop(name, None)
         try:
-            for directory in self._node.directories.every():
-                saved.remove(self._node.disk, saved.path_of(directory.path, name))
+            # That of the metadata log first: what it has is listed.
+            for directory in sorted(self._node.directories.every(), key=lambda directory: directory is not self._node.directory):
+                saved.discard(self._node.disk, directory.path, name)
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
         log_lines.info("snapshot-deleted", name=name)
@@ -118,7 +201,9 @@ class DataSnapshots:
                 raise KafkaError(errors.INVALID_CONFIG, f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made")
 
     def hand_over(self) -> Asking | None:
-        """Who asked for the way back, taken from the reactor before it closes; None if it has gone."""
+        """The node stops: who asked for the way back, taken from the reactor before it closes; None if it has gone. A snapshot that
+        is not whole yet is dropped."""
+        self._abandon()
         context = self._asking
         connection = None if context is None else self._node.reactor.connection(context.connection.id)
         if connection is None:
@@ -133,12 +218,9 @@ class DataSnapshots:
         if connection is not None:
             old = asking.context
             context = Context(node, connection, old.route, old.version, old.correlation_id, old.client_id)
-            row = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
-                error_message=None, resource_type=TYPE_BROKER, resource_name=str(node.node_id)
-            )
             connection.outbox[:] = asking.outbox
             connection.pending = asking.pending
-            node.dispatcher.answer(connection, context, messages.IncrementalAlterConfigsResponse(responses=[row]))
+            node.dispatcher.answer(connection, context, self._response(errors.NONE, None))
             node.reactor.resumable.append(connection)
 
     def rewind(self, name: str, topic_name: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
-from pykafkad.log import saved
+from pykafkad.log import saved, saving
 from pykafkad.memory_disk import MemoryDisk
 from tests.handlers.requests import batch, fetch, produce
 from tests.handlers.test_produce import values
@@ -41,7 +41,7 @@ def contents(root):
 
 def save(world, name):
     for directory in world.node.directories.every():
-        saved.save(directory, name)
+        saving.save(directory, name)
         saved.mark_clean(world.node.disk, directory.path, name, 5)
 
 
@@ -204,7 +204,7 @@ def test_a_partition_that_nobody_opened_is_saved_unopened(world, tmp_path):
 
 def test_until_it_is_synced_a_snapshot_is_like_a_directory_after_a_kill(world, tmp_path):
     for directory in world.node.directories.every():
-        saved.save(directory, "one")
+        saving.save(directory, "one")
     saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
     fork = World(tmp_path / "fork")
     assert not fork.node.directory.clean

@@ -1,0 +1,162 @@
+"""A snapshot of a log directory that is being made: every log as it was at one moment, saved one after another.
+
+At that moment nothing is done but to note the logs. From then on each of them is saved before it changes in any way, by itself, and
+those that do not change in slices of the loop. Until then it is of a class of its own, so that a log that no snapshot waits for
+needs to ask nothing: the roll limit of its active segment is zero, and an append passes by `_roll_if_due`.
+"""
+
+from __future__ import annotations
+
+from pykafkad.errors import StorageFailure
+from pykafkad.log import checkpoints, saved
+from pykafkad.log.partition_log import PartitionLog
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.segment import Segment
+
+
+class Saving:
+    """The snapshot `name` of one directory; `directories` is what `saved.directories_of` gives back. Nothing is synced: until
+    `saved.mark_clean` it is like a directory after a kill.
+
+    Constructing raises StorageFailure, also for a partition that is out of service. `failure` is why it cannot be made any more;
+    then only `abandon` may be called. What was written of the logs must be in their files.
+    """
+
+    __slots__ = ("_directories", "_ends", "_left", "_name", "_starts", "_synced", "_watched", "directory", "failure")
+
+    def __init__(self, directory: LogDirectory, name: str, directories: dict[str, str] | None = None) -> None:
+        self.directory = directory
+        self._directories = directories
+        self._name = name
+        self._synced, self._ends, self._starts = {}, {}, {}
+        self._left: dict[PartitionLog, None] = {}
+        self.failure: StorageFailure | None = None
+        disk, partial = directory.disk, self._partial
+        if disk.is_directory(partial):
+            saved.remove(disk, partial)
+        disk.make_directories(saved.folder(directory.path))
+        disk.make_directories(partial)
+        self._watched = _watched_by(self)
+        for log in directory.logs.values():
+            self._watch(log)
+
+    @property
+    def _partial(self) -> str:
+        return saved.path_of(self.directory.path, self._name) + saved.PARTIAL_SUFFIX
+
+    def _watch(self, log: PartitionLog) -> None:
+        self._left[log] = None
+        log.__class__ = self._watched
+        if log.is_loaded:
+            log.segments[-1].size_limit = 0
+
+    @staticmethod
+    def _let_go(log: PartitionLog) -> None:
+        log.__class__ = PartitionLog
+        # The limit of the active segment is its own again.
+        log.update_settings(log.settings)
+
+    def step(self) -> bool:
+        """Save one log; False when none is left. Raises StorageFailure, also when that happened before."""
+        if self.failure is None and self._left:
+            self.save(next(iter(self._left)))
+        if self.failure is not None:
+            raise self.failure.copy()
+        return bool(self._left)
+
+    def save(self, log: PartitionLog) -> None:
+        """Save one of the logs that are left, as it is now. What fails is the snapshot, and not what the log is about to do."""
+        del self._left[log]
+        self._let_go(log)
+        if self.failure is not None:
+            return
+        try:
+            self._save(log)
+        except StorageFailure as failure:
+            self.failure = failure.copy()
+
+    def _save(self, log: PartitionLog) -> None:
+        directory, key = self.directory, (log.topic, log.partition)
+        if log.offline is not None or log.closed:
+            raise StorageFailure("save", log.directory, f"the partition is out of service: {log.offline}")
+        target = f"{self._partial}/{log.topic}-{log.partition}"
+        if not log.is_loaded and directory.clean and saved.link_untouched(directory.disk, log.directory, target):
+            self._synced[key], self._starts[key], self._ends[key] = directory.checkpointed(key)
+            return
+        sealed = log.segments[-1]
+        log.roll(directory.clock.now_ms())
+        log.write_epochs()
+        saved.link_partition(directory.disk, log.directory, target)
+        log.rest(sealed)
+        self._synced[key], self._starts[key], self._ends[key] = log.recovery_point, log.log_start_offset, log.end_offset
+
+    def finish(self) -> None:
+        """Write what is not of one log. Raises StorageFailure."""
+        disk, path = self.directory.disk, self.directory.path
+        files = {each: disk.read(f"{path}/{each}") for each in saved.IDENTITY_FILES}
+        files[checkpoints.RECOVERY_POINT_FILE] = checkpoints.encode_offsets(self._synced)
+        files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets(self._ends)
+        files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets({key: offset for key, offset in self._starts.items() if offset})
+        if self._directories:
+            files[saved.DIRECTORIES_FILE] = checkpoints.encode_properties(self._directories)
+        for each, content in files.items():
+            if content is not None:
+                disk.write(f"{self._partial}/{each}", content)
+
+    def publish(self) -> None:
+        """The snapshot counts from here on. One of this name that an earlier try left in this directory alone goes. Raises StorageFailure."""
+        saved.discard(self.directory.disk, self.directory.path, self._name)
+        self.directory.disk.rename(self._partial, saved.path_of(self.directory.path, self._name))
+
+    def abandon(self) -> None:
+        """Let go of the logs; what was made goes. What cannot be removed goes at the next start."""
+        for log in self._left:
+            self._let_go(log)
+        self._left.clear()
+        try:
+            saved.remove(self.directory.disk, self._partial)
+            saved.discard(self.directory.disk, self.directory.path, self._name)
+        except StorageFailure:
+            pass
+
+
+def _watched_by(saving: Saving) -> type[PartitionLog]:
+    class Watched(PartitionLog):
+        """A log that tells `saving` of every change before it is made."""
+
+        __slots__ = ()
+
+        def before_change(self) -> None:
+            saving.save(self)
+
+        def close(self) -> None:
+            saving.save(self)
+            self.close()
+
+        def _activate(self, segment: Segment) -> None:
+            super()._activate(segment)
+            segment.size_limit = 0
+
+        def _roll_if_due(self, *arguments: object) -> Segment:
+            saving.save(self)
+            if self.offline is not None:
+                raise self.offline.copy()
+            return self._roll_if_due(*arguments)
+
+    return Watched
+
+
+def save(directory: LogDirectory, name: str) -> None:
+    """Make the snapshot `name` of every partition of a directory in one go. Raises StorageFailure."""
+    saving = Saving(directory, name)
+    try:
+        while saving.step():
+            pass
+        saving.finish()
+        saving.publish()
+    except StorageFailure:
+        saving.abandon()
+        raise
