@@ -20,6 +20,7 @@ from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.scenarios.registry import CONFIGURED
 from compat_tests.setup import system_packages
 from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
+from compat_tests.tools.runner import ToolRunner
 
 # A test that hangs is ended; one on a machine that is busy with other things is not.
 TIMEOUT_SECONDS = 600
@@ -173,6 +174,14 @@ def kafka_jars() -> Path:
     except JarsUnavailable as error:
         unavailable(str(error))
         raise
+
+
+@pytest.fixture(scope="module")
+def runner(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolRunner]:
+    """One JVM for all of Kafka's tools."""
+    runner = ToolRunner(kafka_jars, tmp_path_factory.mktemp("runner") / "tools.log")
+    yield runner
+    runner.close()
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from compat_tests.brokers.kafka_process import KafkaProcess
-from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.brokers.choose import broker_process
 from compat_tests.conftest import AGAINST
 from compat_tests.scenarios.elections import partitions
 from compat_tests.scenarios.exchange import ZERO_UUID, Exchange, part
@@ -111,7 +110,7 @@ def test_failed_directory(kafka_jars: Path, tmp_path: Path, pytestconfig: pytest
     transcripts = {}
     for name in AGAINST[pytestconfig.getoption("--against")]:
         (tmp_path / name).mkdir()
-        broker = KafkaProcess(kafka_jars, tmp_path / name, SETTINGS) if name == "kafka" else PykafkadProcess(tmp_path / name, SETTINGS)
+        broker = broker_process(name, kafka_jars, tmp_path / name, SETTINGS)
         try:
             broker.start()
             transcripts[name] = transcript(broker, broker.bootstrap)

@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from compat_tests.brokers.kafka_process import KafkaProcess
-from compat_tests.brokers.pykafkad_process import REPOSITORY, PykafkadProcess
+from compat_tests.brokers.choose import broker_process
+from compat_tests.brokers.pykafkad_process import REPOSITORY
 from compat_tests.conftest import AGAINST
 from compat_tests.samples import wait_until
 
@@ -104,7 +104,7 @@ def test_flipped_byte(kafka_jars: Path, tmp_path: Path, pytestconfig: pytest.Con
     transcripts = {}
     for name in AGAINST[pytestconfig.getoption("--against")]:
         (tmp_path / name).mkdir()
-        broker = KafkaProcess(kafka_jars, tmp_path / name, SETTINGS) if name == "kafka" else PykafkadProcess(tmp_path / name, SETTINGS)
+        broker = broker_process(name, kafka_jars, tmp_path / name, SETTINGS)
         try:
             broker.start()
             transcripts[name] = transcript(broker)

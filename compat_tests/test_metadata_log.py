@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from compat_tests.brokers.broker import ProcessBroker
@@ -18,56 +18,14 @@ from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.conftest import assert_no_bug_logged
 from compat_tests.java_tools import JavaTools
+from compat_tests.numbered import PARTITIONS, committed, produce, read_all, read_in_group
 from compat_tests.scenarios.exchange import Exchange, part
 
 # So small that a Kafka makes snapshots within seconds.
 SNAPSHOT_BYTES = {"metadata.log.max.record.bytes.between.snapshots": "2000"}
 TOPIC = "kept"
-PARTITIONS = 3
 GROUP = "readers"
 RETENTION = "700000000"
-
-
-def produce(broker: ProcessBroker, numbers: range) -> None:
-    """One record for each number, in the partition that it gives modulo the partitions."""
-    producer = KafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True)
-    for number in numbers:
-        producer.send(TOPIC, value=b"%d" % number, partition=number % PARTITIONS)
-    producer.close()
-
-
-def read_all(broker: ProcessBroker) -> list[int]:
-    """All numbers in the topic, sorted."""
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest")
-    partitions = [TopicPartition(TOPIC, index) for index in range(PARTITIONS)]
-    consumer.assign(partitions)
-    left = sum(consumer.end_offsets(partitions).values())
-    numbers: list[int] = []
-    while len(numbers) < left:
-        polled = consumer.poll(timeout_ms=100_000)
-        assert polled, f"only {len(numbers)} of {left} records came"
-        numbers += [int(record.value) for records in polled.values() for record in records]
-    consumer.close()
-    return sorted(numbers)
-
-
-def read_in_group(broker: ProcessBroker, count: int) -> None:
-    """Read so many records as a member of the group, and commit."""
-    reading = {"group_id": GROUP, "auto_offset_reset": "earliest", "enable_auto_commit": False, "consumer_timeout_ms": 100_000}
-    consumer = KafkaConsumer(TOPIC, bootstrap_servers=broker.bootstrap, **reading)
-    for read, _ in enumerate(consumer, 1):
-        if read == count:
-            break
-    consumer.commit()
-    consumer.close()
-
-
-def committed(broker: ProcessBroker) -> int:
-    """The sum of the group's offsets."""
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=GROUP)
-    offsets = [consumer.committed(TopicPartition(TOPIC, index)) or 0 for index in range(PARTITIONS)]
-    consumer.close()
-    return sum(offsets)
 
 
 def retention(broker: ProcessBroker) -> str:
@@ -93,8 +51,8 @@ def fill(broker: ProcessBroker) -> None:
     quota = [part("AlterClientQuotas", "OpData", key="producer_byte_rate", value=1e8)]
     exchange.quietly("AlterClientQuotas", 1, entries=[part("AlterClientQuotas", "EntryData", entity=entity, ops=quota)])
     exchange.close()
-    produce(broker, range(30))
-    read_in_group(broker, 15)
+    produce(broker.bootstrap, TOPIC, range(30))
+    read_in_group(broker.bootstrap, TOPIC, GROUP, 15)
 
 
 def users(broker: ProcessBroker) -> tuple[list[str], list[float]]:
@@ -126,11 +84,11 @@ def test_a_kafkas_directory_is_taken_over_and_given_back(kafka_jars: Path, tmp_p
         getattr(kafka, end)()
         for broker in (ours, kafka, ours):
             broker.start()
-            assert read_all(broker) == list(range(expected)), f"records on {broker.name}"
-            assert committed(broker) == 15
+            assert read_all(broker.bootstrap, TOPIC) == list(range(expected)), f"records on {broker.name}"
+            assert committed(broker.bootstrap, TOPIC, GROUP) == 15
             assert retention(broker) == RETENTION
             assert users(broker) == (["alice"], [1e8])
-            produce(broker, range(expected, expected + 30))
+            produce(broker.bootstrap, TOPIC, range(expected, expected + 30))
             expected += 30
             getattr(broker, end)()
         assert_no_bug_logged(ours)
@@ -162,9 +120,9 @@ def test_a_cluster_of_an_older_level_is_taken_over_upgraded_and_given_back(kafka
         for broker, upgrade in ((kafka, False), (ours, False), (kafka, False), (ours, True), (kafka, False)):
             if not broker.is_alive():
                 broker.start()
-            assert read_all(broker) == list(range(expected)), f"records on {broker.name}"
+            assert read_all(broker.bootstrap, TOPIC) == list(range(expected)), f"records on {broker.name}"
             assert users(broker) == (["alice"], [1e8])
-            produce(broker, range(expected, expected + 3))
+            produce(broker.bootstrap, TOPIC, range(expected, expected + 3))
             expected += 3
             admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
             admin.create_topics({f"made-at-{expected}": {"num_partitions": 2}})
@@ -202,7 +160,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         admin.delete_topics([f"t{number}" for number in range(0, TOPICS, 2)])
         admin.create_topics({TOPIC: {"num_partitions": PARTITIONS}})
         admin.close()
-        produce(broker, range(30))
+        produce(broker.bootstrap, TOPIC, range(30))
     finally:
         broker.close()
     assert_no_bug_logged(broker)
@@ -282,7 +240,7 @@ def test_a_kafka_starts_on_the_snapshots_and_comes_back(kafka_jars: Path, writte
             admin.create_topics({name: {"num_partitions": 1} for name in new})
             expected |= set(new)
             admin.close()
-            assert read_all(broker) == list(range(30))
+            assert read_all(broker.bootstrap, TOPIC) == list(range(30))
             broker.stop()
             assert int(snapshots_of(kafka.data_directory)[-1].name[:20]) > 0
         assert_no_bug_logged(ours)

@@ -16,9 +16,10 @@ from compat_tests.brokers.broker import ProcessBroker
 from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.conftest import assert_no_bug_logged
+from compat_tests.numbered import PARTITIONS, committed, produce, read_all, read_in_group
 
 TOPIC, OTHER = "orders", "others"
-PARTITIONS = 3
+GROUP = "readers"
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -29,8 +30,8 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PykafkadPr
     broker.start()
     try:
         for topic in (TOPIC, OTHER):
-            produce(broker, topic, range(30))
-        read_in_group(broker, 15)
+            create(broker, topic, range(30))
+        read_in_group(broker.bootstrap, TOPIC, GROUP, 15)
         act(broker, "create", "prepared")
         yield broker
         assert_no_bug_logged(broker)
@@ -46,47 +47,12 @@ def act(broker: ProcessBroker, action: str, value: str) -> None:
     admin.close()
 
 
-def produce(broker: ProcessBroker, topic: str, numbers: range) -> None:
-    """One record for each number, spread over the partitions."""
-    if numbers.start == 0:
-        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        admin.create_topics({topic: {"num_partitions": PARTITIONS}})
-        admin.close()
-    producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
-    for number in numbers:
-        producer.send(topic, b"%d" % number, partition=number % PARTITIONS)
-    producer.close()
-
-
-def read_all(broker: ProcessBroker, topic: str) -> list[int]:
-    """Every record of a topic."""
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest")
-    partitions = [TopicPartition(topic, index) for index in range(PARTITIONS)]
-    consumer.assign(partitions)
-    ends = consumer.end_offsets(partitions)
-    found: list[int] = []
-    while any(consumer.position(partition) < end for partition, end in ends.items()):
-        found += [int(record.value) for batch in consumer.poll(1000).values() for record in batch]
-    consumer.close()
-    return sorted(found)
-
-
-def read_in_group(broker: ProcessBroker, count: int) -> None:
-    """The next records of a group, committed."""
-    consumer = KafkaConsumer(TOPIC, bootstrap_servers=broker.bootstrap, group_id="readers", auto_offset_reset="earliest", max_poll_records=1)
-    for number, _ in enumerate(consumer, 1):
-        if number == count:
-            break
-    consumer.commit()
-    consumer.close()
-
-
-def committed(broker: ProcessBroker) -> int:
-    """The sum of the group's offsets."""
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id="readers")
-    offsets = [consumer.committed(TopicPartition(TOPIC, index)) or 0 for index in range(PARTITIONS)]
-    consumer.close()
-    return sum(offsets)
+def create(broker: ProcessBroker, topic: str, numbers: range) -> None:
+    """A new topic with these records."""
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    admin.create_topics({topic: {"num_partitions": PARTITIONS}})
+    admin.close()
+    produce(broker.bootstrap, topic, numbers)
 
 
 def test_everything_goes_back(saved: PykafkadProcess) -> None:
@@ -94,13 +60,13 @@ def test_everything_goes_back(saved: PykafkadProcess) -> None:
     producer = KafkaProducer(bootstrap_servers=saved.bootstrap)
     for _ in range(2):
         producer.send(TOPIC, b"30", partition=0).get(100)
-        produce(saved, TOPIC, range(31, 60))
-        produce(saved, "later", range(3))
-        read_in_group(saved, 20)
-        assert committed(saved) == 35
+        produce(saved.bootstrap, TOPIC, range(31, 60))
+        create(saved, "later", range(3))
+        read_in_group(saved.bootstrap, TOPIC, GROUP, 20)
+        assert committed(saved.bootstrap, TOPIC, GROUP) == 35
         act(saved, "restore", "prepared")
-        assert (read_all(saved, TOPIC), read_all(saved, OTHER)) == (list(range(30)), list(range(30)))
-        assert committed(saved) == 15
+        assert (read_all(saved.bootstrap, TOPIC), read_all(saved.bootstrap, OTHER)) == (list(range(30)), list(range(30)))
+        assert committed(saved.bootstrap, TOPIC, GROUP) == 15
         admin = KafkaAdminClient(bootstrap_servers=saved.bootstrap)
         assert "later" not in admin.list_topics()
         admin.close()
@@ -112,11 +78,11 @@ def test_one_topic_goes_back(saved: PykafkadProcess) -> None:
     consumer = KafkaConsumer(bootstrap_servers=saved.bootstrap, auto_offset_reset="earliest")
     consumer.assign([TopicPartition(TOPIC, 0)])
     for topic in (TOPIC, OTHER):
-        produce(saved, topic, range(30, 60))
+        produce(saved.bootstrap, topic, range(30, 60))
     consumer.seek(TopicPartition(TOPIC, 0), 20)
     consumer.poll(200)
     act(saved, "restore", f"prepared:{TOPIC}")
-    assert (read_all(saved, TOPIC), read_all(saved, OTHER)) == (list(range(30)), list(range(60)))
+    assert (read_all(saved.bootstrap, TOPIC), read_all(saved.bootstrap, OTHER)) == (list(range(30)), list(range(60)))
     again = next(iter(consumer))
     assert (again.offset, again.value) == (0, b"0")
     consumer.close()
@@ -135,19 +101,19 @@ def test_a_real_kafka_starts_on_a_fork(kafka_jars: Path, tmp_path: Path) -> None
     kafka = KafkaProcess(kafka_jars, tmp_path / "kafka")
     try:
         ours.start()
-        produce(ours, TOPIC, range(30))
+        create(ours, TOPIC, range(30))
         act(ours, "create", "prepared")
-        produce(ours, TOPIC, range(30, 40))
+        produce(ours.bootstrap, TOPIC, range(30, 40))
         forked = pykafkad("snapshot", "fork", "prepared", kafka.data_directory, "--data", ours.data_directory)
         assert forked.returncode == 0, forked.stderr
         kafka.start()
-        assert read_all(kafka, TOPIC) == list(range(30))
-        produce(kafka, TOPIC, range(70, 90))
-        assert read_all(kafka, TOPIC) == [*range(30), *range(70, 90)]
+        assert read_all(kafka.bootstrap, TOPIC) == list(range(30))
+        produce(kafka.bootstrap, TOPIC, range(70, 90))
+        assert read_all(kafka.bootstrap, TOPIC) == [*range(30), *range(70, 90)]
         kafka.stop()
-        assert read_all(ours, TOPIC) == list(range(40))
+        assert read_all(ours.bootstrap, TOPIC) == list(range(40))
         act(ours, "restore", "prepared")
-        assert read_all(ours, TOPIC) == list(range(30))
+        assert read_all(ours.bootstrap, TOPIC) == list(range(30))
     finally:
         kafka.kill()
         ours.close()
@@ -160,13 +126,13 @@ def test_fsck_reads_a_real_kafkas_directory(kafka_jars: Path, tmp_path: Path, en
     kafka = KafkaProcess(kafka_jars, tmp_path)
     try:
         kafka.start()
-        produce(kafka, TOPIC, range(30))
+        create(kafka, TOPIC, range(30))
         getattr(kafka, end)()
         checked = pykafkad("fsck", kafka.data_directory)
         assert "damage" not in checked.stdout and "offline" not in checked.stdout, checked.stdout
         if end == "stop":
             assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
         kafka.start()
-        assert read_all(kafka, TOPIC) == list(range(30))
+        assert read_all(kafka.bootstrap, TOPIC) == list(range(30))
     finally:
         kafka.kill()

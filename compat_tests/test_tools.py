@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.brokers.broker import ProcessBroker
-from compat_tests.brokers.kafka_process import KafkaProcess
-from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.brokers.choose import broker_process
 from compat_tests.conftest import AGAINST, assert_no_bug_logged
 from compat_tests.java_tools import JavaTools
 from compat_tests.tools.cases import all_cases
@@ -48,21 +47,13 @@ compared: set[str] = set()
 
 
 @pytest.fixture(scope="module")
-def runner(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolRunner]:
-    """One JVM for all tools."""
-    runner = ToolRunner(kafka_jars, tmp_path_factory.mktemp("runner") / "tools.log")
-    yield runner
-    runner.close()
-
-
-@pytest.fixture(scope="module")
 def brokers(kafka_jars: Path, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ProcessBroker]]:
     """A real Kafka and a pykafkad of these tests' own, so that what tools list is what these tests made."""
     with ExitStack() as stack:
         started: list[ProcessBroker] = []
         for name in AGAINST[pytestconfig.getoption("--against")]:
             directory = tmp_path_factory.mktemp(name)
-            broker = KafkaProcess(kafka_jars, directory, SETTINGS) if name == "kafka" else PykafkadProcess(directory, SETTINGS)
+            broker = broker_process(name, kafka_jars, directory, SETTINGS)
             stack.callback(broker.close)
             broker.start()
             started.append(broker)

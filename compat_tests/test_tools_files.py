@@ -6,13 +6,11 @@ Kafka's StorageTool looks at both directories too.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from compat_tests.brokers.kafka_process import KafkaProcess
-from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.brokers.choose import broker_process
 from compat_tests.conftest import AGAINST
 from compat_tests.tools.files import TABLES, agrees, kafka_facts, our_facts, our_rows
 from compat_tests.tools.runner import ToolRunner
@@ -26,14 +24,6 @@ OF_FEWER_LINES = "of {path} Kafka prints {expected} lines, we print {answered}"
 
 
 @pytest.fixture(scope="module")
-def runner(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolRunner]:
-    """One JVM for all tools."""
-    runner = ToolRunner(kafka_jars, tmp_path_factory.mktemp("runner") / "tools.log")
-    yield runner
-    runner.close()
-
-
-@pytest.fixture(scope="module")
 def directories(
     runner: ToolRunner, kafka_jars: Path, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
@@ -41,7 +31,7 @@ def directories(
     found = {}
     for name in AGAINST[pytestconfig.getoption("--against")]:
         directory = tmp_path_factory.mktemp(name)
-        broker = KafkaProcess(kafka_jars, directory) if name == "kafka" else PykafkadProcess(directory)
+        broker = broker_process(name, kafka_jars, directory)
         broker.start()
         try:
             _fill(runner, broker.bootstrap, name)

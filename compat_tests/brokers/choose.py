@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compat_tests.brokers.broker import Broker
+from compat_tests.brokers.broker import Broker, ProcessBroker
 from compat_tests.brokers.kafka_process import KafkaProcess
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.setup import system_packages
 from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
 
 WAYS = ("auto", "container", "process")
+
+
+def broker_process(name: str, jars: Path, directory: Path, overrides: dict[str, str] | None = None) -> ProcessBroker:
+    """A new "kafka" or "pykafkad" as a process, not yet started."""
+    return KafkaProcess(jars, directory, overrides) if name == KafkaProcess.name else PykafkadProcess(directory, overrides)
 
 
 class KafkaUnavailable(Exception):
