@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log import checkpoints, saved
-from pykafkad.log.log_files import LogServices, SyncJob
+from pykafkad.log.log_files import LogServices
 from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
+from pykafkad.log.syncing import SyncJob
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
@@ -131,8 +132,8 @@ class LogDirectory:
         """The log of a partition; its directory is made when it is not there.
 
         After a clean stop nothing is read before the first use. After any other, what is behind the recovery point is
-        recovered here, so that the time it takes lies before the broker says that it is ready. A log that cannot be recovered
-        is returned with `offline` set.
+        recovered here, so that the time it takes lies before the broker says that it is ready; until it is used the log then holds
+        no descriptor. A log that cannot be recovered is returned with `offline` set.
         """
         key = topic, partition
         log = self.logs.get(key)
@@ -146,9 +147,13 @@ class LogDirectory:
             self.disk.make_directories(f"{self.path}/{topic}-{partition}")
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
         log = PartitionLog(topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known)
-        if key in self._on_disk and not self.clean:
+        log.is_new = key not in self._on_disk
+        # Where no segment is, nothing can be recovered.
+        if key in self._on_disk and not self.clean and log.count_segment_files():
             try:
                 log.load()
+                self._note(key, log)
+                log.unload()
             except StorageFailure:
                 # It says so in `offline`: its clients are told, the other partitions go on.
                 pass
@@ -304,9 +309,7 @@ class LogDirectory:
         recovery_points, log_starts, high_watermarks = {}, {}, {}
         for key, log in self.logs.items():
             if log.is_loaded:
-                self._recovery_points[key] = log.recovery_point
-                self._log_starts[key] = log.log_start_offset
-                self._high_watermarks[key] = log.high_watermark
+                self._note(key, log)
                 if log.offline is None:
                     log.write_epochs()
             recovery_points[key] = self._recovery_points.get(key, 0)
@@ -316,6 +319,11 @@ class LogDirectory:
         self._write_offsets(checkpoints.RECOVERY_POINT_FILE, recovery_points)
         self._write_offsets(checkpoints.LOG_START_FILE, log_starts)
         self._write_offsets(checkpoints.HIGH_WATERMARK_FILE, high_watermarks)
+
+    def _note(self, key: tuple[str, int], log: PartitionLog) -> None:
+        self._recovery_points[key] = log.recovery_point
+        self._log_starts[key] = log.log_start_offset
+        self._high_watermarks[key] = log.high_watermark
 
     def _write_offsets(self, name: str, offsets: dict[tuple[str, int], int]) -> None:
         data = checkpoints.encode_offsets(offsets)

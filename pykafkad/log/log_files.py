@@ -14,9 +14,8 @@ from operator import attrgetter
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
 from pykafkad.log import recovery
-from pykafkad.log.segment import (
-    INDEX_SUFFIX, LOG_SUFFIX, NEVER_MS, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, Segment, file_prefix,
-)
+from pykafkad.log.segment import LOG_SUFFIX, NEVER_MS, SNAPSHOT_SUFFIX, Segment, file_prefix
+from pykafkad.log.syncing import SyncJob, sync_if_there
 
 GATHER_SIZE_BYTES = 64 * 1024
 # Idle gather buffers kept per directory; more than that many logs written in one turn allocate anew.
@@ -44,74 +43,20 @@ _base_offset = attrgetter("base_offset")
 _OWN_TOPICS = frozenset(("__cluster_metadata", "__consumer_offsets", "__transaction_state"))
 
 
-class SyncJob:
-    """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
-
-    __slots__ = ("_active", "_epochs_path", "_sealed", "_snapshots", "end_offset", "log")
-
-    def __init__(self, log: LogFiles, sealed: list[Segment], active: Segment | None, end_offset: int) -> None:
-        self.log = log
-        self._sealed = sealed
-        self._active = active
-        self.end_offset = end_offset
-        self._epochs_path = log.take_unsynced_epochs()
-        bases = [segment.base_offset for segment in log.segments_from(sealed[0].base_offset)[1:]] if sealed else []
-        self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
-
-    def run(self) -> None:
-        """Sync logs, and of those that are sealed the indexes and producer snapshots, and leader epochs that changed: what lies
-        before a recovery point is not read again, so nobody could tell. Raises `StorageFailure`."""
-        disk = self.log.disk
-        if self._epochs_path is not None:
-            disk.sync(self._epochs_path)
-            disk.sync_directory(self.log.directory)
-        for segment in self._sealed:
-            segment.file.sync()
-            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
-                _sync_if_there(disk, segment.prefix + suffix)
-        for path in self._snapshots:
-            _sync_if_there(disk, path)
-        if self._active is not None:
-            self._active.file.sync()
-
-    def finish(self) -> None:
-        """What `run` synced needs no recovery any more, and sealed segments no descriptor until they are read."""
-        log = self.log
-        if not log.closed:
-            for segment in self._sealed:
-                log.rest(segment)
-            # Sealed meanwhile, the segment has indexes that `run` did not see: it counts when the next job has synced those.
-            was_sealed = self._active is not None and self._active is not log.segments[-1]
-            end_offset = self._active.base_offset if was_sealed else self.end_offset
-            log.recovery_point = max(log.recovery_point, end_offset)
-
-    def failed(self, failure: StorageFailure) -> None:
-        """A failed sync is final: the log goes out of service."""
-        if not self.log.closed:
-            self.log.fail(failure)
-
-
-def _sync_if_there(disk: Disk, path: str) -> None:
-    # Retention may rename a file away while a job runs on another thread.
-    try:
-        disk.sync(path)
-    except StorageFailure:
-        if disk.exists(path):
-            raise
-
-
 class LogFiles:
     """See the module. Offsets: `log_start_offset <= high_watermark <= written_end_offset <= end_offset`.
 
     `offline` is the `StorageFailure` that took the log out of service for writing, else None; reading goes on. Only a
     restart brings it back, because what the disk holds is known again only after recovery. `has_aborted` says whether some
-    segment may hold the marker of an aborted transaction.
+    segment may hold the marker of an aborted transaction. `names` counts the changes to which files are in the folder, as far as
+    a sync must bring them to the device, which has those up to `names_synced`; `is_new` says that it may not know the folder either.
     """
 
     __slots__ = (
         "topic", "partition", "topic_id", "settings", "directory", "offline", "leader_epoch", "closed", "_services", "_disk",
         "_gather_pool", "_initial", "_plain_attributes", "_plain_size_limit", "_after_max_ms", "_index_interval_bytes",
-        "_flush_messages", "_gather", "_fill", "_recent_sealed", "_sole_replica", "_epochs_unsynced", *_LOADED_SLOTS,
+        "_flush_messages", "_gather", "_fill", "_recent_sealed", "_sole_replica", "is_new", "names", "names_synced",
+        *_LOADED_SLOTS,
     )
 
     def __init__(self, topic: str, partition: int, topic_id: bytes, settings, directory: str, services: LogServices,
@@ -131,7 +76,8 @@ class LogFiles:
         self._fill = 0
         self._recent_sealed: list[Segment] | None = None
         self._sole_replica = False
-        self._epochs_unsynced = False
+        self.is_new = False
+        self.names = self.names_synced = 0
         self._prepare(settings)
 
     def __repr__(self) -> str:
@@ -185,6 +131,9 @@ class LogFiles:
         self._snapshot_offset = loaded.snapshot_offset
         self._recent_sealed = []
         self.look_for_aborted()
+        if not self._initial.clean or not loaded.segments[-1].size:
+            # An earlier life may not have come to sync them; or this one made the first file.
+            self.names += 1
         self._activate(loaded.segments[-1])
         if self.leader_epoch >= 0:
             self.epochs.assign(self.leader_epoch, self.end_offset)
@@ -261,12 +210,13 @@ class LogFiles:
             active.write_indexes(sync=is_synced)
             self.write_snapshot()
             if is_synced:
-                _sync_if_there(self._disk, file_prefix(self.directory, end_offset) + SNAPSHOT_SUFFIX)
+                sync_if_there(self._disk, file_prefix(self.directory, end_offset) + SNAPSHOT_SUFFIX)
             self.write_epochs()
             file = self._disk.open(file_prefix(self.directory, end_offset) + LOG_SUFFIX, create=True)
         except StorageFailure as failure:
             raise self.fail(failure) from None
         active.drop_indexes()
+        self.names += 1
         segment = Segment(self._disk, self.directory, end_offset, file, now_ms)
         self.segments.append(segment)
         self._activate(segment)
@@ -337,7 +287,7 @@ class LogFiles:
             raise self.offline.copy()
         if self._fill:
             self.write_pending()
-        if self.recovery_point != self.end_offset:
+        if self.needs_sync:
             job = self.whole_sync_job()
             try:
                 job.run()
@@ -367,41 +317,37 @@ class LogFiles:
         if self.end_offset > self._snapshot_offset:
             self._disk.write(file_prefix(self.directory, self.end_offset) + SNAPSHOT_SUFFIX, self.producers.to_snapshot())
             self._snapshot_offset = self.end_offset
+            self.names += 1
 
     def write_epochs(self) -> None:
         """Bring the leader-epoch file up to date. Unsynced until the recovery point moves: before that it is rebuilt from the log."""
         if self.epochs.changed:
             self._disk.replace(f"{self.directory}/{recovery.EPOCHS_FILE}", self.epochs.to_text().encode(), sync=False)
             self.epochs.changed = False
-            self._epochs_unsynced = True
-
-    def take_unsynced_epochs(self) -> str | None:
-        """For a sync: the path of the leader-epoch file, brought up to date, if it is not on the device yet."""
-        try:
-            self.write_epochs()
-        except StorageFailure as failure:
-            raise self.fail(failure) from None
-        is_unsynced, self._epochs_unsynced = self._epochs_unsynced, False
-        return f"{self.directory}/{recovery.EPOCHS_FILE}" if is_unsynced else None
+            self.names += 1
 
     @property
     def needs_sync(self) -> bool:
-        """Whether `settle` would have to sync: something was appended since the last sync."""
-        return self.is_loaded and self.offline is None and self.recovery_point != self.end_offset
+        """Whether `settle` would have to sync: something was appended, or a file came, since the last sync."""
+        return self.is_loaded and self.offline is None and (self.recovery_point != self.end_offset or self.names != self.names_synced)
 
     def settle(self, *, sync: bool = True) -> None:
         """Write all that a clean start reads: batches, indexes, producer snapshot, epochs. Without `sync` the caller syncs
         everything at once and calls `synced`."""
         if self.is_loaded and self.offline is None:
             self.write_pending()
-            try:
-                self._active.write_indexes(sync=sync and self.needs_sync)
-                self.write_snapshot()
-                self.write_epochs()
-            except StorageFailure as failure:
-                raise self.fail(failure) from None
+            self._write_hints(sync=sync and self.needs_sync)
             if sync:
                 self.flush()
+            self.release_file()
+
+    def _write_hints(self, *, sync: bool) -> None:
+        try:
+            self._active.write_indexes(sync=sync)
+            self.write_snapshot()
+            self.write_epochs()
+        except StorageFailure as failure:
+            raise self.fail(failure) from None
 
     def synced(self) -> None:
         """The whole disk was synced: nothing of what was written needs recovery, unless one of the files says that it failed."""
@@ -412,6 +358,31 @@ class LogFiles:
             except StorageFailure as failure:
                 raise self.fail(failure) from None
             self.recovery_point = self.written_end_offset
+            self.names_synced = self.names
+            self.release_file()
+
+    def release_file(self) -> None:
+        """Hold no descriptor until the log is used again."""
+        if self.is_loaded and self.offline is None:
+            self._active.drop_file()
+
+    def unload(self) -> None:
+        """Let go of what an idle log does not need: of the descriptor; and if all is synced, of everything that a load as after a
+        clean stop brings back. Raises `StorageFailure`."""
+        self.release_file()
+        # A snapshot has the last batch of each producer alone.
+        if (not self.is_loaded or self.offline is not None or self.recovery_point != self.end_offset
+                or any(len(entry.batches) > 1 for entry in self.producers.values())):
+            return
+        if self._active.size:
+            self._write_hints(sync=False)
+        self._initial = recovery.Checkpointed(True, self.recovery_point, self.log_start_offset, self.high_watermark)
+        self._forget()
+
+    def _forget(self) -> None:
+        for name in _LOADED_SLOTS:
+            delattr(self, name)
+        self._recent_sealed = None
 
     def close(self) -> None:
         """Close the files and forget them; what `settle` did not write is recovered at the next start.
@@ -419,9 +390,7 @@ class LogFiles:
         A file whose slice is still being sent stays open until that slice is gone.
         """
         if self.is_loaded:
-            for name in _LOADED_SLOTS:
-                delattr(self, name)
-            self._recent_sealed = None
+            self._forget()
         self.closed = True
 
     def relocate(self, directory: str, services: LogServices) -> None:

@@ -20,12 +20,12 @@ from pykafkad.log.segment import (
     DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, MAX_RELATIVE_OFFSET, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
     Segment, file_prefix,
 )
+from pykafkad.log.syncing import EPOCHS_FILE
 from pykafkad.log.time_index import TimeIndex
 from pykafkad.wire.batch import (
     ATTRIBUTES_POSITION, HEADER, HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, BatchHeader, crc32c, parse_header,
 )
 
-EPOCHS_FILE = "leader-epoch-checkpoint"
 _PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX)
 RECOVERY_READ_BYTES = 1024 * 1024
 # Offset, size, checksum, magic, attributes, lengths of key and value.
@@ -57,7 +57,7 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     segments = [_open(disk, directory, base, now_ms, has_aborted=base in with_aborted) for base in bases]
     end_offset = None
     replayed = None
-    if known.clean and not epochs_lost:
+    if not epochs_lost and (known.clean or _ends_at(segments[-1], known.recovery_point, snapshots)):
         end_offset, last_epoch = _load_last(segments[-1], settings.index_interval_bytes)
         epochs_lost = end_offset is not None and last_epoch >= 0 and epochs.epoch_for(end_offset - 1) != last_epoch
     if epochs_lost:
@@ -158,6 +158,26 @@ def _load_last(segment: Segment, index_interval_bytes: int) -> tuple[int | None,
     return (end_offset, epoch) if end == segment.size else (None, -1)
 
 
+def _ends_at(segment: Segment, recovery_point: int, snapshots: list[int]) -> bool:
+    """Whether nothing lies behind the recovery point, and what a clean stop would have left is there: nothing was appended since.
+
+    Reads from the last index entry before that point on, and not even so much when there is no producer snapshot of it.
+    """
+    if recovery_point <= segment.base_offset or recovery_point not in snapshots:
+        return False
+    try:
+        if not segment.read_indexes():
+            return False
+        end_offset, end = segment.base_offset, 0
+        for position, header in segment.headers(segment.start_of_search(recovery_point - 1)):
+            if header.base_offset >= recovery_point:
+                return False
+            end_offset, end = header.end_offset, position + header.size_bytes
+    except StorageFailure:
+        return False
+    return end_offset == recovery_point and end == segment.size
+
+
 def _first_to_recover(bases: list[int], recovery_point: int) -> int:
     """Index of the segment that holds the recovery point: what lies before it was synced whole."""
     first = 0
@@ -208,8 +228,9 @@ def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producer
             segment.file.truncate(end)
             segment.file.sync()
             segment.cut(end, end_offset)
-        # What lies before the recovery point is not synced again.
-        segment.write_indexes(sync=segment.base_offset < recovery_point)
+        if segment.size or later:
+            # What lies before the recovery point is not synced again.
+            segment.write_indexes(sync=segment.base_offset < recovery_point)
         if is_last:
             break
         if later:

@@ -16,8 +16,8 @@ from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.log.log_files import SyncJob
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.syncing import SyncJob
     from pykafkad.server.connection import Connection
 
 log_lines = logger("storage")

@@ -11,7 +11,7 @@ import pytest
 from pykafkad.log import log_files
 from pykafkad.log.log_files import MAX_SEALED_FILES, MAX_SEALED_INDEXES
 from pykafkad.log.segment import SCAN_SIZE_BYTES
-from tests.log.settings import NOW_MS, append, batch, open_directory, open_log, topic_settings
+from tests.log.settings import NOW_MS, append, batch, offsets_of, open_directory, open_log, topic_settings
 from tests.simulation.disk import MemoryDisk, MemoryFile
 
 SIZE = len(batch())
@@ -138,3 +138,114 @@ def test_an_unclean_start_reads_only_what_is_behind_the_recovery_point(monkeypat
     whole = {int(path.rsplit("/", 1)[1][:20]) for path, size in read if size > SCAN_SIZE_BYTES}
     assert whole == {base for base in bases if base >= recovery_point}
     assert {int(path.rsplit("/", 1)[1][:20]) for path, _ in read} - whole <= {bases[at - 1]}
+
+
+LARGE_BYTES, BATCHES = 20_000, 40
+
+
+def large(number):
+    """A producer's batch of that number."""
+    return batch(size=LARGE_BYTES, timestamp_ms=NOW_MS + number, producer_id=7, producer_epoch=0, base_sequence=number)
+
+
+@pytest.fixture
+def killed_with_few_in_use():
+    """A disk with ten stopped partitions of many large batches in one segment, of which two got one more before a kill."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    for number in range(10):
+        append(open_log(directory, partition=number), *(large(each) for each in range(BATCHES)))
+    directory.close()
+    directory = open_directory(disk=disk)
+    logs = [open_log(directory, partition=number) for number in range(10)]
+    for log in logs[:2]:
+        append(log, large(BATCHES))
+    directory.checkpoint()
+    disk.kill()
+    return disk
+
+
+def test_an_unclean_start_reads_nothing_of_what_nobody_wrote_to(killed_with_few_in_use, monkeypatch):
+    """But for what a clean start reads when a partition is used: the headers behind the last index entries."""
+    read = {}
+    inner = MemoryFile.pread
+
+    def pread(file, size_bytes, position):
+        data = inner(file, size_bytes, position)
+        read[file.path] = read.get(file.path, 0) + len(data)
+        return data
+
+    monkeypatch.setattr(MemoryFile, "pread", pread)
+    directory = open_directory(disk=killed_with_few_in_use)
+    logs = [open_log(directory, partition=number) for number in range(10)]
+    idle, used = ([sum(count for path, count in read.items() if path.startswith(log.directory + "/")) for log in each] for each in (logs[2:], logs[:2]))
+    assert max(idle) <= 10 * SCAN_SIZE_BYTES < BATCHES * LARGE_BYTES < min(used)
+    assert [log.is_loaded for log in logs] == [True] * 2 + [False] * 8
+    assert [(log.end_offset, log.recovery_point, log.producers[7].next_sequence) for log in logs] == [(BATCHES + 1, BATCHES, BATCHES + 1)] * 2 + [(BATCHES,) * 3] * 8
+    assert [log.high_watermark for log in logs] == [BATCHES + 1] * 2 + [BATCHES] * 8
+
+
+@pytest.mark.parametrize("damage", ["snapshot", "indexes", "log"])
+def test_what_a_clean_stop_left_and_is_gone_is_made_anew(killed_with_few_in_use, damage):
+    disk = killed_with_few_in_use
+    prefix = "/data/t-5/00000000000000000000"
+    if damage == "log":
+        # A bit of something that was written and not synced.
+        disk.files[f"{prefix}.log"].data += bytes(100)
+    else:
+        for path in (f"/data/t-5/{BATCHES:020d}.snapshot",) if damage == "snapshot" else (f"{prefix}.index", f"{prefix}.timeindex"):
+            del disk.files[path]
+    log = open_log(open_directory(disk=disk), partition=5)
+    assert (log.end_offset, log.producers[7].next_sequence) == (BATCHES, BATCHES)
+    assert disk.size(f"{prefix}.log") == log.segments[0].size == BATCHES * len(large(0))
+    assert offsets_of(log.read(2, 1, end_offset=4)) == [2]
+
+
+def test_an_unclean_start_holds_no_descriptor_of_what_nobody_uses(tmp_path):
+    """However it ended: what was recovered is opened anew when somebody comes."""
+    directory = open_directory(tmp_path)
+    logs = [open_log(directory, partition=number) for number in range(20)]
+    for log in logs[:15]:
+        append(log, batch())
+    for log in logs[:10]:
+        log.flush()
+    directory.checkpoint()
+    directory._lock.close()
+    del directory, logs, log
+    before = open_files()
+    directory = open_directory(tmp_path)
+    logs = [open_log(directory, partition=number) for number in range(25)]
+    assert open_files() - before == 1, "the lock"
+    assert [number for number, log in enumerate(logs) if log.is_loaded] == list(range(10, 15)), "those that must still be synced"
+    for log in logs[5:12]:
+        assert append(log, batch()) == [1]
+        assert offsets_of(log.read(0, 1000, end_offset=2)) == [0, 1]
+    assert open_files() - before == 7 + 1
+    directory.close()
+    assert open_directory(tmp_path).clean
+
+
+def test_an_idle_partition_takes_little_memory_after_a_kill():
+    """As after a clean stop, once it was synced."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    count = 300
+    settings = topic_settings()
+    for number in range(count):
+        log = directory.open_partition("topic", number, bytes(16), settings)
+        append(log, batch())
+        log.flush()
+    directory.checkpoint()
+    disk.kill()
+    del log, directory
+    gc.collect()
+    tracemalloc.start()
+    try:
+        directory = open_directory(disk=disk)
+        logs = [directory.open_partition("topic", number, bytes(16), settings) for number in range(count)]
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert not any(log.is_loaded for log in logs)
+    assert taken / count <= IDLE_BYTES * 3 / 4
