@@ -150,11 +150,15 @@ def materialize_partition(disk, path: str, name: str, topic: str, partition: int
 
 
 def begin_restore(disk, paths: list[str], name: str) -> None:
-    """Note that the directories `paths`, which nobody uses, become the snapshot `name`, and make them so."""
-    # What an earlier way back could not remove any more.
-    remove_leftovers(disk, paths)
-    disk.replace(f"{folder(paths[0])}/{_RESTORING_FILE}", name.encode())
-    finish_restore(disk, paths)
+    """Note that the directories `paths` become the snapshot `name`, and make them so. StartFailure when a broker uses one."""
+    locks = _lock(disk, paths)
+    try:
+        # What an earlier way back could not remove any more.
+        remove_leftovers(disk, paths)
+        disk.replace(f"{folder(paths[0])}/{_RESTORING_FILE}", name.encode())
+        _restore(disk, paths, name)
+    finally:
+        _unlock(locks)
 
 
 def finish_restore(disk, paths: list[str]) -> None:
@@ -162,9 +166,27 @@ def finish_restore(disk, paths: list[str]) -> None:
 
     The first of `paths` keeps the note, for all of them.
     """
-    name = restoring(disk, paths[0])
-    if not name:
-        return
+    if restoring(disk, paths[0]):
+        locks = _lock(disk, paths)
+        try:
+            # Looked at again: a broker that had the locks may have done it.
+            name = restoring(disk, paths[0])
+            if name:
+                _restore(disk, paths, name)
+        finally:
+            _unlock(locks)
+
+
+def _lock(disk, paths: list[str]) -> list[object]:
+    return [disk.lock(f"{path}/{checkpoints.LOCK_FILE}") for path in paths]
+
+
+def _unlock(locks: list[object]) -> None:
+    for lock in locks:
+        lock.close()
+
+
+def _restore(disk, paths: list[str], name: str) -> None:
     for path in paths:
         if not disk.is_directory(path_of(path, name)):
             raise StorageFailure("restore", path, f"the way back to the snapshot {name} has begun, and {path_of(path, name)} is missing")

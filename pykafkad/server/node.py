@@ -143,6 +143,11 @@ class Node:
         return self._data_snapshots
 
     @property
+    def used_snapshots(self) -> DataSnapshots | None:
+        """The same; None as long as nobody has asked for any."""
+        return self._data_snapshots
+
+    @property
     def cluster_id(self) -> str:
         """The cluster's id, as text."""
         return self.directory.meta["cluster.id"]

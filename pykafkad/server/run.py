@@ -6,7 +6,7 @@ import os
 
 from pykafkad.clock import Clock
 from pykafkad.disk import Disk
-from pykafkad.errors import ConfigError, StartFailure
+from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.log import saved
 from pykafkad.metadata import events
 from pykafkad.server import listeners
@@ -68,8 +68,9 @@ def run(
     _tell_ready(node, ready_file)
     while True:
         asking = _serve(node)
-        snapshot = node.data_snapshots.restore_to
-        if snapshot is None or signals:
+        snapshots = node.used_snapshots
+        snapshot = snapshots and snapshots.restore_to
+        if not snapshot or signals:
             return 0
         saved.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
@@ -93,6 +94,7 @@ def _start(node: Node, topics: list[tuple[str, int]], stale_file: str | None) ->
 
     try:
         node.start(stale_file=stale_file)
+        _remove_leftovers(node)
         if topics:
             _create(node, topics)
     except OSError as error:
@@ -105,10 +107,18 @@ def _start(node: Node, topics: list[tuple[str, int]], stale_file: str | None) ->
     gc.freeze()
 
 
+def _remove_leftovers(node: Node) -> None:
+    try:
+        saved.remove_leftovers(node.disk, [directory.path for directory in node.directories.every()])
+    except StorageFailure as failure:
+        # They take room, and that is all.
+        log_lines.warning("leftovers-not-removed", reason=failure)
+
+
 def _serve(node: Node) -> object | None:
     """Serve until a stop; who asked for it by a request that the next node answers, if anybody did."""
     node.run()
-    asking = node.data_snapshots.hand_over()
+    asking = node.used_snapshots and node.used_snapshots.hand_over()
     log_lines.info("stopping", reason=node.stopping)
     node.close()
     log_lines.info("stopped", **node.metrics.as_dict())

@@ -1,5 +1,6 @@
 """Snapshots of a log directory: what they hold, that they never change, and that a restore ends whole wherever it is cut off."""
 
+import errno
 import random
 import shutil
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
-from pykafkad.errors import StorageFailure
+from pykafkad.errors import StartFailure, StorageFailure
 from pykafkad.log import saved, saving
 from pykafkad.memory_disk import MemoryDisk
 from tests.handlers.requests import batch, fetch, produce
@@ -156,6 +157,9 @@ def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world,
             assert found in (expected, present), (left, path)
             states.append(found == expected)
             assert contents(path + ".snapshots/one") == expected
+        # A start finishes what was begun, and then looks for what is of no use any more.
+        saved.remove_leftovers(Disk(), paths)
+        assert [sorted(each.name for each in Path(path + ".snapshots").iterdir()) for path in paths] == [["one"]] * 2, left
         # The note is one file, which is there after its write and its rename.
         assert states == [left > 2] * 2, left
         if ended:
@@ -244,3 +248,67 @@ def test_a_recovery_cuts_no_file_of_a_snapshot(world, tmp_path):
     again.stop()
     assert contents(tmp_path / "data.snapshots" / "one") == before
     assert [path.name for path in (tmp_path / "data" / "t-0").iterdir() if path.name.endswith(".cleaned")] == []
+
+
+def test_a_deletion_that_is_cut_off_leaves_no_half_snapshot(world, tmp_path):
+    """What is listed is whole; what is left goes with the next start or the next snapshot of that name."""
+    save(world, "one")
+    path = str(tmp_path / "data")
+    whole = contents(tmp_path / "data.snapshots" / "one")
+    for left in range(200):
+        for each in (tmp_path / "data.snapshots").iterdir():
+            shutil.rmtree(each)
+        save(world, "one")
+        try:
+            saved.discard(CutDisk(left), path, "one")
+            break
+        except Cut:
+            if saved.names(Disk(), path) == ["one"]:
+                assert contents(tmp_path / "data.snapshots" / "one").keys() == whole.keys()
+        saved.remove_leftovers(Disk(), [path])
+        assert [each.name for each in (tmp_path / "data.snapshots").iterdir()] == saved.names(Disk(), path)
+    assert left > 2 and saved.names(Disk(), path) == []
+
+
+def test_nobody_goes_back_under_a_broker_that_serves(world, tmp_path):
+    """Two brokers started on one directory: the first serves, the second finds the note of a way back that the first is done with."""
+    save(world, "one")
+    before = contents(tmp_path / "data")
+    with pytest.raises(StartFailure, match="another broker uses"):
+        saved.begin_restore(Disk(), [str(tmp_path / "data")], "one")
+    (tmp_path / "data.snapshots" / "restoring").write_text("one")
+    with pytest.raises(StartFailure, match="another broker uses"):
+        saved.finish_restore(Disk(), [str(tmp_path / "data")])
+    assert contents(tmp_path / "data") == before
+
+
+def test_a_snapshot_that_went_while_the_way_back_had_begun_is_named(world, tmp_path):
+    """The data stays where it is, and so does the note."""
+    save(world, "one")
+    world.stop()
+    before = contents(tmp_path / "data")
+    shutil.rmtree(tmp_path / "data.snapshots" / "one")
+    (tmp_path / "data.snapshots" / "restoring").write_text("one")
+    with pytest.raises(StorageFailure, match="snapshots/one is missing"):
+        saved.finish_restore(Disk(), [str(tmp_path / "data")])
+    assert contents(tmp_path / "data") == before
+
+
+def test_snapshots_of_the_working_directory_lie_beside_it(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path / "data")
+    assert [saved.folder(path) for path in (".", "./", "..", "x/", "../data")] == [
+        f"{tmp_path}/data.snapshots", f"{tmp_path}/data.snapshots", f"{tmp_path}.snapshots", "x.snapshots", "../data.snapshots"
+    ]
+
+
+def test_another_file_system_is_named(world, tmp_path, monkeypatch):
+    """A data directory that is a mount point has its parent on another one."""
+
+    def link(self, source, target):
+        raise StorageFailure("link", source, OSError(errno.EXDEV, "Invalid cross-device link"))
+
+    monkeypatch.setattr(Disk, "link", link)
+    with pytest.raises(StorageFailure, match="data.snapshots/one.partial/.* lies on another file system"):
+        save(world, "one")
+    assert list((tmp_path / "data.snapshots").iterdir()) == []
