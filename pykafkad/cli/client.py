@@ -93,13 +93,13 @@ def error_name(class_name: str) -> str:
 
 
 @contextlib.contextmanager
-def admin(bootstrap: str) -> Iterator[object]:
+def admin(bootstrap: str, *, timeout_ms: int = TIMEOUT_MS) -> Iterator[object]:
     """A `KafkaAdminClient`, closed at the end."""
     with translated_errors(bootstrap):
         from kafka import KafkaAdminClient
 
         client = KafkaAdminClient(
-            bootstrap_servers=bootstrap, client_id=CLIENT_ID, request_timeout_ms=TIMEOUT_MS, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS
+            bootstrap_servers=bootstrap, client_id=CLIENT_ID, request_timeout_ms=timeout_ms, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS
         )
         try:
             yield client
@@ -199,7 +199,7 @@ def set_broker_setting(admin: object, broker: int, name: str, value: str) -> Non
     results = admin.alter_configs([resource], raise_on_unknown=False, incremental=True)
     result = results["broker"][str(broker)]
     if result != "OK":
-        raise Failure(re.sub(r"^\[Error \d+\] ", "", result))
+        raise Failure(re.sub(r"^\[Error \d+\] (\w+: )?", "", result))
 
 
 def describe_broker_setting(admin: object, broker: int, name: str) -> str:
