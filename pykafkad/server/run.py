@@ -158,6 +158,8 @@ def _create(node: Node, topics: list[tuple[str, int]]) -> None:
         token = _StartToken()
         topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
         node.controller.submit(events.CreateTopics(token, [topic]))
+        # The answer comes when all of the topic's logs are there.
+        node.partitions.openings.finish()
         (row,) = token.message.topics
         if row.error_code:
             raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")

@@ -65,3 +65,11 @@ def test_jobs_off_the_loop_are_finished_before_what_they_wake_is_gone():
     world.stop()
     assert results == [False]
     assert order[-1] == "closed" and order.count("woken") == 1
+
+
+def test_a_topic_of_many_partitions_is_there_before_anybody_is_served():
+    """`--topic NAME:1000`: the answer to its creation waits for the logs, and no turn of the loop makes them yet."""
+    world = World("/data", disk=MemoryDisk())
+    run._create(world.node, [("many", 1000)])
+    assert len(world.node.image.topics["many"].partitions) == 1000
+    assert not world.node.partitions.openings
