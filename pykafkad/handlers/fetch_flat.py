@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pykafkad.server.connection import Connection
     from pykafkad.server.node import Node
 
-_HEADER = Struct(">hhih")  # key, version, correlation id, client id length
+_CLIENT_LENGTH = Struct(">h")
 _REPLICA = Struct(">i")
 _WAIT = Struct(">iiib")  # max wait, min bytes, max bytes, isolation level
 _SESSION = Struct(">ii")
@@ -56,10 +56,10 @@ class FlatFetch:
         self._log = known.log
         self.forget = known.forget
 
-    def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> bool:
+    def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int) -> bool:
         """Read and answer; False if the frame is not of the common shape or there is too little to give."""
         try:
-            _, _, correlation_id, client_length = _HEADER.unpack_from(view, start)
+            client_length = _CLIENT_LENGTH.unpack_from(view, start + 8)[0]
             position = start + 10 + (client_length if client_length > 0 else 0)
             if version >= 12:
                 if view[position]:

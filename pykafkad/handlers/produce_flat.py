@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pykafkad.server.connection import Connection
     from pykafkad.server.node import Node
 
-_HEADER = Struct(">4xih")  # correlation id, client id length
-_CORRELATION_ID = Struct(">4xi")
+_CLIENT_LENGTH = Struct(">h")
 _FIXED_BODY = Struct(">hhiih")  # no transactional id (-1), acks, timeout, one topic, the length of its name
 _FLEXIBLE_BODY = Struct(">BBhiB")  # no header tags, no transactional id, acks, timeout, one topic (2)
 _SIZE = Struct(">i")
@@ -63,10 +62,10 @@ class FlatProduce:
         for each in self._preambles:
             each.clear()
 
-    def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> bool:
+    def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int) -> bool:
         """Append and answer; False if the frame is not of the common shape or the append failed."""
         position = start + connection.preamble_length
-        known = self._preambles[version].get(bytes(view[start + 8 : position]))
+        known = self._preambles[version].get(view[start + 8 : position].tobytes())
         try:
             if known is None:
                 known = self._look_up(connection, view, start, end, version)
@@ -95,7 +94,7 @@ class FlatProduce:
         outbox = connection.outbox
         self._dirty[log] = None
         self._cover((log, connection, len(outbox), error_position))
-        outbox.append(pack(answer_size, _CORRELATION_ID.unpack_from(view, start)[0], before, base_offset, append_time_ms, log_start_offset, behind))
+        outbox.append(pack(answer_size, correlation_id, before, base_offset, append_time_ms, log_start_offset, behind))
         if not connection.queued:
             connection.queued = True
             self._node.reactor.ready.append(connection)
@@ -106,7 +105,7 @@ class FlatProduce:
 
         Raises IndexError or struct.error for frames that are too short.
         """
-        _, client_length = _HEADER.unpack_from(view, start)
+        client_length = _CLIENT_LENGTH.unpack_from(view, start + 8)[0]
         position = start + 10 + (client_length if client_length > 0 else 0)
         echo_start = position + 8
         if version < 9:

@@ -1,4 +1,4 @@
-"""Listening sockets: a host and a port become one bound socket for each address of the host."""
+"""Addresses: a host and a port become one bound socket for each address of the host, and a peer's becomes text."""
 
 from __future__ import annotations
 
@@ -34,6 +34,14 @@ def bind_all(host: str, port: int, send_buffer_bytes: int | None, backlog: int) 
         else:
             break
     return bound
+
+
+def address_text(address: tuple) -> str:
+    """A peer's address as people write it; IPv4 as such, also where it came through an IPv6 socket."""
+    host = address[0]
+    if host.startswith("::ffff:"):
+        host = host[7:]
+    return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, tuple]]:

@@ -122,6 +122,15 @@ class Connection:
     def __repr__(self) -> str:
         return f"Connection({self.id}, {self.peer})"
 
+    def attach(self, accepted: object, listener: object) -> None:
+        """Keep the socket that `listener` accepted, and the calls of it that every request needs."""
+        self.socket = accepted
+        self.recv_into = accepted.recv_into
+        self.send = accepted.send
+        self.fileno = accepted.fileno()
+        self.local_address = accepted.getsockname()[:2]
+        self.listener = listener
+
     # --- bytes in -----------------------------------------------------------------------------------------------
 
     def receive(self, view: memoryview, length: int) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykafkad.server.node import Node
 
 _KEY_AND_VERSION = Struct(">hh")
-_WORD = Struct(">I")
+_START = Struct(">Ii")  # API key and version as one number, correlation id
 _PRODUCE = 0
 _FETCH = 1
 _API_VERSIONS = 18
@@ -96,9 +96,9 @@ class Dispatcher:
         node = self._node
         node.metrics.requests += 1
         try:
-            word = _WORD.unpack_from(view, start)[0]
+            word, correlation_id = _START.unpack_from(view, start)
             serve_flat = self.flat_by_word.get(word)
-            if serve_flat is not None and serve_flat(connection, view, start, end, word & 0xFFFF):
+            if serve_flat is not None and serve_flat(connection, view, start, end, word & 0xFFFF, correlation_id):
                 return
             key, version = _KEY_AND_VERSION.unpack_from(view, start)
             frame = view[start:end]

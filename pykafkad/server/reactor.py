@@ -13,7 +13,7 @@ import socket
 from struct import Struct
 
 from pykafkad.errors import StorageFailure
-from pykafkad.server.binding import bind_all
+from pykafkad.server.binding import address_text, bind_all
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
 from pykafkad.server.logs import logger
 from pykafkad.server.sending import send_many
@@ -27,13 +27,15 @@ log = logger("server")
 _IN = select.EPOLLIN
 _OUT = select.EPOLLOUT
 _ENDED = select.EPOLLHUP | select.EPOLLERR | select.EPOLLRDHUP
+_NEWS = _IN | select.EPOLLRDHUP | select.EPOLLET
+"""Bytes or an end that came since: a read that finds less than there is room for took all, and the kernel need not look again."""
 
 _ACCEPTS_PER_TURN = 128
 _RESUMES_PER_TURN = 8
 """How often in a turn connections whose parked request was answered go on with what they have read; then others are looked at."""
 
-_SIZE_AND_WORD = Struct(">iI")
-"""A frame's size, and its API key and version as one number."""
+_START = Struct(">iIi")
+"""A frame's size, its API key and version as one number, and its correlation id."""
 
 _BUFFERS = (bytes, bytearray)
 
@@ -105,7 +107,7 @@ class Reactor:
         now = node.begin_turn()
         connections = self._connections
         scratch = self._scratch
-        size_and_word = _SIZE_AND_WORD.unpack_from
+        start_of = _START.unpack_from
         flat_by_word = node.flat_by_word
         served_flat = 0
         for fileno, mask in events:
@@ -114,9 +116,13 @@ class Reactor:
                 self._service(fileno, now)
                 continue
             connection.last_active = now
-            if mask & _OUT:
-                self._last_wait_was_short = False
-                self._flush(connection)
+            if mask != _IN:
+                if mask & _OUT:
+                    self._last_wait_was_short = False
+                    self._flush(connection)
+                elif mask & _IN and connection.interest == _IN:
+                    # Behind the bytes stands the peer's end, which comes only once.
+                    self._epoll.modify(fileno, _NEWS)
             if mask & _IN:
                 try:
                     if connection.halted or connection.pending or connection.large is not None:
@@ -124,12 +130,15 @@ class Reactor:
                     else:
                         length = connection.recv_into(scratch)
                         if length:
-                            size, word = size_and_word(scratch)
+                            size, word, correlation_id = start_of(scratch)
                             serve_flat = flat_by_word.get(word)
                             # The commonest read, one frame of a common shape and nothing else, without further calls.
-                            if serve_flat is not None and size == length - 4 and length >= 8 and serve_flat(connection, scratch, 4, length, word & 0xFFFF):
+                            if (serve_flat is not None and size == length - 4 and 12 <= length < SCRATCH_BYTES
+                                    and serve_flat(connection, scratch, 4, length, word & 0xFFFF, correlation_id)):
                                 served_flat += 1
                             else:
+                                if length == SCRATCH_BYTES:
+                                    self._epoll.modify(fileno, _NEWS)
                                 connection.receive(scratch, length)
                     if not length:
                         self._drop(connection, "closed by the peer")
@@ -145,16 +154,8 @@ class Reactor:
                 self._drop(connection, "ended by the peer")
         node.metrics.requests += served_flat
         node.end_turn()
-        for _ in range(_RESUMES_PER_TURN):
-            if not self.resumable:
-                break
-            resumable, self.resumable = self.resumable, []
-            for connection in resumable:
-                try:
-                    self._resume(connection)
-                except Exception as error:  # noqa: BLE001 - as above
-                    self._broken(connection, error)
-            node.end_turn()
+        if self.resumable:
+            self._resume_some()
         self._send_ready()
         if self._unserved:
             self.resumable += self._unserved
@@ -216,8 +217,7 @@ class Reactor:
 
     def next_wake(self) -> float:
         """The next monotonic second at which the reactor itself has something to do."""
-        at = self._next_idle_scan
-        return at if self._accept_again_at is None else min(at, self._accept_again_at)
+        return self._next_idle_scan if self._accept_again_at is None else min(self._next_idle_scan, self._accept_again_at)
 
     # --- what the node asks for -----------------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class Reactor:
                 return
             if len(self._connections) >= self._max_connections:
                 self.node.metrics.connections_refused += 1
-                log.warning("connection-refused", peer=_name(address), reason="max.connections", limit=self._max_connections)
+                log.warning("connection-refused", peer=address_text(address), reason="max.connections", limit=self._max_connections)
                 accepted.close()
                 continue
             accepted.setblocking(False)
@@ -323,23 +323,21 @@ class Reactor:
 
     def _take(self, accepted: socket.socket, address: tuple, listener: object, now: float) -> Connection:
         self._next_id += 1
-        connection = Connection(self._next_id, _name(address), self.node.serve, self._max_frame_bytes, self._large_buffers)
-        connection.socket = accepted
-        connection.recv_into = accepted.recv_into
-        connection.send = accepted.send
-        connection.fileno = accepted.fileno()
-        connection.listener = listener
-        connection.local_address = accepted.getsockname()[:2]
+        connection = Connection(self._next_id, address_text(address), self.node.serve, self._max_frame_bytes, self._large_buffers)
+        connection.attach(accepted, listener)
         connection.last_active = now
         connection.interest = _IN
         self._connections[connection.fileno] = connection
         self._by_id[connection.id] = connection
-        self._epoll.register(connection.fileno, _IN)
+        self._epoll.register(connection.fileno, _NEWS)
         self.node.metrics.connections_accepted += 1
         return connection
 
     def _read(self, connection: Connection) -> int:
         """Read for a connection that is halted, has kept bytes, or is in the middle of a large frame; the bytes read."""
+        if connection.interest == _IN:
+            # There may be more than there is room for.
+            self._epoll.modify(connection.fileno, _NEWS)
         if connection.large is not None:
             target = connection.large_target()
             length = connection.recv_into(target)
@@ -369,6 +367,18 @@ class Reactor:
         if len(connection.pending) >= SCRATCH_BYTES // 2:
             self._set_interest(connection, connection.interest & ~_IN)
         return length
+
+    def _resume_some(self) -> None:
+        for _ in range(_RESUMES_PER_TURN):
+            resumable, self.resumable = self.resumable, []
+            for connection in resumable:
+                try:
+                    self._resume(connection)
+                except Exception as error:  # noqa: BLE001 - as in `turn`
+                    self._broken(connection, error)
+            self.node.end_turn()
+            if not self.resumable:
+                return
 
     def _resume(self, connection: Connection) -> None:
         """Serve what the connection had already read when its request in service was answered, or when its share was used up."""
@@ -449,7 +459,7 @@ class Reactor:
     def _set_interest(self, connection: Connection, interest: int) -> None:
         if connection.interest != interest:
             connection.interest = interest
-            self._epoll.modify(connection.fileno, interest)
+            self._epoll.modify(connection.fileno, _NEWS if interest == _IN else interest)
 
     # --- ends -----------------------------------------------------------------------------------------------------
 
@@ -488,10 +498,3 @@ class Reactor:
         self._accept_again_at = None
         for each, _ in self._listeners.values():
             self._epoll.modify(each.fileno(), _IN)
-
-
-def _name(address: tuple) -> str:
-    host = address[0]
-    if host.startswith("::ffff:"):
-        host = host[7:]
-    return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"

@@ -431,8 +431,8 @@ def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(liste
     """Its first four bytes find who serves it; who declines, and reads of anything else, go the general way. Both are counted."""
     flat = []
 
-    def serve_flat(connection, view, start, end, version):
-        flat.append((bytes(view[start:end]), version))
+    def serve_flat(connection, view, start, end, version, correlation_id):
+        flat.append((bytes(view[start:end]), version, correlation_id))
         if version == 9:
             return False
         connection.outbox.append(frame(b"flat"))
@@ -441,15 +441,15 @@ def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(liste
 
     listening.flat_by_word = {7: serve_flat, 9: serve_flat}
     client = connect(listening)
-    known, declined = (struct.pack(">I", word) + b"rest" for word in (7, 9))
+    known, declined = (struct.pack(">I", word) + b"corr, and so on" for word in (7, 9))
     client.sendall(frame(known))
     assert received(listening, client, 8) == frame(b"flat")
-    assert flat == [(known, 7)]
+    assert flat == [(known, 7, int.from_bytes(b"corr", "big"))]
     assert listening.metrics.requests == 1
     client.sendall(frame(declined))
-    assert received(listening, client, 12) == frame(declined)
+    assert received(listening, client, 23) == frame(declined)
     client.sendall(frame(known) + frame(known))
-    assert received(listening, client, 24) == 2 * frame(known)
+    assert received(listening, client, 46) == 2 * frame(known)
     assert len(flat) == 2
     client.close()
 

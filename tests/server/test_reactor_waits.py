@@ -6,6 +6,7 @@ import pytest
 
 from pykafkad.disk import Disk
 from pykafkad.log.segment import FileSlice
+from pykafkad.server import reactor as reactor_module
 from pykafkad.server.connection import FRAMES_PER_TURN
 from pykafkad.server.reactor import LOOKS, Reactor
 from tests.server.test_reactor import EchoNode
@@ -101,3 +102,65 @@ def test_what_was_already_read_is_served_without_waiting():
         assert epoll.timeouts == [0]
         assert len(client.recv(1 << 20, socket.MSG_WAITALL | socket.MSG_DONTWAIT)) == 5 * (FRAMES_PER_TURN + 1)
     node.reactor.close()
+
+
+@pytest.fixture
+def waiting():
+    """An echo with one client, which is to be asked for nothing before its bytes are all there."""
+    node = EchoNode()
+    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+    port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=10)
+    with socket.create_connection(("127.0.0.1", port)) as node.client:
+        node.reactor.turn(1.0)
+        yield node
+    node.reactor.close()
+
+
+def test_an_end_behind_the_last_request_is_seen(waiting):
+    """The kernel tells of both at once, and only once."""
+    waiting.client.sendall(b"\0\0\0\1?")
+    waiting.client.shutdown(socket.SHUT_WR)
+    for _ in range(3):
+        waiting.reactor.turn(0.01)
+    assert waiting.client.recv(100) == b"\0\0\0\1?"
+    assert [reason for _, reason in waiting.lost] == ["closed by the peer"]
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_what_stands_behind_a_read_that_filled_the_scratch_is_read(waiting, monkeypatch, flat):
+    """The kernel does not tell of it again."""
+    monkeypatch.setattr(reactor_module, "SCRATCH_BYTES", 64)
+    waiting.reactor._scratch = memoryview(bytearray(64))
+    if flat:
+
+        def serve_flat(connection, view, start, end, version, correlation_id):
+            waiting.serve(connection, view, start, end)
+            return True
+
+        waiting.flat_by_word = {7: serve_flat}
+    sent = (b"\0\0\0\x3c" + b"\0\0\0\7" + b"x" * 56) * 2 + b"\0\0\0\1?"
+    waiting.client.sendall(sent)
+    for _ in range(4):
+        waiting.reactor.turn(0.01)
+    assert waiting.client.recv(1000) == sent
+
+
+def test_a_large_frame_is_read_to_its_end_and_what_stands_behind_it_too(waiting):
+    """Its buffer is asked for by and by: a read that fills it leaves bytes in the kernel."""
+    sent = b"\0\x04\0\0" + bytes(0x40000) + b"\0\0\0\1?"
+    waiting.client.setblocking(False)
+    left, received = memoryview(sent), b""
+    for _ in range(200):
+        if left:
+            try:
+                left = left[waiting.client.send(left) :]
+            except BlockingIOError:
+                pass
+        waiting.reactor.turn(0.01)
+        try:
+            received += waiting.client.recv(1 << 20)
+        except BlockingIOError:
+            pass
+        if len(received) == len(sent):
+            break
+    assert received == sent
