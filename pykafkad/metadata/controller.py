@@ -179,6 +179,9 @@ class Controller:
             try:
                 if stumbled:
                     raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
+                if len(making.records) > stored.MAX_RECORDS_PER_CHANGE:
+                    # All of it is refused below: what is left need not be looked at.
+                    raise KafkaError(errors.POLICY_VIOLATION, creation.TOO_LARGE)
                 making.resource(resource_type, name, operations, event.incremental)
             except KafkaError as error:
                 code, text = error.code, error.text

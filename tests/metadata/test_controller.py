@@ -7,7 +7,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.errors import ConfigError, KafkaError
 from pykafkad.metadata import controller as controller_module
-from pykafkad.metadata import creation, events, stored
+from pykafkad.metadata import configs, creation, events, stored
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
 from pykafkad.wire import messages
@@ -264,6 +264,19 @@ def test_values_that_do_not_fit_one_batch_are_refused_as_a_whole(monkeypatch):
     value += ",1:1"
     assert alter(5) == {errors.POLICY_VIOLATION}
     assert len(cluster.disk.batches) == count
+
+
+def test_settings_behind_too_many_are_not_looked_at(monkeypatch):
+    """A request that is refused as a whole costs no more than those that it may change."""
+    cluster = Cluster()
+    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 10)
+    checked = []
+    real = configs.Alteration.resource
+    monkeypatch.setattr(configs.Alteration, "resource", lambda self, *arguments: checked.append(arguments) or real(self, *arguments))
+    changes = [(configs.TYPE_GROUP, f"g{number}", [("consumer.session.timeout.ms", 0, "50000")]) for number in range(100)]
+    answer = cluster.submit(events.AlterConfigs("t", changes, incremental=True))
+    assert [row.error_code for row in answer.responses] == [errors.POLICY_VIOLATION] * 100
+    assert len(checked) == 11 and not any(kind == configs.TYPE_GROUP for kind, _ in cluster.image.all_configs())
 
 
 def test_configs_are_answered_only_to_those_who_may_see_them():
