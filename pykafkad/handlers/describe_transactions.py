@@ -1,9 +1,9 @@
 """DescribeTransactions, version 0.
 
-InitProducerId gives out no transactional id, so whatever is named is one that nobody has: TRANSACTIONAL_ID_NOT_FOUND,
-Kafka's answer to that. An empty id is INVALID_REQUEST.
+The state of transactional ids (KIP-664). InitProducerId gives out none, so whatever is named is one that nobody has:
+TRANSACTIONAL_ID_NOT_FOUND. An empty id is INVALID_REQUEST. Each id has its own row, as often as it is named.
 
-Gaps: transactions are not offered yet.
+Gaps: transactions are not offered yet, so nobody has a transactional id; what a Kafka left in the directory is not looked at.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ class Api(namedtuple("Api", ("key", "name", "min_version", "max_version", "kafka
     __slots__ = ()
 
 _NO_TRANSACTIONS = "transactions are not offered yet"
+_NOBODYS_TRANSACTIONS = f"{_NO_TRANSACTIONS}, so nobody has a transactional id; what a Kafka left in the directory is not looked at"
 _NO_CONSUMER_GROUPS = "the consumer group protocol of KIP-848 is not offered yet; classic groups are"
 _NO_SHARE_GROUPS = "share groups are not offered yet"
 _NO_STREAMS_GROUPS = "streams groups are not offered yet"
@@ -120,8 +121,8 @@ ROWS: tuple[Api, ...] = (
     _row(60, "DescribeCluster", "0-2", "Describe on the cluster"),
     _row(61, "DescribeProducers", "0", "Read on the topic"),
     _row(64, "UnregisterBroker", "0", "Alter on the cluster", "the only broker, told to forget itself, is shown to nobody any more, but goes on serving who knows it"),
-    _refused(65, "DescribeTransactions", "0", "Describe on the transactional id", _NO_TRANSACTIONS),
-    _refused(66, "ListTransactions", "0-2", "Describe on the transactional id", _NO_TRANSACTIONS),
+    _row(65, "DescribeTransactions", "0", "Describe on the transactional id", _NOBODYS_TRANSACTIONS),
+    _row(66, "ListTransactions", "0-2", "Describe on the transactional id", f"{_NOBODYS_TRANSACTIONS}; of Java's patterns the common ones are told from what is none"),
     _refused(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS),
     _refused(69, "ConsumerGroupDescribe", "0-1", "Describe on the group", _NO_CONSUMER_GROUPS),
     # Kafka hides these two unless a telemetry plug-in is configured; ApiVersions has them with pykafkad.client.telemetry.enable.

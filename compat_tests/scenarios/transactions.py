@@ -1,0 +1,61 @@
+"""ListTransactions and DescribeTransactions where nobody has a transactional id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compat_tests.scenarios.exchange import Exchange, versions
+from compat_tests.scenarios.registry import scenario
+
+TRANSACTION = 1
+STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence", "Dead")
+PATTERNS = ("", ".*", "a{2}", "\\Qa(b\\E", "\\p{Alpha}+", "a++", "(?<name>a)", "[a-z&&[^b]]", "}", "(", "[", "*", "a{", "{", "a{1", "\\", "(?P<n>a)", "a)", "x{2,1}")
+
+
+def coordinated(broker: Exchange) -> None:
+    """Wait until the broker coordinates transactions: asked for it, Kafka makes its topic."""
+    broker.until(
+        lambda: broker.quietly("FindCoordinator", 4, key_type=TRANSACTION, coordinator_keys=[broker.name("id")]),
+        lambda answer: answer.coordinators[0].error_code == 0,
+    )
+    broker.until(lambda: broker.quietly("ListTransactions", 0), lambda answer: answer.error_code == 0)
+
+
+def listed(broker: Exchange, version: int, note: str = "", **fields: Any) -> None:
+    """Ask, into the transcript; ids that other tests left on the broker are not compared."""
+    answer = broker.ask("ListTransactions", version, note=note, **fields)
+    answer.transaction_states = [row for row in answer.transaction_states if row.transactional_id.startswith(broker.prefix)]
+
+
+@scenario
+def none_listed(broker: Exchange) -> None:
+    """Whatever the filters are: of states, producers, how long they last. States that do not exist are told back."""
+    coordinated(broker)
+    for version in versions("ListTransactions"):
+        listed(broker, version)
+        listed(broker, version, note="states", state_filters=list(STATES))
+        for states in (["ongoing"], ["", "Ongoing"], ["None", "None"]):
+            listed(broker, version, note=f"states {states}", state_filters=states)
+        listed(broker, version, note="producers", producer_id_filters=[0, -1, 2**62])
+        for duration in (-(2**63), -1, 0, 1, 2**63 - 1):
+            listed(broker, version, note=f"duration {duration}", duration_filter=duration)
+
+
+@scenario
+def patterns_of_ids(broker: Exchange) -> None:
+    """A pattern that is no regular expression is told before anything else (KIP-1152); Java's are taken."""
+    coordinated(broker)
+    for pattern in (None, *PATTERNS):
+        listed(broker, 2, note=f"pattern {pattern}", transactional_id_pattern=pattern)
+    listed(broker, 2, note="pattern and state", transactional_id_pattern="(", state_filters=["none"])
+
+
+@scenario
+def nobodys_ids(broker: Exchange) -> None:
+    """An id that nobody has is not found, an empty one is none at all; a row for each, as often as it is named."""
+    coordinated(broker)
+    for version in versions("DescribeTransactions"):
+        broker.ask("DescribeTransactions", version)
+        for note, names in (("one", ["id"]), ("twice", ["id", "other", "id"]), ("long", ["n" * 1000]), ("empty", ["", "id"]), ("odd", ["a b/\0"])):
+            ids = [name and broker.name(name) for name in names]
+            broker.ask("DescribeTransactions", version, note=note, transactional_ids=ids)

@@ -1,0 +1,45 @@
+"""ListTransactions: none, whatever the filters are; filters that make no sense."""
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.handlers import list_transactions
+from pykafkad.wire import messages
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_there_are_none(peer, version):
+    """States that do not exist are told back once."""
+    asked = {"state_filters": ["Ongoing", "Dead", "ongoing", "", "ongoing"], "producer_id_filters": [1, -1]}
+    if version:
+        asked["duration_filter"] = 5
+    answer = peer.ask(messages.ListTransactionsRequest(**asked), version)
+    assert (answer.error_code, answer.transaction_states, answer.unknown_state_filters) == (0, [], ["ongoing", ""])
+    assert peer.ask(messages.ListTransactionsRequest(), version).unknown_state_filters == []
+
+
+@pytest.mark.parametrize("pattern", ["(", "[", "*", "a{", "{", "a{1", "\\", "(?P<n>a)", "a)", "\\\\p{", "x{2,1}", "(?<n"])
+def test_no_pattern(peer, pattern):
+    """KIP-1152; nothing else is looked at then."""
+    answer = peer.ask(messages.ListTransactionsRequest(transactional_id_pattern=pattern, state_filters=["none"]), 2)
+    assert (answer.error_code, answer.unknown_state_filters) == (errors.INVALID_REGULAR_EXPRESSION, [])
+
+
+@pytest.mark.parametrize(
+    "pattern", [None, "", "a.*", "a{2}", "a{2,}", "\\{", "[{]", "}", "\\Qa(b\\E.*", "\\Q(", "\\p{Alpha}+", "\\PL", "a++", "(?<n>a)", "[[:a]", "\\d{3}-\\w*", "\\\\"]
+)
+def test_a_pattern(peer, pattern):
+    """Also one that Python writes otherwise than Java."""
+    assert peer.ask(messages.ListTransactionsRequest(transactional_id_pattern=pattern), 2).error_code == errors.NONE
+
+
+def test_a_long_pattern_is_not_read(peer, monkeypatch):
+    """How long reading one takes is bounded: two milliseconds for the longest that is read."""
+    longest = list_transactions.MAX_PATTERN_CHARACTERS
+    read = []
+    real = list_transactions._is_pattern
+    monkeypatch.setattr(list_transactions, "_is_pattern", lambda text: read.append(len(text)) or real(text))
+    for length in (longest, longest + 1):
+        answer = peer.ask(messages.ListTransactionsRequest(transactional_id_pattern="(" * length), 2)
+        assert answer.error_code == (errors.INVALID_REGULAR_EXPRESSION if length == longest else errors.NONE)
+    assert read == [longest]
