@@ -25,8 +25,8 @@ _OLD_SUFFIX = ".old"
 _RESTORING_FILE = "restoring"
 # In a snapshot of several directories: which they were, named as in a server.properties.
 DIRECTORIES_FILE = "directories.properties"
-# What may be left beside a directory by a death at any moment, and is of no use then.
-_LEFTOVER_SUFFIXES = (PARTIAL_SUFFIX, _OLD_SUFFIX, ".tmp")
+# A folder that only has to be removed.
+_GONE_SUFFIX = ".gone"
 # Files at the top of a directory that are its identity, not its state.
 IDENTITY_FILES = (checkpoints.META_PROPERTIES_FILE, "bootstrap.checkpoint")
 _PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, ".tmp")
@@ -89,23 +89,41 @@ def mark_clean(disk, path: str, name: str, broker_epoch: int) -> None:
         disk.write(f"{path_of(path, name)}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch), sync=True)
 
 
+def put_away(disk, path: str, name: str) -> str | None:
+    """The directory's snapshot `name`, if it has one, is none from here on: the path of a folder that only has to be removed."""
+    return _rename_away(disk, path_of(path, name)) if disk.is_directory(path_of(path, name)) else None
+
+
 def discard(disk, path: str, name: str) -> None:
-    """Remove the directory's snapshot `name`, if it has one. Half removed it is none any more, whatever happens."""
-    if disk.is_directory(path_of(path, name)):
-        gone = f"{path_of(path, name)}.gone{PARTIAL_SUFFIX}"
-        if disk.is_directory(gone):
-            remove(disk, gone)
-        disk.rename(path_of(path, name), gone)
+    """Remove the directory's snapshot `name`, if it has one."""
+    gone = put_away(disk, path, name)
+    if gone is not None:
         remove(disk, gone)
 
 
-def remove_leftovers(disk, paths: list[str]) -> None:
-    """Remove what a death in the middle left beside the directories `paths`, which are this broker's and have no way back to finish."""
+def leftovers(disk, paths: list[str]) -> list[str]:
+    """Folders that a death in the middle, or a way back, left beside the directories `paths`: they only have to be removed. The
+    directories must be this broker's, and have no way back to finish."""
+    found = []
     for path in paths:
-        if disk.is_directory(folder(path)):
-            for name in disk.listdir(folder(path)):
-                if name.endswith(_LEFTOVER_SUFFIXES):
-                    _remove_entry(disk, f"{folder(path)}/{name}")
+        for name in disk.listdir(folder(path)) if disk.is_directory(folder(path)) else ():
+            each = f"{folder(path)}/{name}"
+            if name.endswith(_GONE_SUFFIX):
+                found.append(each)
+            elif name.endswith((PARTIAL_SUFFIX, _OLD_SUFFIX)):
+                found.append(_rename_away(disk, each))
+            elif name == _RESTORING_FILE + ".tmp":
+                disk.unlink(each)
+    return found
+
+
+def _rename_away(disk, path: str) -> str:
+    """Give a folder a name that nobody else will use."""
+    number = 0
+    while disk.exists(f"{path}.{number}{_GONE_SUFFIX}"):
+        number += 1
+    disk.rename(path, f"{path}.{number}{_GONE_SUFFIX}")
+    return f"{path}.{number}{_GONE_SUFFIX}"
 
 
 def remove(disk, path: str) -> None:
@@ -150,11 +168,14 @@ def materialize_partition(disk, path: str, name: str, topic: str, partition: int
 
 
 def begin_restore(disk, paths: list[str], name: str) -> None:
-    """Note that the directories `paths` become the snapshot `name`, and make them so. StartFailure when a broker uses one."""
+    """Note that the directories `paths` become the snapshot `name`, and make them so; what was there is one of the `leftovers`.
+
+    Raises StorageFailure, and StartFailure when a broker uses one.
+    """
     locks = _lock(disk, paths)
     try:
-        # What an earlier way back could not remove any more.
-        remove_leftovers(disk, paths)
+        # What an earlier way back could not rename any more.
+        leftovers(disk, paths)
         disk.replace(f"{folder(paths[0])}/{_RESTORING_FILE}", name.encode())
         _restore(disk, paths, name)
     finally:
@@ -196,7 +217,7 @@ def _restore(disk, paths: list[str], name: str) -> None:
     disk.sync_all()
     disk.unlink(f"{folder(paths[0])}/{_RESTORING_FILE}")
     for path in paths:
-        remove(disk, _old(path))
+        _rename_away(disk, _old(path))
 
 
 def restoring(disk, path: str) -> str:
@@ -226,7 +247,7 @@ def _put_aside(disk, path: str) -> None:
 
 def _remove_entry(disk, path: str) -> None:
     if disk.is_directory(path):
-        remove(disk, path)
+        disk.remove_directory(path)
     else:
         disk.unlink(path)
 

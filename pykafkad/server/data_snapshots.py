@@ -169,13 +169,31 @@ class DataSnapshots:
         """Raises KafkaError when there is none of that name."""
         self._find(name)
         self._unsynced.pop(name, None)
+        node = self._node
+        gone = []
         try:
             # That of the metadata log first: what it has is listed.
-            for directory in sorted(self._node.directories.every(), key=lambda directory: directory is not self._node.directory):
-                saved.discard(self._node.disk, directory.path, name)
+            for directory in sorted(node.directories.every(), key=lambda directory: directory is not node.directory):
+                gone.append(saved.put_away(node.disk, directory.path, name))
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
+        finally:
+            self.remove([each for each in gone if each is not None])
         log_lines.info("snapshot-deleted", name=name)
+
+    def remove(self, paths: list[str]) -> None:
+        """Remove folders that nobody needs, beside the loop: each file of theirs takes a call. What fails is tried at the next start."""
+        disk = self._node.disk
+
+        def job() -> None:
+            for path in paths:
+                saved.remove(disk, path)
+
+        def then(result: object) -> None:
+            if isinstance(result, Exception):
+                log_lines.warning("leftovers-not-removed", reason=result)
+
+        self._node.computing.submit(job, then)
 
     def restore(self, name: str, asking: Context) -> None:
         """Begin the stop after which everything is as it was. Raises KafkaError when there is no such snapshot.

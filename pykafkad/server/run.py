@@ -109,10 +109,12 @@ def _start(node: Node, topics: list[tuple[str, int]], stale_file: str | None) ->
 
 def _remove_leftovers(node: Node) -> None:
     try:
-        saved.remove_leftovers(node.disk, [directory.path for directory in node.directories.every()])
+        found = saved.leftovers(node.disk, [directory.path for directory in node.directories.every()])
     except StorageFailure as failure:
-        # They take room, and that is all.
         log_lines.warning("leftovers-not-removed", reason=failure)
+    else:
+        if found:
+            node.data_snapshots.remove(found)
 
 
 def _serve(node: Node) -> object | None:

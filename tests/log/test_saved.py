@@ -98,6 +98,11 @@ def test_a_partition_out_of_service_cannot_be_saved(world):
         save(world, "one")
 
 
+def remove_leftovers(paths):
+    for path in saved.leftovers(Disk(), paths):
+        saved.remove(Disk(), path)
+
+
 class Cut(Exception):
     """The process ends here."""
 
@@ -158,7 +163,7 @@ def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world,
             states.append(found == expected)
             assert contents(path + ".snapshots/one") == expected
         # A start finishes what was begun, and then looks for what is of no use any more.
-        saved.remove_leftovers(Disk(), paths)
+        remove_leftovers(paths)
         assert [sorted(each.name for each in Path(path + ".snapshots").iterdir()) for path in paths] == [["one"]] * 2, left
         # The note is one file, which is there after its write and its rename.
         assert states == [left > 2] * 2, left
@@ -265,7 +270,7 @@ def test_a_deletion_that_is_cut_off_leaves_no_half_snapshot(world, tmp_path):
         except Cut:
             if saved.names(Disk(), path) == ["one"]:
                 assert contents(tmp_path / "data.snapshots" / "one").keys() == whole.keys()
-        saved.remove_leftovers(Disk(), [path])
+        remove_leftovers([path])
         assert [each.name for each in (tmp_path / "data.snapshots").iterdir()] == saved.names(Disk(), path)
     assert left > 2 and saved.names(Disk(), path) == []
 
