@@ -34,9 +34,7 @@ class Processes:
 
     def serve(self, *options: str, command: tuple[str, ...] = ("-m", "pykafkad")) -> subprocess.Popen:
         words = [sys.executable, *command, "serve", "--listen", "localhost:0", *options]
-        # Tests that run under `nohup` ignore SIGHUP, and so would the broker.
-        heed = lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)  # noqa: E731
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.started.append(process)
         return process
 
