@@ -73,6 +73,8 @@ class _BrokerValues:
         # sample server.properties, which sets the same.
         self.static = {row.name: row.default for row in rows.values() if row.default != row.kafka_default}
         self.static.update(static)
+        # Kafka gives the older name of the same setting the same value.
+        self.static.setdefault("broker.id", self.static["node.id"])
         if "log.dirs" in static and "log.dir" not in static:
             del self.static["log.dir"]
         self.dynamic_default: dict[str, str] = {}

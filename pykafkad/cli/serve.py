@@ -63,24 +63,34 @@ def _serve(options: Options) -> int:
     if options.memory is not None:
         command_line["pykafkad.memory.max.bytes"] = str(_size_bytes(options.memory))
     properties = sources.gather(options.properties, os.environ, options.set, command_line)
+    if options.listen:
+        _listen(options.listen, properties)
     settings = config.Settings.from_properties(properties)
     topics = _topics(options.topic, settings)
     from pykafkad.server.run import run
-    from pykafkad.server.listeners import parse_address
 
-    addresses = [parse_address(text, "--listen") for text in options.listen]
     ready_file = _ready_file(options.ready_file)
     log = logs.logger("config")
     for sentence in settings.warnings:
         log.warning("setting", text=sentence)
     try:
-        return run(settings, addresses=addresses, data_directories=settings.log_directories, topics=topics, ready_file=ready_file)
+        return run(settings, data_directories=settings.log_directories, topics=topics, ready_file=ready_file)
     except StartFailure:
         raise
     except ConfigError as error:
         # Values that are wrong only together, such as those of listeners, are found by who uses them and named by setting.
         _, origin = properties.get(str(error).partition(":")[0], ("", ""))
         raise ConfigError(f"{origin}: {error}" if origin else str(error)) from None
+
+
+def _listen(texts: list[str], properties: dict[str, tuple[str, str]]) -> None:
+    """Let `--listen` stand in the settings, so that whoever asks for them sees where the broker listens."""
+    from pykafkad.server.listeners import as_settings, parse_address
+
+    addresses = [parse_address(text, "--listen") for text in texts]
+    name = "listener.security.protocol.map"
+    security = properties[name][0] if name in properties else config.ROWS[config.BROKER][name].default
+    properties.update((key, (text, "--listen")) for key, text in as_settings(addresses, security).items())
 
 
 def _size_bytes(text: str) -> int:

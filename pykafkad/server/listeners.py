@@ -56,6 +56,20 @@ def parse_address(text: str, setting: str) -> tuple[str, int]:
     return ("" if host == "*" else host), int(port)
 
 
+def as_settings(addresses: list[tuple[str, int]], security: str) -> dict[str, str]:
+    """The settings that make a broker listen at these (host, port) pairs; `security` is what `listener.security.protocol.map` is
+    without them."""
+    protocols = [entry for entry in security.split(",") if entry.strip()]
+    plain = {entry.partition(":")[0].strip().upper() for entry in protocols if entry.partition(":")[2].strip().upper() == "PLAINTEXT"}
+    names = ["PLAINTEXT" if number == 0 else f"PLAINTEXT_{number + 1}" for number in range(len(addresses))]
+    texts = [f"{name}://{f'[{host}]' if ':' in host else host}:{port}" for name, (host, port) in zip(names, addresses, strict=True)]
+    lacking = [name for name in names if name not in plain]
+    if not lacking:
+        return {"listeners": ",".join(texts)}
+    others = [entry for entry in protocols if entry.partition(":")[0].strip().upper() not in lacking]
+    return {"listeners": ",".join(texts), "listener.security.protocol.map": ",".join([*others, *(f"{name}:PLAINTEXT" for name in lacking)])}
+
+
 def parse(listeners: list[str], advertised: list[str], security: list[str], controller_names: list[str]) -> list[Listener]:
     """The broker's listeners out of Kafka's settings (`NAME://HOST:PORT` entries).
 

@@ -26,21 +26,19 @@ log_lines = logger("server")
 def run(
     settings: Settings,
     *,
-    addresses: list[tuple[str, int]],
     data_directories: Sequence[str],
     topics: list[tuple[str, int]],
     ready_file: str | None,
 ) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. A second SIGTERM or SIGINT stops at once.
 
-    `addresses` are (host, port) pairs that take the place of the setting `listeners`; `topics` are (name, partitions) that
-    are created if they are not there.
+    `topics` are (name, partitions) that are created if they are not there.
 
     Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
     """
     import signal
 
-    listening = _listeners(settings, addresses)
+    listening = _listeners(settings)
     disk = _disk(settings)
     # The first of them keeps the note of a way back that has begun.
     paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
@@ -136,18 +134,13 @@ def _disk(settings: Settings) -> Disk:
     return MemoryDisk(settings.pykafkad_memory_max_bytes, Clock())
 
 
-def _listeners(settings: Settings, addresses: list[tuple[str, int]]) -> list[Listener]:
-    texts = [f"{_listener_name(number)}://{f'[{host}]' if ':' in host else host}:{port}" for number, (host, port) in enumerate(addresses)]
+def _listeners(settings: Settings) -> list[Listener]:
     return listeners.parse(
-        texts or list(settings.listeners),
+        list(settings.listeners),
         list(settings.advertised_listeners or ()),
-        settings.listener_security_protocol_map.split(",") + [f"{_listener_name(number)}:PLAINTEXT" for number in range(len(texts))],
+        settings.listener_security_protocol_map.split(","),
         list(settings.controller_listener_names or ()),
     )
-
-
-def _listener_name(number: int) -> str:
-    return "PLAINTEXT" if number == 0 else f"PLAINTEXT_{number + 1}"
 
 
 def _create(node: Node, topics: list[tuple[str, int]]) -> None:

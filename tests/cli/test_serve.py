@@ -34,7 +34,8 @@ def test_defaults(started: list[dict]) -> None:
     """Without options: Kafka's listeners setting, our directory, nothing created."""
     assert main(["serve"]) == 0
     (call,) = started
-    assert (call["addresses"], call["data_directories"], call["topics"], call["ready_file"]) == ([], ("pykafkad-data",), [], None)
+    assert (call["data_directories"], call["topics"], call["ready_file"]) == (("pykafkad-data",), [], None)
+    assert call["settings"].listeners == ("PLAINTEXT://:9092",) and "listeners" not in call["settings"].static
 
 
 def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,12 +49,41 @@ def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.Mo
     ])  # fmt: skip
     assert code == 0
     (call,) = started
-    assert call["addresses"] == [("localhost", 0), ("::1", 9093)]
+    assert call["settings"].listeners == ("PLAINTEXT://localhost:0", "PLAINTEXT_2://[::1]:9093")
     assert call["topics"] == [("a", 3), ("b", 4)]
     assert (call["data_directories"], call["ready_file"]) == (("d",), str(tmp_path / "r"))
     assert call["settings"].log_directories == ("d",)
     assert call["settings"].delete_topic_enable is False
     assert logs._OUTPUT.level == logs.LEVELS.index("error")
+
+
+def test_admin_clients_see_what_the_options_set(started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options stand in the settings as if they stood in a property file, in the place of what does stand there."""
+    from pykafkad.settings.entries import DEFAULT_CONFIG, STATIC_BROKER_CONFIG, describe_broker
+
+    properties = tmp_path / "server.properties"
+    properties.write_text("listeners=A://:1\nlistener.security.protocol.map=A:PLAINTEXT, plaintext:SSL\nlog.dirs=/elsewhere\nnode.id=5\n")
+
+    def shown(*arguments: str) -> dict[str, tuple[str | None, int]]:
+        assert main(["serve", *arguments]) == 0
+        return {entry.name: (entry.value, entry.source) for entry in describe_broker(started[-1]["settings"])}
+
+    def static(text: str) -> tuple[str, int]:
+        return text, STATIC_BROKER_CONFIG
+
+    plain = shown()
+    assert plain["listeners"] == ("PLAINTEXT://:9092", DEFAULT_CONFIG) and plain["log.dir"] == static("pykafkad-data")
+    assert plain["node.id"] == plain["broker.id"] == static("1") and plain["log.dirs"] == (None, DEFAULT_CONFIG)
+    one = shown("--listen", "[::1]:0", "--data", "d")
+    assert one["listeners"] == static("PLAINTEXT://[::1]:0") and one["log.dirs"] == static("d")
+    assert one["listener.security.protocol.map"] == plain["listener.security.protocol.map"]
+    several = shown("--listen", ":1", "--listen", "h:2", "--listen", "*:3")
+    assert several["listeners"] == static("PLAINTEXT://:1,PLAINTEXT_2://h:2,PLAINTEXT_3://:3")
+    default = plain["listener.security.protocol.map"][0]
+    assert several["listener.security.protocol.map"] == static(f"{default},PLAINTEXT_2:PLAINTEXT,PLAINTEXT_3:PLAINTEXT")
+    other = shown(str(properties), "--listen", ":1", "--memory", "5MB", "--data", "d")
+    assert other["listeners"] == static("PLAINTEXT://:1") and other["log.dirs"] == static("d") and other["broker.id"] == static("5")
+    assert other["listener.security.protocol.map"] == static("A:PLAINTEXT,PLAINTEXT:PLAINTEXT")
 
 
 @pytest.mark.parametrize(("text", "size_bytes"), [("512MB", 512 << 20), ("2g", 2 << 30), ("100k", 100 << 10), ("12345", 12345)])

@@ -325,4 +325,4 @@ def test_a_signal_before_the_way_back_began_ends_the_broker(world, monkeypatch, 
         assert world.connect().ask(request("restore", "one"), 1) is NOTHING
 
     monkeypatch.setattr(process, "_serve", serve)
-    assert process.run(world.node.settings, addresses=[], data_directories=[world.path], topics=[], ready_file=None) == 0
+    assert process.run(world.node.settings, data_directories=[world.path], topics=[], ready_file=None) == 0
