@@ -97,7 +97,7 @@ def test_top_level_of_the_project() -> None:
         pytest.skip("not a git checkout")
     top = {line.split("/")[0] for line in listed.stdout.splitlines()}
     known = {
-        ".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "compat_tests", "pykafkad", "pyproject.toml",
-        "requirements", "spark_it", "tests",
+        ".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "compat_tests", "conftest.py", "pykafkad",
+        "pyproject.toml", "requirements", "spark_it", "tests",
     }  # fmt: skip
     assert top <= known, sorted(top - known)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 SEEDS_PER_TARGET = 12
 MAX_LENGTH = 2000
-LIMIT_SECONDS = 10
+LIMIT_SECONDS = 60
 LIMIT_MB = 1024
 # Numbers of the targets, for the process that runs them.
 TARGETS_VARIABLE = "PYKAFKAD_FUZZ_TARGETS"

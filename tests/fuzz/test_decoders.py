@@ -105,6 +105,7 @@ def test_what_takes_too_long_is_found(monkeypatch):
         return True
 
     assert "broken: 0.0 s" in mutation.run(2, 1, [_broken(slow)]).findings[0]
+    monkeypatch.setattr(mutation, "ROUND_SECONDS", 0.5)
     calls = []
 
     def endless(data):
