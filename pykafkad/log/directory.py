@@ -6,6 +6,8 @@ directory per partition, `<topic>-<partition>`; deleted ones wait as `….<32 he
 
 from __future__ import annotations
 
+import posixpath
+
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log import checkpoints, saved
 from pykafkad.log.log_files import LogServices
@@ -48,7 +50,9 @@ class LogDirectory:
         self.path = path
         self.disk = disk
         self.clock = clock
-        disk.make_directories(path)
+        if not disk.exists(path):
+            disk.make_directories(path)
+            disk.sync_directory(posixpath.dirname(path) or ".")
         self._lock = disk.lock(f"{path}/{checkpoints.LOCK_FILE}")
         self.services = LogServices(disk, clock, random, [], [])
         self.logs: dict[tuple[str, int], PartitionLog] = {}
@@ -100,6 +104,9 @@ class LogDirectory:
                 key = parse_partition_name(name)
                 if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
                     self._on_disk.add(key)
+        if self._on_disk and not self.clean:
+            # The life that made the folders may have ended before it came to sync their names.
+            self.disk.sync_directory(self.path)
 
     def write_meta(self, *, cluster_id: str, node_id: int, directory_id: str) -> None:
         """Make the directory a broker's own: `meta.properties` version 1."""
@@ -148,18 +155,22 @@ class LogDirectory:
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
         log = PartitionLog(topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known)
         log.is_new = key not in self._on_disk
-        # Where no segment is, nothing can be recovered.
-        if key in self._on_disk and not self.clean and log.count_segment_files():
-            try:
-                log.load()
-                self._note(key, log)
-                log.unload()
-            except StorageFailure:
-                # It says so in `offline`: its clients are told, the other partitions go on.
-                pass
+        if key in self._on_disk and not self.clean:
+            self._recover(log)
         self._on_disk.add(key)
         self.logs[key] = log
         return log
+
+    def _recover(self, log: PartitionLog) -> None:
+        try:
+            # Where no segment is, nothing can be recovered.
+            if log.count_segment_files():
+                log.load()
+                self._note((log.topic, log.partition), log)
+                log.unload()
+        except StorageFailure as failure:
+            # Its clients are told, the other partitions go on.
+            log.offline = log.offline or failure.copy()
 
     def checkpointed(self, key: tuple[str, int]) -> tuple[int, int, int]:
         """What the checkpoints say of a partition: (recovery point, log start offset, high watermark)."""

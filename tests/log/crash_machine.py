@@ -51,6 +51,7 @@ class CrashMachine:
     def __init__(self, seed: int) -> None:
         self.chance = draw = random.Random(f"crashes {seed}")
         self.disk = CrashDisk()
+        self.disk.names_apart = random.Random(f"names {seed}").random() < 0.5
         self.clock = ManualClock()
         self.settings = topic_settings(
             segment_bytes=draw.choice((700, 1500, 5000)), index_interval_bytes=draw.choice((0, 150, 4096)), segment_index_bytes=draw.choice((24, 1 << 20)),

@@ -185,6 +185,19 @@ def test_indexes_of_what_was_synced_are_on_the_device():
             assert [log.offset_for_timestamp(NOW_MS + number)[0] for number in range(4)] == [0, 3, 6, 9]
 
 
+def test_a_clean_stop_syncs_the_last_segment_with_its_indexes():
+    """Nobody looks at them again but where they are used."""
+    disk = CrashDisk()
+    directory, log = rolled(disk)
+    append(log, batch(3, 60), batch(3, 60))
+    log.flush()
+    append(log, batch(1, 20))
+    directory.close()
+    last = max(path for path in disk.files if path.endswith(".log")).removesuffix(".log")
+    for suffix in (".log", ".index", ".timeindex"):
+        assert disk.files[last + suffix].synced == disk.files[last + suffix].data
+
+
 def test_indexes_that_are_made_anew_of_what_was_synced_are_on_the_device():
     """A recovery of the whole log, for want of its epochs, writes those of segments that no later sync comes to."""
     for seed in range(20):
@@ -308,3 +321,102 @@ def test_a_file_that_retention_renames_while_a_sync_runs_fails_nothing():
     job.run()
     job.finish()
     assert log.offline is None and log.recovery_point == 9
+
+
+def apart():
+    """A disk that brings names to the device when their directory is synced, and not before."""
+    disk = CrashDisk()
+    disk.names_apart = True
+    return disk
+
+
+def sealed_sync(directory, log):
+    """The sync of what rolled, as the offload runs it."""
+    (job,) = directory.sync_jobs()
+    job.run()
+    job.finish()
+    assert log.recovery_point == log.segments[-1].base_offset
+
+
+def whole_sync(directory, log):
+    log.flush()
+
+
+@pytest.mark.parametrize("sync", [whole_sync, sealed_sync])
+@pytest.mark.parametrize("lives", [1, 2], ids=["new", "after a kill"])
+def test_the_names_of_what_is_synced_are_on_the_device(sync, lives):
+    """Of the data directory, the partition's folder, the segments, their indexes; also of those of a life that came to sync nothing."""
+    for seed in range(10):
+        disk = apart()
+        directory, log = rolled(disk)
+        if lives == 2:
+            log.flush()
+        append(log, *(batch(producer_id=5, producer_epoch=0, base_sequence=number) for number in range(8)))
+        if lives == 2:
+            directory.checkpoint()
+            directory, log = restarted(disk)
+        sync(directory, log)
+        directory.checkpoint()
+        end_offset = log.recovery_point
+        disk.lose_power(random.Random(seed))
+        _, log = restarted(disk)
+        assert log.end_offset >= end_offset and log.recovery_point == end_offset > 12
+        assert [log.offset_for_timestamp(NOW_MS + number)[0] for number in range(4)] == [0, 3, 6, 9]
+        assert log.producers[5].next_sequence >= end_offset - 12
+
+
+def test_names_are_synced_once(monkeypatch):
+    """With the first sync after a file came."""
+    disk, synced = apart(), []
+    monkeypatch.setattr(CrashDisk, "sync_directory", lambda _, path: synced.append(path))
+    directory = open_directory(disk=disk)
+    assert synced == ["/"]
+    log = open_log(directory)
+    append(log, batch())
+    log.flush()
+    assert synced == ["/", "/data/t-0", "/data"]
+    append(log, batch())
+    log.flush()
+    assert len(synced) == 3
+    log.roll(NOW_MS)
+    append(log, batch())
+    log.flush()
+    assert synced[3:] == ["/data/t-0"]
+
+
+def test_names_whose_sync_fails_take_the_log_out_of_service(monkeypatch):
+    """As any other sync: nothing counts as done. The folder of a deleted topic is no failure."""
+    disk = apart()
+    directory, log = rolled(disk)
+    log.flush()
+    log.roll(NOW_MS)
+    append(log, batch())
+
+    def fail(_, path):
+        if path != "/data":
+            raise StorageFailure("sync", path, "simulated")
+
+    monkeypatch.setattr(CrashDisk, "sync_directory", fail)
+    recovery_point = log.recovery_point
+    with pytest.raises(StorageFailure):
+        log.flush()
+    assert log.offline is not None and log.recovery_point == recovery_point
+    log = open_log(directory, partition=1)
+    append(log, batch())
+    job = log.whole_sync_job()
+    directory.delete_partition("t", 1)
+    job.run()
+
+
+def test_a_sync_that_ends_after_one_that_failed_is_none():
+    """The kernel tells of a lost write once; the second sync says that all is well."""
+    disk = CrashDisk()
+    directory, log = rolled(disk)
+    first, second = log.sync_job(), log.whole_sync_job()
+    disk.fail("sync", error=5)
+    with pytest.raises(StorageFailure) as failed:
+        first.run()
+    second.run()
+    first.failed(failed.value)
+    second.finish()
+    assert log.recovery_point == 0

@@ -249,3 +249,18 @@ def test_an_idle_partition_takes_little_memory_after_a_kill():
         tracemalloc.stop()
     assert not any(log.is_loaded for log in logs)
     assert taken / count <= IDLE_BYTES * 3 / 4
+
+
+def test_what_is_let_go_after_a_kill_forgets_no_batch_that_may_come_again():
+    """A snapshot has one batch per producer, the log all of them: five are known after a kill, as in Kafka."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    sent = [batch(producer_id=7, producer_epoch=0, base_sequence=number) for number in range(6)]
+    log = open_log(directory)
+    append(log, *(memoryview(bytearray(each)) for each in sent))
+    log.flush()
+    directory.checkpoint()
+    disk.kill()
+    log = open_log(open_directory(disk=disk))
+    assert [log.append(memoryview(bytearray(each)), NOW_MS).base_offset for each in sent[1:]] == [1, 2, 3, 4, 5]
+    assert log.end_offset == 6

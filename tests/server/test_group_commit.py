@@ -139,6 +139,32 @@ def commit_offset(peer, group="g"):
     return peer.ask(request, 8)
 
 
+def test_a_failed_sync_of_names_is_told_too(world, monkeypatch):
+    """Without its name nothing of a new segment would be found again."""
+    synced, failing = [], []
+
+    def sync_directory(disk, path):
+        synced.append(path)
+        if failing:
+            raise StorageFailure("sync", path, "the device says no")
+
+    monkeypatch.setattr("pykafkad.disk.Disk.sync_directory", sync_directory)
+    log = world.node.partitions.get("t", 0)
+    peer = world.connect()
+    for _ in range(2):
+        peer.send(produce("t", {0: batch(b"x")}), 8)
+        world.node.offload.work()
+        world.turn()
+    assert codes(peer) == [[0], [0]] and synced.count(log.directory) == 1
+    log.roll(world.node.now_ms)
+    failing.append(True)
+    peer.send(produce("t", {0: batch(b"x")}), 8)
+    world.node.offload.work()
+    world.turn()
+    assert codes(peer)[2:] == [[errors.KAFKA_STORAGE_ERROR]]
+    assert (log.recovery_point, high_watermark(world)) == (2, 2) and log.offline is not None
+
+
 def test_a_committed_offset_is_synced_before_it_is_acknowledged(world):
     ask_for_coordinator(world)
     peer = world.connect()

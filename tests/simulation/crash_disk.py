@@ -7,6 +7,9 @@ bytes reach it in any order, file by file and sector by sector, until somebody s
 After a failed sync what was written is lost with the next power loss, even if a later sync of the same process succeeds. What a *new*
 process reads back after one, and could lose still, is not simulated: no broker can know of it.
 
+With `names_apart` nothing but `sync_directory` brings names to the device, and those of that one directory alone, as POSIX has it;
+without, every sync brings all of them, as a journal does.
+
 Beside the failures of `MemoryDisk` it fills up: `free_bytes` is what may still be written, and the write that meets the end leaves
 its first part behind, as on a real one.
 """
@@ -46,7 +49,10 @@ class CrashFile(MemoryFile):
             # The kernel marks the pages clean all the same: no later sync brings them to the device.
             content.lost = True
             raise
-        self._disk.commit()
+        if self._disk.names_apart:
+            self._disk.journal = [row for row in self._disk.journal if row[:2] != ("truncate", content)]
+        else:
+            self._disk.commit()
         if not getattr(content, "lost", False):
             content.synced, content.old = bytes(content.data), None
 
@@ -54,11 +60,13 @@ class CrashFile(MemoryFile):
 class CrashDisk(MemoryDisk):
     """See the module. `flips` allows a power loss to flip a bit in what was not synced."""
 
-    __slots__ = ("durable", "flips", "free_bytes", "journal")
+    __slots__ = ("durable", "durable_directories", "flips", "free_bytes", "journal", "names_apart")
 
     def __init__(self):
         super().__init__()
         self.durable = {}
+        self.durable_directories = {"/"}
+        self.names_apart = False
         self.journal = []
         self.free_bytes = None
         self.flips = True
@@ -77,21 +85,52 @@ class CrashDisk(MemoryDisk):
 
     # -- names -----------------------------------------------------------------------------------------------------------
 
-    def commit(self):
-        """All names, creations and truncations so far are on the device."""
-        for kind, content, size_bytes in self.journal:
-            if kind == "truncate":
-                content.synced = content.synced[:size_bytes]
-        self.journal.clear()
-        self.durable = dict(self.files)
+    def commit(self, directory=None):
+        """All names, creations and truncations so far are on the device; with a `directory` its own names."""
+        kept = []
+        for row in self.journal:
+            if directory is None or row[0] != "truncate" and directory in map(posixpath.dirname, row[1 : 3 if row[0] == "rename" else 2]):
+                self._apply(row, self.durable, self.durable_directories)
+            else:
+                kept.append(row)
+        self.journal = kept
+
+    @staticmethod
+    def _apply(row, names, directories):
+        kind, first, second = row
+        if kind == "truncate":
+            first.synced = first.synced[:second]
+        elif kind == "rename":
+            for name in list(names):
+                if name == first or name.startswith(first + "/"):
+                    names[second + name[len(first) :]] = names.pop(name)
+            for name in list(directories):
+                if name == first or name.startswith(first + "/"):
+                    directories.discard(name)
+                    directories.add(second + name[len(first) :])
+        elif kind == "directory":
+            directories.add(first)
+        elif second is None:
+            names.pop(first, None)
+        else:
+            names[first] = second
+
+    def make_directories(self, path):
+        missing = [path]
+        while missing[-1] not in self.directories:
+            missing.append(posixpath.dirname(missing[-1]))
+        super().make_directories(path)
+        self.journal += [("directory", each, None) for each in reversed(missing[:-1])]
 
     def open(self, path, *, create=False):
         is_new = create and path not in self.files
         if is_new and self.take_space(1) is not None:
             raise StorageFailure("open", path, OSError(errno.ENOSPC, "No space left on device"))
-        file = super().open(path, create=create)
-        if is_new:
-            self.journal.append(("name", path, self.files[path]))
+        try:
+            file = super().open(path, create=create)
+        finally:
+            if is_new and path in self.files:
+                self.journal.append(("name", path, self.files[path]))
         return CrashFile(self, path, self.files[path]) if type(file) is MemoryFile else file
 
     def write(self, path, data, *, sync=False):
@@ -119,7 +158,7 @@ class CrashDisk(MemoryDisk):
 
     def sync_directory(self, path):
         super().sync_directory(path)
-        self.commit()
+        self.commit(path if self.names_apart else None)
 
     def sync_all(self):
         super().sync_all()
@@ -146,25 +185,20 @@ class CrashDisk(MemoryDisk):
         self.locks.clear()
         self._failures.clear()
         self.free_bytes = None
-        names = dict(self.durable)
-        for kind, first, second in self.journal[: random.randrange(len(self.journal) + 1) if self.journal else 0]:
-            if kind == "truncate":
-                first.synced = first.synced[:second]
-            elif kind == "rename":
-                for name in list(names):
-                    if name == first or name.startswith(first + "/"):
-                        names[second + name[len(first) :]] = names.pop(name)
-            elif second is None:
-                names.pop(first, None)
-            else:
-                names[first] = second
+        names, directories = dict(self.durable), set(self.durable_directories)
+        for row in self.journal[: random.randrange(len(self.journal) + 1) if self.journal else 0]:
+            self._apply(row, names, directories)
+        # What lies in a folder goes with it.
+        lost = self.directories - directories
+        names = {name: content for name, content in names.items() if posixpath.dirname(name) not in lost}
+        self.directories = directories
         self.journal.clear()
         self.files = names
         for content in dict.fromkeys(names.values()):
             content.data = bytearray(self._left(content, random))
             content.synced = bytes(content.data)
             content.lost, content.old = False, None
-        self.durable = dict(names)
+        self.durable, self.durable_directories = dict(names), set(directories)
 
     def _left(self, content, random):
         data, synced = bytes(content.data), content.synced
