@@ -22,8 +22,6 @@ from compat_tests.setup import system_packages
 from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
 from compat_tests.tools.runner import ToolRunner
 
-# A test that hangs is ended; one on a machine that is busy with other things is not.
-TIMEOUT_SECONDS = 600
 AGAINST = {"kafka": ("kafka",), "pykafkad": ("pykafkad",), "both": ("kafka", "pykafkad")}
 
 
@@ -55,14 +53,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "broker" in metafunc.fixturenames:
         names = AGAINST[metafunc.config.getoption("--against")]
         metafunc.parametrize("broker", names, indirect=True, scope="session")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give the tests the time that brokers and clients in processes of their own may take, where nothing else is asked for."""
-    if config.getoption("--timeout") is None:
-        for item in items:
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
 
 
 def unavailable(reason: str) -> None:

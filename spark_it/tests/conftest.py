@@ -20,8 +20,6 @@ from spark_it.tests.topics import Topics
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# A test that hangs is ended; one on a machine that is busy with other things is not.
-TIMEOUT_SECONDS = 600
 AGAINST = {"kafka": ("kafka",), "pykafkad": ("pykafkad",), "both": ("kafka", "pykafkad")}
 
 # Where no offset is found for a time Spark asks three times; by default it sleeps a second before each.
@@ -45,13 +43,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run every test that takes a broker once for each of them, the real Kafka first."""
     if "new_broker" in metafunc.fixturenames:
         metafunc.parametrize("new_broker", AGAINST[metafunc.config.getoption("--against")], indirect=True, scope="session")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give the tests the time that Spark may take, where nothing else is asked for."""
-    if config.getoption("--timeout") is None:
-        for item in items:
-            item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
 
 
 def unavailable(reason: str) -> None:
