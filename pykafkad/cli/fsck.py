@@ -64,14 +64,32 @@ def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[t
     if not options.quick:
         yield from _read_everything(directories)
     for name, failure in offline:
-        yield _OFFLINE, failure.path or name, f"{name} cannot be opened: {failure}"
+        # A partition that lies in none of these directories has no path.
+        path = failure.path if os.path.isabs(failure.path) else os.path.join(directories[0], name)
+        yield _OFFLINE, path, f"{name} cannot be opened: {failure}"
     for path, what in changes:
         if options.all or not _is_routine(path):
             yield _START, path, what
 
 
 def _is_routine(path: str) -> bool:
-    return os.path.basename(path) in _ROUTINE_FILES or _METADATA in path.split(os.sep)
+    return os.path.basename(path) in _ROUTINE_FILES or _METADATA in path.split(os.sep) or _is_first_segment(path)
+
+
+def _is_first_segment(path: str) -> bool:
+    """Whether this is the first file of a partition that nothing was ever written to, which its first use makes."""
+    from pykafkad.log import checkpoints
+
+    partition = os.path.dirname(path)
+    if not os.path.isdir(partition) or os.listdir(partition) != [checkpoints.PARTITION_METADATA_FILE]:
+        return False
+    try:
+        with open(os.path.join(os.path.dirname(partition), checkpoints.HIGH_WATERMARK_FILE), "rb") as file:
+            offsets = checkpoints.decode_offsets(file.read())
+    except FileNotFoundError:
+        return True
+    topic, _, number = os.path.basename(partition).rpartition("-")
+    return not offsets.get((topic, int(number)))
 
 
 def _try_start(properties: str | None, directories: list[str]) -> tuple[list, list]:
@@ -98,8 +116,13 @@ def _identity(directories: list[str]) -> dict[str, str]:
             with open(os.path.join(directory, checkpoints.META_PROPERTIES_FILE), "rb") as file:
                 meta = checkpoints.decode_properties(file.read())
         except OSError as error:
-            raise Failure(f"{directory} is no broker's directory: {error.filename}: {error.strerror}") from None
-        found["node.id"] = meta.get("node.id", "")
+            if not isinstance(error, FileNotFoundError) or not _partitions(directory):
+                raise Failure(f"{directory} is no broker's directory: {error.filename}: {error.strerror}") from None
+            meta = {}
+        node_id = meta.get("node.id") or meta.get("broker.id", "")
+        if node_id.isdecimal():
+            # Otherwise a start says what is wrong.
+            found["node.id"] = node_id
         if os.path.isdir(os.path.join(directory, _METADATA)):
             found["metadata.log.dir"] = directory
     if "metadata.log.dir" not in found:
@@ -109,16 +132,10 @@ def _identity(directories: list[str]) -> dict[str, str]:
 
 def _read_everything(directories: list[str]) -> Iterator[tuple[str, str, str]]:
     """Every partition's files, with a line of progress at a terminal."""
-    from pykafkad.disk import Disk
-    from pykafkad.log import checking, directory as layout
+    from pykafkad.log import checking
     from pykafkad.overlay_disk import OverlayDisk
 
-    partitions = [
-        os.path.join(directory, name)
-        for directory in directories
-        for name in sorted(os.listdir(directory))
-        if layout.parse_partition_name(name) is not None and Disk().is_directory(os.path.join(directory, name))
-    ]
+    partitions = [path for directory in directories for path in _partitions(directory)]
     disk = OverlayDisk()
     for number, path in enumerate(partitions, 1):
         if sys.stderr.isatty():
@@ -130,3 +147,12 @@ def _read_everything(directories: list[str]) -> Iterator[tuple[str, str, str]]:
             yield checking.DAMAGE, path, str(failure)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _partitions(directory: str) -> list[str]:
+    """The paths of the partitions in a directory, in the order of their names."""
+    from pykafkad.disk import Disk
+    from pykafkad.log import directory as layout
+
+    found = (os.path.join(directory, name) for name in sorted(os.listdir(directory)) if layout.parse_partition_name(name) is not None)
+    return [path for path in found if Disk().is_directory(path)]

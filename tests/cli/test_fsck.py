@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from pykafkad.__main__ import main
+from pykafkad.clock import ManualClock
+from pykafkad.errors import ConfigError, StorageFailure
 from tests.handlers.requests import batch, produce
+from tests.simulation import damage
 from tests.simulation.world import World
 
 
@@ -83,6 +86,91 @@ def test_what_every_start_writes_is_shown_on_request(tmp_path: Path, capsys: pyt
     fill(tmp_path / "d", stop=True)
     assert main(["fsck", "--all", str(tmp_path / "d")]) == 1
     assert "start\t.kafka_cleanshutdown\tremoved" in capsys.readouterr().out
+
+
+def test_partitions_that_nothing_was_written_to_are_nothing_to_tell(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Their first use makes their files; of one whose files were lost it would too."""
+    world = fill(tmp_path / "d", stop=False)
+    world.create_topic("idle", 2)
+    world.stop()
+    assert main(["fsck", str(tmp_path / "d")]) == 0
+    assert "idle-0" not in capsys.readouterr().out
+    for path in (tmp_path / "d" / "t-1").iterdir():
+        if path.name != "partition.metadata":
+            path.unlink()
+    assert main(["fsck", str(tmp_path / "d")]) == 1
+    assert "start\tt-1/00000000000000000000.log\tcreated with 0 bytes" in capsys.readouterr().out
+
+
+def test_a_partition_in_a_directory_that_was_not_named(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    world = World(tmp_path / "a", more_directories=[str(tmp_path / "b")])
+    world.create_topic("t", 2)
+    world.stop()
+    (away,) = (tmp_path / "b").glob("t-*")
+    assert main(["fsck", "--json", str(tmp_path / "a")]) == 1
+    (row,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (row["kind"], row["path"]) == ("offline", away.name) and "not in log.dirs" in row["what"]
+    assert main(["fsck", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in root.rglob("*")}
+
+
+@pytest.fixture(scope="module")
+def brokers() -> dict[str, damage.MemoryDisk]:
+    """Rich in files, left in every way."""
+    return {left: damage.build(left)[0] for left in damage.LEFT}
+
+
+def put(disk: damage.MemoryDisk, root: Path) -> Path:
+    """The files of a simulated disk in a real folder; where the data is."""
+    for path, content in disk.files.items():
+        target = root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(bytes(content.data))
+    return root / "data"
+
+
+@pytest.mark.parametrize("kind", damage.KINDS)
+def test_what_it_says_is_what_a_start_does(brokers: dict[str, damage.MemoryDisk], tmp_path: Path, capsys: pytest.CaptureFixture, kind: str) -> None:
+    """Every file that changes is named, no other is, a refusal is the same; and the check itself changes nothing."""
+    properties = tmp_path / "server.properties"
+    properties.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in damage.SETTINGS.items()))
+    for left, name in zip(damage.LEFT, ("gone", "cut", "flipped"), strict=True):
+        if not damage.files_of(brokers[left], kind):
+            continue
+        disk, _ = damage.do_damage(brokers[left], kind, name, random.Random(f"{kind} {name}"))
+        checked, started = (put(disk, tmp_path / f"{name}-{what}") for what in ("checked", "started"))
+        before = tree(checked)
+        assert main(["fsck", "--json", "--all", "--properties", str(properties), str(checked)]) == 1
+        printed = capsys.readouterr()
+        assert tree(checked) == before
+        try:
+            world = World(started, clock=ManualClock(damage.START_MS), **damage.SETTINGS)
+        except (ConfigError, StorageFailure) as refusal:
+            assert str(refusal).replace(str(started), str(checked)) in printed.err
+            continue
+        offline = {f"{log.topic}-{log.partition}" for log in world.node.partitions if not opens(log)}
+        rows = [json.loads(line) for line in printed.out.splitlines()]
+        after = tree(started)
+        changed = {path for path in {*before, *after} if before.get(path, 0) != after.get(path, 0)}
+        told = {row["path"] for row in rows if row["kind"] == "start"}
+        assert beside_metadata(changed) == beside_metadata(told), f"{name} of a broker that was {left}"
+        assert {row["path"].split("/")[0] for row in rows if row["kind"] == "offline"} == offline
+
+
+def opens(log: object) -> bool:
+    """Whether a log can be used."""
+    try:
+        return log.offline is None and log.end_offset >= 0
+    except StorageFailure:
+        return False
+
+
+def beside_metadata(paths: set[str]) -> set[str]:
+    """Without the files whose content is of the moment."""
+    return {path for path in paths if not path.startswith("__cluster_metadata-0") and path != ".lock"}
 
 
 @pytest.mark.parametrize(
