@@ -21,7 +21,7 @@ def run(place: Place) -> Outcomes:
     """Its own pytest run, with our plug-in for the module that the distribution lacks."""
     report = place.scratch / "junit.xml"
     command = [sys.executable, "-m", "pytest", "-p", "compat_tests.suites.kafka_python_plugin", "-c", "/dev/null"]
-    command += ["--rootdir", str(place.source), "-q", "--timeout", "60", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    command += ["--rootdir", str(place.source), "-q", "--timeout", "200", "-p", "no:cacheprovider", f"--junitxml={report}"]
     command += [f"test/integration/test_{part}_integration.py" for part in ("admin", "consumer", "producer")]
     environment = {
         "KAFKA_URI": f"kafka://{place.bootstrap}",
@@ -30,7 +30,7 @@ def run(place: Place) -> Outcomes:
         "PYTHONPATH": str(REPOSITORY),
         "PYKAFKAD_SUITE_SOURCE": str(place.source),
     }
-    run_logged(command, place, place.source, environment, timeout_seconds=900)
+    run_logged(command, place, place.source, environment, timeout_seconds=1400)
     return from_junit(report)
 
 

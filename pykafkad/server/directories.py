@@ -65,7 +65,7 @@ class Directories:
                 if not directory.meta:
                     self._write_meta(directory, cluster_id)
             except StorageFailure as failure:
-                self.failed[path] = failure
+                self.failed[path] = failure.copy()
                 log_lines.error("directory-offline", directory=path, reason=failure)
             else:
                 self.online.append(directory)
