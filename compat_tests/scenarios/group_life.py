@@ -240,7 +240,7 @@ def static_members(broker: Exchange) -> None:
 def session_expires(broker: Exchange) -> None:
     """A member that does not beat within its session is gone."""
     group = broker.name("group")
-    member, generation = joined(broker, group, session_timeout_ms=1000)
+    member, generation = joined(broker, group, session_timeout_ms=3000)
     beat = {"group_id": group, "generation_id": generation, "member_id": member}
     broker.ask("Heartbeat", 3, **beat)
     broker.until(lambda: broker.quietly("DescribeGroups", 4, groups=[group]), lambda a: a.groups[0].group_state == "Empty")
@@ -251,8 +251,8 @@ def session_expires(broker: Exchange) -> None:
 def rebalance_times_out(broker: Exchange) -> None:
     """A member that does not rejoin within its rebalance timeout is put out; the others go on without it."""
     group = broker.name("group")
-    first, _ = joined(broker, group, rebalance_timeout_ms=1000)
-    fields = join_fields(group, rebalance_timeout_ms=1000)
+    first, _ = joined(broker, group, rebalance_timeout_ms=3000)
+    fields = join_fields(group, rebalance_timeout_ms=3000)
     required = broker.quietly("JoinGroup", 5, **fields)
     answer = broker.ask("JoinGroup", 5, note="second, alone", **{**fields, "member_id": required.member_id})
     assert answer.error_code == 0 and answer.leader == answer.member_id

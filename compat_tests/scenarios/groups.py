@@ -241,7 +241,7 @@ def a_leader_that_leaves(broker: Exchange) -> None:
 def a_member_that_is_silent(broker: Exchange) -> None:
     """It is given up after its session timeout, the group is empty in a new generation."""
     group = Group(broker)
-    member = group.alone(session_timeout_ms=1_000)
+    member = group.alone(session_timeout_ms=3_000)
     time.sleep(0.5)
     broker.ask("Heartbeat", 4, group_id=group.name, member_id=member, generation_id=group.generation)
     group.until_state("Empty")
@@ -256,8 +256,8 @@ def a_member_that_is_silent(broker: Exchange) -> None:
 def a_rebalance_that_somebody_misses(broker: Exchange) -> None:
     """After the rebalance timeout it goes on without them."""
     group = Group(broker)
-    (leader, _), (follower, second) = group.pair(rebalance_timeout_ms=1_000)
-    broker.ask("JoinGroup", 9, on=second, **join_fields(group.name, follower, rebalance_timeout_ms=1_000, protocols=protocols(("range", b"new"))))
+    (leader, _), (follower, second) = group.pair(rebalance_timeout_ms=3_000)
+    broker.ask("JoinGroup", 9, on=second, **join_fields(group.name, follower, rebalance_timeout_ms=3_000, protocols=protocols(("range", b"new"))))
     broker.ask("Heartbeat", 4, group_id=group.name, member_id=leader, generation_id=group.generation)
 
 
@@ -265,8 +265,8 @@ def a_rebalance_that_somebody_misses(broker: Exchange) -> None:
 def an_assignment_that_never_comes(broker: Exchange) -> None:
     """Who does not sync within the rebalance timeout is left out; who waited starts over."""
     group = Group(broker)
-    (leader, first), (follower, second) = group.pair(rebalance_timeout_ms=1_000)
-    fields = {"rebalance_timeout_ms": 1_000}
+    (leader, first), (follower, second) = group.pair(rebalance_timeout_ms=3_000)
+    fields = {"rebalance_timeout_ms": 3_000}
     send(second, "JoinGroup", 9, **join_fields(group.name, follower, protocols=protocols(("range", b"new")), **fields))
     group.until_state("PreparingRebalance")
     answer = broker.ask("JoinGroup", 9, on=first, **join_fields(group.name, leader, **fields))
