@@ -13,17 +13,24 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from pykafkad.server import trial
+
 SUMMARY = "check the data of a broker that is stopped, and say what a start would change"
-EPILOG = """Kinds of findings: `damage`, records that cannot be given to a reader; `stale`, a file that the next start makes
-anew out of the log; `start`, what the next start would change; `offline`, a partition that it could not open. Exit code 0: nothing
+EPILOG = """Kinds of findings: `damage`, records that are lost or cannot be given to a reader; `stale`, a file beside a log that is
+wrong, which is made anew out of the log where it is needed; `start`, what the next start would change; `offline`, a partition that it could not open. Exit code 0: nothing
 was found; 1: something was. Nothing is written, so that it is safe on a copy, a read-only disk or a real Kafka's directory."""
 
+_DAMAGE = "damage"
 _START = "start"
 _OFFLINE = "offline"
 COLUMNS = ("kind", "path", "what")
 # What every start writes, and so says nothing about this directory.
 _ROUTINE_FILES = (".lock", ".kafka_cleanshutdown", "bootstrap.checkpoint")
 _METADATA = "__cluster_metadata-0"
+
+
+class _Refused(Failure):
+    """What lies in the directories keeps a broker from starting."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +50,13 @@ def run(options: argparse.Namespace) -> int:
         if not os.path.isdir(directory):
             raise Failure(f"{directory} is not a directory")
     shown = os.path.commonpath(directories) if len(directories) > 1 else directories[0]
-    rows = [(kind, os.path.relpath(path, shown), what) for kind, path, what in _findings(options, directories)]
-    print_table(COLUMNS, rows, as_json=options.json)
+    rows = []
+    try:
+        for kind, path, what in _findings(options, directories):
+            rows.append((kind, os.path.relpath(path, shown), what))
+    finally:
+        # Also before the words of a broker that would not start.
+        print_table(COLUMNS, rows, as_json=options.json)
     if not rows:
         print("nothing wrong, and a start would change nothing", file=sys.stderr)
     return 1 if rows else 0
@@ -60,14 +72,21 @@ def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[t
             # Until then what is here is neither the one state nor the other.
             yield _START, directory, f"the way back to the snapshot {name} was not finished: the next start puts that in the place of everything"
             return
-    changes, offline = _try_start(options.properties, directories)
+    try:
+        outcome = _try_start(options.properties, directories)
+    except _Refused:
+        if not options.quick:
+            yield from _read_everything(directories, None)
+        raise
     if not options.quick:
-        yield from _read_everything(directories)
-    for name, failure in offline:
+        yield from _read_everything(directories, outcome.compacted)
+    for path, end_offset, high_watermark in outcome.cut:
+        yield _DAMAGE, path, f"ends before offset {end_offset}, and the checkpoint of high watermarks has {high_watermark}: what was there is lost"
+    for name, failure in outcome.offline:
         # A partition that lies in none of these directories has no path.
         path = failure.path if os.path.isabs(failure.path) else os.path.join(directories[0], name)
         yield _OFFLINE, path, f"{name} cannot be opened: {failure}"
-    for path, what in changes:
+    for path, what in outcome.changes:
         if options.all or not _is_routine(path):
             yield _START, path, what
 
@@ -92,7 +111,7 @@ def _is_first_segment(path: str) -> bool:
     return not offsets.get((topic, int(number)))
 
 
-def _try_start(properties: str | None, directories: list[str]) -> tuple[list, list]:
+def _try_start(properties: str | None, directories: list[str]) -> trial.Outcome:
     from pykafkad import config
     from pykafkad.server import logs, trial
     from pykafkad.settings import sources
@@ -102,8 +121,10 @@ def _try_start(properties: str | None, directories: list[str]) -> tuple[list, li
     settings = config.Settings.from_properties(sources.gather(properties, {}, [], command_line))
     try:
         return trial.start(settings, settings.log_directories)
-    except (ConfigError, StartFailure, StorageFailure) as error:
+    except StartFailure as error:
         raise Failure(f"a broker would not start here: {error}") from None
+    except (ConfigError, StorageFailure) as error:
+        raise _Refused(f"a broker would not start here: {error}") from None
 
 
 def _identity(directories: list[str]) -> dict[str, str]:
@@ -130,7 +151,7 @@ def _identity(directories: list[str]) -> dict[str, str]:
     return found
 
 
-def _read_everything(directories: list[str]) -> Iterator[tuple[str, str, str]]:
+def _read_everything(directories: list[str], compacted: set[str] | None) -> Iterator[tuple[str, str, str]]:
     """Every partition's files, with a line of progress at a terminal."""
     from pykafkad.log import checking
     from pykafkad.overlay_disk import OverlayDisk
@@ -141,7 +162,7 @@ def _read_everything(directories: list[str]) -> Iterator[tuple[str, str, str]]:
         if sys.stderr.isatty():
             print(f"\r\033[K{number} of {len(partitions)}: {os.path.basename(path)}", end="", file=sys.stderr, flush=True)
         try:
-            for finding in checking.check_partition(disk, path):
+            for finding in checking.check_partition(disk, path, may_have_gaps=compacted is None or os.path.basename(path) in compacted):
                 yield finding.kind, finding.path, finding.what
         except StorageFailure as failure:
             yield checking.DAMAGE, path, str(failure)

@@ -1,7 +1,7 @@
 """Reading a partition's files for what is wrong with them, changing nothing.
 
 Every batch is read and its checksum computed; every index entry is held against the batch that it points to. What is found is
-told as `Finding`: `damage` is records that cannot be given to a reader, `stale` a file that a start makes anew out of the log.
+told as `Finding`: `damage` is records that are lost or cannot be given to a reader, `stale` a wrong file that is made anew out of the log.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pykafkad.log.offset_index import OffsetIndex
 from pykafkad.log.producers import ProducerStates
 from pykafkad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_prefix
 from pykafkad.log.time_index import TimeIndex
+from pykafkad.wire.batch import LENGTH_OVERHEAD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,18 +33,30 @@ def segment_bases(names: list[str]) -> list[int]:
     return sorted(int(name[:20]) for name in names if len(name) == 20 + len(LOG_SUFFIX) and name[:20].isdigit() and name.endswith(LOG_SUFFIX))
 
 
-def check_partition(disk, directory: str) -> Iterator[Finding]:
-    """Findings of a partition's small files and of each of its segments, oldest first."""
+def check_partition(disk, directory: str, *, may_have_gaps: bool = True) -> Iterator[Finding]:
+    """Findings of a partition's small files and of each of its segments, oldest first.
+
+    Compaction leaves gaps between offsets; where it never was, what is missing is damage.
+    """
     names = set(disk.listdir(directory))
     yield from _check_small_files(disk, directory, names)
-    end_offset = 0
-    for base in segment_bases(sorted(names)):
+    bases = segment_bases(sorted(names))
+    for name in sorted(names):
+        if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)) and name.partition(".")[0] + LOG_SUFFIX not in names:
+            yield Finding(f"{directory}/{name}", STALE, "has no log beside it: the segment is lost, or was being deleted")
+    end_offset = bases[0] if bases else 0
+    for base in bases:
         prefix = file_prefix(directory, base)
         if base < end_offset:
             yield Finding(prefix + LOG_SUFFIX, DAMAGE, f"begins with offset {base}, and the segment before it ends with {end_offset - 1}")
-        batches = _Batches(disk, prefix + LOG_SUFFIX, base)
+        elif base > end_offset and not may_have_gaps:
+            yield Finding(prefix + LOG_SUFFIX, DAMAGE, f"begins with offset {base}: the offsets from {end_offset} to {base - 1} are missing before it")
+        batches = _Batches(disk, prefix, base, may_have_gaps=may_have_gaps)
         yield from batches.check()
+        # What could not be read at the end is told already.
         end_offset = max(end_offset, batches.end_offset)
+        if batches.is_cut:
+            may_have_gaps = True
         yield from _check_indexes(disk, prefix, base, batches)
 
 
@@ -62,30 +75,81 @@ def _check_small_files(disk, directory: str, names: set[str]) -> Iterator[Findin
 class _Batches:
     """One `.log` file: its batches' positions and last offsets, once `check` has gone through them."""
 
-    def __init__(self, disk, path: str, base_offset: int) -> None:
-        self._file = disk.open(path)
-        self._path = path
-        self._base_offset = base_offset
+    def __init__(self, disk, prefix: str, base_offset: int, *, may_have_gaps: bool) -> None:
+        self._file = disk.open(prefix + LOG_SUFFIX)
+        self._index = disk.read(prefix + INDEX_SUFFIX)
+        self._path = prefix + LOG_SUFFIX
+        self._may_have_gaps = may_have_gaps
         self.size = self._file.size()
         self.end_offset = base_offset
-        self.last_offsets: dict[int, int] = {}
         self.base_offsets: dict[int, int] = {}
+        self.unread: list[tuple[int, int]] = []
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether nothing can be read from some position on."""
+        return bool(self.unread) and self.unread[-1][1] == self.size
 
     def check(self) -> Iterator[Finding]:
         position = 0
         try:
-            for at, header in recovery.whole_batches(self._file, self.size):
-                if header.base_offset < self.end_offset:
-                    yield Finding(self._path, DAMAGE, f"the batch at position {at} begins with offset {header.base_offset}, below {self.end_offset}")
-                self.last_offsets[at] = header.last_offset
-                self.base_offsets[at] = header.base_offset
-                self.end_offset = header.end_offset
-                position = at + header.size_bytes
+            while position < self.size:
+                for at, header in self._whole_batches(position):
+                    yield from self._check_offset(at, header.base_offset)
+                    self.base_offsets[at] = header.base_offset
+                    self.end_offset = header.end_offset
+                    position = at + header.size_bytes
+                if position < self.size:
+                    begin, position = position, self._next_whole(position)
+                    self.unread.append((begin, position))
+                    yield from self._tell_unread(begin, position)
         except StorageFailure as failure:
             yield Finding(self._path, DAMAGE, str(failure))
-            return
-        if position != self.size:
-            yield Finding(self._path, DAMAGE, f"{self.size - position} bytes from position {position} on are no whole batch, after offset {self.end_offset - 1}")
+            self.unread.append((position, self.size))
+
+    def _whole_batches(self, start: int) -> Iterator[tuple[int, object]]:
+        for at, header in recovery.whole_batches(_From(self._file, start), self.size - start):
+            yield start + at, header
+
+    def _check_offset(self, at: int, base_offset: int) -> Iterator[Finding]:
+        if base_offset < self.end_offset:
+            yield Finding(self._path, DAMAGE, f"the batch at position {at} begins with offset {base_offset}, below {self.end_offset}")
+        elif base_offset > self.end_offset and not self._may_have_gaps and not (self.unread and self.unread[-1][1] == at):
+            yield Finding(self._path, DAMAGE, f"the offsets from {self.end_offset} to {base_offset - 1} are missing before the batch at position {at}")
+
+    def _next_whole(self, position: int) -> int:
+        """Where batches can be read again behind one that can't, as its length or the index say; the file's size for nowhere."""
+        index = OffsetIndex.from_bytes(self._index or b"", self.size)
+        length = int.from_bytes(self._file.pread(LENGTH_OVERHEAD_BYTES, position)[8:], "big", signed=True)
+        candidates = [position + LENGTH_OVERHEAD_BYTES + max(length, 0), *(index.positions if index is not None else ())]
+        for candidate in candidates:
+            if position < candidate < self.size:
+                _, header = next(self._whole_batches(candidate), (0, None))
+                if header is not None and header.base_offset >= self.end_offset:
+                    return candidate
+        return self.size
+
+    def _tell_unread(self, begin: int, end: int) -> Iterator[Finding]:
+        if end == self.size:
+            what = f"{end - begin} bytes from position {begin} on are no whole batch, after offset {self.end_offset - 1}"
+        else:
+            _, following = next(self._whole_batches(end))
+            what = f"{end - begin} bytes from position {begin} on are no whole batch: the offsets from {self.end_offset} to {following.base_offset - 1}"
+        yield Finding(self._path, DAMAGE, what)
+
+
+class _From:
+    """A file as it is from a position on."""
+
+    __slots__ = ("_file", "_start", "path")
+
+    def __init__(self, file: object, start: int) -> None:
+        self._file = file
+        self._start = start
+        self.path = file.path
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        return self._file.pread(size_bytes, self._start + position)
 
 
 def _check_indexes(disk, prefix: str, base: int, batches: _Batches) -> Iterator[Finding]:
@@ -96,13 +160,15 @@ def _check_indexes(disk, prefix: str, base: int, batches: _Batches) -> Iterator[
             yield Finding(prefix + INDEX_SUFFIX, STALE, "cannot be the offset index of its log")
         else:
             for relative_offset, position in zip(index.offsets, index.positions, strict=True):
+                if any(begin <= position < end for begin, end in batches.unread):
+                    continue
                 if batches.base_offsets.get(position, base + relative_offset + 1) > base + relative_offset:
                     yield Finding(prefix + INDEX_SUFFIX, STALE, f"its entry for offset {base + relative_offset} points to position {position}, which is not where that lies")
                     break
     data = disk.read(prefix + TIME_INDEX_SUFFIX)
     if data is not None:
         index = TimeIndex.from_bytes(data)
-        if index is None or index.last()[1] + base >= max(batches.end_offset, base + 1):
+        if index is None or not batches.is_cut and index.last()[1] + base >= max(batches.end_offset, base + 1):
             yield Finding(prefix + TIME_INDEX_SUFFIX, STALE, "cannot be the time index of its log")
     data = disk.read(prefix + TXN_INDEX_SUFFIX)
     if data is not None and txn_index.from_bytes(data, base) is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 from pykafkad.clock import Clock
 from pykafkad.errors import StorageFailure
-from pykafkad.overlay_disk import Change, OverlayDisk
+from pykafkad.overlay_disk import OverlayDisk
 from pykafkad.server.listeners import Listener
 from pykafkad.server.node import Node
 
@@ -28,8 +30,13 @@ class _NoSockets:
         """Nobody waits."""
 
 
-def start(settings: Settings, directories: Sequence[str]) -> tuple[list[Change], list[tuple[str, StorageFailure]]]:
-    """What a start with these settings would change, and which partitions (`topic-partition`) it could not open.
+Outcome = namedtuple("Outcome", ("changes", "offline", "cut", "compacted"))
+Outcome.__doc__ = """What a start would change (`Change`), and of partitions (`topic-partition`): which it could not open, with the failure; whose
+log ends before the high watermark that a checkpoint has for it, (its path, end offset, high watermark); and which are compacted."""
+
+
+def start(settings: Settings, directories: Sequence[str]) -> Outcome:
+    """What a start with these settings would make of the directories.
 
     Every log is opened, also those that a start after a clean stop leaves for their first use. Raises what a start raises:
     ConfigError, StartFailure, StorageFailure.
@@ -37,13 +44,20 @@ def start(settings: Settings, directories: Sequence[str]) -> tuple[list[Change],
     disk = OverlayDisk()
     node = Node(settings, [Listener("PLAINTEXT", "localhost", 9092)], directories, clock=Clock(), disk=disk, reactor=_NoSockets)
     node.start()
-    offline = []
+    offline, cut = [], []
     for log in list(node.partitions):
+        name = f"{log.topic}-{log.partition}"
         try:
             if log.offline is not None:
                 raise log.offline
             if not log.is_loaded:
                 log.load()
         except StorageFailure as failure:
-            offline.append((f"{log.topic}-{log.partition}", failure))
-    return [change for path in node.directories.paths for change in disk.changes(path)], offline
+            offline.append((name, failure))
+            continue
+        _, _, high_watermark = node.directories.of(log).checkpointed((log.topic, log.partition))
+        if log.end_offset < high_watermark:
+            cut.append((log.directory, log.end_offset, high_watermark))
+    compacted = {f"{log.topic}-{log.partition}" for log in node.partitions if "compact" in log.settings.cleanup_policy}
+    changes = [change for path in node.directories.paths for change in disk.changes(path)]
+    return Outcome(changes, offline, cut, compacted)

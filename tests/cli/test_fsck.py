@@ -102,6 +102,38 @@ def test_partitions_that_nothing_was_written_to_are_nothing_to_tell(tmp_path: Pa
     assert "start\tt-1/00000000000000000000.log\tcreated with 0 bytes" in capsys.readouterr().out
 
 
+def test_records_that_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """In the middle, where compaction never was; and at the end, where the checkpoint of high watermarks knows of them."""
+    world = fill(tmp_path / "d", stop=False)
+    world.create_topic("c", 1, cleanup_policy="compact")
+    for topic in ("t", "c"):
+        log = world.node.partitions.get(topic, 0)
+        for _ in range(3):
+            log.roll(0)
+            log.append_records([(b"k", b"v")], 0)
+    world.stop()
+    for topic in ("t", "c"):
+        sorted((tmp_path / "d" / f"{topic}-0").glob("*.log"))[1].unlink()
+    sorted((tmp_path / "d" / "t-1").glob("*.log"))[-1].write_bytes(b"")
+    assert main(["fsck", "--json", str(tmp_path / "d")]) == 1
+    rows = {(row["kind"], row["path"]): row["what"] for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert rows["damage", "t-0/00000000000000000011.log"] == "begins with offset 11: the offsets from 10 to 10 are missing before it"
+    assert rows["damage", "t-1"] == "ends before offset 0, and the checkpoint of high watermarks has 10: what was there is lost"
+    assert [(kind, path) for kind, path in rows if "c-0" in path and kind != "start"] == [("stale", f"c-0/00000000000000000001.{each}") for each in ("index", "timeindex")]
+
+
+def test_what_is_damaged_is_told_also_where_a_broker_would_not_start(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    fill(tmp_path / "d", stop=True)
+    (tmp_path / "d" / "meta.properties").unlink()
+    log = next((tmp_path / "d" / "t-1").glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-10])
+    assert main(["fsck", str(tmp_path / "d")]) == 1
+    printed = capsys.readouterr()
+    assert f"damage\tt-1/{log.name}" in printed.out and "would not start here" in printed.err
+    assert main(["fsck", "--quick", str(tmp_path / "d")]) == 1
+    assert capsys.readouterr().out == ""
+
+
 def test_a_partition_in_a_directory_that_was_not_named(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     world = World(tmp_path / "a", more_directories=[str(tmp_path / "b")])
     world.create_topic("t", 2)

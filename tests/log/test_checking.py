@@ -45,12 +45,43 @@ def test_a_whole_partition_has_no_findings(partition):
 
 
 def test_a_flipped_byte_in_an_old_segment(partition):
-    """Everything behind it in the file can't be told from garbage."""
+    """One batch is lost, and is named; the index, which is whole, is not blamed for it."""
     log = files(partition, ".log")[1]
     change(log, 500_000, bytes([log.read_bytes()[500_000] ^ 1]))
-    (kind, name, what), *_ = found(partition)
+    ((kind, name, what),) = found(partition)
     assert (kind, name) == (DAMAGE, log.name)
-    assert "are no whole batch" in what and "from position 4" in what
+    base = int(log.stem)
+    size = int.from_bytes(log.read_bytes()[8:12], "big") + 12
+    number = 500_000 // size
+    assert what == f"{size} bytes from position {number * size} on are no whole batch: the offsets from {base + number} to {base + number}"
+
+
+def test_a_batch_whose_length_is_lost(partition):
+    """Where the next one begins, the index says."""
+    log = files(partition, ".log")[1]
+    size = int.from_bytes(log.read_bytes()[8:12], "big") + 12
+    change(log, 5 * size + 8, b"\xff\xff\xff\xff")
+    base = int(log.stem)
+    ((kind, name, what),) = found(partition)
+    assert (kind, name) == (DAMAGE, log.name)
+    assert what == f"{size} bytes from position {5 * size} on are no whole batch: the offsets from {base + 5} to {base + 5}"
+
+
+def test_what_is_missing_where_compaction_never_was(partition):
+    """A whole segment, and batches within one."""
+    first, second, third = files(partition, ".log")
+    data = third.read_bytes()
+    size = int.from_bytes(data[8:12], "big") + 12
+    third.write_bytes(data[:size] + data[3 * size :])
+    for path in (second, *files(partition, ".index"), *files(partition, ".timeindex")):
+        path.unlink()
+    assert found(partition) == []
+    found_now = [(finding.kind, os.path.basename(finding.path), finding.what) for finding in check_partition(Disk(), str(partition), may_have_gaps=False)]
+    base, end = int(second.stem), int(third.stem)
+    assert found_now == [
+        (DAMAGE, third.name, f"begins with offset {end}: the offsets from {base} to {end - 1} are missing before it"),
+        (DAMAGE, third.name, f"the offsets from {end + 1} to {end + 2} are missing before the batch at position {size}"),
+    ]
 
 
 def test_a_torn_tail(partition):
