@@ -13,6 +13,7 @@ from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.handlers.context import Context
 from pykafkad.log import saved
 from pykafkad.log.saving import Saving
+from pykafkad.metadata import stored
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.server.logs import logger
 from pykafkad.wire import messages
@@ -26,6 +27,10 @@ log_lines = logger("storage")
 MAX_SNAPSHOTS = 1000
 BUDGET_SECONDS = 0.003
 """Saving logs goes on for so long in one turn of the loop; the log that is under way is a fraction of a millisecond longer."""
+
+# What a way back writes beside links: small files and copies of last segments.
+_ROOM_BYTES = 256 * 1024
+_ROOM_BYTES_PER_PARTITION = 8 * 1024
 
 _STEP = "snapshot of the data"
 
@@ -217,6 +222,14 @@ class DataSnapshots:
                 raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"{path} is out of service; going back with everything needs every directory of log.dirs")
             if not node.disk.is_directory(saved.path_of(path, name)):
                 raise KafkaError(errors.INVALID_CONFIG, f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made")
+            # A broker that stopped for it would not start again: neither the way back nor anything else could be written.
+            needed = _ROOM_BYTES + _ROOM_BYTES_PER_PARTITION * len(node.disk.listdir(saved.path_of(path, name)))
+            _, usable = node.disk.usage(path)
+            if usable < needed:
+                raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"{usable} bytes are free for {path}, and going back may take {needed}; make room first")
+        log = node.directory.logs[stored.LOG]
+        if log.offline is not None:
+            raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"the metadata log is out of service ({log.offline}); restart the broker first")
 
     def hand_over(self) -> Asking | None:
         """The node stops: who asked for the way back, taken from the reactor before it closes; None if it has gone. A snapshot that

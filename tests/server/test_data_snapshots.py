@@ -213,6 +213,19 @@ def test_a_directory_without_the_snapshot_keeps_everything_where_it_is(world, tm
     assert world.node.stopping is None and numbers(world) == list(range(20))
 
 
+def test_without_room_or_a_metadata_log_nothing_begins(world, monkeypatch):
+    """The broker would stop, and could neither go back nor start again."""
+    act(world, "create", "one")
+    with monkeypatch.context() as full:
+        full.setattr(type(world.disk), "usage", lambda self, path: (1 << 40, 100_000))
+        code, words = act(world, "restore", "one")
+    assert code == errors.KAFKA_STORAGE_ERROR and "make room first" in words
+    world.node.directory.logs["__cluster_metadata", 0].fail(StorageFailure("write", "x", "No space left on device"))
+    code, words = act(world, "restore", "one")
+    assert code == errors.KAFKA_STORAGE_ERROR and "restart the broker first" in words
+    assert world.node.stopping is None and numbers(world) == list(range(10))
+
+
 def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path):
     """What is frozen for the collector at a start is garbage after the stop that goes back."""
     import gc
