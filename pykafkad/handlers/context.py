@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from pykafkad import errors
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.config import Settings
+    from pykafkad.metadata.brokers import Broker
     from pykafkad.metadata.image import Image
 
 ReplyToken = namedtuple("ReplyToken", ("connection_id", "sequence"))
@@ -93,8 +96,23 @@ class Context:
 
     @property
     def partitions(self) -> object:
-        """The logs that this broker holds: `.get(topic, partition)`, `.get_by_id(topic_id, partition)`."""
+        """The logs that this broker holds: `.get(topic, partition)`, `.get_by_id(topic_id, partition)`; `.followed` are those that
+        it does not lead, with their leader epochs."""
         return self._node.partitions
+
+    def error_of_absent(self, topic: str, partition: int) -> int:
+        """What to say of a partition that has no log here: it is another broker's, or there is none."""
+        there_is = self._node.image.partition(topic, partition) is not None
+        return errors.NOT_LEADER_OR_FOLLOWER if there_is else errors.UNKNOWN_TOPIC_OR_PARTITION
+
+    def leader_hint(self, topic: str, partition: int) -> tuple[int, int, Broker | None]:
+        """Who leads a partition, in which epoch, and the broker's registration if this caller can reach it (KIP-951)."""
+        state = self._node.image.partition(topic, partition)
+        if state is None:
+            return -1, -1, None
+        broker = self._node.image.brokers.get(state.leader)
+        reachable = broker is not None and not broker.fenced and self.listener in broker.endpoints
+        return state.leader, state.leader_epoch, broker if reachable else None
 
     @property
     def directories(self) -> object:
@@ -181,7 +199,11 @@ class Context:
         self._node.writes.mark(log)
 
     def advertised(self, broker_id: int) -> tuple[str, int]:
-        """Host and port at which this caller reaches the broker: `advertised.listeners`, or the way it came by."""
+        """Host and port at which this caller reaches the broker: `advertised.listeners`, or the way it came by; of another broker
+        what it registered for the caller's listener."""
+        if broker_id != self._node.node_id:
+            endpoint = self._node.image.brokers[broker_id].endpoints[self.listener]
+            return endpoint.host, endpoint.port
         return self.connection.listener.advertised(self.connection.local_address)
 
 

@@ -51,12 +51,17 @@ def _delete(ctx: Context, topic: str, index: int, offset: int) -> int:
     if not ctx.allowed("Delete", "Topic", topic):
         raise errors.KafkaError(errors.TOPIC_AUTHORIZATION_FAILED)
     log = ctx.partitions.get(topic, index)
-    if log is None:
-        raise errors.KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+    absent = ctx.error_of_absent(topic, index) if log is None else errors.NONE
+    if absent == errors.UNKNOWN_TOPIC_OR_PARTITION:
+        raise errors.KafkaError(absent)
     if topic in _INTERNAL_TOPICS:
         raise errors.KafkaError(errors.INVALID_TOPIC_EXCEPTION)
+    if absent:
+        raise errors.KafkaError(absent)
     if log.offline is not None:
         raise log.offline.copy()
+    if log in ctx.partitions.followed:
+        raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
     policy = log.settings.cleanup_policy
     if "compact" in policy and "delete" not in policy:
         raise errors.KafkaError(errors.POLICY_VIOLATION)

@@ -48,7 +48,7 @@ def _partition(ctx: Context, topic: str, index: int, code: int, text: str | None
         return row
     log = ctx.partitions.get(topic, index)
     if log is None:
-        row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        row.error_code = ctx.error_of_absent(topic, index)
         return row
     try:
         producers = log.producers

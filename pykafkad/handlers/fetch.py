@@ -28,6 +28,7 @@ _Row = messages.FetchResponse.PartitionData
 
 _ZERO_ID = bytes(16)
 _READ_COMMITTED = 1
+_FOLLOWERS_SINCE = 11
 _ISOLATION_LEVELS = (0, _READ_COMMITTED)
 # Errors of askers who do not know the leader.
 _WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
@@ -185,7 +186,13 @@ class _Fetch:
             row = _Row(partition_index=partition.partition, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, aborted_transactions=None, records=b"")
             log = self._log(partition)
             if log is None:
-                row.error_code = errors.UNKNOWN_TOPIC_ID if partition.topic is None else errors.UNKNOWN_TOPIC_OR_PARTITION
+                row.error_code = errors.UNKNOWN_TOPIC_ID
+                if partition.topic is not None:
+                    row.error_code = self._ctx.error_of_absent(partition.topic, partition.partition)
+                if row.error_code == errors.NOT_LEADER_OR_FOLLOWER:
+                    enough = True
+                    rows.append((partition, row))
+                    continue
                 row.aborted_transactions = []
                 unknown.append((partition, row))
                 continue
@@ -240,19 +247,15 @@ class _Fetch:
 
     def _add_leaders(self, response: object, rows: list[tuple[FetchPartition, object]]) -> None:
         """Who leads what the asker is wrong about, and where to find them (KIP-951)."""
-        brokers = self._ctx.metadata.brokers
         leaders: dict[int, object] = {}
         for partition, row in rows:
             if row.error_code not in _WITH_LEADER or partition.topic is None:
                 continue
-            state = self._ctx.metadata.partition(partition.topic, partition.partition)
-            if state is None:
-                continue
-            row.current_leader = messages.FetchResponse.LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
-            broker = brokers.get(state.leader)
+            leader, epoch, broker = self._ctx.leader_hint(partition.topic, partition.partition)
+            row.current_leader = messages.FetchResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
             # Followers know the brokers of their cluster, and Kafka tells them no addresses.
-            if not self._follower and broker is not None and not broker.fenced and self._ctx.listener in broker.endpoints:
-                leaders[state.leader] = broker
+            if not self._follower and broker is not None:
+                leaders[leader] = broker
         for node_id, broker in leaders.items():
             host, port = self._ctx.advertised(node_id)
             endpoint = messages.FetchResponse.NodeEndpoint(node_id=node_id, host=host, port=port, rack=broker.rack)
@@ -263,12 +266,17 @@ class _Fetch:
 
     def _read_one(self, partition: FetchPartition, row: object, log: object, left: int, minimum_one_batch: bool) -> int:
         """Fill `row` from `log`; the size of the records in bytes. Raises KafkaError or StorageFailure."""
+        # One that cannot be written any more goes on being read; one whose directory was given up does not.
+        if log.closed and log.offline is not None:
+            raise log.offline.copy()
         if partition.topic_id != _ZERO_ID and partition.topic_id != log.topic_id:
             raise errors.KafkaError(errors.INCONSISTENT_TOPIC_ID)
-        epoch = partition.current_leader_epoch
-        if epoch >= 0 and epoch != log.leader_epoch:
-            raise errors.KafkaError(errors.FENCED_LEADER_EPOCH if epoch < log.leader_epoch else errors.UNKNOWN_LEADER_EPOCH)
-        if self._follower:
+        asked, followed = partition.current_leader_epoch, self._ctx.partitions.followed
+        epoch = followed[log] if log in followed else log.leader_epoch
+        if asked >= 0 and asked != epoch:
+            raise errors.KafkaError(errors.FENCED_LEADER_EPOCH if asked < epoch else errors.UNKNOWN_LEADER_EPOCH)
+        # Consumers that know of followers may read from one (KIP-392).
+        if self._follower or log in followed and self._ctx.version < _FOLLOWERS_SINCE:
             raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
         diverging = self._diverging(partition, log)
         row.high_watermark = log.high_watermark

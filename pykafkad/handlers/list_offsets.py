@@ -30,6 +30,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 # Special time: the first version that knows it.
 _SPECIAL_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 _CONSUMER = -1
+_DEBUGGING = -2
 _READ_COMMITTED = 1
 _ISOLATION_LEVELS = (0, _READ_COMMITTED)
 _NO_EPOCH = -1
@@ -74,10 +75,10 @@ def _named_twice(topics: list[object]) -> set[tuple[str, int]]:
 def _answer(ctx: Context, request: object, topic: str, asked: object, row: object) -> None:
     log = ctx.partitions.get(topic, asked.partition_index)
     if log is None:
-        row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        row.error_code = ctx.error_of_absent(topic, asked.partition_index)
         return
     try:
-        row.error_code = epoch_error(log, asked.current_leader_epoch)
+        row.error_code = leader_error(ctx, log, asked.current_leader_epoch, from_leader=request.replica_id != _DEBUGGING)
         if row.error_code:
             return
         found = _find(log, asked.timestamp, _last_fetchable(request, log))
@@ -94,11 +95,16 @@ def _answer(ctx: Context, request: object, topic: str, asked: object, row: objec
             row.leader_epoch = leader_epoch
 
 
-def epoch_error(log: PartitionLog, current_leader_epoch: int) -> int:
-    """The error of a caller whose idea of the leader epoch is not ours (KIP-320); -1 asks for no check."""
-    if current_leader_epoch == _NO_EPOCH or current_leader_epoch == log.leader_epoch:
-        return errors.NONE
-    return errors.FENCED_LEADER_EPOCH if current_leader_epoch < log.leader_epoch else errors.UNKNOWN_LEADER_EPOCH
+def leader_error(ctx: Context, log: PartitionLog, current_leader_epoch: int, *, from_leader: bool = True) -> int:
+    """The error of a caller whose idea of the leader epoch is not ours (KIP-320; -1 asks for no check), or who takes this broker for
+    the leader. A log whose directory was given up is that first."""
+    if log.closed and log.offline is not None:
+        return errors.KAFKA_STORAGE_ERROR
+    followed = ctx.partitions.followed
+    epoch = followed.get(log, log.leader_epoch)
+    if current_leader_epoch not in (_NO_EPOCH, epoch):
+        return errors.FENCED_LEADER_EPOCH if current_leader_epoch < epoch else errors.UNKNOWN_LEADER_EPOCH
+    return errors.NOT_LEADER_OR_FOLLOWER if from_leader and log in followed else errors.NONE
 
 
 def _last_fetchable(request: object, log: PartitionLog) -> int:

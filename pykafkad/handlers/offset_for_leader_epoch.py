@@ -10,7 +10,7 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.list_offsets import epoch_error
+from pykafkad.handlers.list_offsets import leader_error
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -35,9 +35,9 @@ def _row(ctx: Context, topic: str, asked: object, allowed: bool) -> object:
     if not allowed:
         row.error_code = errors.TOPIC_AUTHORIZATION_FAILED
     elif log is None:
-        row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        row.error_code = ctx.error_of_absent(topic, asked.partition)
     else:
-        row.error_code = epoch_error(log, asked.current_leader_epoch)
+        row.error_code = leader_error(ctx, log, asked.current_leader_epoch)
         if not row.error_code:
             try:
                 row.leader_epoch, row.end_offset = log.end_offset_for_epoch(asked.leader_epoch)

@@ -1,7 +1,7 @@
 """Produce, versions 3 to 13. (Versions 0 to 2 are advertised for the sake of old librdkafka, KAFKA-18659, and refused.)
 
 Every partition has its own error: one bad batch never fails its neighbours. Version 8 adds record errors and messages,
-9 is flexible, 10 has leader hints (KIP-951; a cluster of one never has one to give), 12 adds partitions to a transaction by
+9 is flexible, 10 has leader hints (KIP-951: of partitions that other brokers of the metadata lead, or nobody), 12 adds partitions to a transaction by
 itself, 13 names topics by id (KIP-516). With acks=0 there is no answer, and an error closes the connection so that the
 client looks up metadata again. An answer promises that the records are written: see `server/writes.py`. Batches that
 must be opened and hold more than `append_rules.LONG_RECORDS` records are opened on another thread.
@@ -26,6 +26,7 @@ _Row = messages.ProduceResponse.PartitionProduceResponse
 
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 _ADMIN_CLIENT_ID = "__admin_client"
+_LEADERS_SINCE = 10
 
 
 def handle(ctx: Context, request: object) -> object | None:
@@ -127,6 +128,8 @@ class _Appending:
     def finish(self, response: object) -> object | None:
         """The answer, which promises that what was appended is written."""
         ctx = self._ctx
+        if self._failed and ctx.version >= _LEADERS_SINCE:
+            _add_leaders(ctx, response)
         if self._request.acks == 0:
             for log, _ in self._unwritten:
                 ctx.written_without_answer(log)
@@ -160,10 +163,12 @@ def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) 
         raise errors.KafkaError(errors.TOPIC_AUTHORIZATION_FAILED)
     log = ctx.partitions.get(topic.name, index)
     if log is None:
-        raise errors.KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+        raise errors.KafkaError(ctx.error_of_absent(topic.name, index))
     if log.offline is not None:
         ctx.storage_failed(log, log.offline)
         raise errors.KafkaError(errors.KAFKA_STORAGE_ERROR, f"Partition {topic.name}-{index} is offline: {log.offline}")
+    if log in ctx.partitions.followed:
+        raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
     return log
 
 
@@ -185,3 +190,17 @@ def _fail(row: object, error: errors.KafkaError, log: object | None) -> None:
             messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
             for index, text in error.record_errors
         ]
+
+
+def _add_leaders(ctx: Context, response: object) -> None:
+    """Who leads what the producer took this broker for the leader of, and where to find them (KIP-951)."""
+    found: dict[int, object] = {}
+    for topic in response.responses:
+        for row in topic.partition_responses:
+            if row.error_code == errors.NOT_LEADER_OR_FOLLOWER:
+                leader, epoch, broker = ctx.leader_hint(topic.name, row.index)
+                row.current_leader = messages.ProduceResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+                if broker is not None:
+                    host, port = ctx.advertised(leader)
+                    found[leader] = messages.ProduceResponse.NodeEndpoint(node_id=leader, host=host, port=port, rack=broker.rack)
+    response.node_endpoints = list(found.values())

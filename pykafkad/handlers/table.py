@@ -120,9 +120,9 @@ ROWS: tuple[Api, ...] = (
     _row(57, "UpdateFeatures", "0-2", "Alter on the cluster", _FEATURES),
     _row(60, "DescribeCluster", "0-2", "Describe on the cluster"),
     _row(61, "DescribeProducers", "0", "Read on the topic"),
-    _row(64, "UnregisterBroker", "0", "Alter on the cluster", "the only broker, told to forget itself, is shown to nobody any more, but goes on serving who knows it"),
+    _row(64, "UnregisterBroker", "0", "Alter on the cluster", "the only broker, told to forget itself, goes on coordinating the groups of who knows it"),
     _row(65, "DescribeTransactions", "0", "Describe on the transactional id", _NOBODYS_TRANSACTIONS),
-    _row(66, "ListTransactions", "0-2", "Describe on the transactional id", f"{_NOBODYS_TRANSACTIONS}; of Java's patterns the common ones are told from what is none"),
+    _row(66, "ListTransactions", "0-2", "Describe on the transactional id", f"{_NOBODYS_TRANSACTIONS}; of RE2's patterns the common ones are told from what is none"),
     _refused(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS),
     _refused(69, "ConsumerGroupDescribe", "0-1", "Describe on the group", _NO_CONSUMER_GROUPS),
     # Kafka hides these two unless a telemetry plug-in is configured; ApiVersions has them with pykafkad.client.telemetry.enable.

@@ -446,7 +446,7 @@ class Node:
 
     def writable_by_clients(self, log: object) -> bool:
         """Whether a client's batch for `log` needs no check besides those of the log itself."""
-        return log.offline is None and not log.topic.startswith("__")
+        return log.offline is None and not log.topic.startswith("__") and log not in self.partitions.followed
 
     def metadata_changed(self, changes: Changes, *, loading: bool = False) -> None:
         """Bring logs, settings and groups in step with the image."""

@@ -24,11 +24,13 @@ _TOPIC_CONFIG = 2
 class Partitions:
     """`get` and `get_by_id` answer None for a partition that is not here. `plan` is that of `Openings`."""
 
-    __slots__ = ("_by_id", "_by_name", "_image", "_loading", "_node_id", "_settings", "directories", "openings")
+    __slots__ = ("_by_id", "_by_name", "_image", "_loading", "_node_id", "_settings", "directories", "followed", "openings")
 
     def __init__(self, directories: Directories, node_id: int, settings: object, plan: Callable[[object], None]) -> None:
         self.directories = directories
         self.openings = openings.Openings(plan, self._open_waiting)
+        self.followed: dict[PartitionLog, int] = {}
+        """Logs of partitions that another broker leads, or nobody, with the leader epoch: they are not written."""
         self._image: Image | None = None
         self._loading = True
         self._node_id = node_id
@@ -138,7 +140,10 @@ class Partitions:
                 log_lines.error("partition-offline", topic=topic, partition=index, reason=log.offline)
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
-        if state.leader == self._node_id:
+        if state.leader != self._node_id:
+            self.followed[log] = state.leader_epoch
+        else:
+            self.followed.pop(log, None)
             try:
                 log.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
             except StorageFailure as failure:
@@ -172,6 +177,7 @@ class Partitions:
             log = self._by_id.pop((topic.id, index), None)
             if log is None:
                 continue
+            self.followed.pop(log, None)
             if self._by_name.get((topic.name, index)) is log:
                 del self._by_name[(topic.name, index)]
             gone.append(log)

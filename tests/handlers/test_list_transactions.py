@@ -18,18 +18,28 @@ def test_there_are_none(peer, version):
     assert peer.ask(messages.ListTransactionsRequest(), version).unknown_state_filters == []
 
 
-@pytest.mark.parametrize("pattern", ["(", "[", "*", "a{", "{", "a{1", "\\", "(?P<n>a)", "a)", "\\\\p{", "x{2,1}", "(?<n"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(", "[", "*", "\\", "a)", "x{2,1}", "{2}", "a**", "a++", "a{2}+", "a{1001}", "(a{2,1001}|b)", "\\p{Alpha}+", "\\p{", "(a)\\1", "(?=a)", "(?!a)", "(?<=a)",
+        "(?>a)", "(?#a)", "(?x)a", "(?P=n)", "(?<n", "\\Z", "\\h", "a|(b|c++)", "((a++)*)",
+    ],
+)  # fmt: skip
 def test_no_pattern(peer, pattern):
-    """KIP-1152; nothing else is looked at then."""
+    """KIP-1152: RE2's rules; nothing else is looked at then."""
     answer = peer.ask(messages.ListTransactionsRequest(transactional_id_pattern=pattern, state_filters=["none"]), 2)
     assert (answer.error_code, answer.unknown_state_filters) == (errors.INVALID_REGULAR_EXPRESSION, [])
 
 
 @pytest.mark.parametrize(
-    "pattern", [None, "", "a.*", "a{2}", "a{2,}", "\\{", "[{]", "}", "\\Qa(b\\E.*", "\\Q(", "\\p{Alpha}+", "\\PL", "a++", "(?<n>a)", "[[:a]", "\\d{3}-\\w*", "\\\\"]
-)
+    "pattern",
+    [
+        None, "", "a.*", "a{2}", "a{2,}", "a{1000}", "a{", "{", "a{1", "a{,3}", "}", "\\{", "[{]", "a*?", "\\Qa(b\\E.*", "\\Q(", "\\pL", "\\PN", "\\p{Lu}\\p{^Greek}",
+        "(?<n>a)", "(?P<n>a)", "[[:alpha:]]", "\\d{3}-\\w*", "\\\\", "\\\\p{", "(?i)a", "a(?is-m:b)", "(?U)a*", "a(?-s)", "\\x{41}\\z", "[(?=]", "(a|b)*",
+    ],
+)  # fmt: skip
 def test_a_pattern(peer, pattern):
-    """Also one that Python writes otherwise than Java."""
+    """Also one that Python writes otherwise than RE2."""
     assert peer.ask(messages.ListTransactionsRequest(transactional_id_pattern=pattern), 2).error_code == errors.NONE
 
 

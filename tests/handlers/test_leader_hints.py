@@ -1,0 +1,130 @@
+"""Partitions that another broker leads, or nobody: what askers are told, and who leads (KIP-951). A directory of several brokers that
+was taken over has such."""
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.metadata import events
+from pykafkad.metadata.brokers import Endpoint
+from pykafkad.wire import messages
+from tests.handlers.requests import batch, fetch, produce
+
+OTHER = 2
+
+
+@pytest.fixture
+def other(world):
+    """A second broker in the metadata, which leads `theirs` alone, and `both` with this one as its follower."""
+    controller = world.node.controller
+    controller.submit(events.RegisterBroker(OTHER, b"i" * 16, [Endpoint("PLAINTEXT", "other", 9)], [b"d" * 16], rack="r"))
+    controller.submit(events.UnfenceBroker(OTHER, world.node.image.brokers[OTHER].epoch))
+    request = messages.CreateTopicsRequest
+    topics = [
+        request.CreatableTopic(
+            name=name,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[request.CreatableReplicaAssignment(partition_index=0, broker_ids=brokers)],
+        )
+        for name, brokers in (("theirs", [OTHER]), ("both", [OTHER, world.node.node_id]))
+    ]
+    answer = world.connect().ask(request(topics=topics, timeout_ms=1000), 7)
+    assert [row.error_code for row in answer.topics] == [0, 0]
+
+
+def fence(world):
+    world.node.controller.submit(events.FenceBroker(OTHER, world.node.image.brokers[OTHER].epoch))
+
+
+def produced(peer, topic, version, index=0, topic_id=bytes(16)):
+    answer = peer.ask(produce(topic, {index: batch(b"x")}, topic_id=topic_id), version)
+    (row,) = answer.responses[0].partition_responses
+    ends = [(end.node_id, end.host, end.port, end.rack) for end in answer.node_endpoints]
+    return row.error_code, row.current_leader.leader_id, row.current_leader.leader_epoch, ends
+
+
+def fetched(peer, world, topic, version, max_wait_ms=1000, **asked):
+    topic_id = world.node.image.topics[topic].id
+    answer = peer.ask(fetch(topic, {0: {"fetch_offset": 0, **asked}}, topic_id=topic_id, max_wait_ms=max_wait_ms), version)
+    (row,) = answer.responses[0].partitions
+    ends = [(end.node_id, end.host, end.port, end.rack) for end in answer.node_endpoints]
+    return row.error_code, row.current_leader.leader_id, row.current_leader.leader_epoch, ends
+
+
+NOT_LEADER = errors.NOT_LEADER_OR_FOLLOWER
+END = [(OTHER, "other", 9, "r")]
+NOTHING = (NOT_LEADER, -1, -1, [])
+
+
+@pytest.mark.parametrize("topic", ["theirs", "both"])
+def test_producers_are_told_who_leads(world, peer, other, topic):
+    """Nothing is appended; the hint comes from version 10 on."""
+    topic_id = world.node.image.topics[topic].id
+    for version in (3, 8, 9):
+        assert produced(peer, topic, version) == NOTHING
+    for version in (10, 12, 13):
+        assert produced(peer, topic, version, topic_id=topic_id) == (NOT_LEADER, OTHER, 0, END)
+    assert produced(peer, topic, 10, index=1) == (errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, [])
+    log = world.node.partitions.get(topic, 0)
+    assert log is None or log.end_offset == 0
+
+
+def test_consumers_are_told_who_leads(world, peer, other):
+    """At once, whatever they would wait for, from version 16 on with the leader; in a session too."""
+    for version in (4, 10, 12, 15):
+        assert fetched(peer, world, "theirs", version) == NOTHING
+    for version in (16, 18):
+        assert fetched(peer, world, "theirs", version) == (NOT_LEADER, OTHER, 0, END)
+    fence(world)
+    assert fetched(peer, world, "theirs", 16) == (NOT_LEADER, -1, 1, [])
+    assert produced(peer, "theirs", 10) == (NOT_LEADER, -1, 1, [])
+
+
+def test_consumers_may_read_from_a_follower(world, peer, other):
+    """KIP-392: from version 11 on, by the leader's epoch."""
+    assert fetched(peer, world, "both", 8) == NOTHING
+    for version in (11, 12, 18):
+        assert fetched(peer, world, "both", version, 0, current_leader_epoch=0)[0] == 0
+        assert fetched(peer, world, "both", version, current_leader_epoch=1)[0] == errors.UNKNOWN_LEADER_EPOCH
+
+
+def test_a_new_leader_is_written(world, peer, other):
+    """The other broker is gone, and this one leads: the fast path has forgotten that it did not."""
+    for _ in range(2):
+        assert produced(peer, "both", 9)[0] == NOT_LEADER
+    fence(world)
+    for _ in range(2):
+        assert produced(peer, "both", 9)[0] == 0
+    assert fetched(peer, world, "both", 16, current_leader_epoch=0) == (
+        errors.FENCED_LEADER_EPOCH, world.node.node_id, 1, [(world.node.node_id, "localhost", 9092, None)],
+    )
+
+
+def test_what_else_asks_for_the_leader(world, peer, other):
+    """ListOffsets, OffsetForLeaderEpoch, DeleteRecords; DescribeProducers asks any replica. Debugging consumers ask any, too."""
+    for topic, described in (("theirs", NOT_LEADER), ("both", 0)):
+        request = messages.ListOffsetsRequest
+        for replica_id, epoch, code in ((-1, -1, NOT_LEADER), (-2, -1, described), (-1, 1, errors.UNKNOWN_LEADER_EPOCH if topic == "both" else NOT_LEADER)):
+            row = request.ListOffsetsPartition(partition_index=0, timestamp=-1, current_leader_epoch=epoch)
+            answer = peer.ask(request(replica_id=replica_id, topics=[request.ListOffsetsTopic(name=topic, partitions=[row])]), 4)
+            assert answer.topics[0].partitions[0].error_code == code
+        request = messages.OffsetForLeaderEpochRequest
+        row = request.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
+        answer = peer.ask(request(replica_id=-1, topics=[request.OffsetForLeaderTopic(topic=topic, partitions=[row])]), 4)
+        assert answer.topics[0].partitions[0].error_code == NOT_LEADER
+        request = messages.DeleteRecordsRequest
+        row = request.DeleteRecordsPartition(partition_index=0, offset=0)
+        answer = peer.ask(request(topics=[request.DeleteRecordsTopic(name=topic, partitions=[row])], timeout_ms=1000), 2)
+        assert answer.topics[0].partitions[0].error_code == NOT_LEADER
+        request = messages.DescribeProducersRequest
+        answer = peer.ask(request(topics=[request.TopicRequest(name=topic, partition_indexes=[0])]), 0)
+        assert answer.topics[0].partitions[0].error_code == described
+
+
+def test_brokers_that_are_fenced_keep_their_address(world, peer, other):
+    """DescribeCluster shows them at theirs, not at ours."""
+    fence(world)
+    answer = peer.ask(messages.DescribeClusterRequest(include_fenced_brokers=True), 2)
+    assert {(row.broker_id, row.host, row.port, row.is_fenced) for row in answer.brokers} == {
+        (world.node.node_id, "localhost", 9092, False), (OTHER, "other", 9, True),
+    }
