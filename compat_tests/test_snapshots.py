@@ -17,6 +17,7 @@ from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.conftest import assert_no_bug_logged
 from compat_tests.numbered import PARTITIONS, committed, produce, read_all, read_in_group
+from compat_tests.test_readme import example
 
 TOPIC, OTHER = "orders", "others"
 GROUP = "readers"
@@ -93,6 +94,27 @@ def pykafkad(*arguments: object) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-m", "pykafkad", *map(str, arguments)], capture_output=True, text=True)
 
 
+def test_the_command_line(saved: PykafkadProcess) -> None:
+    """Every action; the broker's words become the command's. What the README shows for tests does the same."""
+    bootstrap = ("--bootstrap", saved.bootstrap)
+    assert pykafkad("snapshot", "create", "second", *bootstrap).returncode == 0
+    assert pykafkad("snapshot", "list", *bootstrap).stdout == "name\nprepared\nsecond\n"
+    produce(saved.bootstrap, TOPIC, range(30, 40))
+    again = pykafkad("snapshot", "create", "second", *bootstrap)
+    assert (again.returncode, again.stderr) == (1, "pykafkad: there is a snapshot second already; delete it, or take another name\n")
+    assert pykafkad("snapshot", "restore", "second", "--topic", TOPIC, *bootstrap).returncode == 0
+    assert read_all(saved.bootstrap, TOPIC) == list(range(30))
+    produce(saved.bootstrap, TOPIC, range(30, 40))
+    shown = {}
+    exec(example("from kafka.admin import"), shown)  # noqa: S102 - the README's own
+    shown["rewind"](saved.bootstrap, "second")
+    assert read_all(saved.bootstrap, TOPIC) == list(range(30))
+    with pytest.raises(AssertionError, match="there is no snapshot third"):
+        shown["rewind"](saved.bootstrap, "third")
+    assert pykafkad("snapshot", "delete", "second", *bootstrap).returncode == 0
+    assert pykafkad("snapshot", "list", "--json", *bootstrap).stdout == '{"name": "prepared"}\n'
+
+
 def test_a_real_kafka_starts_on_a_fork(kafka_jars: Path, tmp_path: Path) -> None:
     """A fork of a broker that goes on serving is a directory like any other; what happens there is not seen here."""
     (tmp_path / "ours").mkdir()
@@ -109,6 +131,8 @@ def test_a_real_kafka_starts_on_a_fork(kafka_jars: Path, tmp_path: Path) -> None
         kafka.start()
         assert read_all(kafka.bootstrap, TOPIC) == list(range(30))
         produce(kafka.bootstrap, TOPIC, range(70, 90))
+        refused = pykafkad("snapshot", "create", "one", "--bootstrap", kafka.bootstrap)
+        assert refused.returncode == 1 and "no pykafkad" in refused.stderr, "it would be stored as a setting"
         assert read_all(kafka.bootstrap, TOPIC) == [*range(30), *range(70, 90)]
         kafka.stop()
         assert read_all(ours.bootstrap, TOPIC) == list(range(40))
