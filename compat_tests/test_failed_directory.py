@@ -34,10 +34,7 @@ def ask_everything(broker: Exchange, name: str, paths: list[str], note: str) -> 
     results = sorted(broker.quietly("DescribeLogDirs", 5, topics=rows).results, key=lambda result: result.log_dir)
     told = [(result.error_code, result.total_bytes > 0, result.usable_bytes > 0, result.topics) for result in results]
     broker.record(f"directories {note}", str(told).replace(broker.prefix, ""))
-    for version in (3, 9):
-        produce(broker, version, to(name, (0, batch()), (1, batch())), note=note)
-    for version in (5, 12):
-        fetch(broker, version, from_topic(name, ZERO_UUID, row(0, 0), row(1, 0)), note=note)
+    ask_leaders(broker, name, note)
     rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=index, timestamp=-1) for index in (0, 1)]
     broker.ask("ListOffsets", 5, note=note, topics=[part("ListOffsets", "ListOffsetsTopic", name=name, partitions=rows)])
     rows = [part("DescribeProducers", "TopicRequest", name=name, partition_indexes=[0, 1])]
@@ -47,6 +44,52 @@ def ask_everything(broker: Exchange, name: str, paths: list[str], note: str) -> 
         broker.ask("ElectLeaders", 2, note=f"{note} type {kind}", **fields)
     for number, path in enumerate(paths):
         moved(broker, 2, f"{note} to {number}", (path, name, [0, 1]))
+
+
+def ask_leaders(broker: Exchange, name: str, note: str) -> None:
+    """Write and read; who is at the wrong place is told who leads (KIP-951), from version 10 on, of Fetch 16."""
+    topic_id, _ = told_of(broker, name)
+    for version in (3, 9, 10, 13):
+        produce(broker, version, to(name, (0, batch()), (1, batch()), topic_id=topic_id), note=note)
+    for version in (5, 10, 11, 12, 16, 18):
+        fetch(broker, version, from_topic(name, topic_id, row(0, 0), row(1, 0)), note=note)
+    ask_with_epochs(broker, name, note)
+
+
+def ask_with_epochs(broker: Exchange, name: str, note: str) -> None:
+    """What askers of an older, the present and a newer leader epoch are told, and that they are told who leads (KIP-320, KIP-951)."""
+    topic_id, present = told_of(broker, name)
+    for kind, change in (("older", -1), ("present", 0), ("newer", 1)):
+        asked = {index: max(epoch + change, 0) for index, epoch in present.items()}
+        for version in (11, 12, 15, 16, 18):
+            rows = [row(index, 0, current_leader_epoch=epoch) for index, epoch in asked.items()]
+            fields = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1_000_000, "topics": [from_topic(name, topic_id, *rows)]}
+            answer = broker.quietly("Fetch", version, **fields)
+            told = sorted(leader_told(each, present) for topic in answer.responses for each in topic.partitions)
+            ends = [(end.node_id, end.host == "", str(end.port) == broker.bootstrap.rpartition(":")[2], end.rack) for end in answer.node_endpoints]
+            broker.record(f"Fetch v{version} {note}, {kind} epochs", f"{told} {ends}")
+        for api, partition in (("ListOffsets", "ListOffsetsPartition"), ("OffsetForLeaderEpoch", "OffsetForLeaderPartition")):
+            given = {"timestamp": -1} if api == "ListOffsets" else {"leader_epoch": 0}
+            number = "partition_index" if api == "ListOffsets" else "partition"
+            rows = [part(api, partition, current_leader_epoch=epoch, **{number: index}, **given) for index, epoch in asked.items()]
+            topic = part(api, f"{partition.removesuffix('Partition')}Topic", **{"name" if api == "ListOffsets" else "topic": name}, partitions=rows)
+            answer = broker.quietly(api, 4, replica_id=-1, topics=[topic])
+            codes = sorted((getattr(each, number), each.error_code) for topic in answer.topics for each in topic.partitions)
+            broker.record(f"{api} v4 {note}, {kind} epochs", str(codes))
+
+
+def leader_told(told: Any, present: dict[int, int]) -> tuple:
+    """A row of a Fetch answer: its error, and the leader with how far its epoch is from the present one."""
+    leader = told.current_leader
+    distance = leader.leader_epoch - present[told.partition_index] if leader.leader_epoch >= 0 else "none"
+    return told.partition_index, told.error_code, leader.leader_id, distance, told.high_watermark >= 0
+
+
+def told_of(broker: Exchange, name: str) -> tuple[bytes, dict[int, int]]:
+    """The topic's id and the leader epochs that Metadata tells."""
+    asked = [part("Metadata", "MetadataRequestTopic", name=name)]
+    (topic,) = broker.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False).topics
+    return topic.topic_id, {each.partition_index: each.leader_epoch for each in topic.partitions}
 
 
 def transcript(broker: Any, first_bootstrap: str) -> list[tuple[str, Any]]:
@@ -68,13 +111,17 @@ def transcript(broker: Any, first_bootstrap: str) -> list[tuple[str, Any]]:
     ask_everything(exchange, name, paths, "failed")
     late = exchange.topic("late", 4)
     exchange.record("late", str(sorted(path != paths[2] for index in range(4) for path in lies(exchange, late, index))))
-    exchange.close()
+    broker.kill()
+    # What is in the way stays there: the directory is failed from the start on.
+    broker.start()
+    without = followed_by(exchange, broker)
+    without.until(lambda: leader_of(without, name, 0), lambda leader: leader == 1)
+    ask_everything(without, name, paths, "failed from the start")
     broker.kill()
     third.unlink()
     shutil.move(f"{third}-away", third)
     broker.start()
-    again = Exchange(broker.bootstrap, "failed-directory")
-    again.prefix, again.steps = exchange.prefix, exchange.steps
+    again = followed_by(without, broker)
     again.until(lambda: leader_of(again, name, 1), lambda leader: leader == 1)
     again.topic_id(name)
     asked = [part("Metadata", "MetadataRequestTopic", name=name)]
@@ -82,8 +129,23 @@ def transcript(broker: Any, first_bootstrap: str) -> list[tuple[str, Any]]:
     found = [(row.partition_index, row.error_code, row.leader_id, row.isr_nodes) for row in metadata.topics[0].partitions]
     again.record("after the restart", str(sorted(found)))
     fetch(again, 12, from_topic(name, ZERO_UUID, row(0, 0), row(1, 0)), note="after the restart")
+    ask_with_epochs(again, name, "after the restart")
+    # Told to forget the only broker there is, nobody leads anything any more.
+    again.ask("UnregisterBroker", 0, broker_id=1)
+    again.until(lambda: leader_of(again, name, 0), lambda leader: leader == -1)
+    ask_leaders(again, name, "unregistered")
     again.close()
+    # A Kafka that nobody knows waits for ever for the leave to stop.
+    broker.kill()
     return normalised(again)
+
+
+def followed_by(before: Exchange, broker: Any) -> Exchange:
+    """The exchange that goes on with the transcript when the broker has started again."""
+    before.close()
+    after = Exchange(broker.bootstrap, "failed-directory")
+    after.prefix, after.steps = before.prefix, before.steps
+    return after
 
 
 def lies(exchange: Exchange, name: str, index: int) -> list[str]:
