@@ -201,11 +201,13 @@ class Reactor:
                         sent = connection.send(data)
                     except OSError:
                         sent = 0
-                    if sent == len(data):
+                    if sent < len(data):
+                        outbox[0] = memoryview(data)[sent:]
+                    else:
                         outbox.clear()
-                        connection.outbox_bytes = 0
-                        continue
-                    outbox[0] = memoryview(data)[sent:]
+                        if connection.outbox_bytes <= OUTBOX_LIMIT_BYTES:
+                            connection.outbox_bytes = 0
+                            continue
             self._flush(connection)
 
     def wake(self) -> None:
@@ -295,9 +297,8 @@ class Reactor:
             except BlockingIOError:
                 pass
             return
-        entry = self._listeners.get(fileno)
-        if entry is not None:
-            self._accept(entry[0], entry[1], now)
+        if fileno in self._listeners:
+            self._accept(*self._listeners[fileno], now)
 
     def _accept(self, server: socket.socket, listener: object, now: float) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
@@ -452,8 +453,7 @@ class Reactor:
         elif connection.close_reason is not None:
             self._drop(connection, connection.close_reason)
         elif not connection.blocked:
-            connection.blocked = True
-            connection.halted = True
+            connection.blocked = connection.halted = True
             self._set_interest(connection, _OUT)
 
     def _set_interest(self, connection: Connection, interest: int) -> None:

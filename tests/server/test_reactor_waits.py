@@ -7,7 +7,7 @@ import pytest
 from pykafkad.disk import Disk
 from pykafkad.log.segment import FileSlice
 from pykafkad.server import reactor as reactor_module
-from pykafkad.server.connection import FRAMES_PER_TURN
+from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES
 from pykafkad.server.reactor import LOOKS, Reactor
 from tests.server.test_reactor import EchoNode
 
@@ -110,7 +110,7 @@ def waiting():
     node = EchoNode()
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
     port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=10)
-    with socket.create_connection(("127.0.0.1", port)) as node.client:
+    with socket.create_connection(("127.0.0.1", port), 5) as node.client:
         node.reactor.turn(1.0)
         yield node
     node.reactor.close()
@@ -164,3 +164,16 @@ def test_a_large_frame_is_read_to_its_end_and_what_stands_behind_it_too(waiting)
         if len(received) == len(sent):
             break
     assert received == sent
+
+
+def test_a_request_behind_one_with_a_large_answer_is_served(waiting):
+    """What waited until the answer had left goes on, also when that left at once and whole."""
+    waiting.answer = lambda connection, payload: connection.outbox.append(b"\0\0\0\0" if payload == b"?" else bytes(OUTBOX_LIMIT_BYTES + 1))
+    waiting.client.sendall(b"\0\0\0\5large\0\0\0\1?")
+    received = 0
+    for _ in range(5):
+        waiting.reactor.turn(0.01)
+        received += len(waiting.client.recv(1 << 20))
+        if received == OUTBOX_LIMIT_BYTES + 5:
+            break
+    assert received == OUTBOX_LIMIT_BYTES + 5
