@@ -6,6 +6,7 @@ Resource types: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation to
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from compat_tests.scenarios.exchange import Exchange, part, versions
@@ -187,3 +188,15 @@ def filters(broker: Exchange) -> None:
         unknown_elements(broker, version)
     delete(broker, 3, "matching", chosen(principal_filter=principal, pattern_type_filter=MATCH, resource_name_filter=name))
     delete(broker, 3, "clean up", chosen(principal_filter=principal))
+
+
+@configured_scenario
+def more_than_a_batch_takes(broker: Exchange) -> None:
+    """More than 10 000 new entries are POLICY_VIOLATION and none is created; what is wrong with a name is told all the same."""
+    rows = [acl(broker.name(str(number))) for number in range(10_001)]
+    wrong = [acl(""), acl("x", resource_type=CLUSTER), acl(broker.name("0")), acl("x", principal="alice")]
+    answer = broker.quietly("CreateAcls", 3, creations=rows + wrong)
+    # As few words about ten thousand rows as tell all: in order, each once with how often it stands there.
+    told = [(row.error_code, bool(row.error_message)) for row in answer.results]
+    broker.record("CreateAcls v3", str([(row, len(list(same))) for row, same in itertools.groupby(told)]))
+    broker.ask("DescribeAcls", 3, **chosen(principal_filter="User:alice", resource_name_filter=broker.name("0")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from compat_tests.scenarios.configs import (
@@ -62,6 +63,19 @@ def creations_that_are_too_large(broker: Exchange) -> None:
     create(broker, 7, wanted(name, LARGEST), note="records", validate_only=True)
     create(broker, 7, wanted(name, 0), wanted(other, 2_000_000_000), note="far too many")
     create(broker, 7, wanted(name, LARGEST - 1), note="just right", validate_only=True)
+
+
+@scenario
+def changes_that_are_too_large(broker: Exchange) -> None:
+    """More than 10 000 settings in one request are refused for all its resources, wrong ones included, and none is set."""
+    name = broker.name("some")
+    entries = [("consumer.session.timeout.ms", SET, "50000")]
+    resources = [changed("IncrementalAlterConfigs", GROUP, f"{name}{number}", *entries) for number in range(LARGEST + 1)]
+    resources.append(changed("IncrementalAlterConfigs", GROUP, broker.name("wrong"), ("no.such", SET, "1")))
+    resources.append(changed("IncrementalAlterConfigs", TOPIC, broker.name("none"), ("retention.ms", SET, "1")))
+    answer = broker.quietly("IncrementalAlterConfigs", 1, resources=resources, validate_only=True)
+    told = Counter((row.error_code, bool(row.error_message)) for row in answer.responses)
+    broker.record("IncrementalAlterConfigs v1", f"{dict(told)}")
 
 
 @scenario

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from compat_tests.scenarios.exchange import Exchange, part, versions
@@ -166,3 +167,15 @@ def filtered(broker: Exchange) -> None:
             describe(component("", SPECIFIED))
     broker.quietly("AlterClientQuotas", 1, entries=[entry(each, (keys[next(iter(each))],)) for each in entities])
     broker.until(everything, lambda answer: len(answer.entries) == before)
+
+
+@scenario
+def more_than_a_batch_takes(broker: Exchange) -> None:
+    """More than 10 000 changes are POLICY_VIOLATION, every entry with its entity as it was written, and nothing is changed."""
+    entries = [entry({"user": broker.name(str(number))}, (PRODUCER, 5.0)) for number in range(10_001)]
+    wrong = [entry({"user": ""}, (PRODUCER, 5.0)), entry({"user": broker.name("0")}, (PRODUCER, 6.0))]
+    answer = broker.quietly("AlterClientQuotas", 1, entries=entries + wrong, validate_only=False)
+    names = Counter(part.entity_name.replace(broker.prefix, "") for row in answer.entries for part in row.entity)
+    codes = Counter((row.error_code, bool(row.error_message)) for row in answer.entries)
+    broker.record("AlterClientQuotas v1", f"{dict(codes)} {len(names)} {names.most_common(1)}")
+    broker.ask("DescribeClientQuotas", 1, components=[component("user", EXACT, broker.name("0"))], strict=False)
