@@ -33,13 +33,14 @@ GROUP_COMMIT = {"pykafkad.group.commit": "true"}
 
 class Fault(NamedTuple):
     """`inject` is strace's expression, `path` what it is limited to (None: every file). `fails`: whether producers of the
-    partition are to be told."""
+    partition are to be told; `passes`: whether they are served again as soon as the fault is gone, without a restart."""
 
     name: str
     inject: str
     path: str | None = None
     settings: dict[str, str] = {}
     fails: bool = True
+    passes: bool = False
 
 
 LOG = "{name}-0/00000000000000000000.log"
@@ -49,8 +50,8 @@ FAULTS = (
     Fault("no space, and no way to cut", "pwrite64,pwritev,ftruncate:error=ENOSPC:when=3+", LOG),
     Fault("broken device at the seventh write", "pwrite64,pwritev:error=EIO:when=7", LOG),
     Fault("read-only from the second write on", "pwrite64,pwritev:error=EROFS:when=2+", LOG),
-    Fault("no descriptors for the files of a roll", "openat:error=EMFILE:when=1+", "{name}-0/00000000000000000000.index"),
-    Fault("no descriptors for the next segment", "openat:error=EMFILE:when=1+", "{name}-0/00000000000000000011.log"),
+    Fault("no descriptors for the files of a roll", "openat:error=EMFILE:when=1+", "{name}-0/00000000000000000000.index", passes=True),
+    Fault("no descriptors for the next segment", "openat:error=EMFILE:when=1+", "{name}-0/00000000000000000011.log", passes=True),
     Fault("no space for the files of a roll", "write:error=ENOSPC:when=1+", "{name}-0/00000000000000000000.index"),
     Fault("broken device at the first sync", "fdatasync:error=EIO:when=1", LOG, GROUP_COMMIT),
     Fault("broken device at the fifth sync", "fdatasync:error=EIO:when=5", LOG, GROUP_COMMIT),
@@ -151,8 +152,15 @@ def test_injected_fault(fault: Fault, strace: None, tmp_path: Path) -> None:
         assert set(codes) <= {0, STORAGE_ERROR}, codes
         assert (STORAGE_ERROR in codes) == fault.fails, codes
         if fault.fails:
-            assert codes == sorted(codes), "out of service until a restart"
-            wait_until(lambda: "partition-offline" in broker.log_text(), "the log names the partition")
+            assert codes == sorted(codes), "out of service until a restart, or the end of the fault"
+            event = "no-descriptors" if fault.passes else "partition-offline"
+            wait_until(lambda: event in broker.log_text(), "the log names the partition")
+        if fault.passes:
+            assert "partition-offline" not in broker.log_text()
+            code, offset = send(exchange, name, BATCHES)
+            assert (code, offset) == (0, len(acknowledged))
+            acknowledged[offset] = BATCHES
+            assert keys(exchange, name) == acknowledged
         assert keys(exchange, other) == others
         exchange.close()
         for stop in (broker.kill, broker.stop):

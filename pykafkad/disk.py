@@ -7,6 +7,7 @@ refusal of the operating system arrives as `StorageFailure`, which names the ope
 
 from __future__ import annotations
 
+import errno
 import os
 
 from pykafkad.errors import StartFailure, StorageFailure
@@ -14,6 +15,22 @@ from pykafkad.errors import StartFailure, StorageFailure
 # writev takes at most 1024 pieces on Linux.
 MAX_PIECES = 1024
 NO_BOUND = 1 << 62
+# Descriptors that no file takes which stays open: what is opened for a moment, the next module too, finds one.
+SPARE_DESCRIPTORS = 16
+
+
+def leave_spare(fd: int) -> int:
+    """`fd`, if it is none of the last ones that this process may have; else it is closed, and OSError raised as without one.
+
+    The system gives out the lowest that is free.
+    """
+    if fd > SPARE_DESCRIPTORS:
+        import resource
+
+        if fd >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS:
+            os.close(fd)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    return fd
 
 
 class File:
@@ -115,7 +132,7 @@ class Disk:
         """Open for reading and writing; `create` makes the file when it is missing."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
-            return File(path, os.open(path, flags, 0o644))
+            return File(path, leave_spare(os.open(path, flags, 0o644)))
         except OSError as error:
             raise StorageFailure("open", path, error) from error
 

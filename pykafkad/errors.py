@@ -15,6 +15,8 @@ The four kinds (design: an error says whose fault it is, and is translated in on
 
 from __future__ import annotations
 
+import errno
+
 UNKNOWN_SERVER_ERROR = -1
 NONE = 0
 OFFSET_OUT_OF_RANGE = 1
@@ -196,6 +198,11 @@ class StorageFailure(Exception):
         self.operation = operation
         self.path = path
         self.reason = reason
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether nothing is wrong with the disk: there was no descriptor to be had, and soon there may be one."""
+        return getattr(self.reason, "errno", None) in (errno.EMFILE, errno.ENFILE)
 
     def copy(self) -> StorageFailure:
         """A new exception that says the same. What is kept, or raised again, is a copy: an exception that was raised holds the

@@ -11,7 +11,7 @@ import errno
 import os
 
 from pykafkad import errors
-from pykafkad.disk import Disk, File
+from pykafkad.disk import Disk, File, leave_spare
 from pykafkad.errors import KafkaError, StorageFailure
 
 TYPE_CHECKING = False
@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 _STRIDE_BYTES = 64 * 1024
 """Room is handed out in pieces of this size, so that few appends have to ask."""
 
+_SMALL_BYTES = 64 * 1024
+"""A file up to this size that nobody has open gives its descriptor back: so there are fewer of them than the bound has such pieces."""
+
 
 class _Content:
     """One file's bytes, by whatever names and handles it is reached. `charged` is what it counts for against the bound."""
 
-    __slots__ = ("charged", "data", "disk", "fd", "modified_ms", "names", "size")
+    __slots__ = ("charged", "data", "disk", "fd", "handles", "modified_ms", "names", "size")
 
     def __init__(self, disk: MemoryDisk) -> None:
         self.disk = disk
         self.data = b""
         self.fd = -1
+        self.handles = 0
         self.size = 0
         self.charged = 0
         self.names = 1
@@ -40,12 +44,21 @@ class _Content:
         """The descriptor, made at the first call."""
         if self.fd < 0:
             try:
-                self.fd = os.memfd_create(os.path.basename(path), os.MFD_CLOEXEC)
+                self.fd = leave_spare(os.memfd_create(os.path.basename(path), os.MFD_CLOEXEC))
             except OSError as error:
                 raise StorageFailure("open", path, error) from error
             os.pwrite(self.fd, self.data, 0)
             self.data = b""
+        self.handles += 1
         return self.fd
+
+    def closed(self) -> None:
+        """One of those who opened it has closed it."""
+        self.handles -= 1
+        if not self.handles and self.fd >= 0 and self.size <= _SMALL_BYTES:
+            self.data = self.read()
+            os.close(self.fd)
+            self.fd = -1
 
     def read(self) -> bytes:
         return self.data if self.fd < 0 else os.pread(self.fd, self.size, 0)
@@ -70,6 +83,7 @@ class _Content:
         # The last name and the last reader are gone.
         if self.fd >= 0:
             os.close(self.fd)
+            self.fd = -1
 
 
 class MemoryFile(File):
@@ -104,7 +118,9 @@ class MemoryFile(File):
 
     def close(self) -> None:
         # The descriptor is the content's, which others may still read.
-        self._fd = -1
+        if self._fd >= 0:
+            self._fd = -1
+            self.content.closed()
 
 
 class MemoryDisk(Disk):

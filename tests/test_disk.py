@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 
 import pytest
 
-from pykafkad.disk import Disk
+from pykafkad.disk import SPARE_DESCRIPTORS, Disk
 from pykafkad.errors import ConfigError, StorageFailure
 
 
@@ -129,3 +130,25 @@ def test_the_limit_of_open_files_is_raised_to_what_is_allowed(disk):
         assert disk.allow_many_files() == resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_last_descriptors_are_no_open_files(disk, tmp_path):
+    """What is opened for a moment finds one: a small file, a directory, the next module."""
+    path = str(tmp_path / "file")
+    disk.write(path, b"content")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = [disk.open(path)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files[0].fileno() + SPARE_DESCRIPTORS + 5, before[1]))
+    try:
+        with pytest.raises(StorageFailure, match="Too many open files") as caught:
+            files += [disk.open(path) for _ in range(10)]
+        assert caught.value.is_passing and not caught.value.copy().is_passing
+        assert disk.read(path) == b"content"
+        disk.replace(path, b"new")
+        moments = [open(path, "rb") for _ in range(SPARE_DESCRIPTORS - 1)]
+        for each in moments:
+            each.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    del files[:]
+    assert not StorageFailure("open", path, OSError(errno.ENOSPC, "full")).is_passing

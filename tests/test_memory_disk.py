@@ -182,3 +182,32 @@ def test_topics_are_kept_beyond_the_bound(world):
     world.create_topic("one-more", 1)
     answer = world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     assert answer.responses[0].error_code == 0
+
+
+def test_small_files_that_nobody_has_open_take_no_descriptor():
+    """Each has its bytes all the same, under one name or two; what is large keeps its own, as copying it would take long."""
+    disk = MemoryDisk(10 << 20, ManualClock())
+    disk.make_directories("d")
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(50):
+        file = disk.open(f"d/{number}", create=True)
+        file.pwrite(b"%d" % number, 0)
+        again = disk.open(f"d/{number}")
+        file.close()
+        assert again.pread(10, 0) == b"%d" % number
+        del again
+    disk.link("d/7", "d/seven")
+    large = disk.open("d/large", create=True)
+    large.pwrite(bytes(100_000), 0)
+    large.close()
+    assert len(os.listdir("/proc/self/fd")) == before + 1, "the large one"
+    assert disk.read("d/7") == b"7" and disk.size("d/49") == 2 and disk.open("d/seven").pread(10, 0) == b"7"
+    with_more = disk.open("d/7")
+    with_more.pwrite(b"8", 1)
+    with_more.close()
+    assert disk.read("d/seven") == b"78" and disk.used_bytes >= 100_000
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    disk.unlink("d/large")
+    assert len(os.listdir("/proc/self/fd")) == before + 1, "while somebody has it"
+    del large
+    assert len(os.listdir("/proc/self/fd")) == before

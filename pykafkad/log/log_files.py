@@ -112,13 +112,14 @@ class LogFiles:
     def load(self) -> None:
         """Open the files; after an unclean stop recover what is behind the recovery point.
 
-        Raises `StorageFailure`; the log is then offline and not tried again.
+        Raises `StorageFailure`; the log is then offline and not tried again, unless nothing was lacking but a descriptor.
         """
         now_ms = self._services.clock.now_ms()
         try:
             loaded = recovery.load(self._disk, self.directory, self.topic_id, self._initial, self.settings, now_ms)
         except StorageFailure as failure:
-            self.offline = failure.copy()
+            if not failure.is_passing:
+                self.offline = failure.copy()
             raise
         self.segments = loaded.segments
         self.end_offset = self.written_end_offset = loaded.end_offset
@@ -214,6 +215,9 @@ class LogFiles:
             self.write_epochs()
             file = self._disk.open(file_prefix(self.directory, end_offset) + LOG_SUFFIX, create=True)
         except StorageFailure as failure:
+            if failure.is_passing:
+                # All is as it was, but for hints; the next append tries again.
+                raise
             raise self.fail(failure) from None
         active.drop_indexes()
         self.names += 1

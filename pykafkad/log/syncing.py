@@ -19,7 +19,7 @@ EPOCHS_FILE = "leader-epoch-checkpoint"
 class SyncJob:
     """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
 
-    __slots__ = ("_active", "_directory", "_disk", "_is_new", "_names", "_names_synced", "_sealed", "_snapshots", "end_offset", "log")
+    __slots__ = ("_active", "_directory", "_disk", "_failure", "_is_new", "_names", "_names_synced", "_sealed", "_snapshots", "end_offset", "log")
 
     def __init__(self, log: LogFiles, sealed: list[Segment], active: Segment | None, end_offset: int) -> None:
         self.log = log
@@ -28,10 +28,12 @@ class SyncJob:
         self._sealed = sealed
         self._active = active
         self.end_offset = end_offset
+        self._failure: StorageFailure | None = None
         try:
             log.write_epochs()
         except StorageFailure as failure:
-            raise log.fail(failure) from None
+            # The job's own: who makes it need not expect one.
+            self._failure = failure.copy()
         self._names, self._names_synced, self._is_new = log.names, log.names_synced, log.is_new
         bases = [segment.base_offset for segment in log.segments_from(sealed[0].base_offset)[1:]] if sealed else []
         self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
@@ -39,6 +41,8 @@ class SyncJob:
     def run(self) -> None:
         """Sync logs, and of those that are sealed the indexes and producer snapshots, and leader epochs and names that changed: what
         lies before a recovery point is not read again, so nobody could tell. Raises `StorageFailure`."""
+        if self._failure is not None:
+            raise self._failure
         disk = self._disk
         has_new_names = self._names != self._names_synced
         if has_new_names:

@@ -30,7 +30,7 @@ class Directories:
     """All of a node. `paths` are those of `log.dirs`, in their order; `metadata` is the one with the metadata log, which need not
     be among them. Fires its own timer to tell the controller where replicas were put."""
 
-    __slots__ = ("_by_id", "_failing", "_node", "_pending", "_preferred", "_unused", "failed", "metadata", "online", "paths")
+    __slots__ = ("_by_id", "_failing", "_node", "_pending", "_preferred", "_quiet_until", "_unused", "failed", "metadata", "online", "paths")
 
     def __init__(self, node: object, paths: Sequence[str]) -> None:
         self._node = node
@@ -43,6 +43,7 @@ class Directories:
         self._unused: list[LogDirectory] = []
         self._by_id: dict[bytes, LogDirectory] = {}
         self._failing: list[tuple[LogDirectory, StorageFailure]] = []
+        self._quiet_until = 0.0
 
     # -- start and stop ------------------------------------------------------------------------------------------------
 
@@ -210,8 +211,13 @@ class Directories:
         """An access to a directory failed: it is given up at the end of what goes on now, unless it holds the metadata log.
 
         There Kafka ends. Here one partition's log goes out of service and the others go on, so that what is there stays
-        readable on a full disk.
+        readable on a full disk. A lack of descriptors is no fault of the directory's, and said once a second.
         """
+        if failure.is_passing:
+            if self._node.now >= self._quiet_until:
+                self._quiet_until = self._node.now + 1.0
+                log_lines.error("no-descriptors", reason=failure)
+            return
         if directory is not None and directory is not self.metadata:
             self._failing.append((directory, failure))
             self._node.timers.set((self, _FAIL), self._node.now)

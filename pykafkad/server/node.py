@@ -387,6 +387,10 @@ class Node:
         """A log went offline: said once, and whoever waits for it is told."""
         if log in self._offline_logs:
             return
+        if failure.is_passing and log.offline is None:
+            # It may go better the next time.
+            self.directories.report(self.directories.of(log), failure)
+            return
         self._offline_logs.add(log)
         self.metrics.writes_failed += 1
         log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)

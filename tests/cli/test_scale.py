@@ -6,7 +6,9 @@ Processor seconds, bytes and descriptors are looked at, not the clock on the wal
 from __future__ import annotations
 
 import re
+import resource
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafkad.disk import SPARE_DESCRIPTORS
 from tests.bench import wire_bytes
 from tests.bench.process import cpu_seconds
 from tests.bench.request_loads import encoded_batch
@@ -24,14 +27,18 @@ START_SECONDS = 1.0
 IDLE_BYTES = 3 * 1024
 PRODUCE_VERSION = 7
 BATCH_BYTES = 500_000
+STORAGE_ERROR = 56
 
 
 class Broker:
     """One that is ready to serve, with what it took until then: `start_cpu_seconds`, and `start_read_bytes` of all files."""
 
-    def __init__(self, data: Path, *options: str) -> None:
-        words = [sys.executable, "-m", "pykafkad", "serve", "--listen", "localhost:0", "--data", str(data), *options]
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    def __init__(self, *options: str, most_descriptors: int | None = None, errors: Path | None = None) -> None:
+        words = [sys.executable, "-m", "pykafkad", "serve", "--listen", "localhost:0", *options]
+        with open(errors or "/dev/null", "w") as told:
+            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=told, text=True)
+        if most_descriptors is not None:
+            resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (most_descriptors, most_descriptors))
         self.port = int(self.process.stdout.readline().rpartition(":")[2])
         self.start_cpu_seconds = cpu_seconds(self.process.pid)
         self.start_read_bytes = int(re.search(r"rchar: (\d+)", self._about("io"))[1])
@@ -67,7 +74,12 @@ class Brokers:
         self.started: list[Broker] = []
 
     def __call__(self, data: Path, *options: str) -> Broker:
-        self.started.append(Broker(data, *options))
+        """One with its data there."""
+        return self.serve("--data", str(data), *options)
+
+    def serve(self, *options: str, **limits: object) -> Broker:
+        """One with these options."""
+        self.started.append(Broker(*options, **limits))
         return self.started[-1]
 
 
@@ -82,9 +94,15 @@ def brokers() -> Iterator[Brokers]:
 
 def produce(session: Session, topic: str, partition: int, batch: bytes) -> None:
     """Send one batch; it is acknowledged."""
+    assert produced(session, topic, partition, batch) == 0
+
+
+def produced(session: Session, topic: str, partition: int, batch: bytes) -> int:
+    """Send one batch; the error code of the answer."""
     template = wire_bytes.produce(PRODUCE_VERSION, topic, None, partition, batch)
-    answer = session.call(template.request)
-    assert answer[template.error_at : template.error_at + 2] == b"\0\0"
+    # Counted from the size on, which the session has taken off.
+    (code,) = struct.unpack_from(">h", session.call(template.request), template.error_at - 4)
+    return code
 
 
 def descriptors_for(broker: Broker, partitions: int) -> int:
@@ -144,3 +162,32 @@ def test_a_start_after_a_kill_reads_what_came_since_the_recovery_point(brokers: 
     broker.stop()
     broker = brokers(tmp_path)
     assert broker.start_read_bytes - stopped_read_bytes < 100_000
+
+
+@pytest.mark.parametrize("storage", ["disk", "memory"])
+def test_the_limit_of_descriptors(brokers: Brokers, tmp_path: Path, storage: str) -> None:
+    """Who comes too late is told, the others and who connects anew are served; with descriptors to be had again all are."""
+    most, partitions = 256, 300
+    where = ("--memory", "512MB") if storage == "memory" else ("--data", str(tmp_path / "data"))
+    broker = brokers.serve(*where, most_descriptors=most, errors=tmp_path / "errors")
+    with Session(broker.port) as session:
+        for number in range(2):
+            session.call(wire_bytes.create_topics({f"t{number}": partitions}, {}))
+        codes = [produced(session, "t0", partition, encoded_batch(None)) for partition in range(partitions)]
+        assert codes == sorted(codes) and set(codes) == {0, STORAGE_ERROR}
+        served = codes.count(0)
+        assert most - 50 < served < most - SPARE_DESCRIPTORS
+        assert produced(session, "t1", 0, encoded_batch(None)) == STORAGE_ERROR
+        for partition in range(served):
+            produce(session, "t0", partition, encoded_batch(None))
+        with Session(broker.port) as another:
+            another.call(wire_bytes.api_versions().request)
+            assert wire_bytes.parse_metadata(another.call(wire_bytes.metadata(["t1"])))["t1"]
+            produce(another, "t0", 1, encoded_batch(None))
+        session.delete_topics(["t0"])
+        for partition in range(100):
+            produce(session, "t1", partition, encoded_batch(None))
+    broker.stop()
+    told = (tmp_path / "errors").read_text()
+    assert 1 <= told.count("ERROR storage no-descriptors") <= 5 and "Too many open files" in told
+    assert "partition-offline" not in told and "Traceback" not in told

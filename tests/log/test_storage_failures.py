@@ -130,3 +130,24 @@ def test_every_call_may_fail_and_nothing_acknowledged_is_lost(operation):
             break
     else:
         pytest.fail("the run never got past the injected failures")
+
+
+def test_a_lack_of_descriptors_passes():
+    """At the first use and at a roll: whoever comes is told, nothing is lost or doubled, and the next one is served."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, segment_bytes=300)
+    for fails in ("create", "create", "open", "create", "open"):
+        disk.fail(fails, error=errno.EMFILE)
+        end_offset = log.end_offset if log.is_loaded else 0
+        sent = batch(2, 60, producer_id=7, producer_epoch=0, base_sequence=end_offset)
+        with pytest.raises(StorageFailure) as failed:
+            log.append(sent, NOW_MS)
+        assert failed.value.is_passing and log.offline is None
+        disk.heal()
+        assert log.append(sent, NOW_MS).base_offset == end_offset
+        log.write_pending()
+    assert log.end_offset == 10 and len(log.segments) > 2
+    disk.kill()
+    log = open_log(open_directory(disk=disk), segment_bytes=300)
+    assert [header.base_offset for header, _ in content(log)] == [0, 2, 4, 6, 8]
