@@ -75,12 +75,6 @@ ALLOWED = (
         r"UnsupportedVersionException: |: (The version of API is not supported|The node does not support \w+)|^[-+]The (version|node) ",
         "Refused alike; what is not advertised is refused by the client itself, in other words than a broker's with the feature off.",
     ),
-    Difference(
-        "unoffered-transactions",
-        "transactions *",
-        r"exit code|TransactionalId\tCoordinator|The node does not support|the ID could not be found",
-        "Transactions are not offered yet, so there is none to list.",
-    ),
 )
 
 # Rows that a line was allowed by in this run.
