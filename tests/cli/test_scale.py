@@ -5,12 +5,15 @@ Processor seconds, bytes and descriptors are looked at, not the clock on the wal
 
 from __future__ import annotations
 
+import os
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +31,7 @@ IDLE_BYTES = 3 * 1024
 PRODUCE_VERSION = 7
 BATCH_BYTES = 500_000
 STORAGE_ERROR = 56
+NEEDED_BYTES = 300_000_000
 
 
 class Broker:
@@ -84,6 +88,16 @@ class Brokers:
 
 
 @pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where the machine has such: thousands of folders are made and removed there in no time."""
+    shared = Path("/dev/shm")
+    has_room = os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > NEEDED_BYTES
+    where = Path(tempfile.mkdtemp(prefix="pykafkad-", dir=shared if has_room else tmp_path))
+    yield where
+    shutil.rmtree(where)
+
+
+@pytest.fixture
 def brokers() -> Iterator[Brokers]:
     """Starts brokers."""
     found = Brokers()
@@ -115,52 +129,52 @@ def descriptors_for(broker: Broker, partitions: int) -> int:
         return broker.descriptors - before
 
 
-def test_ten_thousand_partitions(brokers: Brokers, tmp_path: Path) -> None:
+def test_ten_thousand_partitions(folder: Path, brokers: Brokers) -> None:
     """A start within a second, three kilobytes for an idle partition, a descriptor for one in use; after a stop, and after a kill."""
-    brokers(tmp_path / "empty").stop()
-    empty = brokers(tmp_path / "empty")
+    brokers(folder / "empty").stop()
+    empty = brokers(folder / "empty")
     empty_bytes, empty_descriptors = empty.own_memory_bytes, empty.descriptors
     empty.stop()
     many = TOPICS * PARTITIONS_EACH
-    brokers(tmp_path / "many", *(word for number in range(TOPICS) for word in ("--topic", f"many-{number}:{PARTITIONS_EACH}"))).stop()
+    brokers(folder / "many", *(word for number in range(TOPICS) for word in ("--topic", f"many-{number}:{PARTITIONS_EACH}"))).stop()
 
-    broker = brokers(tmp_path / "many")
+    broker = brokers(folder / "many")
     assert broker.start_cpu_seconds <= START_SECONDS
     assert (broker.own_memory_bytes - empty_bytes) / many <= IDLE_BYTES
     assert broker.descriptors == empty_descriptors
     assert descriptors_for(broker, 100) == 100
     broker.kill()
 
-    broker = brokers(tmp_path / "many")
+    broker = brokers(folder / "many")
     assert (broker.own_memory_bytes - empty_bytes) / many <= IDLE_BYTES
     assert broker.descriptors == empty_descriptors
     assert descriptors_for(broker, 100) == 100
     broker.stop()
 
 
-def test_a_start_after_a_kill_reads_what_came_since_the_recovery_point(brokers: Brokers, tmp_path: Path) -> None:
+def test_a_start_after_a_kill_reads_what_came_since_the_recovery_point(folder: Path, brokers: Brokers) -> None:
     """Forty partitions of two megabytes were stopped, two of them written to, and the broker killed."""
     partitions, batches, used = 40, 4, 2
-    broker = brokers(tmp_path)
+    broker = brokers(folder / "data")
     with Session(broker.port) as session:
         session.create_topics({"t": partitions})
         for partition in range(partitions):
             for _ in range(batches):
                 produce(session, "t", partition, encoded_batch(BATCH_BYTES))
     broker.stop()
-    broker = brokers(tmp_path)
+    broker = brokers(folder / "data")
     stopped_read_bytes = broker.start_read_bytes
     with Session(broker.port) as session:
         for partition in range(used):
             produce(session, "t", partition, encoded_batch(BATCH_BYTES))
     broker.kill()
-    broker = brokers(tmp_path)
+    broker = brokers(folder / "data")
     read_bytes = broker.start_read_bytes - stopped_read_bytes
     # Of a segment that was written to all is looked at, as by Kafka; of the others what lies behind the last index entry.
     log_bytes = used * (batches + 1) * BATCH_BYTES
     assert log_bytes <= read_bytes <= log_bytes + partitions * 100_000
     broker.stop()
-    broker = brokers(tmp_path)
+    broker = brokers(folder / "data")
     assert broker.start_read_bytes - stopped_read_bytes < 100_000
 
 
