@@ -5,6 +5,10 @@ one batch is given even above the size limits. With less than `min_bytes` to giv
 an append, unless a partition has an error. Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks
 (KIP-320), 11 rack, 12 flexible and diverging epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP-951).
 
+Who asks with an epoch that is over (FENCED_LEADER_EPOCH), or for a partition that this broker does not lead
+(NOT_LEADER_OR_FOLLOWER), is told who does, and where. The latter comes up only in a directory whose metadata knows more brokers
+than this one, and when this one was told to forget itself; consumers that know of followers (11) may read from this one then.
+
 An isolation level that does not exist is UNKNOWN_SERVER_ERROR.
 
 One departure, on purpose: the wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it on its
@@ -154,7 +158,7 @@ def _update(ctx: Context, session: FetchSession, request: object, by_id: bool) -
 class _Fetch:
     """One request while it is served: it may be read several times before it is answered."""
 
-    __slots__ = ("_ctx", "_follower", "_full", "_partitions", "_read_committed", "_session", "_session_epoch", "max_bytes", "max_wait_ms", "min_bytes")
+    __slots__ = ("_ctx", "_followed", "_follower", "_full", "_partitions", "_read_committed", "_session", "_session_epoch", "max_bytes", "max_wait_ms", "min_bytes")
 
     def __init__(self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool) -> None:
         self._ctx = ctx
@@ -164,6 +168,7 @@ class _Fetch:
         self._full = full
         self._read_committed = request.isolation_level == _READ_COMMITTED
         self._follower = _replica_id(ctx, request) >= 0
+        self._followed = ctx.partitions.followed
         self.max_bytes = min(request.max_bytes, ctx.settings.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.max_wait_ms = request.max_wait_ms
@@ -271,12 +276,12 @@ class _Fetch:
             raise log.offline.copy()
         if partition.topic_id != _ZERO_ID and partition.topic_id != log.topic_id:
             raise errors.KafkaError(errors.INCONSISTENT_TOPIC_ID)
-        asked, followed = partition.current_leader_epoch, self._ctx.partitions.followed
-        epoch = followed[log] if log in followed else log.leader_epoch
+        asked, is_followed = partition.current_leader_epoch, log in self._followed
+        epoch = self._followed[log] if is_followed else log.leader_epoch
         if asked >= 0 and asked != epoch:
             raise errors.KafkaError(errors.FENCED_LEADER_EPOCH if asked < epoch else errors.UNKNOWN_LEADER_EPOCH)
         # Consumers that know of followers may read from one (KIP-392).
-        if self._follower or log in followed and self._ctx.version < _FOLLOWERS_SINCE:
+        if self._follower or is_followed and self._ctx.version < _FOLLOWERS_SINCE:
             raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
         diverging = self._diverging(partition, log)
         row.high_watermark = log.high_watermark
