@@ -108,24 +108,25 @@ _NOBODY_REFUSED = "Everybody may do everything: ACLs are stored and not yet enfo
 _TRANSACTIONS = "Transactions are not offered yet."
 _NEW_GROUPS = "The groups of KIP-848 are not offered yet."
 _OWN_DIRECTORY = "It takes a directory that fails: test_failed_directory.py."
+_OWN_BROKER = "It takes a broker that starts again, or is told to forget itself: test_failed_directory.py."
 _OWN_SETTINGS = "It takes a broker with that setting."
 _FORMER = "Of message formats and brokers that Kafka 4 has left behind."
 
 # API to {code: why no scenario provokes it}, of the codes that Kafka's response classes name and its broker can give.
 NOT_PROVOKED = {
     "Produce": {
-        "NOT_LEADER_OR_FOLLOWER": _REPLICAS, "NOT_ENOUGH_REPLICAS_AFTER_APPEND": _REPLICAS, "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
+        "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER, "NOT_ENOUGH_REPLICAS_AFTER_APPEND": _REPLICAS, "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
         "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "CLUSTER_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
         "INVALID_TXN_STATE": _TRANSACTIONS, "INVALID_PRODUCER_ID_MAPPING": _TRANSACTIONS, "CONCURRENT_TRANSACTIONS": _TRANSACTIONS, "UNSUPPORTED_FOR_MESSAGE_FORMAT": _FORMER,
     },
     "Fetch": {
-        "FENCED_LEADER_EPOCH": f"{_REPLICAS} Negative epochs say nothing here, as in no other API.", "REPLICA_NOT_AVAILABLE": _FORMER,
+        "FENCED_LEADER_EPOCH": f"{_OWN_BROKER} Negative epochs say nothing here, as in no other API.", "REPLICA_NOT_AVAILABLE": _FORMER,
         "INCONSISTENT_TOPIC_ID": "It takes a topic that is made anew between two looks of one request.", "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
         "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "CORRUPT_MESSAGE": "It takes a damaged segment: test_injected_faults.py.",
         "UNSUPPORTED_COMPRESSION_TYPE": "Kafka 4 hands zstd to fetchers of every version.",
     },
     "ListOffsets": {
-        "NOT_LEADER_OR_FOLLOWER": _REPLICAS, "LEADER_NOT_AVAILABLE": _REPLICAS, "OFFSET_NOT_AVAILABLE": _REPLICAS, "REPLICA_NOT_AVAILABLE": _FORMER,
+        "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER, "LEADER_NOT_AVAILABLE": _REPLICAS, "OFFSET_NOT_AVAILABLE": _REPLICAS, "REPLICA_NOT_AVAILABLE": _FORMER,
         "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY, "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "UNSUPPORTED_FOR_MESSAGE_FORMAT": _FORMER,
     },
     "Metadata": {
@@ -171,7 +172,7 @@ NOT_PROVOKED = {
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "CLUSTER_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
     "OffsetForLeaderEpoch": {
-        "NOT_LEADER_OR_FOLLOWER": _REPLICAS, "REPLICA_NOT_AVAILABLE": _FORMER, "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
+        "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER, "REPLICA_NOT_AVAILABLE": _FORMER, "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
         "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
     "DescribeTransactions": {
