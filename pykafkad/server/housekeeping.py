@@ -13,6 +13,8 @@ log_lines = logger("storage")
 
 _SYNC_SECONDS = 5.0
 _EPOCH_FILES_PER_TURN = 16
+_UNOPENED_PER_TURN = 16
+_STEP_SECONDS = 0.002
 _HIGH_WATERMARK = "high watermark checkpoint"
 _DELETIONS = "deletions"
 _RETENTION = "retention"
@@ -27,10 +29,11 @@ class Housekeeping:
     All jobs but the deletions repeat at their intervals; deletions have a timer only while something waits to be deleted.
     """
 
-    __slots__ = ("_node", "_with_new_epochs", "compaction")
+    __slots__ = ("_node", "_unopened", "_with_new_epochs", "compaction")
 
     def __init__(self, node: object) -> None:
         self._node = node
+        self._unopened: list[object] = []
         self._with_new_epochs: list[tuple[object, object]] = []
         self.compaction = Compaction(node)
 
@@ -72,16 +75,35 @@ class Housekeeping:
         if job == _PRODUCERS:
             return settings.producer_id_expiration_check_interval_ms / 1000
         if job == _HIGH_WATERMARK:
-            return settings.replica_high_watermark_checkpoint_interval_ms / 1000
+            # Log starts are written with them.
+            often = min(settings.replica_high_watermark_checkpoint_interval_ms, settings.log_flush_start_offset_checkpoint_interval_ms)
+            return max(0.1, often / 1000)
         if job == _FLUSH:
             return max(0.1, min(settings.log_flush_offset_checkpoint_interval_ms, 60_000) / 1000)
         return _SYNC_SECONDS
 
-    def _retention(self) -> None:
-        now_ms = self._node.now_ms
-        for log in list(self._node.partitions):
-            if log.is_loaded and log.offline is None and "compact" not in log.settings.cleanup_policy:
-                self._each(log, "retention", lambda log=log: log.run_retention(now_ms))
+    def _retention(self) -> bool:
+        """Whether it goes on in the next turn: logs that nobody has opened since the start have to be opened for it."""
+        node = self._node
+        waiting = self._unopened
+        if not waiting:
+            for log in list(node.partitions):
+                if log.offline is not None or "compact" in log.settings.cleanup_policy:
+                    continue
+                if log.is_loaded:
+                    self._each(log, _RETENTION, lambda log=log: log.run_retention(node.now_ms))
+                else:
+                    waiting.append(log)
+        until = node.clock.now() + _STEP_SECONDS
+        for log in waiting[: -_UNOPENED_PER_TURN - 1 : -1]:
+            waiting.pop()
+            directory = node.directories.of(log)
+            # It may be deleted by now, moved, opened or offline.
+            if directory is not None and not log.closed and not log.is_loaded and log.offline is None:
+                self._each(log, _RETENTION, lambda log=log, directory=directory: directory.run_retention_at_rest(log, node.now_ms))
+            if node.clock.now() >= until:
+                break
+        return bool(waiting)
 
     def _expire_producers(self) -> None:
         expiration_ms = self._node.settings.producer_id_expiration_ms

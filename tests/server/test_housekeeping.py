@@ -72,6 +72,19 @@ def test_the_high_watermark_is_checkpointed(world, tmp_path):
     assert f"t 0 {log.high_watermark}\n" in (tmp_path / "data" / "replication-offset-checkpoint").read_text()
 
 
+@pytest.mark.parametrize(("interval_ms", "is_written"), [(1000, True), (60_000, False)])
+def test_log_starts_are_written_as_often_as_is_asked(tmp_path, interval_ms, is_written):
+    """At least: with the high watermarks they are written every five seconds."""
+    world = World(tmp_path / "data", log_flush_start_offset_checkpoint_interval_ms=interval_ms)
+    log = fill(world, 3)
+    log.delete_records(2)
+    world.advance(1.5, 3)
+    path = tmp_path / "data" / "log-start-offset-checkpoint"
+    assert (path.exists() and "t 0 2\n" in path.read_text()) == is_written
+    world.advance(6)
+    assert "t 0 2\n" in path.read_text()
+
+
 def test_new_leader_epochs_are_written_a_few_per_turn(world, monkeypatch):
     """After an unclean start every log has a new one: the files of all of them at once would hold the loop. A topic that is deleted
     meanwhile is passed over."""
@@ -96,3 +109,52 @@ def test_new_leader_epochs_are_written_a_few_per_turn(world, monkeypatch):
         turns += 1
     assert set(logs) <= set(written) and turns >= 120 // housekeeping._EPOCH_FILES_PER_TURN
     assert not any(log.epochs.changed for log in logs)
+
+
+def restarted(world, tmp_path):
+    """A broker that stopped and started on the same directory; nobody opens anything."""
+    world.node.close()
+    again = World(tmp_path / "data", clock=world.clock)
+    assert not any(log.is_loaded for log in again.node.partitions)
+    return again
+
+
+def test_old_segments_of_a_log_that_nobody_opens_go_too(world, tmp_path, monkeypatch):
+    """After a restart, and once more: when it has become of age. Then it costs nothing again."""
+    fill(world)
+    world.create_topic("empty", 1, retention_ms=1)
+    world.create_topic("kept", 1, retention_ms=-1)
+    assert world.connect().ask(produce("kept", {0: batch(b"x")}), 8).responses[0].partition_responses[0].error_code == 0
+    world = restarted(world, tmp_path)
+    log, kept, empty = (world.node.partitions.get(name, 0) for name in ("t", "kept", "empty"))
+    opened = []
+    opens = LogFiles.load
+    monkeypatch.setattr(LogFiles, "load", lambda each: (opened.append(each.topic), opens(each)))
+    world.advance(31)
+    assert sorted(opened) == ["kept", "t"] and not log.is_loaded
+    world.advance(301)
+    assert (len(log.segments), log.log_start_offset) == (1, log.end_offset) and log.end_offset > 0
+    world.advance(301)
+    world.advance(301)
+    assert sorted(opened) == ["kept", "t", "t"], "no more often: the first look tells when the next is due"
+    assert not kept.is_loaded and not empty.is_loaded
+    assert (kept.end_offset, kept.log_start_offset, kept.recovery_point) == (1, 0, 1)
+
+
+def test_logs_that_nobody_opened_are_looked_at_a_few_per_turn(world, tmp_path):
+    """Thousands at once would hold the loop. Changed settings are looked at anew."""
+    world.create_topic("many", 100)
+    for index in range(100):
+        assert world.connect().ask(produce("many", {index: batch(b"x")}), 8).responses[0].partition_responses[0].error_code == 0
+    world = restarted(world, tmp_path)
+    logs = [world.node.partitions.get("many", index) for index in range(100)]
+    world.node.housekeeping.fired(housekeeping._RETENTION)
+    seen = [sum(log.due_ms > 0 for log in logs)]
+    while world.node.housekeeping._unopened:
+        world.turn()
+        seen.append(sum(log.due_ms > 0 for log in logs))
+    assert seen[-1] == 100 and all(0 <= later - earlier <= housekeeping._UNOPENED_PER_TURN for earlier, later in zip([0, *seen], seen, strict=False))
+    assert not any(log.is_loaded for log in logs)
+    settings = logs[0].settings
+    logs[0].update_settings(settings)
+    assert logs[0].due_ms == 0
