@@ -9,10 +9,11 @@ from __future__ import annotations
 import posixpath
 
 from pykafkad.errors import ConfigError, StorageFailure
-from pykafkad.log import checkpoints, saved
+from pykafkad.log import checkpoints, retention, saved
 from pykafkad.log.log_files import LogServices
 from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
+from pykafkad.log.segment import NEVER_MS
 from pykafkad.log.syncing import SyncJob
 
 DELETE_SUFFIX = "-delete"
@@ -288,6 +289,23 @@ class LogDirectory:
         if key not in self._on_disk:
             return
         self.doom_directory(self._rename_for_removal(key), delay_ms)
+
+    def run_retention_at_rest(self, log: PartitionLog, now_ms: int) -> None:
+        """Retention of a log that nobody has opened: it is opened when something may be due, and let go of again."""
+        if now_ms < log.due_ms:
+            return
+        if not log.size_bytes:
+            log.due_ms = NEVER_MS
+            return
+        log.load()
+        gone = log.run_retention(now_ms)
+        self._note((log.topic, log.partition), log)
+        if gone:
+            # What that changed is synced with the next sync.
+            log.release_file()
+        else:
+            log.due_ms = retention.next_due_ms(log)
+            log.unload()
 
     @property
     def next_deletion_ms(self) -> int | None:

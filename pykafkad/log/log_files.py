@@ -50,13 +50,14 @@ class LogFiles:
     restart brings it back, because what the disk holds is known again only after recovery. `has_aborted` says whether some
     segment may hold the marker of an aborted transaction. `names` counts the changes to which files are in the folder, as far as
     a sync must bring them to the device, which has those up to `names_synced`; `is_new` says that it may not know the folder either.
+    A log that nobody has opened has nothing to lose by retention before `due_ms`.
     """
 
     __slots__ = (
         "topic", "partition", "topic_id", "settings", "directory", "offline", "leader_epoch", "closed", "_services", "_disk",
         "_gather_pool", "_initial", "_plain_attributes", "_plain_size_limit", "_after_max_ms", "_index_interval_bytes",
-        "_flush_messages", "_gather", "_fill", "_recent_sealed", "_sole_replica", "is_new", "names", "names_synced",
-        *_LOADED_SLOTS,
+        "_flush_messages", "_gather", "_fill", "_recent_sealed", "_sole_replica", "due_ms", "is_new", "names",
+        "names_synced", *_LOADED_SLOTS,
     )
 
     def __init__(self, topic: str, partition: int, topic_id: bytes, settings, directory: str, services: LogServices,
@@ -150,6 +151,7 @@ class LogFiles:
 
     def _prepare(self, settings) -> None:
         self.settings = settings
+        self.due_ms = 0
         self._index_interval_bytes = settings.index_interval_bytes
         self._after_max_ms = settings.message_timestamp_after_max_ms
         self._flush_messages = settings.flush_messages if self.offline is None else NEVER_MS

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.log.segment import (
-    DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
+    DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, NEVER_MS, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
 )
 
 TYPE_CHECKING = False
@@ -45,6 +45,14 @@ def run(log: PartitionLog, now_ms: int) -> int:
     # What DeleteRecords passed goes whatever the policy.
     removed += _remove_while(log, now_ms, lambda _, next_base: next_base is not None and next_base <= log.log_start_offset)
     return removed
+
+
+def next_due_ms(log: PartitionLog) -> int:
+    """When a log to which nothing is appended loses its next segment, if `run` has just looked at it."""
+    first, settings = log.segments[0], log.settings
+    if "delete" not in settings.cleanup_policy or settings.retention_ms < 0 or not first.size:
+        return NEVER_MS
+    return first.largest_timestamp_ms + settings.retention_ms + 1
 
 
 def _remove_above_size(log: PartitionLog, now_ms: int, retention_bytes: int) -> int:
