@@ -155,6 +155,12 @@ def directories_of(disk, path: str, name: str) -> dict[str, str]:
     return checkpoints.decode_properties(disk.read(f"{path_of(path, name)}/{DIRECTORIES_FILE}") or b"")
 
 
+def belongs_to(disk, path: str, name: str) -> bool:
+    """Whether the snapshot says that it is of the very directory that is at `path` now."""
+    kept, present = (checkpoints.decode_properties(disk.read(f"{each}/{checkpoints.META_PROPERTIES_FILE}") or b"") for each in (path_of(path, name), path))
+    return all(key in kept and kept[key] == present.get(key) for key in ("cluster.id", "directory.id"))
+
+
 def has_partition(disk, path: str, name: str, topic: str, partition: int) -> bool:
     """Whether the directory's snapshot `name` holds the partition."""
     return disk.is_directory(f"{path_of(path, name)}/{topic}-{partition}")

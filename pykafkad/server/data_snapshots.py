@@ -222,11 +222,15 @@ class DataSnapshots:
                 raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"{path} is out of service; going back with everything needs every directory of log.dirs")
             if not node.disk.is_directory(saved.path_of(path, name)):
                 raise KafkaError(errors.INVALID_CONFIG, f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made")
+            if not saved.belongs_to(node.disk, path, name):
+                raise KafkaError(errors.INVALID_CONFIG, f"{saved.path_of(path, name)} has no meta.properties of this directory; nothing could be served from it")
             # A broker that stopped for it would not start again: neither the way back nor anything else could be written.
             needed = _ROOM_BYTES + _ROOM_BYTES_PER_PARTITION * len(node.disk.listdir(saved.path_of(path, name)))
             _, usable = node.disk.usage(path)
             if usable < needed:
                 raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"{usable} bytes are free for {path}, and going back may take {needed}; make room first")
+        if not saved.has_partition(node.disk, node.directory.path, name, *stored.LOG):
+            raise KafkaError(errors.INVALID_CONFIG, f"{saved.path_of(node.directory.path, name)} has no metadata log; nothing could be served from it")
         log = node.directory.logs[stored.LOG]
         if log.offline is not None:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"the metadata log is out of service ({log.offline}); restart the broker first")

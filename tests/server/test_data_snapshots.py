@@ -213,6 +213,24 @@ def test_a_directory_without_the_snapshot_keeps_everything_where_it_is(world, tm
     assert world.node.stopping is None and numbers(world) == list(range(20))
 
 
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda path: (path / "meta.properties").unlink(), "no meta.properties"),
+        (lambda path: (path / "meta.properties").write_bytes(b""), "no meta.properties"),
+        (lambda path: (path / "meta.properties").write_text("version=1\ncluster.id=other\ndirectory.id=x\n"), "no meta.properties"),
+        (lambda path: (path / "__cluster_metadata-0").rename(path / "gone"), "no metadata log"),
+    ],
+)
+def test_a_folder_from_which_nobody_could_start_is_not_gone_back_to(world, tmp_path, spoil, words):
+    """The data would be away, and the broker not there."""
+    act(world, "create", "one")
+    spoil(tmp_path / "data.snapshots" / "one")
+    code, said = act(world, "restore", "one")
+    assert code == errors.INVALID_CONFIG and words in said
+    assert world.node.stopping is None and numbers(world) == list(range(10))
+
+
 def test_without_room_or_a_metadata_log_nothing_begins(world, monkeypatch):
     """The broker would stop, and could neither go back nor start again."""
     act(world, "create", "one")
