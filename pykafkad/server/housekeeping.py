@@ -136,8 +136,9 @@ class Housekeeping:
         now_ms = self._node.now_ms
         for log in list(self._node.partitions):
             if log.is_loaded and log.offline is None and log.settings.flush_ms < 2**62:
-                if now_ms - log.flushed_ms >= log.settings.flush_ms:
-                    self._each(log, "flush", log.flush)
+                if now_ms - log.flushed_ms >= log.settings.flush_ms and log.needs_sync:
+                    log.flushed_ms = now_ms
+                    self._submit(log.whole_sync_job(), self._node.directories.of(log))
 
     def _deletions(self) -> None:
         node = self._node
@@ -150,7 +151,10 @@ class Housekeeping:
         # As in Kafka a segment is synced some time after it rolled, so that a restart after a crash reads little again.
         for directory in self._node.directories.every():
             for job in directory.sync_jobs():
-                self._node.offload.submit(job.run, lambda result, job=job, directory=directory: self._synced(job, directory, result))
+                self._submit(job, directory)
+
+    def _submit(self, job: object, directory: object) -> None:
+        self._node.offload.submit(job.run, lambda result: self._synced(job, directory, result))
 
     def _synced(self, job: object, directory: object, result: object) -> None:
         if not isinstance(result, Exception):

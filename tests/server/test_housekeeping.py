@@ -1,7 +1,10 @@
 """What a broker does by the clock."""
 
+import threading
+
 import pytest
 
+from pykafkad.disk import File
 from pykafkad.errors import StorageFailure
 from pykafkad.log.log_files import LogFiles
 from pykafkad.server import housekeeping
@@ -38,6 +41,24 @@ def test_rolled_segments_are_synced_in_the_background(world):
     world.advance(6)
     settle(world)
     assert log.recovery_point == log.segments[-1].base_offset
+
+
+def test_scheduled_flushes_run_beside_the_loop(world, monkeypatch):
+    """`flush.ms`: what was written is synced when it has passed, and again when more was; nobody waits for it."""
+    world.create_topic("t", 1, flush_ms=1000)
+    world.create_topic("unflushed", 1)
+    threads, sync = [], File.sync
+    monkeypatch.setattr(File, "sync", lambda file: (threads.append(threading.get_ident()), sync(file)))
+    logs = [world.node.partitions.get(name, 0) for name in ("t", "unflushed")]
+    for count in (1, 2):
+        for name in ("t", "unflushed"):
+            assert world.connect().ask(produce(name, {0: batch(b"x")}), 8).responses[0].partition_responses[0].error_code == 0
+        world.advance(61)
+        settle(world)
+        assert [log.recovery_point for log in logs] == [count, 0]
+    world.advance(61)
+    settle(world)
+    assert len(threads) == 2 and threading.get_ident() not in threads
 
 
 def test_a_failed_sync_takes_the_log_out_of_service(world, monkeypatch):
