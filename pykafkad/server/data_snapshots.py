@@ -82,7 +82,7 @@ class DataSnapshots:
         try:
             for directory in node.directories.every():
                 self._savings.append(Saving(directory, name, self._directories()))
-            is_whole = self._go_on()
+            is_whole = self._go_on(self._began)
         except StorageFailure as failure:
             self._abandon()
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
@@ -106,7 +106,7 @@ class DataSnapshots:
             return
         code, words = errors.NONE, None
         try:
-            if not self._go_on():
+            if not self._go_on(self._node.clock.now()):
                 return
         except StorageFailure as failure:
             self._abandon()
@@ -118,17 +118,24 @@ class DataSnapshots:
             self._node.unexpected(error, job=job)
         self._node.reply(self._token, self._response(code, words))
 
-    def _go_on(self) -> bool:
-        """Save some logs; whether the snapshot is whole."""
+    def _go_on(self, began: float) -> bool:
+        """Save some logs, in a turn's share that began then; whether the snapshot is whole."""
         clock = self._node.clock
-        deadline = clock.now() + BUDGET_SECONDS
+        has_saved = False
         for saving in self._savings:
             while saving.step():
-                if clock.now() >= deadline:
-                    self._node.timers.set((self, _STEP), self._node.now)
-                    return False
+                has_saved = True
+                if clock.now() >= began + BUDGET_SECONDS:
+                    return self._wait()
+        if has_saved and clock.now() >= began + BUDGET_SECONDS:
+            # The checkpoints of many partitions take a share of their own.
+            return self._wait()
         self._finish()
         return True
+
+    def _wait(self) -> bool:
+        self._node.timers.set((self, _STEP), self._node.now)
+        return False
 
     def _finish(self) -> None:
         node, name = self._node, self._name
