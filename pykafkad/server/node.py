@@ -179,7 +179,8 @@ class Node:
         if stale_file is not None:
             # It is no part of the data, which may live in memory.
             Disk().unlink(stale_file)
-        self.partitions = Partitions(self.directories, self.node_id, self.settings, lambda key: self.timers.set(key, self.now))
+        plan = lambda key: self.timers.set(key, self.now)  # noqa: E731
+        self.partitions = Partitions(self.directories, self.node_id, self.settings, plan, self.clock.now)
         self._start_metadata()
         self._bind()
         self._register()

@@ -16,6 +16,8 @@ AT_ONCE = 32
 """Logs that one change of the metadata makes before it returns."""
 
 PER_TURN = 16
+BUDGET_SECONDS = 0.003
+"""A slow disk gets less than `PER_TURN` done in a turn."""
 
 _GO_ON = "open logs"
 
@@ -23,13 +25,14 @@ _GO_ON = "open logs"
 class Openings:
     """The partitions `(topic, index)` that wait, in the order of their creation; at most as many as the image has.
 
-    `plan(key)` has `fired` called in a later turn; `make(topic, index)` makes a log that was taken out of here.
+    `plan(key)` has `fired` called in a later turn; `now()` is monotonic; `make(topic, index)` makes a log that was taken out of here.
     """
 
-    __slots__ = ("_answers", "_make", "_order", "_plan", "_waiting", "added")
+    __slots__ = ("_answers", "_make", "_now", "_order", "_plan", "_waiting", "added")
 
-    def __init__(self, plan: Callable[[object], None], make: Callable[[str, int], object]) -> None:
+    def __init__(self, plan: Callable[[object], None], now: Callable[[], float], make: Callable[[str, int], object]) -> None:
         self._plan = plan
+        self._now = now
         self._make = make
         self._waiting: set[tuple[str, int]] = set()
         # All that wait, and some that no longer do.
@@ -78,9 +81,12 @@ class Openings:
 
     def _make_some(self) -> None:
         order, answers = self._order, self._answers
+        deadline = self._now() + BUDGET_SECONDS
         for _ in range(min(PER_TURN, len(order))):
             key = order.popleft()
             if self.take(*key):
                 self._make(*key)
+                if self._now() >= deadline:
+                    break
         while answers and answers[0][0] <= self.added - len(order):
             answers.popleft()[1]()

@@ -22,13 +22,13 @@ _TOPIC_CONFIG = 2
 
 
 class Partitions:
-    """`get` and `get_by_id` answer None for a partition that is not here. `plan` is that of `Openings`."""
+    """`get` and `get_by_id` answer None for a partition that is not here. `plan` and `now` are those of `Openings`."""
 
     __slots__ = ("_by_id", "_by_name", "_image", "_loading", "_node_id", "_settings", "directories", "followed", "openings")
 
-    def __init__(self, directories: Directories, node_id: int, settings: object, plan: Callable[[object], None]) -> None:
+    def __init__(self, directories: Directories, node_id: int, settings: object, plan: Callable[[object], None], now: Callable[[], float]) -> None:
         self.directories = directories
-        self.openings = openings.Openings(plan, self._open_waiting)
+        self.openings = openings.Openings(plan, now, self._open_waiting)
         self.followed: dict[PartitionLog, int] = {}
         """Logs of partitions that another broker leads, or nobody, with the leader epoch: they are not written."""
         self._image: Image | None = None

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from pykafkad import errors
-from pykafkad.server.openings import AT_ONCE, PER_TURN, Openings
+from pykafkad.server.openings import AT_ONCE, BUDGET_SECONDS, PER_TURN, Openings
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.simulation.disk import MemoryDisk
@@ -151,7 +151,7 @@ def test_what_cannot_be_made_is_offline(world):
 def test_answers_keep_their_order_in_time():
     """An answer leaves when those before it were made, whatever is added meanwhile."""
     planned, made, said = [], [], []
-    openings = Openings(planned.append, lambda topic, index: made.append((topic, index)))
+    openings = Openings(planned.append, lambda: 0.0, lambda topic, index: made.append((topic, index)))
     openings.after(lambda: said.append("none waits"))
     for index in range(PER_TURN + 1):
         openings.add("t", index)
@@ -166,3 +166,22 @@ def test_answers_keep_their_order_in_time():
     assert said == ["none waits", "t"] and len(made) == 2 * PER_TURN
     openings.finish()
     assert said == ["none waits", "t", "u"] and len(made) == 2 * PER_TURN + 1
+
+
+@pytest.mark.parametrize(("cost", "expected"), [(0.0, PER_TURN), (BUDGET_SECONDS / 3, 3), (1.0, 1)])
+def test_a_slow_disk_gets_less_done(cost, expected):
+    """A turn ends when its time is over, and makes at least one."""
+    clock = [0.0]
+    made = []
+
+    def make(topic, index):
+        made.append(index)
+        clock[0] += cost
+
+    openings = Openings(lambda key: None, lambda: clock[0], make)
+    for index in range(2 * PER_TURN):
+        openings.add("t", index)
+    openings.fired("")
+    assert made == list(range(expected))
+    openings.finish()
+    assert made == list(range(2 * PER_TURN))
