@@ -19,7 +19,7 @@ from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.brokers.settings import as_properties
 from compat_tests.java_tools import JavaTools
-from compat_tests.scenarios.exchange import Exchange
+from compat_tests.scenarios.exchange import Exchange, part
 from pykafkad.log import txn_index
 from pykafkad.wire.batch import build_batch, parse_header
 from pykafkad.wire.records import iterate_records
@@ -29,6 +29,7 @@ SEGMENT_BYTES = 16_384
 LARGE_SEGMENT_BYTES = 700_000
 CONFIGS = {"cleanup_policy": "compact", "internal_segment_bytes": str(SEGMENT_BYTES), "delete_retention_ms": "1", "retention_ms": "-1"}
 CLEANER = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0", "file.delete.delay.ms": "1000"}
+LAG_MS = "1000000000000"
 CLEAN_SECONDS = 150.0
 TOPICS = ("plain", "codecs", "producers", "transactions", "open", "lagging")
 
@@ -92,7 +93,7 @@ def fill(bootstrap: str) -> list[Any]:
     try:
         broker.prefix = "c"
         for topic in TOPICS:
-            more = {"lagging": {"min_compaction_lag_ms": "1000000000000"}, "codecs": {"internal_segment_bytes": str(LARGE_SEGMENT_BYTES)}}.get(topic, {})
+            more = {"lagging": {"min_compaction_lag_ms": LAG_MS}, "codecs": {"internal_segment_bytes": str(LARGE_SEGMENT_BYTES)}}.get(topic, {})
             broker.topic(topic, **{**CONFIGS, **more})
         fill_plain(broker, "c.plain")
         fill_codecs(broker, "c.codecs")
@@ -119,6 +120,24 @@ def add_filler(broker: Exchange) -> None:
         size = (LARGE_SEGMENT_BYTES if topic == "codecs" else SEGMENT_BYTES) * 4 // 10
         for number in range(4):
             broker.produce(f"c.{topic}", 0, bytes(build_batch([(b"filler-%d" % number, b"x" * size)], timestamp_ms=T0)))
+
+
+def keep_for(broker: Exchange, lag_ms: str) -> None:
+    """Have the cleaner leave alone what is younger, in all topics that it cleans otherwise."""
+    names = [f"c.{topic}" for topic in TOPICS if topic != "lagging"]
+    change = part("IncrementalAlterConfigs", "AlterableConfig", name="min.compaction.lag.ms", config_operation=0, value=lag_ms)
+    resources = [part("IncrementalAlterConfigs", "AlterConfigsResource", resource_type=2, resource_name=name, configs=[change]) for name in names]
+    answer = broker.quietly("IncrementalAlterConfigs", 1, resources=resources)
+    assert not any(row.error_code for row in answer.responses), answer
+    asked = [
+        part("DescribeConfigs", "DescribeConfigsResource", resource_type=2, resource_name=name, configuration_keys=[change.name]) for name in names
+    ]
+    broker.until(
+        lambda: broker.quietly("DescribeConfigs", 4, resources=asked),
+        lambda answer: all(row.value == lag_ms for result in answer.results for row in result.configs),
+    )
+    # A Kafka describes what its cleaner is told a moment later.
+    time.sleep(1)
 
 
 def cleaned_offsets(data: Path) -> dict[str, int]:
@@ -220,7 +239,10 @@ def sides(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             side.start()
             wait_until_cleaned(side.data_directory)
             broker = Exchange(side.bootstrap, "cleaner")
+            # A cleaner at work would clean a part of it before the rest is there, and make other groups of segments.
+            keep_for(broker, LAG_MS)
             add_filler(broker)
+            keep_for(broker, "0")
             wait_until_cleaned(side.data_directory)
             broker.close()
             side.stop()
