@@ -27,6 +27,7 @@ COLUMNS = ("kind", "path", "what")
 # What every start writes, and so says nothing about this directory.
 _ROUTINE_FILES = (".lock", ".kafka_cleanshutdown", "bootstrap.checkpoint")
 _METADATA = "__cluster_metadata-0"
+_SNAPSHOT_SUFFIX = ".snapshot"
 
 
 class _Refused(Failure):
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directories", nargs="+", metavar="DIR", help="a directory of log.dirs; all of a broker's, if it has several")
     parser.add_argument("--properties", metavar="FILE", help="the broker's server.properties, if its settings matter for a start")
     parser.add_argument("--quick", action="store_true", help="only what a start would change; do not read every batch")
-    parser.add_argument("--all", action="store_true", help="show also what every start writes, such as its registration in the metadata log")
+    parser.add_argument("--all", action="store_true", help="show also what every start does, such as its registration in the metadata log")
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
 
 
@@ -87,12 +88,14 @@ def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[t
         path = failure.path if os.path.isabs(failure.path) else os.path.join(directories[0], name)
         yield _OFFLINE, path, f"{name} cannot be opened: {failure}"
     for path, what in outcome.changes:
-        if options.all or not _is_routine(path):
+        if options.all or not _is_routine(path, what):
             yield _START, path, what
 
 
-def _is_routine(path: str) -> bool:
-    return os.path.basename(path) in _ROUTINE_FILES or _METADATA in path.split(os.sep) or _is_first_segment(path)
+def _is_routine(path: str, what: str) -> bool:
+    # Each stop writes a producer snapshot, and each start removes those of earlier ends of the log.
+    is_old_snapshot = path.endswith(_SNAPSHOT_SUFFIX) and what == "removed"
+    return os.path.basename(path) in _ROUTINE_FILES or _METADATA in path.split(os.sep) or is_old_snapshot or _is_first_segment(path)
 
 
 def _is_first_segment(path: str) -> bool:

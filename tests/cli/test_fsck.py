@@ -88,6 +88,17 @@ def test_what_every_start_writes_is_shown_on_request(tmp_path: Path, capsys: pyt
     assert "start\t.kafka_cleanshutdown\tremoved" in capsys.readouterr().out
 
 
+def test_a_second_life_that_ended_cleanly(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """The producer snapshot of the first stop goes with the next start, as every one does."""
+    fill(tmp_path / "d", stop=True)
+    world = World(tmp_path / "d")
+    world.connect().send(produce("t", {0: batch(b"more")}), 8)
+    world.stop()
+    assert main(["fsck", str(tmp_path / "d")]) == 0
+    assert main(["fsck", "--all", str(tmp_path / "d")]) == 1
+    assert "start\tt-0/00000000000000000010.snapshot\tremoved" in capsys.readouterr().out
+
+
 def test_partitions_that_nothing_was_written_to_are_nothing_to_tell(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     """Their first use makes their files; of one whose files were lost it would too."""
     world = fill(tmp_path / "d", stop=False)
