@@ -376,8 +376,9 @@ class LogFiles:
         """Let go of what an idle log does not need: of the descriptor; and if all is synced, of everything that a load as after a
         clean stop brings back. Raises `StorageFailure`."""
         self.release_file()
-        # A snapshot has the last batch of each producer alone.
+        # What lies below a log's start may be there again, and broken; a snapshot has the last batch of each producer alone.
         if (not self.is_loaded or self.offline is not None or self.recovery_point != self.end_offset
+                or self._active.size and self.log_start_offset == self.end_offset
                 or any(len(entry.batches) > 1 for entry in self.producers.values())):
             return
         if self._active.size:

@@ -57,7 +57,7 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     segments = [_open(disk, directory, base, now_ms, has_aborted=base in with_aborted) for base in bases]
     end_offset = None
     replayed = None
-    if not epochs_lost and (known.clean or _ends_at(segments[-1], known.recovery_point, snapshots)):
+    if not epochs_lost and (known.clean or known.recovery_point > log_start_offset and _ends_at(segments[-1], known.recovery_point, snapshots)):
         end_offset, last_epoch = _load_last(segments[-1], settings.index_interval_bytes)
         epochs_lost = end_offset is not None and last_epoch >= 0 and epochs.epoch_for(end_offset - 1) != last_epoch
     if epochs_lost:

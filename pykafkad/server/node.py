@@ -222,7 +222,7 @@ class Node:
             named = ", ".join(f"{voter.id} with directory {uuids.to_text(voter.directory_id)}" for voter in voter_set)
             raise ConfigError(
                 f"{directory.path}: its metadata log names as voters {named}; this is node {self.node_id} with directory "
-                f"{uuids.to_text(directory_id)} (meta.properties), which cannot lead alone"
+                f"{uuids.to_text(directory_id)} ({directory.path}/meta.properties), which cannot lead alone"
             )
 
     def _quorum_state(self, path: str, voter_count: int) -> bytes | None:

@@ -420,3 +420,24 @@ def test_a_sync_that_ends_after_one_that_failed_is_none():
     first.failed(failed.value)
     second.finish()
     assert log.recovery_point == 0
+
+
+@pytest.mark.parametrize("broken", [0, 9])
+def test_segments_below_the_start_that_come_back_broken_move_nothing(broken):
+    """Retention took all of them, and the recovery point along; the segment behind them and the new names are lost."""
+    disk = CrashDisk()
+    directory, log = rolled(disk)
+    log.roll(NOW_MS)
+    log.delete_records(12)
+    log.run_retention(NOW_MS)
+    directory.checkpoint()
+    assert log.recovery_point == log.log_start_offset == 12
+    for path in [path for path in disk.files if path.endswith(".deleted")]:
+        disk.files[path.removesuffix(".deleted")] = disk.files.pop(path)
+    del disk.files[SEGMENT.format(12, ".log")]
+    disk.files[SEGMENT.format(broken, ".log")].data[70:] = bytes(10)
+    for _ in range(2):
+        directory, log = restarted(disk)
+        assert (log.log_start_offset, log.end_offset) == (12, 12)
+        directory.checkpoint()
+    assert append(log, batch()) == [12]
