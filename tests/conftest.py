@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
+import gc
+import os
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes, and how long it takes to draw one, tells how busy the machine is.
 settings.register_profile("any-machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+
+@pytest.fixture
+def descriptors_at_rest() -> Iterator[None]:
+    """For tests that count descriptors: what earlier tests left to the garbage collector gives none back meanwhile, and those in use
+    are the lowest ones."""
+    gc.collect()
+    gc.disable()
+    highest = max(map(int, os.listdir("/proc/self/fd")))
+    gaps = [os.open(os.devnull, os.O_RDONLY)]
+    while gaps[-1] < highest:
+        gaps.append(os.open(os.devnull, os.O_RDONLY))
+    yield
+    for gap in gaps:
+        os.close(gap)
+    gc.enable()

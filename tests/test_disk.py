@@ -132,7 +132,7 @@ def test_the_limit_of_open_files_is_raised_to_what_is_allowed(disk):
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_the_last_descriptors_are_no_open_files(disk, tmp_path):
+def test_the_last_descriptors_are_no_open_files(disk, tmp_path, descriptors_at_rest):
     """What is opened for a moment finds one: a small file, a directory, the next module."""
     path = str(tmp_path / "file")
     disk.write(path, b"content")

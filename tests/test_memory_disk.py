@@ -184,7 +184,7 @@ def test_topics_are_kept_beyond_the_bound(world):
     assert answer.responses[0].error_code == 0
 
 
-def test_small_files_that_nobody_has_open_take_no_descriptor():
+def test_small_files_that_nobody_has_open_take_no_descriptor(descriptors_at_rest):
     """Each has its bytes all the same, under one name or two; what is large keeps its own, as copying it would take long."""
     disk = MemoryDisk(10 << 20, ManualClock())
     disk.make_directories("d")
