@@ -110,6 +110,18 @@ def test_a_segment_without_timestamps_ages_by_its_file(directory, disk):
     assert log.run_retention(NOW_MS + 1001) == 1
 
 
+def test_a_segment_that_goes_before_its_sync_is_missed_by_nobody(directory, disk):
+    """Its file was closed, and has another name when the thread that syncs would open it; the log stays in service."""
+    log = segmented(directory, retention_ms=2000)
+    job = log.sync_job()
+    for segment in log.segments[:-1]:
+        segment.drop_file()
+    assert log.run_retention(NOW_MS + 10_000) > 1
+    job.run()
+    job.finish()
+    assert log.offline is None and log.recovery_point >= 4
+
+
 def test_sealed_segments_are_synced_in_the_background(directory, disk):
     """Kafka syncs a segment when it rolls; what is synced needs no recovery. A failed sync is final."""
     log = segmented(directory)
