@@ -7,6 +7,7 @@ import random
 import pytest
 
 from pykafkad.errors import StorageFailure
+from pykafkad.log.time_index import TimeIndex
 from tests.log.settings import NOW_MS, append, batch, content, offsets_of, open_directory, open_log
 from tests.simulation.crash_disk import CrashDisk
 
@@ -208,6 +209,9 @@ def test_indexes_that_are_made_anew_of_what_was_synced_are_on_the_device():
         disk.files["/data/t-0/leader-epoch-checkpoint"].data.clear()
         directory, log = restarted(disk)
         log.flush()
+        for number in range(3):
+            file = disk.files[SEGMENT.format(3 * number, ".timeindex")]
+            assert file.data and file.synced == file.data
         directory.checkpoint()
         disk.lose_power(random.Random(seed))
         _, log = restarted(disk)
@@ -253,13 +257,14 @@ def test_a_time_index_that_is_torn_is_made_anew():
 def test_a_segment_that_was_recovered_and_appended_to_is_sealed_with_its_last_timestamp():
     """No crash behind it: a restart, a batch without an index entry, a roll, a restart."""
     disk = CrashDisk()
-    open_log(open_directory(disk=disk), **SMALL).load()
+    append(open_log(open_directory(disk=disk), **SMALL), batch(timestamp_ms=NOW_MS - 1))
     directory, log = restarted(disk)
     append(log, batch(3, 20, timestamp_ms=NOW_MS))
     log.roll(NOW_MS)
+    assert TimeIndex.from_bytes(bytes(disk.files[SEGMENT.format(0, ".timeindex")].data)).last() == (NOW_MS, 3)
     directory.close()
     _, log = restarted(disk)
-    assert log.offset_for_timestamp(NOW_MS)[0] == 0
+    assert log.offset_for_timestamp(NOW_MS)[0] == 1
     assert log.segments[0].max_timestamp_ms == NOW_MS
 
 
