@@ -52,7 +52,8 @@ class FlatFetch:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        known = echoes.Echoes(lambda: node.partitions, lambda log: True)
+        # Who may read what this broker does not lead depends on the version, and the epoch is not the log's.
+        known = echoes.Echoes(lambda: node.partitions, lambda log: log not in node.partitions.followed)
         self._log = known.log
         self.forget = known.forget
 

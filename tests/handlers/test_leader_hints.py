@@ -100,6 +100,27 @@ def test_a_new_leader_is_written(world, peer, other):
     )
 
 
+def test_what_lost_its_leader_is_read_only_by_who_knows_of_followers(world, peer):
+    """With records to give, which is when the fast path would; it forgets when the leader changes, and remembers anew."""
+    controller, this = world.node.controller, world.node.node_id
+    peer.ask(messages.CreateTopicsRequest(topics=[messages.CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)]), 4)
+    assert produced(peer, "t", 9)[0] == 0
+    versions = (4, 5, 8, 10, 11, 12, 18)
+
+    def codes(**asked):
+        return [[fetched(peer, world, "t", version, **asked)[0] for version in versions] for _ in range(2)]
+
+    assert codes() == codes(current_leader_epoch=0) == [[0] * 7] * 2
+    controller.submit(events.FenceBroker(this, world.node.image.brokers[this].epoch))
+    assert codes() == [[NOT_LEADER] * 4 + [0] * 3] * 2
+    # Before version 9 nobody says an epoch.
+    assert codes(current_leader_epoch=0) == [[NOT_LEADER] * 3 + [errors.FENCED_LEADER_EPOCH] * 4] * 2
+    assert produced(peer, "t", 9)[0] == NOT_LEADER
+    controller.submit(events.UnfenceBroker(this, world.node.image.brokers[this].epoch))
+    assert codes() == [[0] * 7] * 2
+    assert produced(peer, "t", 9)[0] == 0
+
+
 def test_what_else_asks_for_the_leader(world, peer, other):
     """ListOffsets, OffsetForLeaderEpoch, DeleteRecords; DescribeProducers asks any replica. Debugging consumers ask any, too."""
     for topic, described in (("theirs", NOT_LEADER), ("both", 0)):
