@@ -45,7 +45,7 @@ class LogDirectory:
     """
 
     __slots__ = ("path", "disk", "clock", "clean", "broker_epoch", "meta", "logs", "services", "futures", "failure", "_lock",
-                 "_on_disk", "_recovery_points", "_log_starts", "_high_watermarks", "_written")
+                 "_gone", "_on_disk", "_recovery_points", "_log_starts", "_high_watermarks", "_written")
 
     def __init__(self, path: str, *, disk, clock, random) -> None:
         self.path = path
@@ -67,6 +67,10 @@ class LogDirectory:
         self.futures: dict[tuple[str, int], str] = {}
         self.failure: StorageFailure | None = None
         self._find_partitions()
+        # Partitions that are not here any more, and of which the checkpoints on disk may still tell.
+        self._gone = {key for offsets in (self._recovery_points, self._log_starts) for key in offsets if key not in self._on_disk}
+        for key in self._gone:
+            self._forget_offsets(key)
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path})"
@@ -152,6 +156,9 @@ class LogDirectory:
             known = Checkpointed(self.clean, self._recovery_points.get(key, 0), self._log_starts.get(key, 0),
                                  self._high_watermarks.get(key, 0))
         else:
+            if key in self._gone:
+                # What was promised of an earlier one of this name would cut the new one after a kill.
+                self._write_checkpoints(self._recovery_points, self._log_starts, self._high_watermarks)
             self.disk.make_directories(f"{self.path}/{topic}-{partition}")
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
         log = PartitionLog(topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known)
@@ -224,12 +231,16 @@ class LogDirectory:
 
     def _rename_for_removal(self, key: tuple[str, int]) -> str:
         self._on_disk.discard(key)
-        for offsets in (self._recovery_points, self._log_starts, self._high_watermarks):
-            offsets.pop(key, None)
+        self._gone.add(key)
+        self._forget_offsets(key)
         name = f"{key[0]}-{key[1]}"
         target = self._removal_name(name)
         self.disk.rename(f"{self.path}/{name}", target)
         return target
+
+    def _forget_offsets(self, key: tuple[str, int]) -> None:
+        for offsets in (self._recovery_points, self._log_starts, self._high_watermarks):
+            offsets.pop(key, None)
 
     def fail(self, failure: StorageFailure) -> list[PartitionLog]:
         """Take the directory out of service, as Kafka does after one failed access: its logs are closed, and returned."""
@@ -343,11 +354,14 @@ class LogDirectory:
                     log.write_epochs()
             recovery_points[key] = self._recovery_points.get(key, 0)
             high_watermarks[key] = self._high_watermarks.get(key, 0)
-            if self._log_starts.get(key, 0):
-                log_starts[key] = self._log_starts[key]
+            log_starts[key] = self._log_starts.get(key, 0)
+        self._write_checkpoints(recovery_points, log_starts, high_watermarks)
+
+    def _write_checkpoints(self, recovery_points: dict, log_starts: dict, high_watermarks: dict) -> None:
         self._write_offsets(checkpoints.RECOVERY_POINT_FILE, recovery_points)
-        self._write_offsets(checkpoints.LOG_START_FILE, log_starts)
+        self._write_offsets(checkpoints.LOG_START_FILE, {key: offset for key, offset in log_starts.items() if offset})
         self._write_offsets(checkpoints.HIGH_WATERMARK_FILE, high_watermarks)
+        self._gone.clear()
 
     def _note(self, key: tuple[str, int], log: PartitionLog) -> None:
         self._recovery_points[key] = log.recovery_point

@@ -218,3 +218,25 @@ def test_ten_thousand_partitions_start_quickly():
     seconds = time.process_time() - begin
     assert disk.calls["open"] - opened == 1, "the lock, and no log"
     assert seconds < 1
+
+
+@pytest.mark.parametrize("between", ["", "killed"])
+def test_nothing_that_was_checkpointed_of_a_deleted_partition_cuts_one_of_the_same_name(between):
+    """Its start and its recovery point are promises about other records; the next checkpoint may be a minute away."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
+    append(log, *[batch() for _ in range(20)])
+    log.advance_high_watermark(20)
+    log.delete_records(15)
+    log.flush()
+    directory.checkpoint()
+    directory.delete_partition(log.topic, log.partition)
+    if between:
+        disk.kill()
+        directory = open_directory(disk=disk)
+    log = open_log(directory)
+    append(log, batch(), batch())
+    disk.kill()
+    log = open_log(open_directory(disk=disk))
+    assert (log.log_start_offset, log.end_offset, log.recovery_point) == (0, 2, 0)
