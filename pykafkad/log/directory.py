@@ -267,6 +267,12 @@ class LogDirectory:
         self.disk.write(f"{path}/{checkpoints.PARTITION_METADATA_FILE}", checkpoints.encode_partition_metadata(log.topic_id))
         return path, log_start_offset
 
+    def checkpoint_rewinds(self, log_starts: dict[tuple[str, int], int]) -> None:
+        """Before the folders of `prepare_rewind` take their places: what was promised of what they replace would cut them after a
+        kill. Raises StorageFailure."""
+        nothing = dict.fromkeys(log_starts, 0)
+        self._write_checkpoints({**self._recovery_points, **nothing}, {**self._log_starts, **log_starts}, {**self._high_watermarks, **nothing})
+
     def finish_rewind(self, log: PartitionLog, path: str, log_start_offset: int) -> PartitionLog:
         """Put the folder of `prepare_rewind` in the place of the log's, which is closed and goes. A disk that fails leaves the new log
         offline."""
@@ -276,6 +282,7 @@ class LogDirectory:
         self.logs[key] = new
         try:
             self.doom_directory(self._rename_for_removal(key), 0)
+            self._log_starts[key] = log_start_offset
             self.disk.rename(path, log.directory)
             self._on_disk.add(key)
             new.load()
@@ -283,8 +290,10 @@ class LogDirectory:
             new.offline = failure.copy()
             new.close()
         else:
-            # Nobody knows whether the snapshot's files have reached the device.
+            # Nobody knows whether the snapshot's files have reached the device, and their names.
             new.recovery_point = new.log_start_offset
+            new.names += 1
+            new.is_new = True
         return new
 
     # -- deletion ------------------------------------------------------------------------------------------------------

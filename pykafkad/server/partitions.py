@@ -114,6 +114,8 @@ class Partitions:
                 if any(saved.has_partition(each.disk, each.path, name, topic.name, index) for each in others):
                     raise StorageFailure("rewind", log.directory, "the partition was moved to another directory since; go back with everything")
                 prepared.append((directory, log, *directory.prepare_rewind(name, log)))
+            for directory in dict.fromkeys(each for each, _, _, _ in prepared):
+                directory.checkpoint_rewinds({(log.topic, log.partition): start for each, log, _, start in prepared if each is directory})
         except StorageFailure:
             for directory, _, path, _ in prepared:
                 directory.doom_directory(path, 0)

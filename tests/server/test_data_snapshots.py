@@ -67,6 +67,20 @@ def test_what_was_rewound_survives_a_kill(world, tmp_path):
     assert numbers(World(tmp_path / "data")) == [*range(10), 70, 71]
 
 
+def test_what_was_checkpointed_before_a_rewind_cuts_nothing_after_it(world, tmp_path):
+    """The start that DeleteRecords gave the log lies behind its new end."""
+    act(world, "create", "one")
+    fill(world, 10, 20)
+    world.node.partitions.get("t", 0).delete_records(12)
+    world.node.partitions.get("t", 0).flush()
+    world.node.directory.checkpoint()
+    act(world, "restore", "one:t")
+    fill(world, 70, 2)
+    (tmp_path / "data" / ".lock").unlink()
+    log = World(tmp_path / "data").node.partitions.get("t", 0)
+    assert (log.log_start_offset, log.end_offset) == (0, 6)
+
+
 def test_readers_beyond_the_new_end_are_told_so(world):
     act(world, "create", "one")
     fill(world, 10, 10)
