@@ -47,7 +47,7 @@ run: compile ## serve on localhost:9092 (ARGS="--topic events:3" passes options 
 	$(BIN)/python -m pykafkad serve --listen localhost:9092 --data pykafkad-data $(ARGS)
 
 quick: compile $(VENV)/.installed-test ## unit and architecture tests, under a minute
-	$(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest tests -n auto --dist worksteal --quick $(ARGS)
 
 test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where it may
 	$(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS)

@@ -1,8 +1,16 @@
-"""For all tests: signals that whoever started them ignores (`nohup`, a shell's `&`) are heeded by the processes that they start."""
+"""For all tests: the option of `make quick`, and signals that whoever started them ignores (`nohup`, a shell's `&`), which the processes
+that they start heed."""
 
 from __future__ import annotations
 
 import signal
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of ours."""
+    parser.addoption("--quick", action="store_true", help="random tests draw a part of what they draw otherwise")
 
 
 def pytest_configure() -> None:

@@ -1,9 +1,8 @@
-"""Any bytes give a value or the promised error, from every decoder: a hundred thousand inputs on each run, with a new seed each."""
+"""Any bytes give a value or the promised error, from every decoder: a hundred thousand inputs in `make test`."""
 
 from __future__ import annotations
 
 import random
-import secrets
 import time
 
 import pytest
@@ -12,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.fuzz import coverage, mutation
 from tests.fuzz.target import Target
+from tests.seeds import seed_of_the_code
 
-INPUTS = 100_000
-BY_COVERAGE = 20_000
+INPUTS, QUICK_INPUTS = 100_000, 10_000
+BY_COVERAGE, QUICK_BY_COVERAGE = 20_000, 1_000
 # Instrumenting what the compiler of the schemas makes takes half a minute; the mutations have them.
 MESSAGES = "messages"
 
@@ -24,12 +24,13 @@ def _names(target: Target) -> str:
 
 
 @pytest.mark.timeout(600)
-def test_mutations_of_valid_bytes():
+def test_mutations_of_valid_bytes(pytestconfig):
     """Bounded time and memory too. Repeat with: python -m tests.fuzz --inputs 100000 --seed SEED."""
-    seed = secrets.token_hex(4)
-    report = mutation.run(INPUTS, seed)
-    assert report.findings == [], f"repeat with: python -m tests.fuzz --inputs {INPUTS} --seed {seed}"
-    assert report.total == INPUTS
+    count = QUICK_INPUTS if pytestconfig.getoption("--quick") else INPUTS
+    seed = f"{seed_of_the_code():x}"
+    report = mutation.run(count, seed)
+    assert report.findings == [], f"repeat with: python -m tests.fuzz --inputs {count} --seed {seed}"
+    assert report.total == count
     # A fuzzer whose every input is refused at the first byte, or let in, tests nothing.
     for name, inputs in report.inputs.items():
         assert inputs * 0.02 < report.values[name] < inputs * 0.99, (name, inputs, report.values[name])
@@ -63,14 +64,15 @@ def test_valid_bytes_with_something_in_the_middle(target, data):
 
 
 @pytest.mark.timeout(600)
-def test_inputs_that_are_led_by_coverage(capfd):
+def test_inputs_that_are_led_by_coverage(capfd, pytestconfig):
     """atheris, where it can be installed."""
     pytest.importorskip("atheris")
     names = [target.name for target in mutation.TARGETS if target.name != MESSAGES]
-    code = coverage.run(BY_COVERAGE, names)
+    count = QUICK_BY_COVERAGE if pytestconfig.getoption("--quick") else BY_COVERAGE
+    code = coverage.run(count, names, seed_of_the_code() % (1 << 31))
     said = "".join(capfd.readouterr())
     assert code == 0, said[-4000:]
-    assert f"Done {BY_COVERAGE} runs" in said
+    assert f"Done {count} runs" in said
 
 
 def _broken(check):

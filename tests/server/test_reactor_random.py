@@ -10,7 +10,7 @@ from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
 from pykafkad.server.reactor import Reactor
 from tests.server.test_reactor import EchoNode
 
-_IDLE_TURNS = 50
+_IDLE_TURNS = 20
 _SIZES = (0, 1, 12, 100, OUTBOX_LIMIT_BYTES - 4, OUTBOX_LIMIT_BYTES, 90_000, SCRATCH_BYTES - 4, SCRATCH_BYTES, 300_000)
 
 
@@ -43,7 +43,7 @@ class Client:
         return len(self.received) >= len(self.sent)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_every_frame_is_answered_in_its_order(seed):
     draw = random.Random(seed)
     node = EchoNode()
@@ -59,7 +59,7 @@ def test_every_frame_is_answered_in_its_order(seed):
         if idle > _IDLE_TURNS:
             # Nothing went for a while: the kernel may still be carrying, so now it is waited for.
             node.reactor.turn(0.02)
-        assert idle < 3 * _IDLE_TURNS, [(len(client.sent), len(client.left), len(client.received)) for client in clients]
+        assert idle < 10 * _IDLE_TURNS, [(len(client.sent), len(client.left), len(client.received)) for client in clients]
     for client in clients:
         assert client.received == client.sent
         client.socket.close()
