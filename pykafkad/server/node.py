@@ -466,7 +466,8 @@ class Node:
                 for state in topic.partitions:
                     self._moves.cancel(topic.name, state.index)
         gone = self.partitions.apply(changes, image, loading=not self.serving)
-        for log in gone:
+        # Who waits at what this broker does not lead (any more) is told.
+        for log in [*gone, *(self.partitions.followed if changes.partitions else ())]:
             self.waits.touch(log)
         if gone:
             self.housekeeping.compaction.forget(gone)

@@ -103,7 +103,7 @@ def test_a_new_leader_is_written(world, peer, other):
 def test_what_lost_its_leader_is_read_only_by_who_knows_of_followers(world, peer):
     """With records to give, which is when the fast path would; it forgets when the leader changes, and remembers anew."""
     controller, this = world.node.controller, world.node.node_id
-    peer.ask(messages.CreateTopicsRequest(topics=[messages.CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)]), 4)
+    world.create_topic("t")
     assert produced(peer, "t", 9)[0] == 0
     versions = (4, 5, 8, 10, 11, 12, 18)
 
@@ -119,6 +119,21 @@ def test_what_lost_its_leader_is_read_only_by_who_knows_of_followers(world, peer
     controller.submit(events.UnfenceBroker(this, world.node.image.brokers[this].epoch))
     assert codes() == [[0] * 7] * 2
     assert produced(peer, "t", 9)[0] == 0
+
+
+def test_who_waits_for_records_is_told_when_the_leader_is_lost(world, peer):
+    """At once, as by Kafka; who may read from a follower goes on waiting."""
+    world.create_topic("t")
+    waiting = {version: world.connect() for version in (8, 11)}
+    for version, each in waiting.items():
+        each.send(fetch("t", {0: 0}, max_wait_ms=60_000), version)
+    world.turn()
+    this = world.node.node_id
+    world.node.controller.submit(events.FenceBroker(this, world.node.image.brokers[this].epoch))
+    world.turn()
+    (answer,) = waiting[8].answers
+    assert answer.responses[0].partitions[0].error_code == NOT_LEADER
+    assert not waiting[11].answers
 
 
 def test_what_else_asks_for_the_leader(world, peer, other):
