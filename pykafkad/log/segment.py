@@ -142,6 +142,14 @@ class Segment:
         return object.__getattribute__(self, name)
 
     @property
+    def open_file(self) -> File | None:
+        """The file if it is open."""
+        try:
+            return object.__getattribute__(self, "file")
+        except AttributeError:
+            return None
+
+    @property
     def prefix(self) -> str:
         return file_prefix(self.directory, self.base_offset)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from pykafkad.errors import StorageFailure
-from pykafkad.log.segment import INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_prefix
+from pykafkad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +19,15 @@ EPOCHS_FILE = "leader-epoch-checkpoint"
 class SyncJob:
     """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
 
-    __slots__ = ("_active", "_directory", "_disk", "_failure", "_is_new", "_names", "_names_synced", "_sealed", "_snapshots", "end_offset", "log")
+    __slots__ = ("_active", "_directory", "_disk", "_failure", "_is_new", "_names", "_names_synced", "_sealed", "_segments", "_snapshots", "end_offset",
+                 "log")
 
     def __init__(self, log: LogFiles, sealed: list[Segment], active: Segment | None, end_offset: int) -> None:
         self.log = log
         self._disk = log.disk
         self._directory = log.directory
         self._sealed = sealed
+        self._segments = log.segments
         self._active = active
         self.end_offset = end_offset
         self._failure: StorageFailure | None = None
@@ -48,28 +50,31 @@ class SyncJob:
         if has_new_names:
             sync_if_there(disk, f"{self._directory}/{EPOCHS_FILE}")
         for segment in self._sealed:
-            self._sync_sealed(segment)
+            self._sync_log(segment)
             for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
                 sync_if_there(disk, segment.prefix + suffix)
         for path in self._snapshots:
             sync_if_there(disk, path)
         if self._active is not None:
-            self._active.file.sync()
+            self._sync_log(self._active)
         if has_new_names:
             # The sync of a file is none of its name, whatever most file systems do.
             _sync_names(disk, self._directory)
         if self._is_new:
             _sync_names(disk, posixpath.dirname(self._directory) or ".")
 
-    def _sync_sealed(self, segment: Segment) -> None:
-        try:
-            file = segment.file
-        except StorageFailure:
-            # It was closed, and retention or compaction has renamed it since: nobody needs it any more.
-            if segment in self.log.segments:
-                raise
+    def _sync_log(self, segment: Segment) -> None:
+        file = segment.open_file
+        if file is not None:
+            file.sync()
             return
-        file.sync()
+        try:
+            # For a moment: a descriptor to keep may be lacking, which is no failed sync.
+            self._disk.sync(segment.prefix + LOG_SUFFIX)
+        except StorageFailure:
+            # Retention or compaction may have renamed it since, or its topic be deleted: nobody needs it any more.
+            if not self.log.closed and segment in self._segments:
+                raise
 
     def finish(self) -> None:
         """What `run` synced needs no recovery any more, and sealed segments no descriptor until they are read.

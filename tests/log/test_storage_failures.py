@@ -151,3 +151,65 @@ def test_a_lack_of_descriptors_passes():
     disk.kill()
     log = open_log(open_directory(disk=disk), segment_bytes=300)
     assert [header.base_offset for header, _ in content(log)] == [0, 2, 4, 6, 8]
+
+
+def recovered(disk, segment_bytes=300):
+    """A log that a kill left with unsynced segments: recovered, of which none is open."""
+    log = open_log(open_directory(disk=disk), segment_bytes=segment_bytes)
+    append(log, *[batch(1, 100) for _ in range(5)])
+    disk.kill()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, segment_bytes=segment_bytes)
+    assert log.is_loaded and all(segment.open_file is None for segment in log.segments)
+    return directory, log
+
+
+@pytest.fixture
+def without_descriptors(monkeypatch):
+    """A function: from its call on nothing can be opened to stay open."""
+
+    def refuse(disk, path, *, create=False):
+        raise StorageFailure("open", path, OSError(errno.EMFILE, "Too many open files"))
+
+    return lambda: monkeypatch.setattr(MemoryDisk, "open", refuse)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_sync_that_is_late_for_a_deleted_topic_fails_nothing(whole):
+    """A failed one would take the whole directory out of service."""
+    directory, log = recovered(MemoryDisk())
+    job = log.whole_sync_job() if whole else log.sync_job()
+    directory.delete_partition(log.topic, log.partition)
+    job.run()
+    job.finish()
+
+
+def test_a_sync_that_is_late_for_what_retention_took_fails_nothing():
+    _, log = recovered(MemoryDisk())
+    job = log.whole_sync_job()
+    assert log.run_retention(NOW_MS + 604_800_001)
+    job.run()
+    job.finish()
+    assert log.offline is None
+
+
+def test_a_sync_needs_no_descriptor_to_keep(without_descriptors):
+    _, log = recovered(MemoryDisk())
+    without_descriptors()
+    log.flush()
+    assert (log.offline, log.recovery_point) == (None, log.end_offset)
+
+
+@pytest.mark.parametrize("size", [100, 20_000])
+def test_an_append_for_which_a_descriptor_is_lacking_is_refused_and_can_be_tried_again(size, without_descriptors, monkeypatch):
+    _, log = recovered(MemoryDisk(), segment_bytes=1 << 20)
+    end_offset = log.end_offset
+    without_descriptors()
+    for sequence in (0, 0):
+        with pytest.raises(StorageFailure) as caught:
+            append(log, batch(1, size, producer_id=7, producer_epoch=0, base_sequence=sequence))
+        assert caught.value.is_passing and caught.value.copy().is_passing
+        assert (log.offline, log.end_offset, log.producers.get(7)) == (None, end_offset, None)
+    monkeypatch.undo()
+    assert append(log, batch(1, size, producer_id=7, producer_epoch=0, base_sequence=0)) == [end_offset]
+    assert log.high_watermark == end_offset + 1
