@@ -106,7 +106,9 @@ class Partitions:
         self.openings.finish()
         try:
             for index in range(len(topic.partitions)):
-                log = self._by_name[topic.name, index]
+                log = self._by_name.get((topic.name, index))
+                if log is None:
+                    raise StorageFailure("rewind", f"{topic.name}-{index}", "it is another broker's")
                 directory = self.directories.of(log)
                 if directory is None or log.offline is not None:
                     raise StorageFailure("rewind", log.directory, f"the partition is out of service: {log.offline}")
@@ -124,7 +126,9 @@ class Partitions:
             new = directory.finish_rewind(log, path, log_start_offset)
             state = topic.partitions[log.partition]
             self._by_name[topic.name, log.partition] = self._by_id[topic.id, log.partition] = new
-            if new.offline is None:
+            if log in self.followed:
+                self.followed[new] = self.followed.pop(log)
+            elif new.offline is None:
                 new.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
         return [log for _, log, _, _ in prepared]
 

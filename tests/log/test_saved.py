@@ -31,8 +31,10 @@ def numbers(world, topic="t"):
         offset, end_offset = 0, world.node.partitions.get(topic, index).end_offset
         while offset < end_offset:
             (row,) = world.connect().ask(fetch(topic, {index: offset}), 11).responses[0].partitions
-            found += [int(value) for value in values(row)]
-            offset += len(values(row))
+            given = values(row)
+            assert given, row
+            found += [int(value) for value in given]
+            offset += len(given)
     return sorted(found)
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import StorageFailure
+from pykafkad.metadata import events
+from pykafkad.metadata.brokers import Endpoint
 from pykafkad.server import run as process
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
@@ -129,6 +131,36 @@ def test_a_partition_that_came_later_is_empty_and_a_new_topic_of_that_name_keeps
     again = World(world.path)
     assert again.node.image.topics["t"].id == topic_id
     assert numbers(again) == list(range(10))
+
+
+def test_what_has_no_leader_has_none_after_a_rewind(world):
+    """As the broker was told to forget itself, nobody writes there."""
+    act(world, "create", "one")
+    fill(world, 10, 10)
+    this = world.node.node_id
+    world.node.controller.submit(events.FenceBroker(this, world.node.image.brokers[this].epoch))
+    assert act(world, "restore", "one:t") == (0, None)
+    assert world.node.partitions.get("t", 0).end_offset == 5
+    answer = world.connect().ask(produce("t", {0: batch(b"1")}), 8)
+    assert answer.responses[0].partition_responses[0].error_code == errors.NOT_LEADER_OR_FOLLOWER
+    assert {log.topic for log in world.node.partitions.followed if log.closed} == set()
+    world.node.controller.submit(events.UnfenceBroker(this, world.node.image.brokers[this].epoch))
+    fill(world, 50, 2)
+    assert numbers(world) == [*range(10), 50, 51]
+
+
+def test_a_topic_that_is_partly_another_brokers_is_not_rewound(world):
+    """Half of it would be as it was."""
+    world.node.controller.submit(events.RegisterBroker(2, b"i" * 16, [Endpoint("PLAINTEXT", "other", 9)], [b"d" * 16]))
+    world.node.controller.submit(events.UnfenceBroker(2, world.node.image.brokers[2].epoch))
+    request = messages.CreateTopicsRequest
+    assignments = [request.CreatableReplicaAssignment(partition_index=index, broker_ids=[index + 1]) for index in range(2)]
+    world.connect().ask(
+        request(topics=[request.CreatableTopic(name="v", num_partitions=-1, replication_factor=-1, assignments=assignments)], timeout_ms=1000), 7
+    )
+    assert act(world, "create", "one") == (0, None)
+    code, words = act(world, "restore", "one:v")
+    assert (code, "another broker's" in words) == (errors.KAFKA_STORAGE_ERROR, True)
 
 
 def test_a_rewind_that_cannot_be_made_ready_changes_nothing(world, monkeypatch):

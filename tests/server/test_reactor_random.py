@@ -33,7 +33,9 @@ class Client:
                 written = self.socket.send(self.left[: self.draw.choice((1, 7, 1000, SCRATCH_BYTES, len(self.left)))])
                 self.left = self.left[written:]
             else:
-                self.received += self.socket.recv(self.draw.choice((1000, 1 << 20)))
+                received = self.socket.recv(self.draw.choice((1000, 1 << 20)))
+                assert received, "the connection was closed"
+                self.received += received
         except BlockingIOError:
             return False
         return True
