@@ -295,19 +295,27 @@ def do_damage(disk: MemoryDisk, kind: str, name: str, chance: random.Random) -> 
 def outcome(disk: MemoryDisk, path: str, kind: str, name: str, expected: dict[str, Any], *, clean: bool) -> str:
     """Start on the damaged files: SERVED or REFUSED. AssertionError if something is served wrongly, or a refusal does not name
     what is damaged. Served twice: what the first start made of the file has to hold for the next one."""
+    worlds = []
     try:
         world = start(disk, seed=2)
+        worlds.append(world)
         if (kind, name) == ("metadata-snapshot", "swapped"):
             # Which offset a snapshot is of, its name says and nothing in it, as with Kafka's: that it starts or refuses is all.
             return SERVED
         found = observe(world)
         check(kind, name, expected, found, clean=clean)
         world.stop()
-        again = observe(start(disk, seed=3))
+        worlds.append(start(disk, seed=3))
+        again = observe(worlds[-1])
         check(kind, name, {**found, "aborted 0": expected["aborted 0"], "aborted 1": expected["aborted 1"]}, again, clean=clean)
     except (ConfigError, StartFailure, StorageFailure) as refusal:
         assert path in str(refusal), f"{refusal} does not name {path}"
         return REFUSED
+    finally:
+        # A thread holds its broker, and with it the disk, for as long as it runs.
+        for each in worlds:
+            each.node.offload.close()
+            each.node.computing.close()
     return SERVED
 
 
