@@ -123,10 +123,11 @@ class FutureReplica:
                 _copy(copy, min(STEP_BYTES, segment.written_size - copy.size))
         # Segments that were rolled since the rest was copied.
         self._copy_beside(log.directory, self._not_yet_beside())
-        if log.recovery_point > self._synced_offset:
-            # What was synced in the old place has to be in the new one.
+        if log.written_end_offset > self._synced_offset:
+            # What was synced in the old place, or is while this goes on, has to be in the new one.
             for copy in self._copies.values():
                 copy.file.sync()
+        self.target.disk.sync_directory(self.path)
 
     def take_place(self) -> None:
         """Put the log where the copy is, in the same turn as `complete`."""

@@ -222,6 +222,8 @@ def _restore(disk, paths: list[str], name: str) -> None:
         materialize(disk, path_of(path, name), path, forget_producers=True)
     disk.sync_all()
     disk.unlink(f"{folder(paths[0])}/{_RESTORING_FILE}")
+    # A power loss must not bring it back under what is written from here on.
+    disk.sync_directory(folder(paths[0]))
     for path in paths:
         _rename_away(disk, _old(path))
 

@@ -319,3 +319,14 @@ def test_another_file_system_is_named(world, tmp_path, monkeypatch):
     with pytest.raises(StorageFailure, match="data.snapshots/one.partial/.* lies on another file system"):
         save(world, "one")
     assert list((tmp_path / "data.snapshots").iterdir()) == []
+
+
+def test_a_way_back_that_has_ended_does_not_begin_again_after_a_power_loss(world, tmp_path, monkeypatch):
+    """What was written since would be lost: the note's end is on the device before anybody serves."""
+    save(world, "one")
+    world.stop()
+    path = str(tmp_path / "data")
+    synced = []
+    monkeypatch.setattr(Disk, "sync_directory", lambda disk, each: synced.append((each, saved.restoring(disk, path))))
+    saved.begin_restore(Disk(), [path], "one")
+    assert synced[-1] == (path + ".snapshots", "")

@@ -1,0 +1,45 @@
+"""Moving a log between directories: what was synced in the old place is so in the new one."""
+
+from __future__ import annotations
+
+from pykafkad.log.moves import FutureReplica
+from tests.log.settings import append, batch, open_directory, open_log
+from tests.simulation.disk import MemoryDisk
+
+
+def copied(disk):
+    """A log and its copy in another directory, of which the last is whole and synced."""
+    source, target = open_directory("/a", disk=disk), open_directory("/b", disk=disk)
+    log = open_log(source)
+    append(log, batch(), batch())
+    future = FutureReplica(log, source, target)
+    while (step := future.next_step()) is not None:
+        step()
+    return log, future
+
+
+def test_a_sync_that_ends_behind_a_move_promises_nothing_that_is_not_on_the_device():
+    """It synced the files of the old place."""
+    disk = MemoryDisk()
+    log, future = copied(disk)
+    append(log, batch())
+    job = log.whole_sync_job()
+    job.run()
+    future.complete()
+    future.take_place()
+    job.finish()
+    content = disk.files["/b/t-0/00000000000000000000.log"]
+    assert log.recovery_point == 3 and content.synced == bytes(content.data)
+
+
+def test_the_names_of_a_moved_log_are_on_the_device_before_the_old_ones_go(monkeypatch):
+    disk = MemoryDisk()
+    log, future = copied(disk)
+    log.flush()
+    done = []
+    path = future.path
+    monkeypatch.setattr(MemoryDisk, "sync_directory", lambda _, path: done.append(path))
+    future.complete()
+    assert done == [path]
+    future.take_place()
+    assert done == [path, "/b"]
