@@ -156,9 +156,7 @@ class LogDirectory:
             known = Checkpointed(self.clean, self._recovery_points.get(key, 0), self._log_starts.get(key, 0),
                                  self._high_watermarks.get(key, 0))
         else:
-            if key in self._gone:
-                # What was promised of an earlier one of this name would cut the new one after a kill.
-                self._write_checkpoints(self._recovery_points, self._log_starts, self._high_watermarks)
+            self._checkpoint_gone(key)
             self.disk.make_directories(f"{self.path}/{topic}-{partition}")
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
         log = PartitionLog(topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known)
@@ -199,6 +197,7 @@ class LogDirectory:
     def adopt(self, log: PartitionLog, name: str) -> None:
         """The folder `name` becomes the partition's, and `log` one of this directory's."""
         key = log.topic, log.partition
+        self._checkpoint_gone(key)
         self.disk.rename(f"{self.path}/{name}", f"{self.path}/{log.topic}-{log.partition}")
         self.disk.sync_directory(self.path)
         self._on_disk.add(key)
@@ -207,6 +206,7 @@ class LogDirectory:
     def promote_future(self, topic: str, partition: int) -> None:
         """Finish a move whose end was decided before the broker died: the copy becomes the partition."""
         key = topic, partition
+        self._checkpoint_gone(key)
         self.disk.rename(f"{self.path}/{self.futures.pop(key)}", f"{self.path}/{topic}-{partition}")
         self.disk.sync_directory(self.path)
         self._on_disk.add(key)
@@ -237,6 +237,11 @@ class LogDirectory:
         target = self._removal_name(name)
         self.disk.rename(f"{self.path}/{name}", target)
         return target
+
+    def _checkpoint_gone(self, key: tuple[str, int]) -> None:
+        """Before a partition comes: what was promised of an earlier one of its name would cut it after a kill."""
+        if key in self._gone:
+            self._write_checkpoints(self._recovery_points, self._log_starts, self._high_watermarks)
 
     def _forget_offsets(self, key: tuple[str, int]) -> None:
         for offsets in (self._recovery_points, self._log_starts, self._high_watermarks):

@@ -32,6 +32,24 @@ def test_a_sync_that_ends_behind_a_move_promises_nothing_that_is_not_on_the_devi
     assert log.recovery_point == 3 and content.synced == bytes(content.data)
 
 
+def test_nothing_that_was_checkpointed_of_an_earlier_partition_in_the_new_place_cuts_a_moved_one():
+    disk = MemoryDisk()
+    earlier = open_directory("/b", disk=disk)
+    log = open_log(earlier)
+    append(log, *[batch() for _ in range(20)])
+    log.delete_records(15)
+    log.flush()
+    earlier.checkpoint()
+    earlier.delete_partition(log.topic, log.partition)
+    disk.kill()
+    log, future = copied(disk)
+    future.complete()
+    future.take_place()
+    disk.kill()
+    log = open_log(open_directory("/b", disk=disk))
+    assert (log.log_start_offset, log.end_offset) == (0, 2)
+
+
 def test_the_names_of_a_moved_log_are_on_the_device_before_the_old_ones_go(monkeypatch):
     disk = MemoryDisk()
     log, future = copied(disk)
