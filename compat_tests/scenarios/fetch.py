@@ -84,7 +84,7 @@ def size_limits(broker: Exchange) -> None:
 
 @scenario
 def waiting(broker: Exchange) -> None:
-    """Too few bytes wait for `max_wait_ms`; an error or enough bytes do not wait; an append ends the wait."""
+    """Too few bytes wait for `max_wait_ms`; an error or enough bytes do not wait; an append ends the wait, and a deletion."""
     name, topic_id = filled(broker)
 
     def took(note: str, *topics: Any, **fields: Any) -> None:
@@ -108,6 +108,15 @@ def waiting(broker: Exchange) -> None:
     before = time.monotonic()
     broker.record("woken by an append", connection.receive(), 12)
     broker.record("woken by an append: waited", str(time.monotonic() - before > 5))
+    going, going_id = filled(broker, "going")
+    staying, staying_id = filled(broker, "staying")
+    fields["topics"] = [from_topic(each, each_id, row(0, 9)) for each, each_id in ((going, going_id), (staying, staying_id))]
+    connection.send("Fetch", 12, request("Fetch", 12, **fields))
+    time.sleep(0.1)
+    broker.quietly("DeleteTopics", 5, topic_names=[going], timeout_ms=10_000)
+    before = time.monotonic()
+    broker.record("woken by the deletion of one of two topics", connection.receive(), 12)
+    broker.record("woken by a deletion: waited", str(time.monotonic() - before > 5))
 
 
 @scenario

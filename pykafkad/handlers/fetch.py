@@ -82,7 +82,8 @@ class WaitForBytes:
 
     def attempt(self, now: float) -> object | None:
         rows, enough = self._fetch.read()
-        return self._fetch.answer(rows) if enough else None
+        # A log that another took the place of, as of a topic that went back to a snapshot, wakes nobody any more.
+        return self._fetch.answer(rows) if enough or any(log.closed for log in self.keys) else None
 
     def expire(self, now: float) -> object:
         return self._fetch.answer(self._fetch.read()[0])
@@ -158,10 +159,12 @@ def _update(ctx: Context, session: FetchSession, request: object, by_id: bool) -
 class _Fetch:
     """One request while it is served: it may be read several times before it is answered."""
 
-    __slots__ = ("_ctx", "_followed", "_follower", "_full", "_partitions", "_read_committed", "_session", "_session_epoch", "max_bytes", "max_wait_ms", "min_bytes")
+    __slots__ = ("_absent", "_ctx", "_followed", "_follower", "_full", "_partitions", "_read_committed", "_session", "_session_epoch", "max_bytes", "max_wait_ms", "min_bytes")
 
     def __init__(self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool) -> None:
         self._ctx = ctx
+        # Partitions that were not here when the wait began; None if there has been none.
+        self._absent: set[FetchPartition] | None = None
         self._session = session
         self._session_epoch = session.epoch if session is not None else 0
         self._partitions = partitions
@@ -174,9 +177,15 @@ class _Fetch:
         self.max_wait_ms = request.max_wait_ms
 
     def logs(self) -> list[object]:
-        """The logs that the request waits for."""
-        found = dict.fromkeys(self._log(partition) for partition in self._partitions)
-        found.pop(None, None)
+        """The logs that the request waits for, from now on."""
+        found = {}
+        self._absent = absent = set()
+        for partition in self._partitions:
+            log = self._log(partition)
+            if log is None:
+                absent.add(partition)
+            else:
+                found[log] = None
         return list(found)
 
     def read(self) -> tuple[list[tuple[FetchPartition, object]], bool]:
@@ -194,7 +203,9 @@ class _Fetch:
                 row.error_code = errors.UNKNOWN_TOPIC_ID
                 if partition.topic is not None:
                     row.error_code = self._ctx.error_of_absent(partition.topic, partition.partition)
-                if row.error_code == errors.NOT_LEADER_OR_FOLLOWER:
+                # What went while it was waited for ends the wait; what was not there from the start does not.
+                has_gone = self._absent is not None and partition not in self._absent
+                if has_gone or row.error_code == errors.NOT_LEADER_OR_FOLLOWER:
                     enough = True
                     rows.append((partition, row))
                     continue

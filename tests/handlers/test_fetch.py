@@ -168,6 +168,21 @@ def test_deleting_the_topic_wakes_who_waits_for_it(world, peer):
     assert rows_of(peer.answers[-1])[0].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_deleting_one_of_several_topics_wakes_who_waits_for_all(world, peer):
+    """As by Kafka, which ends what waits at a partition that is not there any more."""
+    for name in ("t", "u"):
+        world.create_topic(name)
+    waiting = world.connect()
+    request = fetch("t", {0: 0}, max_wait_ms=60_000)
+    request.topics += fetch("u", {0: 0}).topics
+    assert waiting.ask(request, 8) is NOTHING
+    peer.ask(messages.DeleteTopicsRequest(topic_names=["u"], timeout_ms=1000), 5)
+    world.turn()
+    (answer,) = waiting.answers
+    rows = [(topic.topic, row.error_code, row.aborted_transactions) for topic in answer.responses for row in topic.partitions]
+    assert rows == [("t", 0, None), ("u", errors.UNKNOWN_TOPIC_OR_PARTITION, None)]
+
+
 def test_limits_cut_at_whole_batches_but_give_one_at_least(world, peer):
     world.create_topic("t", 2)
     fill(world, "t", 0, 20, size=1000)

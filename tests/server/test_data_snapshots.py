@@ -133,6 +133,18 @@ def test_a_partition_that_came_later_is_empty_and_a_new_topic_of_that_name_keeps
     assert numbers(again) == list(range(10))
 
 
+def test_who_waits_for_records_is_told_of_a_rewind(world):
+    """At once, as what comes into the new log would not wake the wait."""
+    act(world, "create", "one")
+    peer = world.connect()
+    peer.send(fetch("t", {0: 5}, max_wait_ms=60_000), 11)
+    assert not peer.answers
+    act(world, "restore", "one:t")
+    world.turn()
+    (answer,) = peer.answers
+    assert answer.responses[0].partitions[0].error_code == 0
+
+
 def test_what_has_no_leader_has_none_after_a_rewind(world):
     """As the broker was told to forget itself, nobody writes there."""
     act(world, "create", "one")
