@@ -207,9 +207,7 @@ class StorageFailure(Exception):
     def copy(self) -> StorageFailure:
         """A new exception that says the same. What is kept, or raised again, is a copy: an exception that was raised holds the
         stack that it came up through, and with it the bytes of the request."""
-        reason = self.reason
-        told = OSError(reason.errno, reason.strerror) if isinstance(reason, OSError) and reason.strerror else str(reason)
-        return StorageFailure(self.operation, self.path, told)
+        return StorageFailure(self.operation, self.path, getattr(self.reason, "strerror", None) or str(self.reason))
 
 
 class ConfigError(Exception):

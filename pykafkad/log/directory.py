@@ -140,8 +140,8 @@ class LogDirectory:
     def _metadata_path(self, topic: str, partition: int) -> str:
         return f"{self.path}/{topic}-{partition}/{checkpoints.PARTITION_METADATA_FILE}"
 
-    def open_partition(self, topic: str, partition: int, topic_id: bytes, settings) -> PartitionLog:
-        """The log of a partition; its directory is made when it is not there.
+    def open_partition(self, topic: str, partition: int, topic_id: bytes, settings, *, is_created: bool = False) -> PartitionLog:
+        """The log of a partition; its directory is made when it is not there. `is_created`: the partition has just come to be.
 
         After a clean stop nothing is read before the first use. After any other, what is behind the recovery point is
         recovered here, so that the time it takes lies before the broker says that it is ready; until it is used the log then holds
@@ -152,6 +152,8 @@ class LogDirectory:
         if log is not None:
             return log
         known = NOTHING_KNOWN
+        if is_created and key in self._on_disk:
+            self._put_stray_aside(key, topic_id)
         if key in self._on_disk:
             known = Checkpointed(self.clean, self._recovery_points.get(key, 0), self._log_starts.get(key, 0),
                                  self._high_watermarks.get(key, 0))
@@ -166,6 +168,12 @@ class LogDirectory:
         self._on_disk.add(key)
         self.logs[key] = log
         return log
+
+    def _put_stray_aside(self, key: tuple[str, int], topic_id: bytes) -> None:
+        """What a deleted topic of the same name left, as a death in the middle of its deletion does, gets Kafka's name for such."""
+        stored_id = checkpoints.decode_partition_metadata(self.disk.read(self._metadata_path(*key)))
+        if stored_id is not None and stored_id != topic_id:
+            self._rename_for_removal(key, STRAY_SUFFIX)
 
     def _recover(self, log: PartitionLog) -> None:
         try:
@@ -225,16 +233,16 @@ class LogDirectory:
         """A renamed folder is to be removed when the delay is over."""
         self.services.doomed.append((self.clock.now_ms() + delay_ms, path, True))
 
-    def _removal_name(self, name: str) -> str:
-        suffix = f".{self.services.random.getrandbits(128):032x}{DELETE_SUFFIX}"
+    def _removal_name(self, name: str, suffix: str = DELETE_SUFFIX) -> str:
+        suffix = f".{self.services.random.getrandbits(128):032x}{suffix}"
         return f"{self.path}/{name[:MAX_NAME_LENGTH - len(suffix)]}{suffix}"
 
-    def _rename_for_removal(self, key: tuple[str, int]) -> str:
+    def _rename_for_removal(self, key: tuple[str, int], suffix: str = DELETE_SUFFIX) -> str:
         self._on_disk.discard(key)
         self._gone.add(key)
         self._forget_offsets(key)
         name = f"{key[0]}-{key[1]}"
-        target = self._removal_name(name)
+        target = self._removal_name(name, suffix)
         self.disk.rename(f"{self.path}/{name}", target)
         return target
 

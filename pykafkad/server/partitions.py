@@ -161,12 +161,12 @@ class Partitions:
         directory = directories.place(topic, index, topic_id, named)
         if directory is not None:
             try:
-                return directory.open_partition(topic, index, topic_id, settings)
+                return directory.open_partition(topic, index, topic_id, settings, is_created=not self._loading)
             except StorageFailure as error:
                 if self._loading:
                     raise
                 failure = error.copy()
-                directories.report(directory, failure)
+                directories.report(directory, error if error.is_passing else failure)
         else:
             # In a directory that failed: known, and out of service until a start finds the directory again.
             failures = list(directories.failed.values())

@@ -240,3 +240,21 @@ def test_nothing_that_was_checkpointed_of_a_deleted_partition_cuts_one_of_the_sa
     disk.kill()
     log = open_log(open_directory(disk=disk))
     assert (log.log_start_offset, log.end_offset, log.recovery_point) == (0, 2, 0)
+
+
+def test_what_a_deleted_topic_of_the_same_name_left_is_put_aside():
+    """A death in the middle of a deletion leaves some of its folders under their names."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    append(open_log(directory), batch())
+    directory.checkpoint()
+    disk.kill()
+    directory = open_directory(disk=disk)
+    append(directory.open_partition("t", 0, bytes(16), topic_settings(), is_created=True), batch(), batch())
+    (stray,) = [name for name in disk.listdir("/data") if name.endswith("-stray")]
+    assert stray.startswith("t-0.") and disk.size(f"/data/{stray}/00000000000000000000.log")
+    disk.kill()
+    directory = open_directory(disk=disk)
+    log = directory.open_partition("t", 0, bytes(16), topic_settings())
+    assert (log.offline, log.log_start_offset, log.end_offset) == (None, 0, 2)
+    assert stray in disk.listdir("/data")

@@ -1,10 +1,12 @@
 """Several `log.dirs`: where partitions go, what a failed directory takes with it, and what a restart finds."""
 
+import errno
 import shutil
 
 import pytest
 
 from pykafkad import errors
+from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.metadata.placement import UNASSIGNED_DIRECTORY
 from pykafkad.server.directories import directory_id
@@ -46,6 +48,20 @@ def fail_directory(world, letter):
     node.directories.report(directory, StorageFailure("write", directory.path, "simulated"))
     world.turn()
     return directory
+
+
+def test_a_new_partition_for_which_a_descriptor_is_lacking_takes_no_directory_out_of_service(paths, monkeypatch):
+    world = start(paths)
+
+    def refuse(disk, path, data, *, sync=False):
+        raise StorageFailure("write", path, OSError(errno.EMFILE, "Too many open files"))
+
+    with monkeypatch.context() as lacking:
+        lacking.setattr(Disk, "write", refuse)
+        world.create_topic("t", 3)
+    world.turn()
+    assert len(world.node.directories.online) == 3
+    assert write(world, "t") == errors.KAFKA_STORAGE_ERROR
 
 
 def test_partitions_go_where_the_fewest_are_and_the_metadata_says_so(paths):
