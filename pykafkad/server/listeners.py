@@ -47,7 +47,7 @@ class Listener:
 def parse_address(text: str, setting: str) -> tuple[str, int]:
     """`HOST:PORT`, `[V6]:PORT`, `:PORT` to (host, port); raises ConfigError naming the setting."""
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
+    if not colon or not port.isdecimal() or int(port) > 65535:
         raise ConfigError(f"{setting}: {text!r} is not HOST:PORT with a port from 0 to 65535")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

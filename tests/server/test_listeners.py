@@ -62,3 +62,9 @@ def test_impossible_security_protocols_say_what_is_allowed(entry):
 )
 def test_addresses(text, address):
     assert parse_address(text, "--listen") == address
+
+
+@pytest.mark.parametrize("text", ["localhost", "localhost:", "localhost:-1", "localhost:65536", "localhost:\N{SUPERSCRIPT TWO}"])
+def test_what_is_no_address(text):
+    with pytest.raises(ConfigError, match="--listen: .* is not HOST:PORT with a port from 0 to 65535"):
+        parse_address(text, "--listen")
