@@ -52,7 +52,8 @@ def main() -> int:
         copy = Path(scratch)
         for name in COPIED:
             shutil.copytree(PROJECT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(PROJECT / "pyproject.toml", copy)
+        for name in ("pyproject.toml", "conftest.py"):
+            shutil.copy(PROJECT / name, copy)
         chosen = [bug for bug in PLANTS if options.only in bug.name or options.only in bug.file]
         unwell = noticed_by(copy, sorted({path for bug in chosen for path in bug.tests}))
         if unwell:
