@@ -209,6 +209,7 @@ def _clean(candidate: Candidate, now_ms: int, offsets: OffsetMap, io: compaction
     first = log.segment_at(start)
     dirty = [segment for segment in log.segments[first:] if segment.base_offset < end]
     yield from compaction.build_map(dirty, start, end, offsets, aborted, io)
+    yield from offsets.complete(start)
     cleaned = Cleaned(offsets.latest_offset + 1)
     run = compaction.Pass(log, offsets, aborted, end, now_ms)
     old = [segment for segment in log.segments if segment.base_offset < cleaned.end_offset]

@@ -275,7 +275,7 @@ def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps
     if fate == DELETE:
         return None
     has_horizon = header.attributes & DELETE_HORIZON_BIT
-    if discard or not header.record_count:
+    if discard or not header.record_count or not is_control and not each.offsets.has_newest(header.base_offset, header.last_offset):
         return empty_batch(header) if fate == RETAIN_EMPTY else None
     body, position = yield from opened(chunk, begin, header)
     count = header.record_count

@@ -16,6 +16,9 @@ _DIGEST_BYTES = 32
 # A power of two, so that a mask picks the dict.
 SHARDS = 256
 SHARD_MASK = SHARDS - 1
+# A byte tells of 16 neighbouring offsets, or of so many more that there are at most 2**20 bytes.
+_BLOCK_BITS = 4
+_MAX_BLOCK_BITS = 20
 
 
 def long_key(key: bytes) -> bytes:
@@ -29,7 +32,7 @@ class OffsetMap:
     `max_entries` may be passed by what one step adds.
     """
 
-    __slots__ = ("latest_offset", "max_entries", "readers", "shards")
+    __slots__ = ("_block_bits", "_first_offset", "_live", "latest_offset", "max_entries", "readers", "shards")
 
     def __init__(self, buffer_bytes: int, load_factor: float) -> None:
         self.shards: list[dict[bytes, int]] = [{} for _ in range(SHARDS)]
@@ -37,6 +40,8 @@ class OffsetMap:
         self.readers = [shard.get for shard in self.shards]
         self.max_entries = max(1, int(buffer_bytes / ENTRY_BYTES * load_factor))
         self.latest_offset = -1
+        self._live = b""
+        self._first_offset = self._block_bits = 0
 
     def __len__(self) -> int:
         return sum(map(len, self.shards))
@@ -46,6 +51,25 @@ class OffsetMap:
         if len(key) > MAX_KEY_BYTES:
             key = long_key(key)
         return self.shards[hash(key) & SHARD_MASK].get(key, -1)
+
+    def complete(self, first_offset: int):
+        """Generator, in small steps: every keyed record from `first_offset` to `latest_offset` has been entered; note where the newest ones
+        lie, for `has_newest`."""
+        span = self.latest_offset - first_offset + 1
+        bits = max(_BLOCK_BITS, span.bit_length() - _MAX_BLOCK_BITS)
+        live = bytearray((max(span, 0) >> bits) + 1)
+        for shard in self.shards:
+            for offset in shard.values():
+                live[offset - first_offset >> bits] = 1
+            yield
+        self._live, self._first_offset, self._block_bits = live, first_offset, bits
+
+    def has_newest(self, first_offset: int, last_offset: int) -> bool:
+        """Whether a record in this range may be the newest of its key; False only if none is, without a look at the records."""
+        if not self._live or first_offset < self._first_offset or last_offset > self.latest_offset:
+            return True
+        first_block, last_block = first_offset - self._first_offset >> self._block_bits, last_offset - self._first_offset >> self._block_bits
+        return self._live.find(1, first_block, last_block + 1) >= 0
 
     def release(self):
         """Generator: give the memory back in small steps."""

@@ -9,7 +9,6 @@ import pytest
 from pykafkad.errors import StorageFailure
 from pykafkad.log import compaction, offset_map
 from pykafkad.log.cleaner import CleaningAborted, LogCleaner, group_segments
-from pykafkad.log.offset_map import OffsetMap
 from pykafkad.log.record_scan import BrokenRecords
 from tests.log.cleaning import COMPACT, clean, compacted, drive, keyed, left, roll, start
 from tests.log.settings import NOW_MS, append, batches_of, content, open_directory, open_log, topic_settings
@@ -340,14 +339,6 @@ def test_a_full_map_cleans_up_to_where_it_came(directory, monkeypatch):
     assert left(log) == [(number, f"k{number % 60}", str(number)) for number in range(140, 200)]
 
 
-def test_the_memory_of_the_map_is_bounded():
-    """Long keys count as long as short ones, and stay different."""
-    offsets = OffsetMap(1000 * offset_map.ENTRY_BYTES, 0.5)
-    assert offsets.max_entries == 500
-    assert offset_map.long_key(b"x" * 5000) != offset_map.long_key(b"x" * 5001)
-    assert len(offset_map.long_key(b"x" * 5000)) <= offset_map.MAX_KEY_BYTES
-
-
 def test_long_keys_are_compared_too(directory):
     log = compacted(directory)
     append(log, keyed(("k" * 100, "1"), ("k" * 99 + "l", "1")), keyed(("k" * 100, "2")))
@@ -424,9 +415,24 @@ def test_no_step_looks_at_more_than_its_budget(directory, monkeypatch, codec):
     assert count > 12_000 / 50
 
 
-def test_the_map_goes_in_small_steps():
-    offsets = OffsetMap(1 << 20, 0.9)
-    assert len(list(offsets.release())) == offset_map.SHARDS
+def test_batches_without_a_newest_record_go_unopened(directory, monkeypatch):
+    """Whole, or empty where their sequence is needed; those in the clean part are looked at record by record."""
+    log = compacted(directory)
+    for number in range(40):
+        append(log, keyed(*((f"k{index}", f"{number}") for index in range(20))))
+    append(log, keyed(("other", "1")))
+    roll(log)
+    looked_at = []
+    retained = compaction.Retention
+    monkeypatch.setattr(compaction, "Retention", lambda *args, **options: looked_at.append(args[3]) or retained(*args, **options))
+    clean(log)
+    assert [key for _, key, _ in left(log)] == [*(f"k{index}" for index in range(20)), "other"]
+    # Blocks of offsets touch the batch before the last whole one.
+    assert 2 <= len(looked_at) <= 4 and min(looked_at) >= 37 * 20
+    append(log, keyed(("k3", "new")))
+    roll(log)
+    clean(log)
+    assert [key for _, key, _ in left(log)] == [*(f"k{index}" for index in range(20) if index != 3), "other", "k3"]
 
 
 def test_a_log_that_goes_away_under_the_cleaner_is_left_as_it_is(directory, disk):

@@ -1,0 +1,38 @@
+"""The newest offset of every key: its memory, its small steps, and where it knows that no record is the newest."""
+
+import pytest
+
+from pykafkad.log import offset_map
+from pykafkad.log.offset_map import OffsetMap
+
+
+def test_the_memory_of_the_map_is_bounded():
+    """Long keys count as long as short ones, and stay different."""
+    offsets = OffsetMap(1000 * offset_map.ENTRY_BYTES, 0.5)
+    assert offsets.max_entries == 500
+    assert offset_map.long_key(b"x" * 5000) != offset_map.long_key(b"x" * 5001)
+    assert len(offset_map.long_key(b"x" * 5000)) <= offset_map.MAX_KEY_BYTES
+
+
+@pytest.mark.parametrize("span", [1, 100, 1 << 26])
+def test_where_no_newest_record_is_the_map_knows(span):
+    """Never where one is, and never outside of what it has seen."""
+    offsets = OffsetMap(1 << 20, 0.9)
+    first, newest = 1000, 1000 + span // 2
+    offsets.latest_offset = first + span - 1
+    offsets.shards[0][b"key"] = newest
+    assert offsets.has_newest(first, first), "nothing is known before the map is complete"
+    assert len(list(offsets.complete(first))) == offset_map.SHARDS, "in small steps"
+    assert len(offsets._live) <= 1 << 20
+    assert offsets.has_newest(newest, newest)
+    assert offsets.has_newest(first, offsets.latest_offset)
+    assert offsets.has_newest(first - 1, first)
+    assert offsets.has_newest(offsets.latest_offset, offsets.latest_offset + 1)
+    if span > 1:
+        assert not offsets.has_newest(first, first + span // 4)
+        assert not offsets.has_newest(offsets.latest_offset - span // 8, offsets.latest_offset)
+
+
+def test_the_map_goes_in_small_steps():
+    offsets = OffsetMap(1 << 20, 0.9)
+    assert len(list(offsets.release())) == offset_map.SHARDS
