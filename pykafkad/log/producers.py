@@ -197,6 +197,11 @@ class ProducerStates(dict):
             del self[producer_id]
         return len(expired)
 
+    def forget_before(self, offset: int) -> None:
+        """Forget producers whose last batch lies before `offset`, but for ongoing transactions."""
+        for producer_id in [key for key, entry in self.items() if entry.batches and entry.batches[-1][1] < offset and entry.transaction_offset < 0]:
+            del self[producer_id]
+
     def without_sequences(self) -> ProducerStates:
         """Only the producers of ongoing transactions: of all others any next sequence is accepted."""
         states = ProducerStates()

@@ -362,7 +362,9 @@ def _load_producers(disk, directory: str, segments: list[Segment], snapshots: li
                     end_offset: int) -> _Replayed:
     """The state at `end_offset`: the newest snapshot that can be read, then the batches behind it.
 
-    Of a snapshot from before the first segment some of those batches are gone; what it says of a producer may be long over.
+    Of a snapshot from before the first segment some of those batches are gone; what it says of a producer may be long over. So it may
+    be where batches are missing on the way from the snapshot to the log's start: segments that were deleted, of which some came back,
+    maybe broken.
     """
     producers, from_offset = ProducerStates(), log_start_offset
     for offset in reversed([offset for offset in snapshots if segments[0].base_offset <= offset <= end_offset]):
@@ -373,12 +375,24 @@ def _load_producers(disk, directory: str, segments: list[Segment], snapshots: li
             break
         disk.unlink(path)
         snapshots.remove(offset)
+    reached, has_gap = from_offset, False
     if from_offset < end_offset:
         for at, segment in enumerate(segments):
             if segment.base_offset >= end_offset or at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
                 continue
-            for position, header in segment.headers(segment.locate(from_offset)[0]):
-                producers.track(header, _reader(segment, position, header))
+            try:
+                for position, header in segment.headers(segment.locate(from_offset)[0]):
+                    producers.track(header, _reader(segment, position, header))
+                    if reached < log_start_offset:
+                        has_gap = has_gap or header.base_offset > reached
+                        reached = header.end_offset
+            except StorageFailure:
+                if at + 1 == len(segments) or segments[at + 1].base_offset > log_start_offset:
+                    raise
+                # Nobody reads what is below the start.
+                has_gap = True
+    if has_gap or reached < min(log_start_offset, end_offset):
+        producers.forget_before(log_start_offset)
     return _Replayed(producers, from_offset, end_offset)
 
 

@@ -235,6 +235,52 @@ def test_a_producer_snapshot_that_is_damaged_gives_way_to_an_older_one_and_the_l
     assert len(log.producers[4].batches) == 5
 
 
+@pytest.mark.parametrize("below_the_start", [False, True])
+def test_a_broken_batch_before_the_recovery_point_matters_where_it_may_be_read(below_the_start):
+    """Below the log's start nobody reads it; the log goes on in service."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(2, 100, producer_id=4, producer_epoch=1, base_sequence=2 * number) for number in range(40)))
+    log.roll(NOW_MS)
+    append(log, batch())
+    log.flush()
+    if below_the_start:
+        log.delete_records(log.segments[-1].base_offset)
+    directory.checkpoint()
+    append(log, batch())
+    broken = log.segments[1]
+    disk.files[broken.file.path].data[:12] = bytes(12)
+    for path in [path for path in disk.files if path.endswith(".snapshot") and int(path.split("/")[-1][:20]) > broken.base_offset]:
+        del disk.files[path]
+    _, log = crashed(disk)
+    assert (log.offline is None) is below_the_start
+
+
+@pytest.mark.parametrize("some_are_gone", [False, True])
+def test_a_producer_whose_last_batches_are_gone_from_below_the_start_is_forgotten(some_are_gone):
+    """Any next sequence is then accepted of it; an older state would refuse the right one."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(2, 100, producer_id=4, producer_epoch=1, base_sequence=2 * number) for number in range(40)))
+    log.roll(NOW_MS)
+    append(log, batch())
+    second, last = log.segments[1].base_offset, log.segments[-1].base_offset
+    assert len(log.segments) > 4
+    log.flush()
+    log.delete_records(last)
+    directory.checkpoint()
+    append(log, batch())
+    for path in [path for path in disk.files if path.startswith("/data/t-0/0")]:
+        base = int(path.split("/")[-1][:20])
+        if path.endswith(".snapshot") and base > second or some_are_gone and second < base < last:
+            del disk.files[path]
+    _, log = crashed(disk)
+    assert (log.log_start_offset, log.end_offset) == (last, last + 2)
+    assert {key: entry.next_sequence for key, entry in log.producers.items()} == ({} if some_are_gone else {4: 80})
+
+
 def test_leader_epochs_that_cannot_be_read_are_rebuilt_from_the_batches():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
