@@ -380,8 +380,9 @@ class LogDirectory:
         self._write_checkpoints(recovery_points, log_starts, high_watermarks)
 
     def _write_checkpoints(self, recovery_points: dict, log_starts: dict, high_watermarks: dict) -> None:
-        self._write_offsets(checkpoints.RECOVERY_POINT_FILE, recovery_points)
+        # Log starts first: what lies below them counts as recovered without being synced, or there.
         self._write_offsets(checkpoints.LOG_START_FILE, {key: offset for key, offset in log_starts.items() if offset})
+        self._write_offsets(checkpoints.RECOVERY_POINT_FILE, recovery_points)
         self._write_offsets(checkpoints.HIGH_WATERMARK_FILE, high_watermarks)
         self._gone.clear()
 

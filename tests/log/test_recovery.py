@@ -235,6 +235,32 @@ def test_a_producer_snapshot_that_is_damaged_gives_way_to_an_older_one_and_the_l
     assert len(log.producers[4].batches) == 5
 
 
+def test_no_recovery_point_is_noted_without_the_log_start_that_it_rests_on(monkeypatch):
+    """What lies below the start is not synced, and does not count as lost only as long as that is known."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(2, 100) for _ in range(40)))
+    directory.checkpoint()
+    noted = bytes(disk.files["/data/recovery-point-offset-checkpoint"].data)
+    log.delete_records(60)
+    log.flush()
+    rename = MemoryDisk.rename
+
+    def fail(self, source, target):
+        if target.endswith("log-start-offset-checkpoint"):
+            raise StorageFailure("rename", target, OSError(5, "simulated"))
+        rename(self, source, target)
+
+    monkeypatch.setattr(MemoryDisk, "rename", fail)
+    with pytest.raises(StorageFailure):
+        directory.checkpoint()
+    assert disk.files["/data/recovery-point-offset-checkpoint"].data == noted
+    monkeypatch.undo()
+    directory.checkpoint()
+    assert disk.files["/data/recovery-point-offset-checkpoint"].data != noted
+
+
 @pytest.mark.parametrize("below_the_start", [False, True])
 def test_a_broken_batch_before_the_recovery_point_matters_where_it_may_be_read(below_the_start):
     """Below the log's start nobody reads it; the log goes on in service."""
