@@ -43,7 +43,7 @@ PLANTS = (
     Plant("recovery begins behind the recovery point", "recovery.py", "        if base <= recovery_point:\n            first = at", "        if base <= recovery_point:\n            first = min(at + 1, len(bases) - 1)", RECOVERY),
     Plant("after a recovery everything counts as synced", "recovery.py", "    recovery_point = end_offset if known.clean else min(known.recovery_point, end_offset)", "    recovery_point = end_offset", RECOVERY),
     Plant("a snapshot from beyond the end is believed", "recovery.py", "if segments[0].base_offset <= offset <= end_offset]", "if segments[0].base_offset <= offset]", RECOVERY),
-    Plant("a snapshot from before the first segment is believed", "recovery.py", "if segments[0].base_offset <= offset <= end_offset]", "if offset <= end_offset]", RECOVERY),
+    Plant("producers are believed whose last batches are gone", "recovery.py", "    if has_gap or reached < min(log_start_offset, end_offset):\n", "    if False:\n", RECOVERY),
     Plant("snapshots of a lost life come back", "recovery.py", "    if snapshots and snapshots[-1] > end_offset:", "    if False:", RECOVERY),
     Plant("what DeleteRecords promised away is back after a restart", "recovery.py", "    log_start_offset = max(known.log_start_offset, bases[0] if bases else 0)", "    log_start_offset = bases[0] if bases else 0", RECOVERY),
     Plant("an epoch file of a lost life is believed", "recovery.py", "        epochs.truncate_from_end(bases[first])\n", "", RECOVERY),
