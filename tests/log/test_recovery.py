@@ -261,15 +261,21 @@ def test_no_recovery_point_is_noted_without_the_log_start_that_it_rests_on(monke
     assert disk.files["/data/recovery-point-offset-checkpoint"].data != noted
 
 
+def log_of_a_producer(directory):
+    """Several segments of producer 4, and one batch of nobody in the last."""
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(2, 100, producer_id=4, producer_epoch=1, base_sequence=2 * number) for number in range(40)))
+    log.roll(NOW_MS)
+    append(log, batch())
+    return log
+
+
 @pytest.mark.parametrize("below_the_start", [False, True])
 def test_a_broken_batch_before_the_recovery_point_matters_where_it_may_be_read(below_the_start):
     """Below the log's start nobody reads it; the log goes on in service."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
-    log = open_log(directory, **SMALL)
-    append(log, *(batch(2, 100, producer_id=4, producer_epoch=1, base_sequence=2 * number) for number in range(40)))
-    log.roll(NOW_MS)
-    append(log, batch())
+    log = log_of_a_producer(directory)
     log.flush()
     if below_the_start:
         log.delete_records(log.segments[-1].base_offset)
@@ -288,10 +294,7 @@ def test_a_producer_whose_last_batches_are_gone_from_below_the_start_is_forgotte
     """Any next sequence is then accepted of it; an older state would refuse the right one."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
-    log = open_log(directory, **SMALL)
-    append(log, *(batch(2, 100, producer_id=4, producer_epoch=1, base_sequence=2 * number) for number in range(40)))
-    log.roll(NOW_MS)
-    append(log, batch())
+    log = log_of_a_producer(directory)
     second, last = log.segments[1].base_offset, log.segments[-1].base_offset
     assert len(log.segments) > 4
     log.flush()
