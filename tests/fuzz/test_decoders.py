@@ -26,11 +26,15 @@ def _names(target: Target) -> str:
 @pytest.mark.timeout(600)
 def test_mutations_of_valid_bytes(pytestconfig):
     """Bounded time and memory too. Repeat with: python -m tests.fuzz --inputs 100000 --seed SEED."""
-    count = QUICK_INPUTS if pytestconfig.getoption("--quick") else INPUTS
+    is_quick = pytestconfig.getoption("--quick")
+    count = QUICK_INPUTS if is_quick else INPUTS
     seed = f"{seed_of_the_code():x}"
     report = mutation.run(count, seed)
     assert report.findings == [], f"repeat with: python -m tests.fuzz --inputs {count} --seed {seed}"
     assert report.total == count
+    if is_quick:
+        # The slow targets get some thirty inputs then: too few to say how many of them are values.
+        return
     # A fuzzer whose every input is refused at the first byte, or let in, tests nothing.
     for name, inputs in report.inputs.items():
         assert inputs * 0.02 < report.values[name] < inputs * 0.99, (name, inputs, report.values[name])
