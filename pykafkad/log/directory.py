@@ -11,7 +11,7 @@ import posixpath
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log import checkpoints, retention, saved
 from pykafkad.log.log_files import LogServices
-from pykafkad.log.partition_log import PartitionLog
+from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
 from pykafkad.log.segment import NEVER_MS
 from pykafkad.log.syncing import SyncJob
@@ -161,7 +161,7 @@ class LogDirectory:
             self._checkpoint_gone(key)
             self.disk.make_directories(f"{self.path}/{topic}-{partition}")
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
-        log = PartitionLog(topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known)
+        log = UnopenedLog(topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known)
         log.is_new = key not in self._on_disk
         if key in self._on_disk and not self.clean:
             self._recover(log)
@@ -291,7 +291,7 @@ class LogDirectory:
         offline."""
         key = log.topic, log.partition
         log.close()
-        new = PartitionLog(*key, log.topic_id, log.settings, log.directory, self.services, Checkpointed(True, 0, log_start_offset, 0))
+        new = UnopenedLog(*key, log.topic_id, log.settings, log.directory, self.services, Checkpointed(True, 0, log_start_offset, 0))
         self.logs[key] = new
         try:
             self.doom_directory(self._rename_for_removal(key), 0)

@@ -1,8 +1,7 @@
 """The files of one partition's log: opening them on first use, gathering and writing, rolling, syncing, closing.
 
-`PartitionLog` puts the rules of appending and reading on top. A log is loaded on first use: its slots stay unset until
-something reads one of them, and `__getattr__`, which Python asks only for what is missing, loads them all. So ten thousand
-partitions cost their objects at start and nothing per append.
+`PartitionLog` puts the rules of appending and reading on top, `UnopenedLog` the loading on first use: until then the slots
+named in `LOADED_SLOTS` stay unset. So ten thousand partitions cost their objects at start.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ LogServices = namedtuple("LogServices", ("disk", "clock", "random", "gather_pool
 LogServices.__doc__ = """What the logs of one directory share: the disk, the clock, chance (a `random.Random`), idle gather
 buffers, and `doomed`, the list of `(due_ms, path, is_directory)` that are to be removed."""
 
-_LOADED_SLOTS = (
+LOADED_SLOTS = (
     "segments", "end_offset", "written_end_offset", "log_start_offset", "high_watermark", "producers", "epochs",
     "recovery_point", "flushed_ms", "has_aborted", "_active", "_snapshot_offset",
 )
@@ -57,7 +56,7 @@ class LogFiles:
         "topic", "partition", "topic_id", "settings", "directory", "offline", "leader_epoch", "closed", "_services", "_disk",
         "_gather_pool", "_initial", "_plain_attributes", "_plain_size_limit", "_after_max_ms", "_index_interval_bytes",
         "_flush_messages", "_gather", "_fill", "_recent_sealed", "_sole_replica", "due_ms", "is_new", "names",
-        "names_synced", *_LOADED_SLOTS,
+        "names_synced", *LOADED_SLOTS,
     )
 
     def __init__(self, topic: str, partition: int, topic_id: bytes, settings, directory: str, services: LogServices,
@@ -90,16 +89,6 @@ class LogFiles:
         return self._disk
 
     # -- loading and settings ------------------------------------------------------------------------------------------
-
-    def __getattr__(self, name: str):
-        if name not in _LOADED_SLOTS:
-            raise AttributeError(f"{type(self).__name__} has no {name!r}")
-        if self.closed:
-            raise StorageFailure("use", self.directory, "the log is closed")
-        if self.offline is not None:
-            raise self.offline.copy()
-        self.load()
-        return object.__getattribute__(self, name)
 
     @property
     def is_loaded(self) -> bool:
@@ -167,6 +156,7 @@ class LogFiles:
         # Make the roll rules of the segment ready for the comparisons of `append`.
         settings = self.settings
         self._active = segment
+        segment.rouse()
         segment.size_limit = 0 if segment.indexes_full(settings.segment_index_bytes) else min(settings.segment_bytes, segment.room_end)
         if settings.segment_jitter_ms > 0 and not segment.jitter_ms:
             segment.jitter_ms = self._services.random.randrange(min(settings.segment_jitter_ms, self._segment_ms))
@@ -387,7 +377,7 @@ class LogFiles:
         self._forget()
 
     def _forget(self) -> None:
-        for name in _LOADED_SLOTS:
+        for name in LOADED_SLOTS:
             delattr(self, name)
         self._recent_sealed = None
 

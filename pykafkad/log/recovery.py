@@ -114,9 +114,7 @@ def _open(disk, directory: str, base_offset: int, now_ms: int, *, has_aborted: b
     # Opened and read when somebody asks, which for a sealed segment may be never.
     segment.drop_file()
     segment.drop_indexes()
-    del segment.max_timestamp_ms, segment.max_timestamp_offset
-    if has_aborted:
-        del segment.aborted
+    segment.forget("max_timestamp_ms", "max_timestamp_offset", *(("aborted",) if has_aborted else ()))
     return segment
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, saved
-from pykafkad.log.partition_log import PartitionLog
+from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Saving:
 
     @staticmethod
     def _let_go(log: PartitionLog) -> None:
-        log.__class__ = PartitionLog
+        log.__class__ = PartitionLog if log.is_loaded else UnopenedLog
         # The limit of the active segment is its own again.
         log.update_settings(log.settings)
 
@@ -124,7 +124,7 @@ class Saving:
 
 
 def _watched_by(saving: Saving) -> type[PartitionLog]:
-    class Watched(PartitionLog):
+    class Watched(UnopenedLog):
         """A log that tells `saving` of every change before it is made."""
 
         __slots__ = ()

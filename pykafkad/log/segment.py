@@ -87,6 +87,10 @@ class FileSlice:
         return data
 
 
+_MISSING = object()
+LOADED_ON_DEMAND = ("file", "offset_index", "time_index", "max_timestamp_ms", "max_timestamp_offset", "aborted")
+
+
 class Segment:
     """See the module. `size` counts bytes appended, of which `written_size` are in the file already.
 
@@ -127,27 +131,29 @@ class Segment:
         # Shared while it is empty, which it is in nearly every segment.
         self.aborted: Sequence[txn_index.AbortedTransaction] = ()
 
-    def __getattr__(self, name: str):
-        # A sealed segment's indexes are read when something asks for one of them.
-        if name == "offset_index" or name == "time_index":
-            self.load_indexes()
-        elif name == "max_timestamp_ms" or name == "max_timestamp_offset":
-            self._load_max_timestamp()
-        elif name == "aborted":
-            self._load_aborted()
-        elif name == "file":
-            self.file = self.disk.open(self.prefix + LOG_SUFFIX)
-        else:
-            raise AttributeError(name)
-        return object.__getattribute__(self, name)
+    def known(self, name: str, default: object = None):
+        """What is in memory of one of `LOADED_ON_DEMAND`, without loading it."""
+        try:
+            return object.__getattribute__(self, name)
+        except AttributeError:
+            return default
+
+    def forget(self, *names: str) -> None:
+        """Let go of some of `LOADED_ON_DEMAND`, which the files hold."""
+        for name in names:
+            if self.known(name, _MISSING) is not _MISSING:
+                delattr(self, name)
+        self.__class__ = DormantSegment
+
+    def rouse(self) -> None:
+        """With all in memory, be of the class whose attributes an append reads without a detour."""
+        if all(self.known(name, _MISSING) is not _MISSING for name in LOADED_ON_DEMAND):
+            self.__class__ = Segment
 
     @property
     def open_file(self) -> File | None:
         """The file if it is open."""
-        try:
-            return object.__getattribute__(self, "file")
-        except AttributeError:
-            return None
+        return self.known("file")
 
     @property
     def prefix(self) -> str:
@@ -174,10 +180,7 @@ class Segment:
     @property
     def loaded_entries(self) -> int:
         """How many entries of the offset index are in memory."""
-        try:
-            return len(object.__getattribute__(self, "offset_index"))
-        except AttributeError:
-            return 0
+        return len(self.known("offset_index", ()))
 
     def _load_max_timestamp(self) -> None:
         # The last time index entry of a sealed segment was added for this. Retention goes by it, so it has to be true: the last
@@ -192,10 +195,7 @@ class Segment:
         return self._take_latest(self.time_index.last(), self.offset_index.lookup(MAX_RELATIVE_OFFSET))
 
     def _take_latest(self, last: tuple[int, int], tail: tuple[int, int]) -> bool:
-        try:
-            was_open = object.__getattribute__(self, "file") is not None
-        except AttributeError:
-            was_open = False
+        was_open = self.open_file is not None
         timestamp_ms, relative_offset = last
         offset = self.base_offset + relative_offset if timestamp_ms >= 0 else -1
         if tail[1] and not self._points_at_batch(*tail):
@@ -239,14 +239,11 @@ class Segment:
 
     def distrust_indexes(self) -> None:
         """The index files tell of another log than this: make them anew from this one."""
-        try:
-            known = object.__getattribute__(self, "max_timestamp_ms"), self.max_timestamp_offset
-        except AttributeError:
-            known = -1, -1
+        latest = self.known("max_timestamp_ms", -1), self.known("max_timestamp_offset", -1)
         self.rebuild_indexes()
-        if known[0] > self.max_timestamp_ms:
+        if latest[0] > self.max_timestamp_ms:
             # Of a batch that is gathered, and not in the file yet.
-            self.max_timestamp_ms, self.max_timestamp_offset = known
+            self.max_timestamp_ms, self.max_timestamp_offset = latest
         self.positions.clear()
         try:
             self.write_indexes()
@@ -257,10 +254,7 @@ class Segment:
     @property
     def has_aborted(self) -> bool:
         """Whether `aborted` holds anything. Of a segment that was not asked yet, the file's presence tells."""
-        try:
-            return bool(object.__getattribute__(self, "aborted"))
-        except AttributeError:
-            return True
+        return bool(self.known("aborted", True))
 
     def _load_aborted(self) -> None:
         data = self.disk.read(self.prefix + TXN_INDEX_SUFFIX)
@@ -301,22 +295,14 @@ class Segment:
 
     def drop_file(self) -> None:
         """Hold no descriptor for a sealed segment until it is read again; who still sends a slice of it keeps its own."""
-        try:
-            del self.file
-        except AttributeError:
-            # Never opened since it was dropped last.
-            pass
+        self.forget("file")
 
     def drop_indexes(self) -> None:
         """Forget the indexes of a sealed segment, whose files hold them."""
-        for name in ("offset_index", "time_index", "aborted"):
-            try:
-                # That nothing was aborted costs nothing to keep, and spares the look for a file that is not there.
-                if name != "aborted" or object.__getattribute__(self, name):
-                    delattr(self, name)
-            except AttributeError:
-                # Never loaded since they were dropped last.
-                pass
+        self.forget("offset_index", "time_index")
+        # That nothing was aborted costs nothing to keep, and spares the look for a file that is not there.
+        if self.known("aborted"):
+            self.forget("aborted")
 
     def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
         """Make both indexes from the batch headers of the log."""
@@ -488,3 +474,26 @@ class Segment:
         if not position:
             return None
         return FileSlice(self.file, start, position, data[:position] if position <= PREFETCH_SIZE_BYTES else None)
+
+
+class DormantSegment(Segment):
+    """A segment of which something was let go: it is loaded when it is asked for, and with all there it is a `Segment`.
+
+    A class of its own for the same reason as `partition_log.UnopenedLog`.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str):
+        if name == "offset_index" or name == "time_index":
+            self.load_indexes()
+        elif name == "max_timestamp_ms" or name == "max_timestamp_offset":
+            self._load_max_timestamp()
+        elif name == "aborted":
+            self._load_aborted()
+        elif name == "file":
+            self.file = self.disk.open(self.prefix + LOG_SUFFIX)
+        else:
+            raise AttributeError(name)
+        self.rouse()
+        return object.__getattribute__(self, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafkad import config
 from pykafkad.errors import StorageFailure
 from pykafkad.log import saved
-from pykafkad.log.partition_log import PartitionLog
+from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 from pykafkad.server import openings
 from pykafkad.server.logs import logger
 
@@ -171,7 +171,7 @@ class Partitions:
             # In a directory that failed: known, and out of service until a start finds the directory again.
             failures = list(directories.failed.values())
             failure = failures[0] if failures else StorageFailure("find", f"{topic}-{index}", "its directory is not in log.dirs any more")
-        log = PartitionLog(topic, index, topic_id, settings, failure.path, directories.metadata.services)
+        log = UnopenedLog(topic, index, topic_id, settings, failure.path, directories.metadata.services)
         log.offline = failure
         log.close()
         return log

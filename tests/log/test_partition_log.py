@@ -235,6 +235,28 @@ def test_a_log_is_opened_by_its_first_use():
     assert content(log)[-1][0].leader_epoch == 4
 
 
+def test_what_an_append_reads_has_plain_attributes():
+    """Python finds those of a class with `__getattr__` anew each time, which was a tenth of a small Produce."""
+    disk = MemoryDisk()
+
+    def appended(log):
+        append(log, batch(size=100))
+        return hasattr(log, "__getattr__"), hasattr(log.segments[-1], "__getattr__")
+
+    directory = open_directory(disk=disk)
+    log = open_log(directory, segment_bytes=400)
+    assert hasattr(log, "__getattr__")
+    assert [appended(log) for _ in range(6)] == [(False, False)] * 6
+    assert len(log.segments) > 1 and hasattr(log.segments[0], "__getattr__")
+    log.release_file()
+    assert appended(log) == (False, False)
+    log.flush()
+    log.unload()
+    assert hasattr(log, "__getattr__") and appended(log) == (False, False)
+    directory.close()
+    assert appended(open_log(open_directory(disk=disk), segment_bytes=400)) == (False, False)
+
+
 def test_a_clean_restart_knows_everything_again(tmp_path):
     directory = open_directory(tmp_path / "data")
     log = open_log(directory, segment_bytes=20_000)
