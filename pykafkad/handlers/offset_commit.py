@@ -58,10 +58,12 @@ def _checked(ctx: Context, topic: object, refused: dict[tuple[str, bytes], objec
     if known is None:
         return _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_OR_PARTITION)
     topic.topic_id = known.id
-    missing = [each for each in topic.partitions if image.partition(topic.name, each.partition_index) is None]
+    present, missing = [], []
+    for each in topic.partitions:
+        (missing if image.partition(topic.name, each.partition_index) is None else present).append(each)
     if missing:
         _refuse(refused, topic, missing, errors.UNKNOWN_TOPIC_OR_PARTITION)
-        topic.partitions = [each for each in topic.partitions if each not in missing]
+        topic.partitions = present
     return topic if topic.partitions else None
 
 

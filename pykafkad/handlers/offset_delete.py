@@ -37,18 +37,19 @@ def handle(ctx: Context, request: object) -> object:
 def _checked(ctx: Context, topic: object, refused: dict[str, object]) -> bool:
     """Whether the topic, less the partitions that do not exist, is worth asking for."""
     image = ctx.metadata
-    if not ctx.allowed("Read", "Topic", topic.name):
-        wrong, error_code = topic.partitions, errors.TOPIC_AUTHORIZATION_FAILED
-    else:
-        wrong = [each for each in topic.partitions if image.partition(topic.name, each.partition_index) is None]
-        error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+    known, wrong = [], topic.partitions
+    error_code = errors.TOPIC_AUTHORIZATION_FAILED
+    if ctx.allowed("Read", "Topic", topic.name):
+        wrong, error_code = [], errors.UNKNOWN_TOPIC_OR_PARTITION
+        for each in topic.partitions:
+            (wrong if image.partition(topic.name, each.partition_index) is None else known).append(each)
     if wrong:
         row = refused.setdefault(topic.name, messages.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name))
         row.partitions.extend(
             messages.OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=error_code)
             for each in wrong
         )
-        topic.partitions = [each for each in topic.partitions if each not in wrong]
+        topic.partitions = known
     return bool(topic.partitions)
 
 

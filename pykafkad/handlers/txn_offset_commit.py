@@ -30,11 +30,12 @@ def handle(ctx: Context, request: object) -> object:
     rest = []
     for topic in request.topics:
         may = ctx.allowed("Read", "Topic", topic.name)
-        missing = [each for each in topic.partitions if not may or ctx.metadata.partition(topic.name, each.partition_index) is None]
+        here, missing = [], []
+        for each in topic.partitions:
+            (here if may and ctx.metadata.partition(topic.name, each.partition_index) is not None else missing).append(each)
         if missing:
             row = refused.setdefault(topic.name, _Answer.TxnOffsetCommitResponseTopic(name=topic.name))
             row.partitions += _row(topic.name, missing, errors.UNKNOWN_TOPIC_OR_PARTITION if may else errors.TOPIC_AUTHORIZATION_FAILED).partitions
-        here = [each for each in topic.partitions if each not in missing]
         if here:
             rest.append(_row(topic.name, here, _error(request)))
     for row in rest:
