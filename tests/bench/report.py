@@ -99,7 +99,7 @@ def other_table(summaries):
             if name not in COLUMNS[:-1] and name not in HIDDEN and (name != "rss_mb" or not set(RATES) & set(names)):
                 figure = FIGURES[name]
                 values = [number(figures.get(broker, {}).get(name), figure.digits) for broker in (REFERENCE, SUBJECT)]
-                ratio = summary["ratios"].get(name)
+                ratio = summary["ratios"].get(name) if _has_ratio(name, figures.get(REFERENCE, {}).get(name)) else None
                 title = f"{figure.title}, {figure.unit}" if figure.unit else figure.title
                 table.add_row(summary["name"], title, *values, "" if ratio is None else f"{ratio:.2f}x")
     return table
@@ -162,9 +162,15 @@ def _pair(figures, name, unit=True):
     figure = FIGURES[name]
     if kafka is None and ours is None:
         return ""
-    ratio = f" ({ours / kafka:.2f}x)" if ours is not None and kafka else ""
+    ratio = f" ({ours / kafka:.2f}x)" if ours is not None and _has_ratio(name, kafka) else ""
     text = f"{number(kafka, figure.digits)} → {number(ours, figure.digits)}"
     return f"{text} {figure.unit}{ratio}" if unit else f"{text}{ratio}"
+
+
+def _has_ratio(name, kafka):
+    """Whether a ratio to Kafka's figure says anything: not if it is nothing as printed, nor if it is a ratio already."""
+    figure = FIGURES[name]
+    return bool(kafka and figure.unit and round(kafka, figure.digits))
 
 
 def _first(figures, *names):
