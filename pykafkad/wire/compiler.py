@@ -9,6 +9,9 @@ written by one emitter per kind of type, nested structs inline, and compiled onc
 * there is no interpretation left at run time: absent fields are stores of constants.
 
 Every length is compared with the bytes left before anything of its size is built.
+
+The sliced form of a function has the same lines and is a generator, which yields before each element of an array and returns what the
+function returns: long messages are read and written in turns of the loop. The buffer must then stay as it is from turn to turn.
 """
 
 from __future__ import annotations
@@ -34,20 +37,21 @@ class Origin:
         return self.write(*self.arguments)[0]
 
 
-def build(direction: str, message: Message, version: int, classes: dict[str, type], defaults: dict[str, object]):
-    """The `decode` or `encode` function of one version."""
+def build(direction: str, message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], *, sliced: bool = False):
+    """The `decode` or `encode` function of one version, or its sliced form."""
     write = write_decoder if direction == "decode" else write_encoder
-    source, namespace = write(message, version, classes, defaults)
-    name = f"{message.name} v{version} {direction}"
+    arguments = message, version, classes, defaults, sliced
+    source, namespace = write(*arguments)
+    name = f"{message.name} v{version} {direction}{' sliced' if sliced else ''}"
     namespace["__name__"] = name
-    namespace["__loader__"] = Origin(write, (message, version, classes, defaults))
+    namespace["__loader__"] = Origin(write, arguments)
     exec(compile(source, name, "exec"), namespace)  # noqa: S102 (the text is ours alone)
     return namespace[direction]
 
 
-def write_decoder(message: Message, version: int, classes: dict[str, type], defaults: dict[str, object]) -> tuple[str, dict]:
+def write_decoder(message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False) -> tuple[str, dict]:
     """The text of a decode function and the names it uses."""
-    writer = Decoder(message, version, classes, defaults)
+    writer = Decoder(message, version, classes, defaults, sliced)
     writer.struct(message.root, "m0")
     first = [
         "    view = buffer if type(buffer) is memoryview else memoryview(buffer)",
@@ -63,9 +67,9 @@ def write_decoder(message: Message, version: int, classes: dict[str, type], defa
     return writer.text("decode(buffer, position)", first, last), writer.namespace
 
 
-def write_encoder(message: Message, version: int, classes: dict[str, type], defaults: dict[str, object]) -> tuple[str, dict]:
+def write_encoder(message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False) -> tuple[str, dict]:
     """The text of an encode function and the names it uses."""
-    writer = Encoder(message, version, classes, defaults)
+    writer = Encoder(message, version, classes, defaults, sliced)
     writer.struct(message.root, "m0")
     first = ["    out = chunks[-1]", "    try:"]
     last = [

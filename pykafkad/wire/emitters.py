@@ -19,10 +19,14 @@ RUNTIME.update(new=object.__new__, StructError=structs.error, pack=structs.pack,
 
 
 class Writer:
-    """Lines of one function, the constants they name, and the run of fixed-size fields not yet written down."""
+    """Lines of one function, the constants they name, and the run of fixed-size fields not yet written down.
 
-    def __init__(self, message: Message, version: int, classes: dict[str, type], defaults: dict[str, object]) -> None:
+    `sliced` functions are generators that yield before each element of an array.
+    """
+
+    def __init__(self, message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False) -> None:
         self.version = version
+        self.sliced = sliced
         self.flexible = message.flexible(version)
         self.classes = classes
         self.defaults = defaults
@@ -35,6 +39,13 @@ class Writer:
     def add(self, line: str) -> None:
         """One line at the present depth."""
         self.lines.append("    " * self.depth + line)
+
+    def each(self, loop: str) -> None:
+        """Opens the body of a loop over elements."""
+        self.add(loop)
+        self.depth += 1
+        if self.sliced:
+            self.add("yield")
 
     def fresh(self, prefix: str) -> str:
         """A local name not used yet."""
@@ -76,6 +87,9 @@ class Writer:
 
     def text(self, signature: str, first: list[str], last: list[str]) -> str:
         """The whole function."""
+        if self.sliced:
+            # A generator even where nothing has elements.
+            first = ["    yield", *first]
         return "\n".join([f"def {signature}:", *first, *self.lines, *last]) + "\n"
 
 
@@ -247,8 +261,7 @@ class Decoder(Writer):
             self.add(f"position += n * {size}")
         else:
             self.add(f"{items} = {target} = []")
-            self.add("for _ in range(n):")
-            self.depth += 1
+            self.each("for _ in range(n):")
             if field.type is None:
                 element = self.fresh("m")
                 self.struct(field.struct, element)
@@ -436,8 +449,7 @@ class Encoder(Writer):
             self.add(f"    out += pack(f'>{{len({items})}}{FORMATS[field.type]}', *{items})")
         else:
             element = self.fresh("m")
-            self.add(f"for {element} in {items}:")
-            self.depth += 1
+            self.each(f"for {element} in {items}:")
             label = f"element of {value}"
             if field.type is None:
                 self.struct(field.struct, element)

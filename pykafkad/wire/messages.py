@@ -7,7 +7,7 @@ Names, types and defaults: `messages.pyi`, or the schema file itself.
     decode = messages.decoder(messages.FetchRequest, 12)      # decode(buffer, position) -> (message, end_position)
     encode = messages.encoder(messages.FetchResponse, 12)     # encode(message, chunks), chunks[-1] a bytearray
 
-Both raise `ProtocolError`. Values: uuid is 16 bytes; arrays are lists; bytes are bytes; `records` decode to a memoryview (or None) of the
+Both raise `ProtocolError`; `messages.sliced` has them as generators, for long messages. Values: uuid is 16 bytes; arrays are lists; bytes are bytes; `records` decode to a memoryview (or None) of the
 buffer and encode from bytes-like, None, or a file slice (anything with `chunk_size`), which becomes a chunk of its own. Text that is not
 UTF-8 decodes with U+FFFD in place of each bad byte. After an encoding error the content of `chunks` is unspecified.
 
@@ -235,12 +235,20 @@ def encoder(cls: type, version: int) -> Callable:
         return _compile(cls, version, "encode")
 
 
-def _compile(cls: type, version: int, direction: str) -> Callable:
+def sliced(cls: type, version: int, direction: str) -> Callable:
+    """The `decode` or `encode` function of a version as a generator function: see `compiler.py`. Compiled on first use."""
+    try:
+        return _registry.functions[cls, version, f"{direction} sliced"]
+    except KeyError:
+        return _compile(cls, version, direction, sliced=True)
+
+
+def _compile(cls: type, version: int, direction: str, *, sliced: bool = False) -> Callable:
     message = schema(cls)
     if not message.first <= version <= message.last:
         raise ProtocolError(f"{message.name} has versions {message.first}-{message.last}, not {version}")
-    function = compiler.build(direction, message, version, *_registry.parts[cls])
-    _registry.functions[cls, version, direction] = function
+    function = compiler.build(direction, message, version, *_registry.parts[cls], sliced=sliced)
+    _registry.functions[cls, version, f"{direction} sliced" if sliced else direction] = function
     return function
 
 

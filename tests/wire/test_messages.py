@@ -94,6 +94,37 @@ def test_every_version_there_and_back(name):
         assert messages.decode(cls, version, messages.encode(cls(), version)) == cls()
 
 
+def drain(generator):
+    """What a generator returns, and how often it yielded."""
+    count = 0
+    while True:
+        try:
+            next(generator)
+        except StopIteration as stop:
+            return stop.value, count
+        count += 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sliced_form_does_the_same(name):
+    """The generators that read and write long messages in turns give what the plain functions give."""
+    cls = messages.stored_class(name)
+    versions = messages.valid_versions(cls)
+    for version in dict.fromkeys((versions[0], versions[-1])):
+        message = Values((name, version, 1)).message(cls, version)
+        data = bytes(messages.encode(message, version))
+        assert drain(messages.sliced(cls, version, "decode")(data, 0))[0] == (message, len(data))
+        chunks = [bytearray(b"#")]
+        drain(messages.sliced(cls, version, "encode")(message, chunks))
+        assert b"".join(chunks) == b"#" + data
+
+
+def test_the_sliced_form_yields_for_each_element():
+    request = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="t")] * 50)
+    assert drain(messages.sliced(type(request), 12, "encode")(request, [bytearray()]))[1] > 50
+    assert drain(messages.sliced(type(request), 12, "decode")(messages.encode(request, 12), 0))[1] > 50
+
+
 def test_counts_of_apis_and_messages():
     """Kafka 4.3.1 has request keys 0 to 92, of which 4 to 7 have no version left."""
     rows = messages.all_apis()
