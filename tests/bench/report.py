@@ -164,7 +164,7 @@ def _pair(figures, name, unit=True):
         return ""
     ratio = f" ({ours / kafka:.2f}x)" if ours is not None and _has_ratio(name, kafka) else ""
     text = f"{number(kafka, figure.digits)} → {number(ours, figure.digits)}"
-    return f"{text} {figure.unit}{ratio}" if unit else f"{text}{ratio}"
+    return f"{text} {figure.unit if unit else ''}".rstrip() + ratio
 
 
 def _has_ratio(name, kafka):
