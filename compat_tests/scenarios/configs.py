@@ -190,6 +190,22 @@ def topic_defaults_of_the_cluster(broker: Exchange) -> None:
 
 
 @scenario
+def odd_numbers(broker: Exchange) -> None:
+    """What Java's reader of doubles takes is taken, and answered as Java prints it, by CreateTopics too."""
+    key = "min.cleanable.dirty.ratio"
+    for index, value in enumerate(("0.5f", "NaN", "0x1p-1", ".25D", "-0", "1e-4")):
+        config = part("CreateTopics", "CreatableTopicConfig", name=key, value=value)
+        name = broker.name(f"{index}")
+        topic = part("CreateTopics", "CreatableTopic", name=name, num_partitions=1, replication_factor=1, configs=[config])
+        broker.ask("CreateTopics", 7, note=value, topics=[topic], timeout_ms=30_000)
+        broker.until(
+            lambda: broker.quietly("DescribeConfigs", 4, resources=[resource(TOPIC, name, [key])]),  # noqa: B023
+            lambda answer: answer.results[0].error_code == 0,
+        )
+        describe(broker, 4, resource(TOPIC, name, [key]), note=value)
+
+
+@scenario
 def of_groups(broker: Exchange) -> None:
     """A group's settings are stored whether or not there is such a group, described with their sources, and held against the broker's bounds."""
     name = broker.name("group")

@@ -67,13 +67,13 @@ def check_topic(name: str, overrides: dict[str, str], settings: Settings) -> Non
 
 
 def created_topic_configs(overrides: dict[str, str], settings: Settings) -> list[object]:
-    """All settings of a new topic as CreateTopics answers them: effective value and source, by name."""
+    """All settings of a new topic as CreateTopics answers them: effective value, the topic's own as typed, and source, by name."""
     from pykafkad.settings.entries import describe_topic
 
     return [
         messages.CreateTopicsResponse.CreatableTopicConfigs(
             name=entry.name,
-            value=entry.value,
+            value=overrides.get(entry.name, entry.value),
             read_only=entry.read_only,
             config_source=entry.source,
             is_sensitive=entry.sensitive,

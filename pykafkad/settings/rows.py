@@ -89,7 +89,7 @@ class Row:
             return ",".join(part.strip() for part in text.split(",")) if text else ""
         if self.type in INTEGER_RANGES:
             return str(int(text))
-        return java_double(float(text)) if self.type == "double" else text
+        return java_double(_parse_double(self, text)) if self.type == "double" else text
 
 
 def _default(text: str) -> str | None:
@@ -105,7 +105,9 @@ def _broker_settings(column: str) -> tuple[tuple[str, int], ...]:
 
 
 def java_double(value: float) -> str:
-    """A double as Java prints it (0.5, 1.0E-5, 1.7976931348623157E308): clients compare these texts."""
+    """A double as Java prints it (0.5, 1.0E-5, 1.7976931348623157E308, NaN, -Infinity): clients compare these texts."""
+    if value - value != 0:
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         text = repr(value)
         return text if "e" not in text else f"{value:f}".rstrip("0")
@@ -144,7 +146,11 @@ def _parse_double(row: Row, text: str) -> float:
         if not unsigned.isascii() or unsigned[:1] not in _NUMBER_STARTS or "_" in text:
             raise InvalidValue(row.name, text, "Not a number of type DOUBLE")
     try:
+        if unsigned[:2] in ("0x", "0X") and "p" in text.lower():
+            return float.fromhex(text)
         return float(text)
+    except OverflowError:
+        return float("-inf" if text[0] == "-" else "inf")
     except ValueError:
         raise InvalidValue(row.name, text, "Not a number of type DOUBLE") from None
 

@@ -154,3 +154,11 @@ def test_groups_and_client_metrics_are_kept(cluster):
     again = cluster.restart()
     assert again.image.configs(TYPE_GROUP, "g") == {"consumer.session.timeout.ms": "50000"}
     assert again.image.configs(TYPE_CLIENT_METRICS, "s") == {"interval.ms": "5000"}
+
+
+def test_a_new_topics_own_values_are_answered_as_typed(cluster):
+    """The others are what is in force, as Kafka prints them."""
+    (row,) = create(cluster, topic("c", min_cleanable_dirty_ratio="0.50f", cleanup_policy="compact, delete"))
+    shown = {entry.name: entry.value for entry in row.configs}
+    assert (row.error_code, shown["min.cleanable.dirty.ratio"], shown["cleanup.policy"]) == (0, "0.50f", "compact, delete")
+    assert shown["retention.ms"] == "604800000"
