@@ -394,3 +394,17 @@ def test_cluster(bootstrap: str, admin: AdminClient) -> None:
     cluster = admin.describe_cluster().result(100)
     assert [f"{node.host}:{node.port}" for node in cluster.nodes] == [bootstrap]
     assert cluster.controller.id == 1 and len(cluster.cluster_id) == 22
+
+
+def test_a_transactional_producer_begins_or_fails_at_once(bootstrap: str, fresh_name: FreshName) -> None:
+    """Kafka takes it; where transactions are not offered, the first call says so, and does not ask again until it times out."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": fresh_name("id")})
+    began = time.monotonic()
+    try:
+        producer.init_transactions(60)
+    except KafkaException as error:
+        assert error.args[0].fatal() and "Transactions are not offered by this broker yet." in error.args[0].str()
+        assert time.monotonic() - began < 10
+    else:
+        producer.begin_transaction()
+        producer.abort_transaction()

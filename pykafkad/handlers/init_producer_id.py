@@ -3,8 +3,8 @@
 Gives an idempotent producer an id that no other producer of the cluster has or ever had, with epoch 0. From version 3 a
 producer may name the id it had; without a transactional id that changes nothing.
 
-Gaps: transactions are not offered yet. A transactional id is answered with UNSUPPORTED_VERSION, which every client shows at
-once as a fatal error; a retriable one would have them ask until they time out.
+Gaps: transactions are not offered yet. A transactional id is answered with UNSUPPORTED_VERSION, which clients show at once
+as a fatal error; a retriable one would have them ask until they time out. librdkafka, which asks on, is told before: FindCoordinator.
 """
 
 from __future__ import annotations
