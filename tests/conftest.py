@@ -14,6 +14,25 @@ settings.register_profile("any-machine", settings.default, deadline=None, derand
 settings.load_profile("any-machine")
 
 
+def pytest_collection_finish() -> None:
+    """Thousands of tests and what they import are here to stay: the collector need not look at them again, as often as it is called."""
+    freeze()
+
+
+def freeze() -> None:
+    """From now on the collector leaves alone what lives now, and no garbage is among it."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def frozen_anew() -> Iterator[None]:
+    """For tests of what the collector finds, which give back to it what is frozen."""
+    yield
+    freeze()
+
+
 @pytest.fixture
 def descriptors_at_rest() -> Iterator[None]:
     """For tests that count descriptors: what earlier tests left to the garbage collector gives none back meanwhile, and those in use

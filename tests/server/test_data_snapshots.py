@@ -302,7 +302,7 @@ def test_without_room_or_a_metadata_log_nothing_begins(world, monkeypatch):
     assert world.node.stopping is None and numbers(world) == list(range(10))
 
 
-def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path):
+def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path, frozen_anew):
     """What is frozen for the collector at a start is garbage after the stop that goes back."""
     import gc
     import weakref
@@ -314,11 +314,8 @@ def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path):
     first = None
     second = World(tmp_path / "data")
     second.node.start = lambda **_: None
-    try:
-        process._start(second.node, [], None)
-        assert gone() is None
-    finally:
-        gc.unfreeze()
+    process._start(second.node, [], None)
+    assert gone() is None
 
 
 def test_a_topic_that_came_later_keeps_its_records(world):

@@ -7,6 +7,7 @@ new content, None for a file that is gone.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import random
 import re
@@ -135,12 +136,13 @@ def copy_of(disk: MemoryDisk) -> MemoryDisk:
     twin = MemoryDisk()
     twin.directories = set(disk.directories)
     for path, content in list(disk.files.items()):
-        twin.write(path, bytes(content.data), sync=True)
+        twin.write(path, content.data, sync=True)
     return twin
 
 
+@functools.cache
 def build(left: str) -> tuple[MemoryDisk, dict[str, Any]]:
-    """A disk with a broker's files on it, left as one of LEFT, and what `observe` says of it."""
+    """A disk with a broker's files on it, left as one of LEFT, and what `observe` says of it: for all to look at and for nobody to change."""
     disk = MemoryDisk()
     world = World("/data", disk=disk, clock=ManualClock(START_MS), **SETTINGS)
     world.create_topic(TOPIC, PARTITIONS)

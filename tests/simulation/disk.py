@@ -37,7 +37,7 @@ class MemoryFile:
 
     def pread(self, size_bytes, position):
         self._disk._call("read", self.path)
-        return bytes(self._content.data[position:position + size_bytes])
+        return bytes(memoryview(self._content.data)[position:position + size_bytes])
 
     def pwrite(self, data, position):
         content = self._content.data
@@ -148,7 +148,7 @@ class MemoryDisk(Disk):
     def write(self, path, data, *, sync=False):
         part = self._call("write", path, data)
         content = self.files.setdefault(path, _Content())
-        content.data = bytearray(bytes(data)[:len(data) if part is None else part])
+        content.data = bytearray(data if part is None else data[:part])
         if part is not None:
             raise StorageFailure("write", path, self.error)
         if sync:

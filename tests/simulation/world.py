@@ -91,7 +91,7 @@ class Peer:
         """The request's frame; its answer is expected from now on."""
         name = type(request).__name__.removesuffix("Request")
         response = getattr(messages, f"{name}Response")
-        key = next(key for key, api_name, *_ in messages.all_apis() if api_name == name)
+        key = messages.record_type(type(request))
         self.correlation_id += 1
         flexible_from = messages.flexible_from(type(request))
         flexible = flexible_from is not None and version >= flexible_from
