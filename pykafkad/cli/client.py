@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 
-from pykafkad.cli.output import Failure, add_json
+from pykafkad.cli.output import Failure
 from pykafkad.errors import GROUP_ID_NOT_FOUND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 TIMEOUT_MS = 10_000
 BOOTSTRAP_TIMEOUT_MS = 5_000
@@ -20,19 +20,12 @@ PATIENCE_S = 0.2
 CLIENT_ID = "pykafkad-cli"
 
 
-def add_bootstrap(parser: argparse.ArgumentParser) -> None:
+def add_bootstrap(parser: argparse.ArgumentParser, default: str = "localhost:9092") -> None:
     """The option that every client command has."""
     parser.add_argument(
-        "-b", "--bootstrap", type=bootstrap, metavar="HOST:PORT", default="localhost:9092",
+        "-b", "--bootstrap", type=bootstrap, metavar="HOST:PORT", default=default,
         help="a broker of the cluster to ask first, or several with commas (default: localhost:9092)",
     )  # fmt: skip
-
-
-def add_common(actions: Iterable[argparse.ArgumentParser]) -> None:
-    """The options that every action has whose answer is a table."""
-    for action in actions:
-        add_bootstrap(action)
-        add_json(action)
 
 
 def bootstrap(text: str) -> str:

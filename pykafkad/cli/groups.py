@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pykafkad.cli import client
+from pykafkad.cli import actions, client
 from pykafkad.cli.output import Failure, print_error, print_table
 
 TYPE_CHECKING = False
@@ -17,17 +17,17 @@ HAS_ACTIONS = True
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad groups`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="all groups with their state")
-    describe = actions.add_parser("describe", help="a group's offsets, its lag, and who reads which partition")
+    add = actions.add_actions(parser)
+    listing = add("list", help="all groups with their state")
+    describe = add("describe", help="a group's offsets, its lag, and who reads which partition")
     describe.add_argument("group", metavar="GROUP", help="its group.id")
-    reset = actions.add_parser("reset", help="move the offsets of a group that has no members")
+    reset = add("reset", help="move the offsets of a group that has no members")
     reset.add_argument("group", metavar="GROUP", help="its group.id; a group that does not exist is made, with --topic")
     reset.add_argument("--topic", action="append", metavar="NAME", help="only this topic (repeatable; default: all that the group has read)")
     reset.add_argument("--to", required=True, metavar="WHERE", help="`start`, `end`, or an offset, which is brought within what the partition holds")
-    delete = actions.add_parser("delete", help="delete groups that have no members, and their offsets")
+    delete = add("delete", help="delete groups that have no members, and their offsets")
     delete.add_argument("groups", nargs="+", metavar="GROUP", help="their group.id")
-    client.add_common((listing, describe, reset, delete))
+    actions.add_common(parser, (listing, describe, reset, delete))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -93,9 +93,9 @@ def print_error(sentence: str) -> None:
     print(f"pykafkad: {sentence}", file=sys.stderr)
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: argparse.ArgumentParser, default: object = False) -> None:
     """The option of the commands that print a table."""
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--json", action="store_true", default=default, help="one JSON object a line")
 
 
 def add_markdown(parser: argparse.ArgumentParser) -> None:

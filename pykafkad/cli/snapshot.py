@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pykafkad.cli import client
+from pykafkad.cli import actions, client
 from pykafkad.cli.output import Failure, print_table
 from pykafkad.errors import StorageFailure
 
@@ -28,23 +28,25 @@ _TIMEOUT_MS = 120_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The actions and their options."""
     parser.epilog = EPILOG
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    add = actions.add_actions(parser)
+    online = []
     for action, text in (
         ("create", "save every topic, committed offset and setting under a name"),
         ("list", "print the names of all snapshots"),
         ("restore", "go back: with everything, which restarts the broker in place, or with one topic"),
         ("delete", "remove a snapshot; data that nothing else holds is freed"),
     ):
-        each = actions.add_parser(action, help=text, description=text[:1].upper() + text[1:] + ".")
-        client.add_bootstrap(each)
+        each = add(action, help=text, description=text[:1].upper() + text[1:] + ".")
+        online.append(each)
         if action == "list":
             each.add_argument("--json", action="store_true", help="one JSON object per snapshot")
         else:
             each.add_argument("name", metavar="NAME", help="up to 100 ASCII letters, digits, _ and -, with no - in front")
         if action == "restore":
             each.add_argument("--topic", metavar="TOPIC", help="only this topic; consumers beyond its new end are told OFFSET_OUT_OF_RANGE")
+    actions.add_bootstrap(parser, online)
     text = "make a data directory out of a snapshot, for another broker"
-    fork = actions.add_parser("fork", help=text, description=text[:1].upper() + text[1:] + ".")
+    fork = add("fork", help=text, description=text[:1].upper() + text[1:] + ".")
     fork.add_argument("name", metavar="NAME", help="the snapshot")
     fork.add_argument("targets", metavar="DIR", nargs="+", help="the new directory, on the same file system; as many as the broker has in log.dirs")
     fork.add_argument("--data", metavar="DIR", default="pykafkad-data", help="the directory that the snapshot is of, one of several is enough (default: pykafkad-data)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafkad.cli import client
+from pykafkad.cli import actions, client
 from pykafkad.cli.output import Failure, print_error, print_table
 from pykafkad.errors import name as error_name
 
@@ -16,18 +16,18 @@ HAS_ACTIONS = True
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad topics`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="names of all topics and how many partitions they have")
+    add = actions.add_actions(parser)
+    listing = add("list", help="names of all topics and how many partitions they have")
     listing.add_argument("--internal", action="store_true", help="also those that Kafka keeps for itself")
-    create = actions.add_parser("create", help="create topics")
+    create = add("create", help="create topics")
     create.add_argument("names", nargs="+", metavar="NAME[:PARTITIONS]", help="what to create; without a number as many partitions as the broker's num.partitions")
     create.add_argument("--replication-factor", type=int, default=-1, metavar="N", help="copies of each partition (default: the broker's)")
     create.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a setting for all these topics, such as retention.ms=60000; `pykafkad describe-config --scope topic` lists them (repeatable)")
-    describe = actions.add_parser("describe", help="partitions, their leaders, offsets and the settings that are not default")
+    describe = add("describe", help="partitions, their leaders, offsets and the settings that are not default")
     describe.add_argument("names", nargs="*", metavar="NAME", help="topics to describe (default: all)")
-    delete = actions.add_parser("delete", help="delete topics and all their records")
+    delete = add("delete", help="delete topics and all their records")
     delete.add_argument("names", nargs="+", metavar="NAME", help="topics to delete")
-    client.add_common((listing, create, describe, delete))
+    actions.add_common(parser, (listing, create, describe, delete))
 
 
 def run(options: argparse.Namespace) -> int:

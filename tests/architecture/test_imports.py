@@ -79,6 +79,7 @@ NOT_SERVING = {
     "pykafkad.cli.commands": "the other subcommands",
     "pykafkad.cli.output": "the other subcommands",
     "pykafkad.cli.client": "the other subcommands",
+    "pykafkad.cli.actions": "the other subcommands",
     "pykafkad.cli.produce": "a subcommand",
     "pykafkad.cli.tail": "a subcommand",
     "pykafkad.cli.groups": "a subcommand",

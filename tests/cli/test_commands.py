@@ -77,6 +77,40 @@ def test_options_may_stand_between_words(monkeypatch: pytest.MonkeyPatch) -> Non
     assert seen == [("t", "k", ["v", "w"])]
 
 
+@pytest.mark.parametrize(
+    ("words", "bootstrap", "as_json", "names"),
+    [
+        (["create", "a:1", "b"], "localhost:9092", False, ["a:1", "b"]),
+        (["--bootstrap", "h:1", "create", "a:1", "b"], "h:1", False, ["a:1", "b"]),
+        (["--json", "-b", "h:1", "create", "a:1", "--config", "x=1", "b", "--json"], "h:1", True, ["a:1", "b"]),
+        (["-b", "h:1", "create", "a:1", "-b", "h:2", "b"], "h:2", False, ["a:1", "b"]),
+        (["create", "--config=x=1", "a:1", "--json"], "localhost:9092", True, ["a:1"]),
+    ],
+)
+def test_options_may_stand_anywhere(monkeypatch: pytest.MonkeyPatch, words: list[str], bootstrap: str, as_json: bool, names: list[str]) -> None:
+    """Before the action, between its words and behind them; the last one counts."""
+    seen = []
+    monkeypatch.setattr(topics, "run", lambda options: seen.append((options.action, options.bootstrap, options.json, options.names)) or 0)
+    assert main(["topics", *words]) == 0
+    assert seen == [("create", bootstrap, as_json, names)]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["topics", "create"], "the following arguments are required: NAME[:PARTITIONS]"),
+        (["topics", "create", "a", "--no-such", "b"], "unrecognized arguments: --no-such"),
+        (["groups", "describe", "a", "b"], "unrecognized arguments: b"),
+        (["topics", "-b", "h:1"], "the following arguments are required: ACTION"),
+        (["snapshot", "-b", "h:1", "keep", "x"], "invalid choice: 'keep'"),
+    ],
+)
+def test_wrong_words_of_an_action(words: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, and what is missing or too much."""
+    assert main(words) == 2
+    assert error in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["localhost:9092", "localhost", "[::1]:9092", "[::1]", "a:1,b:2"])
 def test_bootstrap_addresses(text: str) -> None:
     """A host, with a port or without, and several of them."""
