@@ -25,7 +25,7 @@ OPTIONS = (
     ("--memory", "SIZE", False, "keep all data in memory, at most this much of it (such as 512MB or 2GB): gone when the broker stops"),
     ("--topic", "NAME[:PARTITIONS]", True, "create this topic, if there is none of that name, before the first client is served (repeatable)"),
     ("--set", "NAME=VALUE", True, "set one of Kafka's broker settings; `pykafkad describe-config` lists them (repeatable)"),
-    ("--ready-file", "PATH", False, "write the address to this file once every API is served; until then it is absent"),
+    ("--ready-file", "PATH", False, "write the address to this file once every API is served; until then, and after the stop, it is absent"),
     ("--log-level", "LEVEL", False, "debug, info, warning or error (default: info, or the variable PYKAFKAD_LOG_LEVEL)"),
 )
 

@@ -69,6 +69,7 @@ def run(
         snapshots = node.used_snapshots
         snapshot = snapshots and snapshots.restore_to
         if not snapshot or signals:
+            _forget_ready(ready_file)
             return 0
         saved.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
@@ -171,10 +172,21 @@ class _StartToken:
 
 def _tell_ready(node: Node, ready_file: str | None) -> None:
     addresses = " ".join(listener.address() for listener in node.listeners)
+    # The file first: who has read the line finds it, and where it cannot be written nobody is told of a broker that ends.
+    if ready_file is not None:
+        Disk().replace(ready_file, f"{addresses}\n".encode())
     try:
         print(f"pykafkad ready on {addresses}", flush=True)
     except OSError as error:
         # Whoever started us does not read any more; clients may come all the same.
         log_lines.warning("ready-line-not-printed", reason=error)
-    if ready_file is not None:
-        Disk().replace(ready_file, f"{addresses}\n".encode())
+
+
+def _forget_ready(ready_file: str | None) -> None:
+    """Who starts the next broker and waits for the file must not find this one's."""
+    if ready_file is None:
+        return
+    try:
+        Disk().unlink(ready_file)
+    except StorageFailure as failure:
+        log_lines.warning("ready-file-not-removed", reason=failure)

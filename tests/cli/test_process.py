@@ -76,16 +76,17 @@ def test_an_occupied_port_is_a_sentence(processes: Processes, tmp_path: Path) ->
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_ready_and_stopped(processes: Processes, tmp_path: Path, number: int) -> None:
-    """One line on standard output, the same address in the ready file, and a directory marked clean after the signal."""
+    """One line on standard output, the same address in the ready file, gone after the signal; the directory is marked clean then."""
     ready, data = tmp_path / "ready", tmp_path / "data"
     broker = processes.serve("--data", str(data), "--ready-file", str(ready), "--topic", "t:2")
     line = broker.stdout.readline()
     assert line.startswith("pykafkad ready on localhost:") and int(line.rpartition(":")[2]) > 0
+    assert ready.read_text() == line.removeprefix("pykafkad ready on ")
     broker.send_signal(number)
     output, errors = broker.communicate(timeout=60)
     assert (broker.returncode, output) == (0, "")
     assert f'INFO server stopping reason="signal {int(number)}"' in errors
-    assert ready.read_text() == line.removeprefix("pykafkad ready on ")
+    assert not ready.exists()
     assert (data / ".kafka_cleanshutdown").exists() and (data / "t-1").is_dir()
 
 
