@@ -40,6 +40,9 @@ _AUTHORIZER_SETTINGS = frozenset(("super.users", "allow.everyone.if.no.acl.found
 # Plug-ins that refuse what they do not like: as Java classes they cannot run here, and whoever counts on them has to know.
 _POLICIES = frozenset(("create.topic.policy.class.name", "alter.config.policy.class.name"))
 
+# How alike (0 to 1) a name must be to one that there is, to be taken for a slip of it.
+_NEAR = 0.9
+
 # One quantity in several units: the first that is set wins.
 SYNONYM_GROUPS = (
     ("log.roll.ms", "log.roll.hours"),
@@ -282,10 +285,22 @@ def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
             if name in _AUTHORIZER_SETTINGS or (name.startswith(LISTENER_PREFIX) and name.split(".", 3)[-1] in rows):
                 sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
             else:
-                sentences.append(f"{origin}: {name} is not a setting of Kafka 4.3.1 and is ignored")
+                sentences.append(f"{origin}: {_unknown(name)}")
         elif not row.effect and row.name != "broker.id":
             sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
     return sentences
+
+
+def _unknown(name: str) -> str:
+    """What to say of a name that no broker setting has: what was meant, where that can be told."""
+    of_topics = ROWS[TOPIC].get(name)
+    if of_topics is not None:
+        inherited = f"; a broker's is {of_topics.broker_settings[0][0]}" if of_topics.broker_settings else ""
+        return f"{name} is a setting of topics, not of brokers, and is ignored{inherited}"
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [row.name for row in ROWS[BROKER].values() if row.documented], 1, _NEAR)
+    return f"{name} is not a setting of Kafka 4.3.1 and is ignored{f' (meant is {near[0]}?)' if near else ''}"
 
 
 # The error that an impossible value gives, by scope: Kafka answers broker changes with INVALID_REQUEST, the others with INVALID_CONFIG.

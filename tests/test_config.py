@@ -56,11 +56,19 @@ def test_warnings_name_what_has_no_effect() -> None:
         "num.network.threads": ("8", "p:2"),
         "listener.name.internal.ssl.protocol": ("TLSv1.2", "p:3"),
         "num.partitions": ("1", "p:4"),
+        "num.partition": ("1", "p:5"),
+        "retention.ms": ("1", "p:6"),
+        "cleanup.policy": ("compact", "p:7"),
+        "leader.replication.throttled.replicas": ("*", "p:8"),
     })  # fmt: skip
     assert settings.warnings == [
         "p:1: zookeeper.connect is not a setting of Kafka 4.3.1 and is ignored",
         "p:2: num.network.threads has no effect in this version of pykafkad",
         "p:3: listener.name.internal.ssl.protocol has no effect in this version of pykafkad",
+        "p:5: num.partition is not a setting of Kafka 4.3.1 and is ignored (meant is num.partitions?)",
+        "p:6: retention.ms is a setting of topics, not of brokers, and is ignored; a broker's is log.retention.ms",
+        "p:7: cleanup.policy is a setting of topics, not of brokers, and is ignored; a broker's is log.cleanup.policy",
+        "p:8: leader.replication.throttled.replicas is a setting of topics, not of brokers, and is ignored",
     ]
 
 
