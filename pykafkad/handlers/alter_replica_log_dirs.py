@@ -19,13 +19,15 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 _Topic = messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 _Row = messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """Begins moves; a partition named twice goes where it was named last."""
     allowed = ctx.allowed("Alter", "Cluster", "kafka-cluster")
     wanted = {
@@ -33,6 +35,7 @@ def handle(ctx: Context, request: object) -> object:
     }
     topics: dict[str, object] = {}
     for (name, index), path in wanted.items():
+        yield
         code = errors.NONE
         try:
             if not allowed:

@@ -25,18 +25,22 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """Hands what may be created to the controller."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
+        yield
     refused = [_refusal(name, errors.INVALID_REQUEST, "Duplicate topic name.") for name, count in counts.items() if count > 1]
     create_any = ctx.allowed("Create", "Cluster", CLUSTER_NAME)
     topics = []
     for topic in request.topics:
+        yield
         name = topic.name
         if counts[name] > 1:
             continue

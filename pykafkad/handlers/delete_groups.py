@@ -10,26 +10,45 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.events import DeleteGroup
+from pykafkad.handlers.context import PARKED
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
-    rows, wanted, refused = [], [], []
+class _Results:
+    """Takes the answers to the events of one request."""
+
+    __slots__ = ("request_token", "rows")
+
+    def __init__(self, request_token: object) -> None:
+        self.request_token = request_token
+        self.rows: list[object] = []
+
+    def deliver(self, row: object) -> None:
+        self.rows.append(row)
+
+
+def handle(ctx: Context, request: object) -> Generator:
+    """Group by group; an answer whose records could not be written does not come, and the connection ends."""
+    without_shard, refused = [], []
+    results = _Results(ctx.token)
+    submitted = 0
     for group_id in dict.fromkeys(request.groups_names):
         if not ctx.allowed("Delete", "Group", group_id):
             refused.append(messages.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=errors.GROUP_AUTHORIZATION_FAILED))
             continue
         error_code = ctx.groups.shard_for(group_id)[1]
         if error_code:
-            rows.append(messages.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error_code))
+            without_shard.append(messages.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error_code))
         else:
-            wanted.append((group_id, DeleteGroup(ctx.token, group_id)))
-    if not wanted:
-        return messages.DeleteGroupsResponse(results=rows + refused)
-    return ctx.groups.submit_many(
-        wanted, lambda answers: messages.DeleteGroupsResponse(results=rows + answers + refused), ctx.token
-    )
+            ctx.groups.submit(group_id, DeleteGroup(results, group_id))
+            submitted += 1
+        yield
+    if len(results.rows) < submitted:
+        return PARKED
+    return messages.DeleteGroupsResponse(results=without_shard + results.rows + refused)

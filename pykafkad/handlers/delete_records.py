@@ -15,6 +15,8 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 _Topic = messages.DeleteRecordsResponse.DeleteRecordsTopicResult
@@ -25,15 +27,23 @@ _INVALID_LOW_WATERMARK = -1
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     # A partition named twice is served once, as Kafka's map of them does; the last offset counts.
     topics: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             offsets[asked.partition_index] = asked.offset
-    rows = [_Topic(name=name, partitions=[_row(ctx, name, index, offset) for index, offset in offsets.items()]) for name, offsets in topics.items() if offsets]
-    return messages.DeleteRecordsResponse(topics=rows)
+            yield
+    answer = messages.DeleteRecordsResponse()
+    for name, offsets in topics.items():
+        rows = []
+        for index, offset in offsets.items():
+            rows.append(_row(ctx, name, index, offset))
+            yield
+        if rows:
+            answer.topics.append(_Topic(name=name, partitions=rows))
+    return answer
 
 
 def _row(ctx: Context, topic: str, index: int, offset: int) -> object:

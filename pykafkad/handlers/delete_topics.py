@@ -19,12 +19,14 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 ZERO_ID = b"\0" * 16
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """Hands what may be deleted to the controller."""
     if not ctx.settings.delete_topic_enable:
         if ctx.version < 3:
@@ -33,7 +35,9 @@ def handle(ctx: Context, request: object) -> object:
     deletion = _Deletion(ctx)
     for name in request.topic_names:
         deletion.add_name(name)
+        yield
     for topic in request.topics:
+        yield
         if topic.name is None and topic.topic_id == ZERO_ID:
             deletion.refuse(None, ZERO_ID, errors.INVALID_REQUEST, "Neither topic name nor id were specified.")
         elif topic.name is None:
@@ -44,7 +48,7 @@ def handle(ctx: Context, request: object) -> object:
             deletion.refuse(topic.name, topic.topic_id, errors.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if request.timeout_ms <= 0 and deletion.has_topics():
         return _same(request, errors.REQUEST_TIMED_OUT, None)
-    return ctx.controller.submit(DeleteTopics(ctx.token, deletion.resolve(), refused=deletion.refused))
+    return ctx.controller.submit(DeleteTopics(ctx.token, (yield from deletion.resolve()), refused=deletion.refused))
 
 
 def _same(request: object, code: int, text: str | None) -> object:
@@ -78,32 +82,40 @@ class _Deletion:
     def refuse(self, name: str | None, topic_id: bytes, code: int, text: str | None = None) -> None:
         self.refused.append(_row(name, topic_id, code, text or errors.message(code)))
 
-    def resolve(self) -> dict[bytes, str | None]:
+    def resolve(self) -> Generator:
         """Id to name of the topics to delete."""
         for name, count in self._names.items():
+            yield
             if count > 1:
                 self.refuse(name, ZERO_ID, errors.INVALID_REQUEST, "Duplicate topic name.")
         for topic_id, count in self._ids.items():
             if count > 1:
                 self.refuse(None, topic_id, errors.INVALID_REQUEST, "Duplicate topic id.")
-        chosen = {topic_id: name for topic_id, name in map(self._by_id, self._ids) if name is not None}
+        chosen: dict[bytes, str | None] = {}
+        for topic_id in self._ids:
+            yield
+            name = self._by_id(topic_id)
+            if name is not None:
+                chosen[topic_id] = name
         for name, count in self._names.items():
+            yield
             if count == 1:
                 self._by_name(name, chosen)
         return chosen
 
-    def _by_id(self, topic_id: bytes) -> tuple[bytes, str | None]:
+    def _by_id(self, topic_id: bytes) -> str | None:
+        """The name of a topic that may be deleted."""
         topic = self._ctx.metadata.topic_by_id(topic_id)
         if self._ids[topic_id] > 1:
-            return topic_id, None
+            return None
         if topic is None:
             self.refuse(None, topic_id, errors.UNKNOWN_TOPIC_ID)
-            return topic_id, None
+            return None
         if not self._may("Delete", topic.name):
             shown = topic.name if self._may("Describe", topic.name) else None
             self.refuse(shown, topic_id, errors.TOPIC_AUTHORIZATION_FAILED)
-            return topic_id, None
-        return topic_id, topic.name
+            return None
+        return topic.name
 
     def _by_name(self, name: str, chosen: dict[bytes, str | None]) -> None:
         """Whether a name exists is said only to those who may describe it."""

@@ -27,17 +27,23 @@ MAX_KEPT = 64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """One result per resource, in the order asked."""
     if any(each.resource_type not in CONFIG_RESOURCES for each in request.resources):
         text = errors.message(errors.INVALID_REQUEST)
         return messages.DescribeConfigsResponse(
             results=[_failed(each, errors.INVALID_REQUEST, text) for each in request.resources]
         )
-    return messages.DescribeConfigsResponse(results=[_resource(ctx, request, each) for each in request.resources])
+    results = []
+    for each in request.resources:
+        results.append(_resource(ctx, request, each))
+        yield
+    return messages.DescribeConfigsResponse(results=results)
 
 
 def _resource(ctx: Context, request: object, resource: object) -> object:

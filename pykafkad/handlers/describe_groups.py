@@ -16,12 +16,15 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     refused, described = [], []
     for group_id in request.groups:
+        yield
         if not ctx.allowed("Describe", "Group", group_id):
             refused.append(messages.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=errors.GROUP_AUTHORIZATION_FAILED))
         else:
@@ -30,6 +33,7 @@ def handle(ctx: Context, request: object) -> object:
         for row in described:
             if row.error_code == errors.NONE:
                 row.authorized_operations = authorized_operations(ctx, "Group", row.group_id)
+                yield
     return messages.DescribeGroupsResponse(groups=refused + described)
 
 

@@ -15,6 +15,8 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
     from pykafkad.log.directory import LogDirectory
 
@@ -23,7 +25,7 @@ _Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic
 _Partition = messages.DescribeLogDirsResponse.DescribeLogDirsPartition
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """One result for each configured directory."""
     if not ctx.allowed("Describe", "Cluster", "kafka-cluster"):
         return messages.DescribeLogDirsResponse(error_code=errors.CLUSTER_AUTHORIZATION_FAILED)
@@ -41,7 +43,7 @@ def handle(ctx: Context, request: object) -> object:
                 total, usable = directory.disk.usage(path)
                 result = _Result(
                     log_dir=absolute,
-                    topics=_topics(ctx, directory, wanted),
+                    topics=(yield from _topics(ctx, directory, wanted)),
                     total_bytes=total,
                     usable_bytes=usable,
                     is_cordoned=directories.is_cordoned(path),
@@ -53,7 +55,7 @@ def handle(ctx: Context, request: object) -> object:
     return messages.DescribeLogDirsResponse(results=results)
 
 
-def _topics(ctx: Context, directory: LogDirectory, wanted: set[tuple[str, int]] | None) -> list[object]:
+def _topics(ctx: Context, directory: LogDirectory, wanted: set[tuple[str, int]] | None) -> Generator:
     topics: dict[str, object] = {}
 
     def add(log: object, **fields: object) -> None:
@@ -63,7 +65,8 @@ def _topics(ctx: Context, directory: LogDirectory, wanted: set[tuple[str, int]] 
                 topic = topics[log.topic] = _Topic(name=log.topic)
             topic.partitions.append(_Partition(partition_index=log.partition, **fields))
 
-    for log in directory.logs.values():
+    for log in list(directory.logs.values()):
+        yield
         if ctx.partitions.get(log.topic, log.partition) is log:
             add(log, partition_size=log.size_bytes, offset_lag=0)
     for move in ctx.moves.into(directory):

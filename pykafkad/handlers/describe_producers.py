@@ -16,17 +16,22 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 _Response = messages.DescribeProducersResponse
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """A row for each partition asked."""
     topics = []
     for topic in request.topics:
         code, text = _topic_error(ctx, topic.name)
-        rows = [_partition(ctx, topic.name, index, code, text) for index in topic.partition_indexes]
+        rows = []
+        for index in topic.partition_indexes:
+            rows.append(_partition(ctx, topic.name, index, code, text))
+            yield
         topics.append(_Response.TopicResponse(name=topic.name, partitions=rows))
     return _Response(topics=topics)
 

@@ -21,24 +21,33 @@ MAX_PAGES = 16
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
     from pykafkad.metadata.topics import PartitionState, Topic
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """One page of topics."""
     image = ctx.metadata
     everything = not request.topics
     cursor = request.cursor
     first = cursor.topic_name if cursor is not None else ""
     asked = {name for name in (image.topics if everything else [topic.name for topic in request.topics]) if name >= first}
+    yield
     if cursor is not None and (cursor.partition_index < 0 or (not everything and first not in asked)):
         rows = [_error(errors.INVALID_REQUEST, topic.name) for topic in request.topics]
         return messages.DescribeTopicPartitionsResponse(topics=rows)
-    allowed = sorted(name for name in asked if ctx.allowed("Describe", "Topic", name))
+    allowed = []
+    for name in asked:
+        if ctx.allowed("Describe", "Topic", name):
+            allowed.append(name)
+            yield
+    allowed.sort()
     response = messages.DescribeTopicPartitionsResponse()
     limit = max(min(ctx.settings.max_request_partition_size_limit, request.response_partition_limit), 1)
     for name in allowed:
+        yield
         if limit == 0:
             response.next_cursor = messages.DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
             break

@@ -16,15 +16,21 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
 _Answer = messages.DescribeTransactionsResponse
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """One row for each id, with its error."""
-    return _Answer(transaction_states=[_Answer.TransactionState(transactional_id=each, error_code=_error(ctx, each)) for each in request.transactional_ids])
+    rows = []
+    for each in request.transactional_ids:
+        rows.append(_Answer.TransactionState(transactional_id=each, error_code=_error(ctx, each)))
+        yield
+    return _Answer(transaction_states=rows)
 
 
 def _error(ctx: Context, transactional_id: str) -> int:

@@ -13,20 +13,23 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     states = {state.strip().lower() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
     sees_all = ctx.allowed("Describe", "Cluster", CLUSTER_NAME)
-    return messages.ListGroupsResponse(
-        groups=[
-            row
-            for shard in ctx.groups.shards()
-            for row in shard.listed()
-            if (not states or row.group_state.lower() in states)
-            and (not types or row.group_type in types)
-            and (sees_all or ctx.allowed("Describe", "Group", row.group_id))
-        ]
-    )
+    answer = messages.ListGroupsResponse()
+    for shard in ctx.groups.shards():
+        for row in shard.listed():
+            yield
+            if (
+                (not states or row.group_state.lower() in states)
+                and (not types or row.group_type in types)
+                and (sees_all or ctx.allowed("Describe", "Group", row.group_id))
+            ):
+                answer.groups.append(row)
+    return answer

@@ -20,6 +20,8 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
     from pykafkad.log.partition_log import PartitionLog
 
@@ -36,15 +38,16 @@ _ISOLATION_LEVELS = (0, _READ_COMMITTED)
 _NO_EPOCH = -1
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     if request.isolation_level not in _ISOLATION_LEVELS:
         return _refused(request, errors.UNKNOWN_SERVER_ERROR)
-    twice = _named_twice(request.topics)
+    twice = yield from _named_twice(request.topics)
     topics: dict[str, dict[int, object]] = {}
     for topic in request.topics:
         allowed = ctx.allowed("Describe", "Topic", topic.name)
         rows = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
+            yield
             row = rows[asked.partition_index] = _Row(partition_index=asked.partition_index)
             if not allowed:
                 row.error_code = errors.TOPIC_AUTHORIZATION_FAILED
@@ -62,13 +65,14 @@ def _refused(request: object, error_code: int) -> object:
     return messages.ListOffsetsResponse(topics=topics)
 
 
-def _named_twice(topics: list[object]) -> set[tuple[str, int]]:
+def _named_twice(topics: list[object]) -> Generator:
     seen: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()
     for topic in topics:
         for asked in topic.partitions:
             key = topic.name, asked.partition_index
             (twice if key in seen else seen).add(key)
+            yield
     return twice
 
 

@@ -23,6 +23,8 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
     from pykafkad.metadata.brokers import Broker
     from pykafkad.metadata.topics import PartitionState, Topic
@@ -32,21 +34,22 @@ NO_LEADER = -1
 NO_CONTROLLER = -1
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """The brokers and the asked topics."""
     image = ctx.metadata
     everything = request.topics is None or (ctx.version == 0 and not request.topics)
     view = _View(ctx, image)
     asked_operations = request.include_topic_authorized_operations
     if everything:
-        rows = [
-            view.topic(topic, asked_operations) for name, topic in image.topics.items() if ctx.allowed("Describe", "Topic", name)
-        ]
+        rows = []
+        for name, topic in list(image.topics.items()):
+            if ctx.allowed("Describe", "Topic", name):
+                rows.append((yield from view.topic(topic, asked_operations)))
     elif (code := _malformed(ctx, request)) != errors.NONE:
         rows = [_error(code, topic.name or "", topic.topic_id) for topic in request.topics]
         return messages.MetadataResponse(topics=rows, error_code=code)
     else:
-        rows = _asked(ctx, request, view, asked_operations)
+        rows = yield from _asked(ctx, request, view, asked_operations)
     operations = cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
     alive = image.alive_brokers()
     return messages.MetadataResponse(
@@ -75,20 +78,23 @@ def _malformed(ctx: Context, request: object) -> int:
     return errors.UNKNOWN_SERVER_ERROR if by_name and any(topic.name is None for topic in request.topics) else errors.NONE
 
 
-def _asked(ctx: Context, request: object, view: _View, asked_operations: bool) -> list[object]:
+def _asked(ctx: Context, request: object, view: _View, asked_operations: bool) -> Generator:
     """Rows for the topics of the list, each once. With one id in the list only ids count, as in Kafka."""
+    rows = []
     ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id != ZERO_ID)
     if ids:
-        return [_by_id(ctx, topic_id, view, asked_operations) for topic_id in ids]
-    rows = []
+        for topic_id in ids:
+            rows.append((yield from _by_id(ctx, topic_id, view, asked_operations)))
+        return rows
     missing = []
     for name in dict.fromkeys(topic.name for topic in request.topics):
+        yield
         if not ctx.allowed("Describe", "Topic", name):
             rows.append(_error(errors.TOPIC_AUTHORIZATION_FAILED, name))
             continue
         topic = view.image.topics.get(name)
         if topic is not None:
-            rows.append(view.topic(topic, asked_operations))
+            rows.append((yield from view.topic(topic, asked_operations)))
             continue
         rows.append(_missing(ctx, request, name, missing))
     if missing:
@@ -96,13 +102,14 @@ def _asked(ctx: Context, request: object, view: _View, asked_operations: bool) -
     return rows
 
 
-def _by_id(ctx: Context, topic_id: bytes, view: _View, asked_operations: bool) -> object:
+def _by_id(ctx: Context, topic_id: bytes, view: _View, asked_operations: bool) -> Generator:
+    yield
     topic = view.image.topic_by_id(topic_id)
     if topic is None:
         return _error(errors.UNKNOWN_TOPIC_ID, None, topic_id)
     if not ctx.allowed("Describe", "Topic", topic.name):
         return _error(errors.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
-    return view.topic(topic, asked_operations)
+    return (yield from view.topic(topic, asked_operations))
 
 
 def _missing(ctx: Context, request: object, name: str, missing: list[str]) -> object:
@@ -140,15 +147,28 @@ class _View:
         # Version 0 leaves out replicas that are gone, with an error; from 6 a missing listener has its own error.
         self._key = (image.brokers_generation, ctx.listener, min(ctx.version, 1), ctx.version >= 6)
 
-    def topic(self, topic: Topic, asked_operations: bool) -> object:
+    def topic(self, topic: Topic, asked_operations: bool) -> Generator:
+        yield
         kept = topic.described
         if kept is None or kept[0] != self._key:
-            kept = topic.described = (self._key, self._row(topic, messages.Kept(self._partition(state) for state in topic.partitions)))
+            kept = yield from self._describe(topic)
         if not asked_operations:
             return kept[1]
         row = self._row(topic, kept[1].partitions)
         row.topic_authorized_operations = authorized_operations(self._ctx, "Topic", topic.name)
         return row
+
+    def _describe(self, topic: Topic) -> Generator:
+        # A change meanwhile takes the mark away, and with it the reason to keep what it made old.
+        mark = topic.described = (None, None)
+        partitions = messages.Kept()
+        for state in list(topic.partitions):
+            partitions.append(self._partition(state))
+            yield
+        kept = (self._key, self._row(topic, partitions))
+        if topic.described is mark:
+            topic.described = kept
+        return kept
 
     def _row(self, topic: Topic, partitions: list[object]) -> object:
         return messages.MetadataResponse.MetadataResponseTopic(

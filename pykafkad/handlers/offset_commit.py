@@ -18,17 +18,19 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     group_id = request.group_id
     if not ctx.allowed("Read", "Group", group_id):
         return offsets.refused(request, errors.GROUP_AUTHORIZATION_FAILED)
     refused: dict[tuple[str, bytes], object] = {}
     accepted = []
     for topic in request.topics:
-        remaining = _checked(ctx, topic, refused)
+        remaining = yield from _checked(ctx, topic, refused)
         if remaining is not None:
             accepted.append(remaining)
     if not accepted:
@@ -43,7 +45,7 @@ def handle(ctx: Context, request: object) -> object:
     return ctx.groups.submit_many([(group_id, event)], lambda answers: _merged(refused, answers[0]), ctx.token)
 
 
-def _checked(ctx: Context, topic: object, refused: dict[tuple[str, bytes], object]) -> object | None:
+def _checked(ctx: Context, topic: object, refused: dict[tuple[str, bytes], object]) -> Generator:
     """The topic with name, id and the partitions that exist; what has no chance is added to `refused`."""
     image = ctx.metadata
     if ctx.version >= 10:
@@ -61,6 +63,7 @@ def _checked(ctx: Context, topic: object, refused: dict[tuple[str, bytes], objec
     present, missing = [], []
     for each in topic.partitions:
         (missing if image.partition(topic.name, each.partition_index) is None else present).append(each)
+        yield
     if missing:
         _refuse(refused, topic, missing, errors.UNKNOWN_TOPIC_OR_PARTITION)
         topic.partitions = present

@@ -14,15 +14,21 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     group_id = request.group_id
     if not ctx.allowed("Delete", "Group", group_id):
         return messages.OffsetDeleteResponse(error_code=errors.GROUP_AUTHORIZATION_FAILED)
     refused: dict[str, object] = {}
-    request.topics = [topic for topic in request.topics if _checked(ctx, topic, refused)]
+    checked = []
+    for topic in request.topics:
+        if (yield from _checked(ctx, topic, refused)):
+            checked.append(topic)
+    request.topics = checked
     if not group_id:
         return messages.OffsetDeleteResponse(error_code=errors.INVALID_GROUP_ID)
     error_code = ctx.groups.shard_for(group_id)[1]
@@ -34,7 +40,7 @@ def handle(ctx: Context, request: object) -> object:
     return ctx.groups.submit_many([(group_id, event)], lambda answers: _merged(refused, answers[0]), ctx.token)
 
 
-def _checked(ctx: Context, topic: object, refused: dict[str, object]) -> bool:
+def _checked(ctx: Context, topic: object, refused: dict[str, object]) -> Generator:
     """Whether the topic, less the partitions that do not exist, is worth asking for."""
     image = ctx.metadata
     known, wrong = [], topic.partitions
@@ -43,6 +49,7 @@ def _checked(ctx: Context, topic: object, refused: dict[str, object]) -> bool:
         wrong, error_code = [], errors.UNKNOWN_TOPIC_OR_PARTITION
         for each in topic.partitions:
             (wrong if image.partition(topic.name, each.partition_index) is None else known).append(each)
+            yield
     if wrong:
         row = refused.setdefault(topic.name, messages.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name))
         row.partitions.extend(

@@ -15,17 +15,23 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 _Topic = messages.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 _Row = messages.OffsetForLeaderEpochResponse.EpochEndOffset
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     topics = []
     for topic in request.topics:
         allowed = ctx.allowed("Describe", "Topic", topic.topic)
-        topics.append(_Topic(topic=topic.topic, partitions=[_row(ctx, topic.topic, asked, allowed) for asked in topic.partitions]))
+        rows = []
+        for asked in topic.partitions:
+            rows.append(_row(ctx, topic.topic, asked, allowed))
+            yield
+        topics.append(_Topic(topic=topic.topic, partitions=rows))
     return messages.OffsetForLeaderEpochResponse(topics=topics)
 
 

@@ -14,13 +14,15 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
 _Answer = messages.TxnOffsetCommitResponse
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     """An error for every partition: what is not here first, each topic once, then the rest as it was asked."""
     if not ctx.allowed("Write", "TransactionalId", request.transactional_id):
         return _Answer(topics=[_row(topic.name, topic.partitions, errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for topic in request.topics])
@@ -32,6 +34,7 @@ def handle(ctx: Context, request: object) -> object:
         may = ctx.allowed("Read", "Topic", topic.name)
         here, missing = [], []
         for each in topic.partitions:
+            yield
             (here if may and ctx.metadata.partition(topic.name, each.partition_index) is not None else missing).append(each)
         if missing:
             row = refused.setdefault(topic.name, _Answer.TxnOffsetCommitResponseTopic(name=topic.name))

@@ -3,21 +3,27 @@
 Rules (kafka-protocol 2.3): an unknown key or version closes the connection, except ApiVersions, which is answered in
 version 0 with error 35 and our range; every answer leaves in the order of its request; an answer to a request that is no
 longer in service is dropped here and nowhere else.
+
+A long request is read, served and answered in slices (`slices.py`).
 """
 
 from __future__ import annotations
 
 from struct import Struct, error as StructError
+from types import GeneratorType
 
 from pykafkad import errors
 from pykafkad.handlers import table
 from pykafkad.handlers.context import PARKED, Context, ReplyToken
 from pykafkad.handlers.fetch_flat import FlatFetch
 from pykafkad.handlers.produce_flat import FlatProduce
+from pykafkad.server.slices import Job
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.server.connection import Connection
     from pykafkad.server.node import Node
 
@@ -27,6 +33,8 @@ _PRODUCE = 0
 _FETCH = 1
 _API_VERSIONS = 18
 _NEVER = 32767
+# From here on a request is read in slices; those of Produce are long for their records, which are not read here.
+_LONG_FRAME_BYTES = 32 * 1024
 _LONGEST_TEXT = 32_767
 _SHORTENED_TEXT = 1_000
 
@@ -108,7 +116,9 @@ class Dispatcher:
             if route.handler is None:
                 self._flexible_from[key] = route.load()
             _, _, correlation_id, client_id, position = frames.read_request_header(frame, self._flexible_from)
-            request, position = (route.decoders[version] or route.decoder(version))(frame, position)
+            is_long = end - start >= _LONG_FRAME_BYTES and key != _PRODUCE
+            if not is_long:
+                request, position = (route.decoders[version] or route.decoder(version))(frame, position)
         except (errors.ProtocolError, StructError) as error:
             connection.close(f"{self._name(view, start, end)}: {error}")
             return
@@ -116,25 +126,37 @@ class Dispatcher:
         context = Context(node, connection, route, version, correlation_id, client_id)
         connection.in_service = context
         try:
-            result = route.handler(context, request)
-        except errors.ProtocolError as error:
-            connection.in_service = None
-            connection.close(f"{route.row.name} version {version}: {error}")
-            return
+            result = self._read_long(context, bytes(frame), position) if is_long else route.handler(context, request)
         except Exception as error:  # noqa: BLE001 - whatever a handler lets through is our bug, and only this request's
-            result = self._failed(context, error)
-            if result is PARKED:
-                return
+            self._failed(context, error)
+            return
+        if type(result) is GeneratorType:
+            job = Job(connection, result, lambda result: self._conclude(context, result), lambda error: self._failed(context, error))
+            if not node.slices.begin(job):
+                context.is_long = connection.halted = True
+        else:
+            self._conclude(context, result)
+
+    def _read_long(self, context: Context, frame: bytes, position: int) -> Generator:
+        context.is_long = True
+        route = context.route
+        request, _ = yield from messages.sliced(route.request, context.version, "decode")(frame, position)
+        result = route.handler(context, request)
+        return (yield from result) if type(result) is GeneratorType else result
+
+    def _conclude(self, context: Context, result: object) -> None:
+        """What a handler gave in the end, at once or after many turns."""
+        connection = context.connection
         if result is PARKED:
             connection.halted = connection.in_service is not None or connection.halted
         elif result is None:
             connection.in_service = None
+            self._resume(connection)
         elif hasattr(result, "attempt"):
-            connection.parked = node.waits.park(context.token, result)
+            connection.parked = self._node.waits.park(context.token, result)
             connection.halted = True
         else:
-            connection.in_service = None
-            self.answer(connection, context, result)
+            self._finish(context, result)
 
     def _routable(self, connection: Connection, frame: memoryview, key: int, version: int) -> bool:
         route = self._routes.get(key)
@@ -153,18 +175,22 @@ class Dispatcher:
             connection.close(f"API key {key} version {version} is not answered here")
         return False
 
-    def _failed(self, context: Context, error: Exception) -> object:
-        """A handler raised: log it once with everything needed to repeat it, and answer if the answer has a place for it."""
-        connection = context.connection
-        self._node.unexpected(error, api=context.route.row.name, version=context.version, peer=connection.peer)
-        response = context.route.response
-        if "error_code" in response.__slots__:
-            connection.in_service = None
-            self.answer(connection, context, response(error_code=errors.UNKNOWN_SERVER_ERROR))
+    def _failed(self, context: Context, error: Exception) -> None:
+        """A handler raised: log it once with everything needed to repeat it, and answer if the answer has a place for it. What is
+        wrong with the request itself ends the connection."""
+        connection, route = context.connection, context.route
+        connection.in_service = None
+        if isinstance(error, errors.ProtocolError):
+            connection.close(f"{route.row.name} version {context.version}: {error}")
+            self._node.reactor.send_soon(connection)
+            return
+        self._node.unexpected(error, api=route.row.name, version=context.version, peer=connection.peer)
+        if "error_code" in route.response.__slots__:
+            self.answer(connection, context, route.response(error_code=errors.UNKNOWN_SERVER_ERROR))
+            self._resume(connection)
         else:
-            connection.in_service = None
-            connection.close(f"unexpected error while serving {context.route.row.name}")
-        return PARKED
+            connection.close(f"unexpected error while serving {route.row.name}")
+            self._node.reactor.send_soon(connection)
 
     def _name(self, view: memoryview, start: int, end: int) -> str:
         if end - start < 4:
@@ -187,17 +213,46 @@ class Dispatcher:
         connection = self._node.reactor.connection(token.connection_id)
         if connection is None or connection.sequence != token.sequence or connection.in_service is None:
             return
-        context = connection.in_service
-        connection.in_service = None
         connection.parked = None
+        self._finish(connection.in_service, message)
+
+    def _finish(self, context: Context, message: object) -> None:
+        """Answer the request in service; its connection may go on with what it has read."""
+        connection, node = context.connection, self._node
+        if context.is_long:
+            job = Job(connection, self._write_long(context, message), lambda chunks: self._written(context, message, chunks), lambda error: None)
+            if not node.slices.begin(job):
+                connection.halted = True
+            return
+        connection.in_service = None
         self.answer(connection, context, message)
+        self._resume(connection)
+
+    def _write_long(self, context: Context, message: object) -> Generator:
+        route, version = context.route, context.version
+        chunks: list[object] = [frames.start_response(context.correlation_id, version >= route.tagged_from)]
+        try:
+            yield from messages.sliced(route.response, version, "encode")(message, chunks)
+            frames.finish_frame(chunks)
+        except Exception:  # noqa: BLE001 - what is wrong with it shows again
+            chunks = self.encode(context, message)
+        return chunks
+
+    def _written(self, context: Context, message: object, chunks: list[object] | None) -> None:
+        context.connection.in_service = None
+        self._put(context.connection, context, message, chunks)
+        self._resume(context.connection)
+
+    def _resume(self, connection: Connection) -> None:
         if connection.halted and not connection.update_halted():
             self._node.reactor.resumable.append(connection)
 
     def answer(self, connection: Connection, context: Context, message: object) -> None:
         """Encode `message` into the outbox."""
+        self._put(connection, context, message, self.encode(context, message))
+
+    def _put(self, connection: Connection, context: Context, message: object, chunks: list[object] | None) -> None:
         index = len(connection.outbox)
-        chunks = self.encode(context, message)
         if chunks is None:
             connection.close(f"the answer to {context.route.row.name} could not be encoded")
             self._node.reactor.send_soon(connection)

@@ -32,6 +32,7 @@ from pykafkad.server.metrics import Metrics
 from pykafkad.server.offload import Offload
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.reactor import Reactor
+from pykafkad.server.slices import Slices
 from pykafkad.server.timers import Timers
 from pykafkad.server.waits import Waits
 from pykafkad.server.writes import Writes
@@ -101,6 +102,7 @@ class Node:
         self.writes = Writes(
             self.log_written, self.log_failed, lambda context, message: self.dispatcher.encode(context, message), self.commits.hold_answers
         )
+        self.slices = Slices(self)
         self.dispatcher = Dispatcher(self)
         self.serve = self.dispatcher.serve
         # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
@@ -290,6 +292,7 @@ class Node:
         """Stop accepting, answer what can be answered, write and sync everything, mark the directory clean."""
         self.reactor.stop_listening()
         if self.partitions is not None:
+            self.slices.finish(self.clock.now() + _STOP_SECONDS)
             self.partitions.openings.finish()
         self.computing.close()
         self.waits.expire(float("inf"))

@@ -9,6 +9,7 @@ from pykafkad.metadata.image import Image
 from pykafkad.server.machines import Gather
 from pykafkad.wire import messages
 from tests.coordinator.world import World
+from tests.metadata.context import finished
 
 NODE_ID = 1
 IDS = {"t": b"t" * 16, "u": b"u" * 16}
@@ -32,6 +33,8 @@ class Groups:
 
     def submit(self, group_id: str, event: object) -> object:
         self.world.send(event)
+        if hasattr(event.token, "deliver"):
+            event.token.deliver(self.world.replies.pop(event.token))
         return PARKED
 
     def submit_many(self, entries: list, combine: object, token: object) -> object:
@@ -92,7 +95,7 @@ class Context:
         request = round_trip(request, version)
         self.version = version
         self.token = self.world.token()
-        answer = handle(self, request)
+        answer = finished(handle(self, request))
         if answer is PARKED:
             answer = self.world.replies.get(self.token)
         return None if answer is None else round_trip(answer, version)

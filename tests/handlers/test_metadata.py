@@ -11,7 +11,7 @@ from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.uuids import ZERO
 from pykafkad.wire import messages
 from tests.metadata.cluster import CLUSTER_ID, Cluster
-from tests.metadata.context import FakeContext, ask
+from tests.metadata.context import FakeContext, ask, finished
 from tests.metadata.test_controller import create, topic
 from tests.simulation.world import World
 
@@ -211,8 +211,8 @@ def test_many_partitions_are_quick_when_asked_again():
     for number in range(2):
         create(cluster, topic(f"big{number}", 5000), describable=frozenset())
     ctx = FakeContext(cluster, 12, set())
-    first = metadata.handle(ctx, Request(topics=None))
-    second = metadata.handle(ctx, Request(topics=None))
+    first = finished(metadata.handle(ctx, Request(topics=None)))
+    second = finished(metadata.handle(ctx, Request(topics=None)))
     assert all(one is other for one, other in zip(first.topics, second.topics, strict=True))
 
 

@@ -197,6 +197,8 @@ class World:
             connection.queued = False
             data = b"".join(chunk.pread() if hasattr(chunk, "pread") else chunk for chunk in connection.outbox)
             connection.outbox.clear()
+            if connection.outbox_bytes > OUTBOX_LIMIT_BYTES and not connection.halted:
+                reactor.resumable.append(connection)
             connection.outbox_bytes = 0
             self.peers[connection.id - 1].take(data)
             if connection.close_reason is not None:

@@ -1,0 +1,119 @@
+"""Requests that take long: served a little in each turn of the loop, so that everybody else goes on meanwhile.
+
+A handler that goes through what may be thousands of rows is a generator: it yields after each, and returns what other handlers return.
+A long request is read, and a long answer written, in the same way, by the sliced forms of their codecs. What such a handler sees may
+change between two of its rows, and of a request whose connection ends meanwhile the rest is not done.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from pykafkad.server.connection import Connection
+
+BUDGET_SECONDS = 0.003
+"""What all that are under way get of a turn together; the step that exceeds it is a fraction of a millisecond."""
+
+FIRST_SECONDS = 0.0005
+"""What each new one gets of its first turn in any case: nearly all are done in that."""
+
+_GO_ON = "go on with long requests"
+
+
+class Job:
+    """A generator that works for the request in service of a connection; `then` gets what it returns, or `failed` what it raises."""
+
+    __slots__ = ("_failed", "_generator", "_then", "connection")
+
+    def __init__(self, connection: Connection, generator: Generator, then: Callable[[object], None], failed: Callable[[Exception], None]) -> None:
+        self.connection = connection
+        self._generator = generator
+        self._then = then
+        self._failed = failed
+
+    def step(self) -> bool:
+        """Go on to the next yield; whether it has ended."""
+        try:
+            next(self._generator)
+        except StopIteration as stop:
+            self._then(stop.value)
+        except Exception as error:  # noqa: BLE001 - one request's failure is no other's
+            self._failed(error)
+        else:
+            return False
+        return True
+
+    def drop(self) -> None:
+        """Nobody waits for it any more."""
+        self._generator.close()
+
+
+class Slices:
+    """The jobs of a node that are under way, at most one for each connection."""
+
+    __slots__ = ("_node", "_turn", "_until", "_waiting")
+
+    def __init__(self, node: object) -> None:
+        self._node = node
+        self._waiting: deque[Job] = deque()
+        self._turn = -1.0
+        self._until = 0.0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def begin(self, job: Job) -> bool:
+        """Work as long as this turn has time for it; whether the job has ended."""
+        now = self._node.clock.now()
+        if self._work(job, max(self._turn_ends(now), now + FIRST_SECONDS)):
+            return True
+        if not self._waiting:
+            self._plan()
+        self._waiting.append(job)
+        return False
+
+    def fired(self, _key: str) -> None:
+        """The part of this turn: the one that has waited longest is the first."""
+        now = self._node.clock.now
+        until = self._turn_ends(now())
+        try:
+            for _ in range(len(self._waiting)):
+                self._go_on(until)
+                if now() >= until:
+                    break
+        finally:
+            if self._waiting:
+                self._plan()
+
+    def finish(self, deadline: float) -> None:
+        """Go on with all of them until they have ended or it is `deadline`."""
+        while self._waiting and self._node.clock.now() < deadline:
+            self._go_on(deadline)
+
+    def _plan(self) -> None:
+        self._node.timers.set((self, _GO_ON), self._node.now)
+
+    def _turn_ends(self, now: float) -> float:
+        """Until when there is time in this turn."""
+        if self._turn != self._node.now:
+            self._turn = self._node.now
+            self._until = now + BUDGET_SECONDS
+        return self._until
+
+    def _go_on(self, until: float) -> None:
+        job = self._waiting.popleft()
+        if job.connection.close_reason is not None:
+            job.drop()
+        elif not self._work(job, until):
+            self._waiting.append(job)
+
+    def _work(self, job: Job, until: float) -> bool:
+        now, step = self._node.clock.now, job.step
+        while not step():
+            if now() >= until:
+                return False
+        return True

@@ -1,0 +1,135 @@
+"""Long requests are served in slices, and everybody else goes on meanwhile."""
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.clock import ManualClock
+from pykafkad.handlers import metadata
+from pykafkad.server.slices import BUDGET_SECONDS, FIRST_SECONDS
+from pykafkad.wire import messages
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.world import NOTHING, World
+
+STEP_SECONDS = 20e-6
+COUNT = 2_000
+
+
+class TickingClock(ManualClock):
+    """Every look at the time takes as long as a row would."""
+
+    def now(self):
+        self.advance(STEP_SECONDS)
+        return super().now()
+
+
+@pytest.fixture
+def world():
+    made = World("/data", disk=MemoryDisk(), clock=TickingClock(), auto_create_topics_enable="false")
+    yield made
+
+
+def asking(count=COUNT, prefix="unknown"):
+    request = messages.MetadataRequest
+    return request(topics=[request.MetadataRequestTopic(name=f"{prefix}-{number:06}") for number in range(count)])
+
+
+def turn_until(world, peer, count=1):
+    """Turns until that many answers are there; how many."""
+    turns = 0
+    while len(peer.answers) < count:
+        world.turn()
+        turns += 1
+        assert turns < 1000
+    return turns
+
+
+def test_others_are_served_while_it_goes_on(world):
+    """Reading, serving and writing of the long one each take several turns, and its answer is whole."""
+    long, short = world.connect(), world.connect()
+    assert long.ask(asking(), 12) is NOTHING
+    for _ in range(10):
+        assert len(short.ask(asking(3), 12).topics) == 3 and not long.answers
+    turns = turn_until(world, long)
+    assert (10 + turns) * BUDGET_SECONDS > 2.5 * COUNT * STEP_SECONDS
+    assert [row.name for row in long.answers[0].topics] == [f"unknown-{number:06}" for number in range(COUNT)]
+    assert world.node.metrics.unexpected_errors == 0 and not world.node.slices
+
+
+def test_no_turn_gives_them_more_than_the_budget(world):
+    """However many there are: each new one gets a little in its first turn, and all share the later ones."""
+    peers = [world.connect() for _ in range(20)]
+    for peer in peers:
+        began = world.clock._now
+        peer.send(asking(), 12)
+        assert world.clock._now - began < BUDGET_SECONDS + FIRST_SECONDS + BUDGET_SECONDS + 50 * STEP_SECONDS
+    assert len(world.node.slices) == 20
+    while world.node.slices:
+        began = world.clock._now
+        world.turn()
+        assert world.clock._now - began < BUDGET_SECONDS + 50 * STEP_SECONDS
+    assert [len(peer.answers) for peer in peers] == [1] * 20
+
+
+def test_answers_keep_the_order_of_their_requests(world):
+    peer = world.connect()
+    peer.send(asking(), 12)
+    peer.send(asking(1), 12)
+    peer.send(asking(2), 12)
+    turn_until(world, peer, 3)
+    assert [len(answer.topics) for answer in peer.answers] == [COUNT, 1, 2]
+
+
+def test_what_a_gone_connection_asked_is_dropped(world):
+    peer = world.connect()
+    peer.send(asking(), 12)
+    peer.connection.close("ended by the peer")
+    world.turn()
+    assert not world.node.slices and not peer.answers and world.node.metrics.unexpected_errors == 0
+
+
+def test_a_long_request_that_is_malformed_ends_its_connection(world):
+    """Its end comes turns after its beginning."""
+    peer, other = world.connect(), world.connect()
+    frame = peer.encode(asking(), 12)
+    peer.send_bytes(frame[:-3] + b"\xff\xff\xff")
+    for _ in range(50):
+        world.turn()
+    assert "MetadataRequest" in peer.closed and not world.node.slices
+    assert len(other.ask(asking(1), 12).topics) == 1 and world.node.metrics.unexpected_errors == 0
+
+
+def test_a_bug_in_a_late_slice_is_that_requests_alone(world, monkeypatch):
+    def handle(ctx, request):
+        yield from [None] * COUNT
+        raise RuntimeError("late")
+
+    route = world.node.dispatcher._routes[3]
+    peer, other = world.connect(), world.connect()
+    peer.ask(asking(1), 12)
+    monkeypatch.setattr(route, "handler", handle)
+    assert peer.ask(asking(2), 13) is NOTHING
+    monkeypatch.setattr(route, "handler", metadata.handle)
+    for _ in range(50):
+        world.turn()
+    assert peer.answers[-1].error_code == errors.UNKNOWN_SERVER_ERROR and world.node.metrics.unexpected_errors == 1
+    assert len(other.ask(asking(1), 12).topics) == 1
+
+
+def test_a_stop_finishes_what_is_under_way(world):
+    peer = world.connect()
+    peer.send(asking(), 12)
+    world.stop()
+    assert peer.connection.outbox and not world.node.slices
+
+
+def test_a_topic_that_changes_while_it_is_described_is_not_kept_as_it_was(world):
+    """The row that took several turns is the caller's alone."""
+    world.create_topic("t", 500)
+    peer = world.connect()
+    assert peer.ask(messages.MetadataRequest(topics=None), 12) is NOTHING
+    grow = messages.CreatePartitionsRequest
+    world.connect().send(grow(topics=[grow.CreatePartitionsTopic(name="t", count=501, assignments=None)], timeout_ms=1000), 3)
+    turn_until(world, peer)
+    peer.send(messages.MetadataRequest(topics=None), 12)
+    turn_until(world, peer, 2)
+    assert len(peer.answers[1].topics[0].partitions) == 501
