@@ -82,7 +82,9 @@ class Controller:
         return registrations.unfence(self.image, self.settings, broker.id)
 
     def _stop_broker(self, event: events.StopBroker) -> list[object]:
-        return registrations.stop(self.image, event.broker_id) if event.broker_id in self.image.brokers else []
+        if event.broker_id not in self.image.brokers:
+            return []
+        return registrations.stop(self.image, self.settings, event.broker_id)
 
     def _fence_broker(self, event: events.FenceBroker) -> list[object]:
         broker = self.image.brokers.get(event.broker_id)

@@ -1,8 +1,7 @@
 """Brokers come and go: the records of registering, unfencing, stopping and removing one, with what that does to partitions.
 
-Kafka takes a broker out of every ISR when it begins to stop and elects it again when it is back; both cost a record for each
-partition. Here the only replica of a partition has nobody to hand over to, so a clean stop leaves partitions as they are. What a
-Kafka left behind, and what an unclean stop may have lost, goes by Kafka's rules.
+A broker leaves every ISR when it stops, and leads again what it is eligible for when it is unfenced: a clean restart is two new
+leader epochs, as in Kafka, and so is an unclean one.
 """
 
 from __future__ import annotations
@@ -76,13 +75,16 @@ def unfence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
     return in_batches([stored.record(change), *broker_changes(image, settings, added=broker_id)])
 
 
-def stop(image: Image, broker_id: int) -> list[Append]:
-    """The broker stops cleanly: who reads the log next need not wait until its session would have ended."""
+def stop(image: Image, settings: Settings, broker_id: int) -> list[Append]:
+    """The broker stops cleanly: what it leads goes to others, or has no leader until it is back; then it is fenced, so that who reads
+    the log next need not wait until its session would have ended."""
     broker = image.brokers[broker_id]
-    change = messages.BrokerRegistrationChangeRecord(
-        broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
-    )
-    return in_batches([stored.record(change)])
+    if not any(state.leader == broker_id for topic in image.topics.values() for state in topic.partitions):
+        return fence(image, settings, broker_id)
+    change = messages.BrokerRegistrationChangeRecord
+    begun = change(broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
+    done = change(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED)
+    return in_batches([stored.record(begun), *broker_changes(image, settings, removed=broker_id), stored.record(done)])
 
 
 def fence(image: Image, settings: Settings, broker_id: int) -> list[Append]:

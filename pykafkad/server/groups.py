@@ -135,6 +135,11 @@ class Groups:
             self._offline.add(partition)
             host.perform(host.machine.step(events.Resigned(), self._node.now, self._node.now_ms))
 
+    def resign(self) -> None:
+        """The node stops: everybody who waits is sent to look for the next coordinator."""
+        for partition in list(self._hosts):
+            self.drop(partition)
+
     def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
         """Committed offsets of deleted topics go."""
         if any(name == TOPIC for name, _ in topics):

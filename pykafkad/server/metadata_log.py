@@ -181,6 +181,8 @@ class MetadataLog:
     def resign(self) -> None:
         """The node stops."""
         self.snapshots.close()
+        if self._node.serving:
+            self.snapshots.make_at_stop()
         if self._quorum_host is not None:
             self._quorum_host.step(quorum_machine.Resign())
 

@@ -300,6 +300,10 @@ class Node:
         while not self.commits.is_idle:
             self.offload.close()
             self.commits.begin()
+        if self.serving:
+            # While there are connections: who waits in a group is told to look for its coordinator.
+            self.controller.submit(events.StopBroker(self.node_id))
+            self.groups.resign()
         deadline = self.clock.now() + _STOP_SECONDS
         self.reactor.drain(lambda: deadline - self.clock.now())
         # A job that ends wakes the reactor, so the jobs come first.
@@ -308,8 +312,6 @@ class Node:
         self.reactor.close()
         if self.directory is not None:
             if self.controller is not None:
-                if self.serving:
-                    self.controller.submit(events.StopBroker(self.node_id))
                 self.controller.resign()
             broker = self.image.brokers.get(self.node_id) if self.controller else None
             self.directories.close(broker.epoch if broker else -1)

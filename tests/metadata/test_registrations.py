@@ -135,15 +135,29 @@ def test_what_concerns_all_partitions_goes_in_as_many_batches_as_it_needs(monkey
     assert [len(each.records) for each in registrations.in_batches(changes)] == [2, 2, 1]
 
 
-def test_a_clean_stop_fences_the_broker_and_leaves_its_partitions():
-    """A Kafka that starts next need not wait for the end of a session; the only replica has nobody to hand over to."""
+def test_a_clean_stop_takes_the_leadership_and_the_next_start_gives_it_back():
+    """Two new leader epochs, as a Kafka's clean restart; a Kafka that starts next need not wait for the end of a session."""
     cluster = Cluster()
     create(cluster, topic("a", 2))
-    before = [picture(state) for state in cluster.image.topics["a"].partitions]
     cluster.submit(events.StopBroker(OTHER))
     cluster.submit(events.StopBroker(NODE_ID))
     broker = cluster.image.brokers[NODE_ID]
     assert broker.fenced and broker.in_controlled_shutdown
+    assert [picture(state) for state in cluster.image.topics["a"].partitions] == [(-1, 1, 1, (), (1,), (1,), 0)] * 2
     again = cluster.restart(clean=True)
     assert again.image.brokers[NODE_ID].active
-    assert [picture(state) for state in again.image.topics["a"].partitions] == before
+    assert [picture(state) for state in again.image.topics["a"].partitions] == [(1, 2, 2, (1,), (), (), 0)] * 2
+
+
+def test_who_leads_nothing_stops_in_one_record():
+    cluster = Cluster()
+    count = len(cluster.disk.batches)
+    cluster.submit(events.StopBroker(NODE_ID))
+    broker = cluster.image.brokers[NODE_ID]
+    assert broker.fenced and not broker.in_controlled_shutdown
+    assert len(cluster.disk.batches) == count + 1
+    with_other_broker(cluster)
+    cluster.submit(events.StopBroker(OTHER))
+    both, alone = cluster.image.topics["two"].partitions
+    assert cluster.image.brokers[OTHER].in_controlled_shutdown
+    assert (both.isr, both.leader, alone.leader, alone.elr) == ((NODE_ID,), -1, -1, (OTHER,))

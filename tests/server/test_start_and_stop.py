@@ -6,13 +6,14 @@ import threading
 
 import pytest
 
-from pykafkad import config
+from pykafkad import config, errors
 from pykafkad.errors import ConfigError
 from pykafkad.server import node as nodes
 from pykafkad.server import run
 from pykafkad.server.listeners import Listener
+from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
-from tests.simulation.world import FakeReactor, World
+from tests.simulation.world import NOTHING, FakeReactor, World
 
 
 
@@ -73,3 +74,22 @@ def test_a_topic_of_many_partitions_is_there_before_anybody_is_served():
     run._create(world.node, [("many", 1000)])
     assert len(world.node.image.topics["many"].partitions) == 1000
     assert not world.node.partitions.openings
+
+
+def test_who_waits_in_a_group_is_sent_away_before_the_connections_close():
+    """As by a Kafka that stops: the client looks for its coordinator instead of finding its connection gone."""
+    world = World("/data", disk=MemoryDisk())
+    join = messages.JoinGroupRequest
+    protocols = [join.JoinGroupRequestProtocol(name="range", metadata=b"m")]
+    fields = {"group_id": "g", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer", "protocols": protocols}
+    world.connect().ask(messages.FindCoordinatorRequest(key="g"), 0)
+    world.turn()
+    assert world.connect().ask(join(**fields), 3).error_code == errors.NONE
+    waiting = world.connect()
+    assert waiting.ask(join(**fields), 3) is NOTHING
+    seen = []
+    drain = world.node.reactor.drain
+    world.node.reactor.drain = lambda seconds_left: seen.append(b"".join(waiting.connection.outbox)) or drain(seconds_left)
+    world.stop()
+    waiting.take(seen[0])
+    assert waiting.answers[0].error_code == errors.NOT_COORDINATOR
