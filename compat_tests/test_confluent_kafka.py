@@ -408,3 +408,20 @@ def test_a_transactional_producer_begins_or_fails_at_once(bootstrap: str, fresh_
     else:
         producer.begin_transaction()
         producer.abort_transaction()
+
+
+def test_a_consumer_of_the_newer_protocol_reads_or_fails_at_once(bootstrap: str, topic: str, fresh_name: FreshName) -> None:
+    """Kafka serves it (KIP-848); where it is not offered the consumer is told, as by a Kafka that has the feature off."""
+    produced = Producer({"bootstrap.servers": bootstrap})
+    produced.produce(topic, b"v")
+    produced.flush()
+    settings = {"group.id": fresh_name("group"), "group.protocol": "consumer", "auto.offset.reset": "earliest"}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
+    consumer.subscribe([topic])
+    message = consumer.poll(30)
+    consumer.close()
+    assert message is not None
+    if message.error() is None:
+        assert message.value() == b"v"
+    else:
+        assert message.error().code() == KafkaError._FATAL and "ConsumerGroupHeartbeat" in message.error().str()

@@ -12,7 +12,7 @@ from pykafkad.wire import messages
 
 UNSUPPORTED_VERSION = 35
 # What pykafkad promises to serve; the rest of Kafka's list is not compared.
-PROMISED = {*range(4), *range(8, 24), *range(29, 52), 55, 57, 60, 61, 64, 65, 66, 74, 75, 80, 81}
+PROMISED = {*range(4), *range(8, 24), *range(29, 52), 55, 57, 60, 61, 64, 65, 66, 68, 74, 75, 80, 81}
 
 # A feature is offered, and finalized, once its APIs are served: clients act upon it.
 PROMISED_FEATURES = ("eligible.leader.replicas.version", "kraft.version", "metadata.version")

@@ -56,7 +56,8 @@ def markdown() -> str:
             hidden = " (not advertised)" if row.advertised_min is None else ""
             lines.append(f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)}{hidden} | {row.gaps} |")
         else:
-            reasons[row.state].setdefault(row.gaps, []).append(row.name)
+            told = " (which is there all the same)" if row.advertised_min is not None else ""
+            reasons[row.state].setdefault(row.gaps, []).append(row.name + told)
     lines += ["", "Answered with a refusal, and absent from ApiVersions:", ""]
     lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons[REFUSED].items()]
     lines += ["", "The other keys of Kafka's 93 close the connection, as they do on a broker's listener there:", ""]

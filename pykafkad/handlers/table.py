@@ -4,7 +4,7 @@
 Each has a module `handlers/<module>.py` with one public `handle(ctx, request)`:
 
 * `OFFERED`: served, and advertised (but for those that Kafka hides too).
-* `REFUSED`: answered with the error that Kafka gives while the feature is off, and not advertised; `gaps` says why.
+* `REFUSED`: answered with the error that Kafka gives while the feature is off, and not advertised (but for one); `gaps` says why.
 
 `UNANSWERED` are the other keys, which close the connection here as they do on Kafka's broker listeners:
 
@@ -54,8 +54,8 @@ def _row(key: int, name: str, versions: str, authorization: str, gaps: str = "",
     return Api(key, name, int(low), int(high or low), versions, OFFERED, authorization, gaps, first)
 
 
-def _refused(key: int, name: str, versions: str, authorization: str, gaps: str) -> Api:
-    return _row(key, name, versions, authorization, gaps, advertised=False)._replace(state=REFUSED)
+def _refused(key: int, name: str, versions: str, authorization: str, gaps: str, *, advertised: bool = False) -> Api:
+    return _row(key, name, versions, authorization, gaps, advertised=advertised)._replace(state=REFUSED)
 
 
 def _controller(key: int, name: str, versions: str) -> Api:
@@ -123,7 +123,8 @@ ROWS: tuple[Api, ...] = (
     _row(64, "UnregisterBroker", "0", "Alter on the cluster", "the only broker, told to forget itself, goes on coordinating the groups of who knows it"),
     _row(65, "DescribeTransactions", "0", "Describe on the transactional id", _NOBODYS_TRANSACTIONS),
     _row(66, "ListTransactions", "0-2", "Describe on the transactional id", f"{_NOBODYS_TRANSACTIONS}; of RE2's patterns the common ones are told from what is none"),
-    _refused(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS),
+    # Kafka tells of it with the feature off too. librdkafka shows the refusal as a fatal error; without the key it asks on, silently.
+    _refused(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS, advertised=True),
     _refused(69, "ConsumerGroupDescribe", "0-1", "Describe on the group", _NO_CONSUMER_GROUPS),
     # Kafka hides these two unless a telemetry plug-in is configured; ApiVersions has them with pykafkad.client.telemetry.enable.
     _row(71, "GetTelemetrySubscriptions", "0", "none", advertised=False,
