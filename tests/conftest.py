@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import collector
+
 # How long an example takes, and how long it takes to draw one, tells how busy the machine is; the same code has the same result.
 settings.register_profile("any-machine", settings.default, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
@@ -16,21 +18,14 @@ settings.load_profile("any-machine")
 
 def pytest_collection_finish() -> None:
     """Thousands of tests and what they import are here to stay: the collector need not look at them again, as often as it is called."""
-    freeze()
-
-
-def freeze() -> None:
-    """From now on the collector leaves alone what lives now, and no garbage is among it."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
+    collector.freeze()
 
 
 @pytest.fixture
 def frozen_anew() -> Iterator[None]:
     """For tests of what the collector finds, which give back to it what is frozen."""
     yield
-    freeze()
+    collector.freeze()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import functools
 from pathlib import Path
 
 import pykafkad
+from tests import collector
 
 PACKAGE = Path(pykafkad.__file__).parent
 PROJECT = PACKAGE.parent
@@ -53,7 +54,10 @@ class Module:
 @functools.cache
 def modules() -> tuple[Module, ...]:
     """Every module of the package."""
-    return tuple(Module(path) for path in sorted(PACKAGE.rglob("*.py")))
+    parsed = tuple(Module(path) for path in sorted(PACKAGE.rglob("*.py")))
+    # Kept from now on: some hundred thousand objects for the collector to look at whenever another test calls it.
+    collector.freeze()
+    return parsed
 
 
 @functools.cache
