@@ -74,6 +74,16 @@ def test_what_tail_prints_produce_writes_again(run: Run, fresh_name: FreshName, 
     assert [row["value"] for row in copied] == ["v", {"hex": "fffe"}, ""]
 
 
+def test_produce_to_a_partition(run: Run, fresh_name: FreshName) -> None:
+    """The one that was asked for; one that is not there is named before anything is sent."""
+    topic = fresh_name()
+    run("topics", "create", f"{topic}:3")
+    (row,) = _json(run("produce", topic, "v", "--partition", "2", "--report").stdout)
+    assert (row["partition"], row["offset"]) == (2, 0)
+    for absent in ("3", "-1"):
+        assert run("produce", topic, "v", "--partition", absent, code=1).stderr == f"pykafkad: {topic} has partitions 0 to 2, not {absent}\n"
+
+
 def test_tail_from_places(run: Run, fresh_name: FreshName) -> None:
     """From the start, an offset, the last few, a time; a place that is none is wrong usage."""
     topic = fresh_name()

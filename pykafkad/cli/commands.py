@@ -80,7 +80,16 @@ def _run(command: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader has what it wanted (`| head`). Standard output goes nowhere now, or Python complains while it ends.
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        # The reader has what it wanted (`| head`).
+        _give_up_output()
         return 0
+    except OSError as error:
+        _give_up_output()
+        print_error(f"{error.filename or 'output'}: {error.strerror or error}")
+        return 1
+
+
+def _give_up_output() -> None:
+    """Standard output goes nowhere from now on, or Python complains while it ends."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -22,9 +22,10 @@ class Failure(Exception):
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool = False) -> None:
     """Prints rows: with rich at a terminal, tab-separated below one header line in a pipe, one JSON object a line if asked.
 
-    Nothing is printed for no rows, not even a header."""
+    Nothing is printed for no rows, not even a header; at a terminal, on standard error, that there are none."""
     rows = list(rows)
     if not rows:
+        tell_person(f"no {columns[0]}s", sys.stdout)
         return
     if as_json:
         for row in rows:
@@ -35,6 +36,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_
         print("\t".join(columns))
         for row in rows:
             print("\t".join(_cell(value) for value in row))
+
+
+def tell_person(sentence: str, stream: object) -> None:
+    """A remark on standard error for who sits at the terminal that `stream` is; scripts and pipes are not bothered."""
+    if stream.isatty():
+        print(sentence, file=sys.stderr)
 
 
 def print_json(value: object) -> None:
@@ -60,7 +67,8 @@ def _print_rich(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        # A word a line: columns of numbers stay narrow, and nine of them fit 80 characters.
+        table.add_column(column.replace("_", "\n"), overflow="fold", vertical="bottom")
     for row in rows:
         table.add_row(*(Text(_text(value)) for value in row))
     Console().print(table)

@@ -7,7 +7,7 @@ import sys
 from collections import deque
 
 from pykafkad.cli import client
-from pykafkad.cli.output import Failure, print_json
+from pykafkad.cli.output import Failure, print_json, tell_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ def run(options: argparse.Namespace) -> int:
     settings = {"acks": acks, "compression_type": options.compression, "linger_ms": 5, "enable_idempotence": acks == "all"}
     count = 0
     with client.producer(options.bootstrap, **settings) as producer:
+        _check_partition(producer, options)
+        if not options.values:
+            tell_person("one record a line; Ctrl-D ends", sys.stdin)
         waiting: deque[object] = deque()
         for record in _records(options):
             waiting.append(producer.send(options.topic, **record))
@@ -53,6 +56,14 @@ def run(options: argparse.Namespace) -> int:
     if not options.report:
         print(f"{count} records written to {options.topic}", file=sys.stderr)
     return 0
+
+
+def _check_partition(producer: object, options: argparse.Namespace) -> None:
+    if options.partition is None:
+        return
+    known = sorted(producer.partitions_for(options.topic))
+    if options.partition not in known:
+        raise Failure(f"{options.topic} has partitions 0 to {known[-1]}, not {options.partition}")
 
 
 def _confirm(future: object, options: argparse.Namespace) -> None:

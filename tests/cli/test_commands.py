@@ -69,6 +69,14 @@ def test_a_closed_pipe_is_no_error() -> None:
         assert process.wait(60) == 0
 
 
+def test_output_that_cannot_be_written_is_a_sentence() -> None:
+    """A full disk behind standard output: exit code 1, and no traceback."""
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "pykafkad", "describe-apis"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (1, b"pykafkad: output: No space left on device\n")
+
+
 def test_options_may_stand_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """`produce TOPIC --key k VALUE VALUE`: the values are found behind the option too."""
     seen = []
@@ -166,6 +174,26 @@ def test_tables_at_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     print_table(("topic", "partitions"), [("[bold]x", 3)])
     assert "[bold]x" in capsys.readouterr().out
+
+
+def test_a_table_of_many_columns_fits_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `topics describe` prints on 80 columns: no word of the names is cut."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "start_offset", "end_offset", "settings")
+    print_table(columns, [("orders", 0, 1, 0, [1], [1], 0, 1234567, {})])
+    text = capsys.readouterr().out
+    assert {word for column in columns for word in column.split("_")} <= set(text.split())
+
+
+def test_no_rows_are_told_to_people_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """At a terminal a sentence on standard error; nothing in a pipe."""
+    print_table(("topic", "partitions"), [])
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    print_table(("topic", "partitions"), [])
+    assert capsys.readouterr() == ("", "no topics\n")
 
 
 @pytest.mark.parametrize(
