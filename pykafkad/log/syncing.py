@@ -19,7 +19,7 @@ EPOCHS_FILE = "leader-epoch-checkpoint"
 class SyncJob:
     """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
 
-    __slots__ = ("_active", "_directory", "_disk", "_failure", "_is_new", "_names", "_names_synced", "_sealed", "_segments", "_snapshots", "end_offset",
+    __slots__ = ("_active", "_directory", "_disk", "_failure", "_has_epochs", "_is_new", "_names", "_names_synced", "_sealed", "_segments", "_snapshots", "end_offset",
                  "log")
 
     def __init__(self, log: LogFiles, sealed: list[Segment], active: Segment | None, end_offset: int) -> None:
@@ -31,11 +31,16 @@ class SyncJob:
         self._active = active
         self.end_offset = end_offset
         self._failure: StorageFailure | None = None
+        self._has_epochs = True
         try:
             log.write_epochs()
         except StorageFailure as failure:
-            # The job's own: who makes it need not expect one.
-            self._failure = failure.copy()
+            if failure.is_passing:
+                # The records are synced all the same; what the file lacks is rebuilt from behind the recovery point, which stays.
+                self._has_epochs = False
+            else:
+                # The job's own: who makes it need not expect one.
+                self._failure = failure.copy()
         self._names, self._names_synced, self._is_new = log.names, log.names_synced, log.is_new
         bases = [segment.base_offset for segment in log.segments_from(sealed[0].base_offset)[1:]] if sealed else []
         self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
@@ -85,6 +90,8 @@ class SyncJob:
         if not log.closed and log.offline is None:
             for segment in self._sealed:
                 log.rest(segment)
+            if not self._has_epochs:
+                return
             # Sealed meanwhile, the segment has indexes that `run` did not see: it counts when the next job has synced those.
             was_sealed = self._active is not None and self._active is not log.segments[-1]
             end_offset = self._active.base_offset if was_sealed else self.end_offset
@@ -94,8 +101,8 @@ class SyncJob:
                 log.is_new = False
 
     def failed(self, failure: StorageFailure) -> None:
-        """A failed sync is final: the log goes out of service."""
-        if not self.log.closed:
+        """A failed sync is final: the log goes out of service. One for which a descriptor was lacking has not been tried."""
+        if not self.log.closed and not failure.is_passing:
             self.log.fail(failure)
 
 

@@ -200,6 +200,36 @@ def test_a_sync_needs_no_descriptor_to_keep(without_descriptors):
     assert (log.offline, log.recovery_point) == (None, log.end_offset)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_leader_epochs_for_which_a_descriptor_is_lacking_are_written_with_the_next_sync(whole):
+    """The records are on the device; until the epochs are, the recovery point stays, and a recovery makes them anew."""
+    disk = MemoryDisk()
+    log = open_log(open_directory(disk=disk), segment_bytes=300)
+    append(log, *[batch(1, 100) for _ in range(5)])
+    log.assign_epoch(7)
+    append(log, batch(1, 1))
+    begun = log.recovery_point
+    disk.fail("write", error=errno.EMFILE)
+    job = log.whole_sync_job() if whole else log.sync_job()
+    disk.heal()
+    job.run()
+    job.finish()
+    assert (log.offline, log.recovery_point, log.epochs.changed) == (None, begun, True)
+    job = log.whole_sync_job() if whole else log.sync_job()
+    job.run()
+    job.finish()
+    assert log.recovery_point > begun and not log.epochs.changed
+
+
+def test_a_sync_for_which_a_descriptor_is_lacking_can_be_tried_again():
+    _, log = recovered(MemoryDisk())
+    job = log.sync_job()
+    job.failed(StorageFailure("sync", log.directory, OSError(errno.EMFILE, "Too many open files")))
+    assert log.offline is None
+    job.failed(StorageFailure("sync", log.directory, OSError(errno.EIO, "Input/output error")))
+    assert log.offline is not None
+
+
 @pytest.mark.parametrize("size", [100, 20_000])
 def test_an_append_for_which_a_descriptor_is_lacking_is_refused_and_can_be_tried_again(size, without_descriptors, monkeypatch):
     _, log = recovered(MemoryDisk(), segment_bytes=1 << 20)
