@@ -86,6 +86,10 @@ class DataSnapshots:
         except StorageFailure as failure:
             self._abandon()
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
+        except Exception:
+            # What is left as it is would be the last snapshot for good.
+            self._abandon()
+            raise
         self._token = token
         return is_whole
 
@@ -112,7 +116,7 @@ class DataSnapshots:
             self._abandon()
             code, words = errors.KAFKA_STORAGE_ERROR, str(failure)
             log_lines.warning("snapshot-failed", name=self._name, reason=failure)
-        except Exception as error:  # noqa: BLE001 - what is left as it is would be the last snapshot for good
+        except Exception as error:  # noqa: BLE001 - as in `create`
             self._abandon()
             code, words = errors.UNKNOWN_SERVER_ERROR, None
             self._node.unexpected(error, job=job)

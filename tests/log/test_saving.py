@@ -200,6 +200,17 @@ def test_a_bug_ends_the_snapshot_and_the_next_one_is_made(world, monkeypatch):
     assert finish(world, begin(world)) == (0, None)
 
 
+def test_a_bug_in_the_first_share_ends_the_snapshot_and_the_next_one_is_made(world, tmp_path, monkeypatch):
+    """What was left as it was would refuse every later action."""
+    peer = world.connect()
+    with monkeypatch.context() as broken:
+        broken.setattr(saved, "link_partition", lambda *_: 1 // 0)
+        peer.send(request("create", "one"), 1)
+    assert peer.closed is not None and world.node.metrics.unexpected_errors == 1
+    assert world.node.data_snapshots.making is None
+    assert finish(world, begin(world)) == (0, None)
+
+
 @pytest.mark.parametrize(("name", "value"), [("delete", "one"), ("create", "two"), ("restore", "one"), ("restore", "one:t")])
 def test_no_other_action_while_one_is_made(world, name, value):
     peer = begin(world)
