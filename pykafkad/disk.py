@@ -24,13 +24,17 @@ def leave_spare(fd: int) -> int:
 
     The system gives out the lowest that is free.
     """
-    if fd > SPARE_DESCRIPTORS:
-        import resource
-
-        if fd >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS:
-            os.close(fd)
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    if fd > SPARE_DESCRIPTORS and fd >= descriptor_limit() - SPARE_DESCRIPTORS:
+        os.close(fd)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     return fd
+
+
+def descriptor_limit() -> int:
+    """How many descriptors this process may have."""
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 class File:

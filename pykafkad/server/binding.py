@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import socket
 
+from pykafkad.disk import SPARE_DESCRIPTORS, descriptor_limit
+
 _LOOPBACK = ("127.0.0.1", "::1")
 _DRAWS = 16
+_SHARE_OF_FILES = 8
 
 _SEND_BUFFER_BYTES = 256 * 1024
 """Large fetches leave a third faster than with Kafka's 100 KiB, or with a buffer that grows, where congestion control paces."""
@@ -34,6 +37,21 @@ def bind_all(host: str, port: int, send_buffer_bytes: int | None, backlog: int) 
         else:
             break
     return bound
+
+
+def refusal(fd: int, connections: int, max_connections: int) -> dict[str, object] | None:
+    """Why a connection with this descriptor, accepted beside so many others, can't be kept: reason and limit, or None.
+
+    Descriptors run out for files too: of those that this process may have, an eighth and the spare ones are no connection's, or
+    clients that come and stay would keep logs from being opened. The system gives out the lowest that is free.
+    """
+    if connections >= max_connections:
+        return {"reason": "max.connections", "limit": max_connections}
+    if fd > SPARE_DESCRIPTORS:
+        limit = descriptor_limit()
+        if fd >= limit - limit // _SHARE_OF_FILES - SPARE_DESCRIPTORS:
+            return {"reason": "open files", "limit": limit}
+    return None
 
 
 def address_text(address: tuple) -> str:

@@ -13,7 +13,7 @@ import socket
 from struct import Struct
 
 from pykafkad.errors import StorageFailure
-from pykafkad.server.binding import address_text, bind_all
+from pykafkad.server.binding import address_text, bind_all, refusal
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
 from pykafkad.server.logs import logger
 from pykafkad.server.sending import send_many
@@ -314,9 +314,9 @@ class Reactor:
                 self._epoll.modify(server.fileno(), 0)
                 self._accept_again_at = now + _ACCEPT_PAUSE_SECONDS
                 return
-            if len(self._connections) >= self._max_connections:
+            if (why := refusal(accepted.fileno(), len(self._connections), self._max_connections)) is not None:
                 self.node.metrics.connections_refused += 1
-                log.warning("connection-refused", peer=address_text(address), reason="max.connections", limit=self._max_connections)
+                log.warning("connection-refused", peer=address_text(address), **why)
                 accepted.close()
                 continue
             accepted.setblocking(False)

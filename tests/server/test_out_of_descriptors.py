@@ -1,11 +1,16 @@
 """What goes on when nothing more can be opened: modules that are imported when they are first needed cannot be."""
 
 import errno
+import os
+import resource
 import sys
 
 import pytest
 
+from pykafkad.disk import Disk
 from pykafkad.server.offload import Offload
+from pykafkad.server.reactor import Reactor
+from tests.server.test_reactor import EchoNode, connect, turns
 from tests.simulation.world import World
 
 
@@ -23,6 +28,16 @@ def out_of_descriptors(monkeypatch):
         monkeypatch.setattr(sys, "meta_path", [Unimportable()])
 
     return begin
+
+
+@pytest.fixture
+def node():
+    """A node that listens, around a reactor of its own."""
+    node = EchoNode()
+    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=1 << 20)
+    node.port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=50)
+    yield node
+    node.reactor.close()
 
 
 def test_a_timer_that_fails_ends_nothing(tmp_path, out_of_descriptors):
@@ -49,3 +64,31 @@ def test_jobs_run_on_the_loop_when_no_thread_can_be_had(out_of_descriptors):
     offload.finished()
     assert results[0] == 7 and isinstance(results[1], IndexError)
     offload.close()
+
+
+def test_connections_leave_descriptors_for_files(node, tmp_path):
+    """Clients that come and stay do not keep logs from being opened."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = os.open(tmp_path, os.O_RDONLY)
+    limit = 2 * (first + 40)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+    clients = []
+    try:
+        for _ in range(limit // 2):
+            if node.metrics.connections_refused:
+                break
+            clients.append(connect(node))
+        assert node.metrics.connections_refused == 1
+        # The clients' own sockets are this process's too.
+        assert node.reactor.connection_count > 10
+        clients.pop().close()
+        files = [Disk().open(f"{tmp_path}/{number}", create=True) for number in range(limit // 8)]
+        assert Disk().read(f"{tmp_path}/0") == b""
+        turns(node)
+        assert node.reactor.connection_count == len(clients), "those that were there stay"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for each in clients:
+            each.close()
+        os.close(first)
+    del files
