@@ -34,6 +34,14 @@ ALLOWED = (
         "*",
         "Transactions are not offered yet: their batches are refused with INVALID_TXN_STATE, and nothing is appended.",
     ),
+    Difference(
+        "restarts",
+        "long poll *at restart *",
+        "*",
+        "A Fetch that waits when the broker stops is answered with what there is, as at the end of its wait. Kafka closes the connection, "
+        "or, if the request names the leader epoch, answers FENCED_LEADER_EPOCH; either has the client look for the leader, as ours has by "
+        "closing the connection after the answer.",
+    ),
 )
 
 

@@ -11,8 +11,9 @@ than this one, and when this one was told to forget itself; consumers that know 
 
 An isolation level that does not exist is UNKNOWN_SERVER_ERROR.
 
-One departure, on purpose: the wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it on its
-connection. Kafka makes that request wait.
+Two departures, on purpose. The wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it on its
+connection; Kafka makes that request wait. And it ends as at its maximum when the broker stops; Kafka closes the connection without
+an answer, or answers FENCED_LEADER_EPOCH to who named the epoch.
 
 Gaps: no follower fetch (replicas are told NOT_LEADER_OR_FOLLOWER); no preferred read replica.
 """

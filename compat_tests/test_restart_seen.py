@@ -1,0 +1,105 @@
+"""Every answer that may tell of restarts, before, between and after them: pykafkad's are Kafka's, field by field.
+
+Each broker is the test's own, so that epochs and ids are those of its own restarts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compat_tests.brokers.broker import Broker
+from compat_tests.brokers.choose import KafkaSource
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.conftest import AGAINST, assert_no_bug_logged
+from compat_tests.restarts.cluster import Cluster
+from compat_tests.restarts.groups import Groups
+from compat_tests.restarts.partitions import Partitions
+from compat_tests.scenarios.differences import allowed
+from compat_tests.scenarios.exchange import Exchange
+from compat_tests.scenarios.normalise import differences, normalised
+
+# Kafka's controller waits so long before it lets a broker come back that was killed.
+SETTINGS = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+WAYS = ("restart", "kill", "restart")
+
+
+def later(before: Exchange) -> Exchange:
+    """The same transcript goes on with a broker that was started anew, on a connection of its own."""
+    before.close()
+    after = Exchange(before.bootstrap, "")
+    after.prefix, after.steps, after.asked = before.prefix, before.steps, before.asked
+    return after
+
+
+def seen(broker: Broker) -> list[tuple[str, object]]:
+    """The transcript of one broker's restarts."""
+    exchange = Exchange(broker.bootstrap, "restarts")
+    partitions = Partitions(exchange)
+    groups = Groups(exchange, partitions)
+    cluster = Cluster(exchange, partitions)
+    parts = (partitions, groups, cluster)
+    partitions.write(exchange, "in the first life")
+    for each in parts:
+        each.look(exchange, "in the first life")
+    for number, way in enumerate(WAYS, 1):
+        groups.wait(exchange)
+        cluster.wait(exchange)
+        if way == "kill":
+            broker.kill()
+        else:
+            broker.stop()
+        note = f"{way} {number}"
+        groups.told(exchange, f"at {note}")
+        cluster.told(exchange, f"at {note}")
+        broker.start()
+        exchange = later(exchange)
+        exchange.topic_id(partitions.name)
+        for each in parts:
+            each.look(exchange, f"after {note}")
+        partitions.write(exchange, f"after {note}")
+        groups.go_on(exchange, f"after {note}")
+        partitions.look(exchange, f"at work after {note}")
+    exchange.close()
+    return normalised(exchange)
+
+
+@pytest.fixture
+def brokers(request: pytest.FixtureRequest, pytestconfig: pytest.Config, tmp_path: Path) -> list[Broker]:
+    """The two that are compared: a real Kafka and a pykafkad, or with `--against` two of one kind."""
+    names = AGAINST[pytestconfig.getoption("--against")]
+    made: list[Broker] = []
+    for number, name in enumerate(names if len(names) == 2 else names * 2):
+        directory = tmp_path / f"{name}-{number}"
+        directory.mkdir()
+        source: KafkaSource | None = request.getfixturevalue("kafka_source") if name == "kafka" else None
+        broker = PykafkadProcess(directory, SETTINGS) if source is None else source.broker(directory, SETTINGS)
+        request.addfinalizer(broker.close)
+        made.append(broker)
+    return made
+
+
+def test_restarts_look_like_kafkas(brokers: list[Broker]) -> None:
+    """Leader epochs, logs, producers, groups and their members, epochs of the quorum, settings: over a clean restart, a kill, and
+    another clean one."""
+    transcripts = []
+    for broker in brokers:
+        broker.start()
+        try:
+            transcripts.append(seen(broker))
+        except Exception as error:
+            error.add_note(f"against {broker.name}")
+            raise
+        broker.close()
+        if isinstance(broker, PykafkadProcess):
+            assert_no_bug_logged(broker)
+    first, second = brokers
+    assert [label for label, _ in transcripts[0]] == [label for label, _ in transcripts[1]]
+    lines = [
+        f"{label}: {path}: {first.name} {left!r}, {second.name} {right!r}"
+        for (label, expected), (_, answered) in zip(*transcripts, strict=True)
+        for _, path, left, right in differences(label, expected, answered)
+        if first.name == second.name or not allowed("restarts", label, path)
+    ]
+    assert not lines, "\n".join(lines[:60])
