@@ -84,6 +84,15 @@ def test_produce_to_a_partition(run: Run, fresh_name: FreshName) -> None:
         assert run("produce", topic, "v", "--partition", absent, code=1).stderr == f"pykafkad: {topic} has partitions 0 to 2, not {absent}\n"
 
 
+def test_a_record_that_is_too_large_is_refused_by_the_broker(run: Run, fresh_name: FreshName) -> None:
+    """No bound of the client's own stands before a topic that takes more; the broker's word is printed."""
+    topic, large = fresh_name(), fresh_name()
+    run("topics", "create", topic)
+    run("topics", "create", large, "--config", "max.message.bytes=3000000")
+    assert "MESSAGE_SIZE_TOO_LARGE" in run("produce", topic, input=b"x" * 2_000_000, code=1).stderr
+    assert run("produce", large, input=b"x" * 2_000_000).stderr == f"1 records written to {large}\n"
+
+
 def test_tail_from_places(run: Run, fresh_name: FreshName) -> None:
     """From the start, an offset, the last few, a time; a place that is none is wrong usage."""
     topic = fresh_name()

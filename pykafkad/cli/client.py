@@ -117,15 +117,18 @@ def consumer(bootstrap: str, **options: object) -> Iterator[object]:
 
 @contextlib.contextmanager
 def producer(bootstrap: str, **options: object) -> Iterator[object]:
-    """A `KafkaProducer`; closed, and what it holds sent, at the end."""
+    """A `KafkaProducer`; closed, and what it holds sent, at the end, but not after a failure."""
     with translated_errors(bootstrap):
         from kafka import KafkaProducer
 
         client = KafkaProducer(bootstrap_servers=bootstrap, client_id=CLIENT_ID, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS, **options)
         try:
             yield client
+            client.flush(TIMEOUT_MS / 1000)
         finally:
-            client.close(timeout=TIMEOUT_MS / 1000)
+            # Closing would wait for what a broker in trouble does not take, and complain of it a second time while Python ends.
+            client.flush = lambda timeout: None
+            client.close(timeout=0)
 
 
 def patiently(call: Callable[..., object], *arguments: object) -> object:

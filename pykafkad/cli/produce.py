@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 SUMMARY = "write records to a topic, one for each line of standard input"
 IN_FLIGHT_MAX = 10_000
+CONFIRM_S = 60
+# The broker says what is too large for it; this is its own default bound for a request.
+REQUEST_SIZE_BYTES_MAX = 100 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +40,12 @@ def run(options: argparse.Namespace) -> int:
     """Writes all records and waits for them; 1 when the broker refused one."""
     acks = options.acks if options.acks == "all" else int(options.acks)
     # Idempotence needs acks=all, and a library that turns it off by itself only with a warning.
-    settings = {"acks": acks, "compression_type": options.compression, "linger_ms": 5, "enable_idempotence": acks == "all"}
+    settings = {
+        "acks": acks, "compression_type": options.compression, "linger_ms": 5, "enable_idempotence": acks == "all",
+        "max_request_size": REQUEST_SIZE_BYTES_MAX,
+        # The library would try for two minutes, and then say only that time is over.
+        "retries": client.PATIENCE_TRIES, "retry_backoff_ms": client.PATIENCE_S * 1000,
+    }  # fmt: skip
     count = 0
     with client.producer(options.bootstrap, **settings) as producer:
         _check_partition(producer, options)
@@ -50,7 +58,6 @@ def run(options: argparse.Namespace) -> int:
             # What is answered is reported while more comes: standard input may be a stream without end.
             while waiting and (waiting[0].is_done or len(waiting) >= IN_FLIGHT_MAX):
                 _confirm(waiting.popleft(), options)
-        producer.flush(client.TIMEOUT_MS / 1000)
         for future in waiting:
             _confirm(future, options)
     if not options.report:
@@ -68,7 +75,7 @@ def _check_partition(producer: object, options: argparse.Namespace) -> None:
 
 def _confirm(future: object, options: argparse.Namespace) -> None:
     """Waits for one record's answer; the library's error is raised here."""
-    done = future.get(client.TIMEOUT_MS / 1000)
+    done = future.get(CONFIRM_S)
     if options.report:
         print_json({"topic": done.topic, "partition": done.partition, "offset": done.offset, "timestamp_ms": done.timestamp})
 
