@@ -9,11 +9,16 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import collector
+from tests import collector, seeds
 
 # How long an example takes, and how long it takes to draw one, tells how busy the machine is; the same code has the same result.
 settings.register_profile("any-machine", settings.default, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any-machine")
+settings.register_profile("quick", settings.get_profile("any-machine"), max_examples=seeds.QUICK_EXAMPLES)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test is made."""
+    settings.load_profile("quick" if config.getoption("--quick") else "any-machine")
 
 
 def pytest_collection_finish() -> None:

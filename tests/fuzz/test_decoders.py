@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz import coverage, mutation
 from tests.fuzz.target import Target
-from tests.seeds import seed_of_the_code
+from tests.seeds import examples, seed_of_the_code
 
 INPUTS, QUICK_INPUTS = 100_000, 10_000
 BY_COVERAGE, QUICK_BY_COVERAGE = 20_000, 1_000
@@ -49,7 +49,7 @@ def test_valid_bytes_are_values(target):
 
 
 @pytest.mark.parametrize("target", mutation.TARGETS, ids=_names)
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes(target, data):
     """Hypothesis's bytes, which it makes small when they break something."""
@@ -57,7 +57,7 @@ def test_any_bytes(target, data):
 
 
 @pytest.mark.parametrize("target", mutation.TARGETS, ids=_names)
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_valid_bytes_with_something_in_the_middle(target, data):
     """Valid bytes cut anywhere, other bytes put in, the rest behind them."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pykafkad.errors import StorageFailure
 from tests.log.settings import NOW_MS, append, batch, batches_of, content, open_directory, open_log
+from tests.seeds import examples
 from tests.simulation.disk import MemoryDisk
 
 SMALL = {"segment_bytes": 2000, "index_interval_bytes": 300}
@@ -401,7 +402,7 @@ def test_a_whole_replacement_takes_its_place_at_the_start(unfinished):
     assert not [path for path in disk.files if path.endswith((".swap", ".cleaned"))]
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=examples(150), deadline=None)
 @given(st.binary(max_size=400), st.integers(0, 3))
 def test_any_bytes_behind_whole_batches_are_cut_off(garbage, count):
     """Any bytes as a segment file give a valid prefix or a `StorageFailure`, never anything else."""

@@ -11,6 +11,7 @@ from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC, Image
 from pykafkad.wire import messages
 from tests.metadata.cluster import Cluster, facts
 from tests.metadata.test_controller import topic
+from tests.seeds import examples
 
 NAMES = st.sampled_from(["a", "b", "c.d", "c_d", "a/b", "__consumer_offsets"])
 VALUES = st.sampled_from(["1", "1000", "compact", "delete", "x"])
@@ -52,7 +53,7 @@ def perform(cluster, step):
     return cluster
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(steps=st.lists(st.one_of(CREATE, DELETE_TOPIC, GROW, ALTER, OTHERS), max_size=25))
 def test_replay_equals_live(steps):
     cluster = Cluster(offsets_topic_num_partitions="3")

@@ -19,6 +19,7 @@ from tests.metadata.cluster import DIRECTORY_ID, NODE_ID, Cluster, facts
 from tests.metadata.test_controller import create, topic
 from tests.metadata.test_registrations import append, stopped_by_kafka, with_other_broker
 from tests.metadata.test_replay import ALTER, CREATE, DELETE_TOPIC, GROW, OTHERS, perform
+from tests.seeds import examples
 
 
 def content_of(image):
@@ -69,7 +70,7 @@ def test_every_kind_of_record_comes_back():
     same(cluster.image, content_of(cluster.image), cluster.image.offset + 1, cluster.image.epoch)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     steps=st.lists(st.one_of(CREATE, DELETE_TOPIC, GROW, ALTER, OTHERS), max_size=12),
     meanwhile=st.lists(st.one_of(CREATE, DELETE_TOPIC, GROW, ALTER), max_size=12),

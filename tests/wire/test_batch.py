@@ -15,6 +15,7 @@ from pykafkad.wire.batch import (
     set_max_timestamp, validate,
 )
 from pykafkad.wire.records import iterate_records
+from tests.seeds import examples
 from tests.wire.kafka_python import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3)
@@ -45,7 +46,7 @@ def test_the_header_by_hand():
     assert (header.codec, header.is_transactional, header.is_control, header.has_log_append_time) == (0, True, False, False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(RECORDS, st.integers(0, 4))
 def test_kafka_python_reads_what_we_build(rows, codec):
     batch = build_batch(rows, codec=codec)
@@ -55,7 +56,7 @@ def test_kafka_python_reads_what_we_build(rows, codec):
         (offset, timestamp_ms, key, value, headers) for offset, (key, value, headers, timestamp_ms) in enumerate(rows)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(RECORDS, st.integers(0, 4))
 def test_we_read_what_kafka_python_builds(rows, codec):
     builder = DefaultRecordBatchBuilder(magic=2, compression_type=codec, is_transactional=False, producer_id=4, producer_epoch=1, base_sequence=9, batch_size=1 << 20)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.wire.compression import CODECS, FRAME_STARTS, GZIP, IDS, LZ4, SNAPPY, ZSTD, compress, decompress
+from tests.seeds import examples
 from tests.wire.kafka_python import codec as kafka_python
 
 CAP = 1 << 20
@@ -23,7 +24,7 @@ THEIRS = {
 
 
 @pytest.mark.parametrize("codec", REAL)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(data=st.binary(max_size=2000), times=st.integers(1, 200))
 def test_what_goes_in_comes_out(codec, data, times):
     data *= times
@@ -63,7 +64,7 @@ def test_damaged_data_is_corrupt(codec):
 
 
 @pytest.mark.parametrize("codec", REAL)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.binary(max_size=80), framed=st.booleans())
 def test_any_bytes_are_data_or_an_error(codec, data, framed):
     if framed:

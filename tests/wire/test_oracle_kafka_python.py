@@ -11,6 +11,7 @@ from hypothesis import given, settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pykafkad.wire import messages, notation
+from tests.seeds import examples
 from tests.wire.values import EdgeValues, Values
 
 EXAMPLES = 1500
@@ -112,7 +113,7 @@ def test_every_version_byte_equal_with_kafka_python(name):
             _compare(name, version, _Values((name, version, seed)))
 
 
-@hypothesis_settings(max_examples=EXAMPLES, deadline=None)
+@hypothesis_settings(max_examples=examples(EXAMPLES), deadline=None)
 @given(st.sampled_from([(name, version) for name in SHARED for version in _shared_versions(name)]), st.integers(min_value=0))
 def test_hypothesis_byte_equal_with_kafka_python(which, seed):
     """Any message, any version, values of any seed."""

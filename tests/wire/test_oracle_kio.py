@@ -15,6 +15,7 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 
 from pykafkad.wire import messages, notation
+from tests.seeds import examples
 from tests.wire.values import EdgeValues, Values
 
 EXAMPLES = 1500
@@ -108,7 +109,7 @@ def test_every_version_byte_equal_with_kio(name):
             _compare(name, version, _Values((name, version, seed)))
 
 
-@hypothesis_settings(max_examples=EXAMPLES, deadline=None)
+@hypothesis_settings(max_examples=examples(EXAMPLES), deadline=None)
 @given(st.sampled_from([(name, version) for name in SHARED for version in _shared_versions(name)]), st.integers(min_value=0))
 def test_hypothesis_byte_equal_with_kio(which, seed):
     """Any message, any version, values of any seed."""

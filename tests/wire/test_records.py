@@ -11,6 +11,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.wire.batch import HEADER_SIZE_BYTES, build_batch, parse_header
 from pykafkad.wire.compression import ZSTD, compress
 from pykafkad.wire.records import MAX_OPENED_RECORDS, encode_record, iterate_records
+from tests.seeds import examples
 
 
 def with_body(body: bytes, count=1) -> bytes:
@@ -54,7 +55,7 @@ def test_the_count_in_the_header_must_be_true(count):
     assert caught.value.code == errors.INVALID_RECORD
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 4), st.integers(1, 3))
 def test_any_bytes_are_records_or_a_kafka_error(body, codec, count):
     batch = bytearray(with_body(body, count))
