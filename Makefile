@@ -32,7 +32,8 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
-	python="$$($(FIND_PYTHON))"; "$$python" -m venv $(VENV) || { $(GET_VENV) && "$$python" -m venv --clear $(VENV); }
+	@echo 'setting up $(VENV), once; that takes some seconds'
+	@python="$$($(FIND_PYTHON))"; "$$python" -m venv $(VENV) || { $(GET_VENV) && "$$python" -m venv --clear $(VENV); }
 
 # A stamp per lock: base is what the broker needs, test adds the test clients, spark adds PySpark and what it draws with.
 $(VENV)/.installed-%: requirements/%.txt pyproject.toml | $(BIN)/python
