@@ -45,7 +45,7 @@ class LogDirectory:
     """
 
     __slots__ = ("path", "disk", "clock", "clean", "broker_epoch", "meta", "logs", "services", "futures", "failure", "_lock",
-                 "_gone", "_on_disk", "_recovery_points", "_log_starts", "_high_watermarks", "_written")
+                 "_gone", "_leaving", "_on_disk", "_recovery_points", "_log_starts", "_high_watermarks", "_written")
 
     def __init__(self, path: str, *, disk, clock, random) -> None:
         self.path = path
@@ -64,6 +64,8 @@ class LogDirectory:
         self._written: dict[str, bytes] = {}
         self._take_clean_marker()
         self._on_disk: set[tuple[str, int]] = set()
+        # Deleted partitions whose folders have their names still, and the delay after which they are to be removed.
+        self._leaving: dict[tuple[str, int], int] = {}
         self.futures: dict[tuple[str, int], str] = {}
         self.failure: StorageFailure | None = None
         self._find_partitions()
@@ -152,6 +154,7 @@ class LogDirectory:
         if log is not None:
             return log
         known = NOTHING_KNOWN
+        self._let_go(key)
         if is_created and key in self._on_disk:
             self._put_stray_aside(key, topic_id)
         if key in self._on_disk:
@@ -175,6 +178,21 @@ class LogDirectory:
         if stored_id is not None and stored_id != topic_id:
             self._rename_for_removal(key, STRAY_SUFFIX)
 
+    def put_strays_aside(self, known: dict[tuple[str, int], bytes]) -> list[str]:
+        """At a start: folders of partitions that are not among `known` (their topic's id by topic and partition) get Kafka's name for
+        such, and nobody removes them; the paths. Raises StorageFailure.
+
+        What a clean stop left has the ids that it had, so they are read after any other end alone.
+        """
+        strays = []
+        for key in sorted(self._on_disk - self.logs.keys()):
+            stored_id = None
+            if key in known and not self.clean:
+                stored_id = checkpoints.decode_partition_metadata(self.disk.read(self._metadata_path(*key)))
+            if key not in known or stored_id not in (None, known[key]):
+                strays.append(self._rename_for_removal(key, STRAY_SUFFIX))
+        return strays
+
     def _recover(self, log: PartitionLog) -> None:
         try:
             # Where no segment is, nothing can be recovered.
@@ -192,7 +210,7 @@ class LogDirectory:
 
     def holds(self, topic: str, partition: int) -> bool:
         """Whether the partition's folder is here."""
-        return (topic, partition) in self._on_disk
+        return (topic, partition) in self._on_disk and (topic, partition) not in self._leaving
 
     # -- moves between directories -------------------------------------------------------------------------------------
 
@@ -205,6 +223,7 @@ class LogDirectory:
     def adopt(self, log: PartitionLog, name: str) -> None:
         """The folder `name` becomes the partition's, and `log` one of this directory's."""
         key = log.topic, log.partition
+        self._let_go(key)
         self._checkpoint_gone(key)
         self.disk.rename(f"{self.path}/{name}", f"{self.path}/{log.topic}-{log.partition}")
         self.disk.sync_directory(self.path)
@@ -311,17 +330,33 @@ class LogDirectory:
 
     # -- deletion ------------------------------------------------------------------------------------------------------
 
-    def delete_partition(self, topic: str, partition: int) -> None:
-        """Take a partition out of service: its directory is renamed now and removed after `file.delete.delay.ms`."""
+    def delete_partition(self, topic: str, partition: int, *, later: bool = False) -> None:
+        """Take a partition out of service: its directory is renamed now, or by `rename_deleted`, and removed after
+        `file.delete.delay.ms`."""
         key = topic, partition
         log = self.logs.pop(key, None)
         delay_ms = 0
         if log is not None:
             delay_ms = log.settings.file_delete_delay_ms
             log.close()
-        if key not in self._on_disk:
-            return
-        self.doom_directory(self._rename_for_removal(key), delay_ms)
+        if key in self._on_disk:
+            self._leaving[key] = delay_ms
+            if not later:
+                self._let_go(key)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether `rename_deleted` has something to do."""
+        return bool(self._leaving)
+
+    def rename_deleted(self) -> None:
+        """Rename the folder of one deleted partition. Raises StorageFailure; then the next start finds that nobody knows it."""
+        self._let_go(next(iter(self._leaving)))
+
+    def _let_go(self, key: tuple[str, int]) -> None:
+        delay_ms = self._leaving.pop(key, None)
+        if delay_ms is not None:
+            self.doom_directory(self._rename_for_removal(key), delay_ms)
 
     def run_retention_at_rest(self, log: PartitionLog, now_ms: int) -> None:
         """Retention of a log that nobody has opened: it is opened when something may be due, and let go of again."""
@@ -404,6 +439,8 @@ class LogDirectory:
         start were never opened, the next start recovers.
         """
         try:
+            while self._leaving and self.failure is None:
+                self.rename_deleted()
             if clean and self.failure is None and self._settle():
                 self.disk.replace(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch))
         finally:

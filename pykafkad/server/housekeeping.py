@@ -14,9 +14,11 @@ log_lines = logger("storage")
 _SYNC_SECONDS = 5.0
 _EPOCH_FILES_PER_TURN = 16
 _UNOPENED_PER_TURN = 16
+_RENAMES_PER_TURN = 64
 _STEP_SECONDS = 0.002
 _HIGH_WATERMARK = "high watermark checkpoint"
 _DELETIONS = "deletions"
+_RENAMES = "renames of what was deleted"
 _RETENTION = "retention"
 _FLUSH = "flush"
 _SYNC = "sync of rolled segments"
@@ -26,7 +28,7 @@ _PRODUCERS = "expiration of producers"
 class Housekeeping:
     """Owner of the timers of these jobs. A job that fails is logged and tried again at its next time.
 
-    All jobs but the deletions repeat at their intervals; deletions have a timer only while something waits to be deleted.
+    All jobs but the deletions and the renames before them repeat at their intervals; those have a timer only while something waits.
     """
 
     __slots__ = ("_node", "_unopened", "_with_new_epochs", "compaction")
@@ -45,7 +47,7 @@ class Housekeeping:
             goes_on = _JOBS[job](self)
         except StorageFailure as failure:
             log_lines.error("housekeeping-failed", job=job, reason=failure)
-        if job != _DELETIONS:
+        if job in _REPEATED:
             node.timers.set((self, job), node.clock.now() + (0 if goes_on else self.interval(job)))
         self.plan_deletions()
 
@@ -60,8 +62,10 @@ class Housekeeping:
         self.compaction.start()
 
     def plan_deletions(self) -> None:
-        """Have what was renamed away removed when its delay (`file.delete.delay.ms`) is over."""
+        """Have what was renamed away removed when its delay (`file.delete.delay.ms`) is over, and what is to be renamed be that soon."""
         node = self._node
+        if any(directory.is_leaving for directory in node.directories.every()):
+            node.timers.set((self, _RENAMES), node.now)
         due_ms = [directory.next_deletion_ms for directory in node.directories.every()]
         due_ms = min((each for each in due_ms if each is not None), default=None)
         if due_ms is not None:
@@ -140,6 +144,19 @@ class Housekeeping:
                     log.flushed_ms = now_ms
                     self._submit(log.whole_sync_job(), self._node.directories.of(log))
 
+    def _renames(self) -> None:
+        """A turn's share of the folders of deleted partitions."""
+        node = self._node
+        until = node.clock.now() + _STEP_SECONDS
+        for directory in list(node.directories.every()):
+            for _ in range(_RENAMES_PER_TURN):
+                if not directory.is_leaving or node.clock.now() >= until:
+                    break
+                try:
+                    directory.rename_deleted()
+                except StorageFailure as failure:
+                    log_lines.error("delete-failed", directory=directory.path, reason=failure)
+
     def _deletions(self) -> None:
         node = self._node
         for directory in node.directories.every():
@@ -191,6 +208,7 @@ _JOBS = {
     _HIGH_WATERMARK: Housekeeping._checkpoint,
     _FLUSH: Housekeeping._flush,
     _DELETIONS: Housekeeping._deletions,
+    _RENAMES: Housekeeping._renames,
     _SYNC: Housekeeping._sync,
     _PRODUCERS: Housekeeping._expire_producers,
 }

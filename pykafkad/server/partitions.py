@@ -6,6 +6,7 @@ from pykafkad import config
 from pykafkad.errors import StorageFailure
 from pykafkad.log import saved
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
+from pykafkad.metadata import stored
 from pykafkad.server import openings
 from pykafkad.server.logs import logger
 
@@ -64,10 +65,12 @@ class Partitions:
         are made when somebody asks for them, or in a later turn; what cannot be made is offline.
         """
         gone = []
+        if loading and self._image is None:
+            self._put_strays_aside(image)
         self._image, self._loading = image, loading
         at_once = len(changes.partitions) if loading else openings.AT_ONCE
         for topic in changes.topics_deleted:
-            gone += self._delete_topic(topic)
+            gone += self._delete_topic(topic, openings.AT_ONCE - len(gone))
         waiting = self.openings
         for (topic, index), state in changes.partitions.items():
             if self._node_id not in state.replicas or topic not in image.topics:
@@ -83,6 +86,19 @@ class Partitions:
             if kind == _TOPIC_CONFIG and name in image.topics:
                 self.reconfigure(image, name)
         return gone
+
+    def _put_strays_aside(self, image: Image) -> None:
+        """Folders that the metadata knows nothing of, as of topics that were deleted while their directory was out of service."""
+        known = {
+            (topic.name, state.index): topic.id for topic in image.topics.values() for state in topic.partitions if self._node_id in state.replicas
+        }
+        known[stored.LOG] = stored.TOPIC_ID
+        for directory in list(self.directories.every()):
+            try:
+                for path in directory.put_strays_aside(known):
+                    log_lines.warning("stray-put-aside", folder=path)
+            except StorageFailure as failure:
+                log_lines.error("stray-left", directory=directory.path, reason=failure)
 
     def reconfigure(self, image: Image, topic: str) -> None:
         """Give the logs of a topic its current settings."""
@@ -176,7 +192,8 @@ class Partitions:
         log.close()
         return log
 
-    def _delete_topic(self, topic: object) -> list[PartitionLog]:
+    def _delete_topic(self, topic: object, at_once: int) -> list[PartitionLog]:
+        """The logs that went; the folders of all but the first few get their new names in later turns."""
         gone = []
         for index in range(len(topic.partitions)):
             self.openings.take(topic.name, index)
@@ -190,7 +207,7 @@ class Partitions:
             try:
                 directory = self.directories.of(log)
                 if directory is not None:
-                    directory.delete_partition(topic.name, index)
+                    directory.delete_partition(topic.name, index, later=len(gone) > at_once)
             except StorageFailure as failure:
                 log_lines.error("delete-failed", topic=topic.name, partition=index, reason=failure)
         return gone

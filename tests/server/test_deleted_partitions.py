@@ -1,0 +1,129 @@
+"""Folders of deleted topics: renamed share by share, and what a start finds that the metadata knows nothing of."""
+
+import re
+
+import pytest
+
+from pykafkad.log.checkpoints import encode_partition_metadata
+from pykafkad.server.openings import AT_ONCE
+from pykafkad.wire import messages
+from tests.handlers.requests import batch, fetch, produce
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.world import NOTHING, World
+
+COUNT = AT_ONCE + 200
+STRAY = re.compile(r"/data/([\w.-]+)-(\d+)\.[0-9a-f]{32}-stray")
+
+
+@pytest.fixture
+def world():
+    made = World("/data", disk=MemoryDisk())
+    made.create_topic("t", COUNT)
+    yield made
+    assert made.node.metrics.unexpected_errors == 0
+
+
+def delete(world, name="t"):
+    request = messages.DeleteTopicsRequest(topics=[messages.DeleteTopicsRequest.DeleteTopicState(name=name)], timeout_ms=1000)
+    (row,) = world.connect().ask(request, 6).responses
+    assert row.error_code == 0
+
+
+def folders(world, ending):
+    """How many partitions of `t` have a folder of this form."""
+    return sum(re.fullmatch(f"/data/t-[0-9]+{ending}", path) is not None for path in world.disk.directories)
+
+
+def write(world, index, value):
+    return world.connect().ask(produce("t", {index: batch(value)}), 8).responses[0].partition_responses[0].error_code
+
+
+def read(world, index):
+    answer = world.connect().ask(fetch("t", {index: 0}), 11)
+    return bytes(answer.responses[0].partitions[0].records)
+
+
+def test_no_turn_renames_more_than_its_share(world):
+    """The answer does not wait for the names."""
+    delete(world)
+    left = folders(world, "")
+    assert 0 < left < COUNT and folders(world, r"\..*-delete") == COUNT - left and not len(world.node.partitions)
+    turns = 0
+    while folders(world, ""):
+        before = folders(world, "")
+        world.turn()
+        turns += 1
+        assert 0 < before - folders(world, "") <= 64
+    assert turns > 1 and folders(world, r"\..*-delete") == COUNT
+
+
+def test_a_topic_of_the_same_name_can_come_at_once(world):
+    """What has its old name still makes room when the new partition comes."""
+    for index in (0, COUNT - 1):
+        assert write(world, index, b"old") == 0
+    delete(world)
+    world.create_topic("t", COUNT)
+    for index in (0, COUNT - 1):
+        assert write(world, index, b"new") == 0
+        assert b"new" in read(world, index) and b"old" not in read(world, index)
+    while world.node.directory.is_leaving:
+        world.turn()
+    assert folders(world, "") == folders(world, r"\..*-delete") == COUNT
+
+
+def test_a_stop_renames_what_is_left(world):
+    delete(world)
+    world.stop()
+    assert folders(world, "") == 0 and folders(world, r"\..*-delete") == COUNT
+
+
+def test_what_a_death_in_a_deletion_leaves_is_put_aside_at_the_start(world):
+    """As Kafka does; nobody removes it, and a topic of that name begins anew."""
+    assert write(world, COUNT - 1, b"old") == 0
+    delete(world)
+    left = folders(world, "")
+    assert left
+    world.disk.kill()
+    world = world.restart()
+    assert folders(world, "") == 0 and folders(world, r"\..*-stray") == left
+    (stray,) = [path for path in world.disk.directories if re.fullmatch(rf"/data/t-{COUNT - 1}\..*-stray", path)]
+    assert world.disk.size(f"{stray}/00000000000000000000.log")
+    world.create_topic("t", COUNT)
+    assert write(world, COUNT - 1, b"new") == 0 and b"old" not in read(world, COUNT - 1)
+    world.stop()
+    world = world.restart()
+    assert folders(world, r"\..*-stray") == left and b"new" in read(world, COUNT - 1)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_folder_that_the_metadata_knows_nothing_of(world, clean):
+    """And the metadata log of another time, which is no partition's."""
+    disk = world.disk
+    world.stop() if clean else disk.kill()
+    for name in ("gone-3", "__cluster_metadata-7", "notes"):
+        disk.make_directories(f"/data/{name}")
+    world.restart()
+    assert [STRAY.fullmatch(path).groups() for path in sorted(disk.directories) if "stray" in path] == [("__cluster_metadata", "7"), ("gone", "3")]
+    assert "/data/notes" in disk.directories and "/data/__cluster_metadata-0" in disk.directories
+
+
+def test_a_folder_of_an_earlier_topic_of_the_same_name(world):
+    """Its directory was out of service when that was deleted: it has the id of then."""
+    disk = world.disk
+    assert write(world, 0, b"old") == 0
+    disk.kill()
+    disk.replace("/data/t-0/partition.metadata", encode_partition_metadata(b"o" * 16))
+    world = world.restart()
+    assert [STRAY.fullmatch(path).groups() for path in disk.directories if "stray" in path] == [("t", "0")]
+    assert write(world, 0, b"new") == 0 and b"old" not in read(world, 0)
+
+
+def test_who_deletes_many_is_answered_though_a_rename_fails(world):
+    delete(world)
+    left = folders(world, "")
+    world.disk.fail("rename", sticky=True)
+    for _ in range(left):
+        world.turn()
+    assert not world.node.directory.is_leaving and folders(world, "") == left
+    world.disk.heal()
+    assert world.connect().ask(messages.MetadataRequest(topics=None), 12) is not NOTHING
