@@ -15,6 +15,9 @@ from tests import collector, seeds
 settings.register_profile("any-machine", settings.default, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", settings.get_profile("any-machine"), max_examples=seeds.QUICK_EXAMPLES)
 
+# The C library keeps freed memory for the next block of up to that size, where it would give it back and have it zeroed page by page.
+bytearray(31 << 20)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before any test is made."""

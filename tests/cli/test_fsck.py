@@ -171,7 +171,7 @@ def put(disk: damage.MemoryDisk, root: Path) -> Path:
     for path, content in disk.files.items():
         target = root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(bytes(content.data))
+        target.write_bytes(content.seen)
     return root / "data"
 
 

@@ -136,7 +136,7 @@ def copy_of(disk: MemoryDisk) -> MemoryDisk:
     twin = MemoryDisk()
     twin.directories = set(disk.directories)
     for path, content in list(disk.files.items()):
-        twin.write(path, content.data, sync=True)
+        twin.files[path] = content.copy()
     return twin
 
 
@@ -286,7 +286,7 @@ def do_damage(disk: MemoryDisk, kind: str, name: str, chance: random.Random) -> 
     others = [other for other in paths if other != path and other.rpartition(".")[2] == path.rpartition(".")[2]]
     other = chance.choice(others or [path])
     twin = copy_of(disk)
-    content = DAMAGES[name](bytes(twin.files[path].data), bytes(twin.files[other].data), chance)
+    content = DAMAGES[name](bytes(twin.files[path].seen), bytes(twin.files[other].seen), chance)
     if content is None:
         twin.unlink(path)
     else:

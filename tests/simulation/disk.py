@@ -16,11 +16,28 @@ from pykafkad.errors import StartFailure, StorageFailure
 
 
 class _Content:
-    """Bytes of one file, and those that are on the device."""
+    """Bytes of one file, and those that are on the device: `data` to change, `seen` to look at."""
 
     def __init__(self):
         self.data = bytearray()
         self.synced = b""
+
+    @property
+    def data(self):
+        if self._is_shared:
+            self.data = bytearray(self.seen)
+        return self.seen
+
+    @data.setter
+    def data(self, data):
+        self.seen, self._is_shared = data, False
+
+    def copy(self):
+        """The same, synced; the bytes are those of both until somebody wants to change one's."""
+        twin = _Content()
+        twin.seen, twin.synced = self.seen, self.synced if len(self.synced) == len(self.seen) else bytes(self.seen)
+        twin._is_shared = self._is_shared = True
+        return twin
 
 
 class MemoryFile:
@@ -37,7 +54,7 @@ class MemoryFile:
 
     def pread(self, size_bytes, position):
         self._disk._call("read", self.path)
-        return bytes(memoryview(self._content.data)[position:position + size_bytes])
+        return bytes(memoryview(self._content.seen)[position:position + size_bytes])
 
     def pwrite(self, data, position):
         content = self._content.data
@@ -58,11 +75,11 @@ class MemoryFile:
         data.extend(bytes(size_bytes - len(data)))
 
     def size(self):
-        return len(self._content.data)
+        return len(self._content.seen)
 
     def sync(self):
         self._disk._call("sync", self.path)
-        self._content.synced = bytes(self._content.data)
+        self._content.synced = bytes(self._content.seen)
 
     def close(self):
         if self._locked:
@@ -120,7 +137,7 @@ class MemoryDisk(Disk):
             data, synced = content.data, content.synced
             kept = random.randrange(len(synced), len(data) + 1) if len(data) > len(synced) else len(synced)
             content.data = bytearray(synced) + data[len(synced):kept]
-            content.synced = bytes(content.data)
+            content.synced = bytes(content.seen)
 
     # -- Disk ------------------------------------------------------------------------------------------------------------
 
@@ -137,7 +154,7 @@ class MemoryDisk(Disk):
         return MemoryFile(self, path, self._content(path, "open"))
 
     def read(self, path):
-        return bytes(self._content(path, "read").data) if path in self.files else None
+        return bytes(self._content(path, "read").seen) if path in self.files else None
 
     def read_end(self, path, size_bytes):
         return (self.read(path) or b"")[-size_bytes:]
@@ -153,12 +170,12 @@ class MemoryDisk(Disk):
             raise StorageFailure("write", path, self.error)
         if sync:
             self._call("sync", path)
-            content.synced = bytes(content.data)
+            content.synced = bytes(content.seen)
 
     def sync_all(self):
         self._call("sync", "/")
         for content in list(self.files.values()):
-            content.synced = bytes(content.data)
+            content.synced = bytes(content.seen)
 
     def listdir(self, path):
         self._call("list", path)
@@ -174,7 +191,7 @@ class MemoryDisk(Disk):
         return path in self.directories
 
     def size(self, path):
-        return len(self.files[path].data) if path in self.files else 0
+        return len(self.files[path].seen) if path in self.files else 0
 
     def modified_ms(self, path):
         return self.modified
