@@ -305,6 +305,8 @@ class Node:
             self.controller.submit(events.StopBroker(self.node_id))
             self.groups.resign()
         deadline = self.clock.now() + _STOP_SECONDS
+        # What was parked may have a long answer.
+        self.slices.finish(deadline)
         self.reactor.drain(lambda: deadline - self.clock.now())
         # A job that ends wakes the reactor, so the jobs come first.
         self.offload.close()

@@ -21,6 +21,12 @@ BUDGET_SECONDS = 0.003
 FIRST_SECONDS = 0.0005
 """What each new one gets of its first turn in any case: nearly all are done in that."""
 
+WAITING_SECONDS = 0.001
+"""What those that wait get of every turn, however much of it new ones and others took."""
+
+# A timer that is due after the turn in which it is set, and so no more than once in each.
+_MOMENT_SECONDS = 1e-6
+
 _GO_ON = "go on with long requests"
 
 
@@ -79,7 +85,8 @@ class Slices:
     def fired(self, _key: str) -> None:
         """The part of this turn: the one that has waited longest is the first."""
         now = self._node.clock.now
-        until = self._turn_ends(now())
+        began = now()
+        until = max(self._turn_ends(began), began + WAITING_SECONDS)
         try:
             for _ in range(len(self._waiting)):
                 self._go_on(until)
@@ -95,7 +102,7 @@ class Slices:
             self._go_on(deadline)
 
     def _plan(self) -> None:
-        self._node.timers.set((self, _GO_ON), self._node.now)
+        self._node.timers.set((self, _GO_ON), self._node.now + _MOMENT_SECONDS)
 
     def _turn_ends(self, now: float) -> float:
         """Until when there is time in this turn."""
@@ -108,7 +115,10 @@ class Slices:
         job = self._waiting.popleft()
         if job.connection.close_reason is not None:
             job.drop()
-        elif not self._work(job, until):
+        elif self._work(job, until):
+            # What came behind it meanwhile found nothing parked to end.
+            self._node.end_early(job.connection)
+        else:
             self._waiting.append(job)
 
     def _work(self, job: Job, until: float) -> bool:

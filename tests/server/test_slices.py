@@ -12,6 +12,7 @@ from tests.simulation.world import NOTHING, World
 
 STEP_SECONDS = 20e-6
 COUNT = 2_000
+LONG_NAME = "a client's name alone may make a frame long".ljust(32_766)
 
 
 class TickingClock(ManualClock):
@@ -31,6 +32,13 @@ def world():
 def asking(count=COUNT, prefix="unknown"):
     request = messages.MetadataRequest
     return request(topics=[request.MetadataRequestTopic(name=f"{prefix}-{number:06}") for number in range(count)])
+
+
+def fetching(count):
+    """A Fetch that finds nothing and waits for a minute."""
+    request = messages.FetchRequest
+    rows = [request.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(count)]
+    return request(max_wait_ms=60_000, min_bytes=1, max_bytes=1000, topics=[request.FetchTopic(topic="t", partitions=rows)])
 
 
 def turn_until(world, peer, count=1):
@@ -79,6 +87,29 @@ def test_answers_keep_the_order_of_their_requests(world):
     assert [len(answer.topics) for answer in peer.answers] == [COUNT, 1, 2]
 
 
+def test_those_that_wait_get_their_part_of_busy_turns(world):
+    """A new one at the beginning of each turn, and others' work behind it, leave them no time but their own."""
+    long, short = world.connect(), world.connect()
+    long.send(asking(), 12)
+    for _ in range(150):
+        world.node.begin_turn()
+        world.feed(short.connection, short.encode(asking(1), 12))
+        world.clock.advance(BUDGET_SECONDS)
+        world.turn(begin=False)
+    assert len(long.answers[0].topics) == COUNT and len(short.answers) == 150
+
+
+def test_a_fetch_that_was_read_in_slices_ends_for_what_waits_behind_it(world):
+    """Its wait is a maximum, whether the next request came before it began or after."""
+    world.create_topic("t", 300)
+    peer = world.connect()
+    peer.send(fetching(300), 11, client_id=LONG_NAME)
+    assert peer.connection.parked is None and world.node.slices
+    peer.send(asking(1), 12)
+    turn_until(world, peer, 2)
+    assert [type(answer).__name__ for answer in peer.answers] == ["FetchResponse", "MetadataResponse"]
+
+
 def test_what_a_gone_connection_asked_is_dropped(world):
     peer = world.connect()
     peer.send(asking(), 12)
@@ -118,6 +149,17 @@ def test_a_bug_in_a_late_slice_is_that_requests_alone(world, monkeypatch):
 def test_a_stop_finishes_what_is_under_way(world):
     peer = world.connect()
     peer.send(asking(), 12)
+    world.stop()
+    assert peer.connection.outbox and not world.node.slices
+
+
+def test_a_stop_answers_what_was_parked_however_long_the_answer(world):
+    world.create_topic("t", 300)
+    peer = world.connect()
+    peer.send(fetching(300), 11, client_id=LONG_NAME)
+    while world.node.slices:
+        world.turn()
+    assert peer.connection.parked is not None
     world.stop()
     assert peer.connection.outbox and not world.node.slices
 
