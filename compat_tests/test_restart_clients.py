@@ -1,0 +1,253 @@
+"""Clients that live through restarts: idempotent producers and members of groups go on, and no record is lost, doubled or read twice."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import threading
+import time
+from collections.abc import Iterator
+
+import aiokafka
+import confluent_kafka
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer
+from kafka.admin import KafkaAdminClient
+
+from compat_tests.brokers.broker import Broker
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.conftest import assert_no_bug_logged
+from compat_tests.samples import wait_until
+from compat_tests.test_restart_seen import SETTINGS
+
+PAUSE_SECONDS = 0.01
+QUIET_SECONDS = 0.5
+DELIVERY_MS = 120_000
+BACKOFF_MS = 200
+
+
+@pytest.fixture
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker of the test's own, whose controller does not wait long for one that was killed."""
+    directory = tmp_path_factory.mktemp(request.param)
+    if request.param == PykafkadProcess.name:
+        own: Broker = PykafkadProcess(directory, SETTINGS)
+    else:
+        own = request.getfixturevalue("kafka_source").broker(directory, SETTINGS)
+    try:
+        own.start()
+        yield own
+    finally:
+        own.close()
+        # kafka-python leaves sockets of refused connections to the collector, who complains about those that it finds after the tests.
+        gc.collect()
+    if isinstance(own, PykafkadProcess):
+        assert_no_bug_logged(own)
+
+
+class Client:
+    """A producer of one client that sends 0, 1, 2… until it is told to stop, and a consumer of the same client that reads them in a
+    group. `sent` is how many were acknowledged, `read` what came, `assignments` how often the consumer was given its partition."""
+
+    def __init__(self, name: str, bootstrap: str) -> None:
+        self.topic = name
+        self.bootstrap = bootstrap
+        self.stopping = threading.Event()
+        self.ending = threading.Event()
+        self.failures: list[str] = []
+        self.sent = 0
+        self.read: list[int] = []
+        self.assignments = 0
+        self.threads = [threading.Thread(target=self.guarded, args=(each,), daemon=True) for each in (self.produce, self.consume)]
+
+    def guarded(self, work: object) -> None:
+        """What ends a thread is told."""
+        try:
+            work()  # type: ignore[operator]
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test fails with it
+            self.failures.append(f"{self.topic}: {error!r}")
+
+    def produce(self) -> None:
+        """Until `stopping` is set, then flush."""
+        raise NotImplementedError
+
+    def consume(self) -> None:
+        """Until `ending` is set."""
+        raise NotImplementedError
+
+
+class KafkaPython(Client):
+    """kafka-python."""
+
+    def produce(self) -> None:
+        retries = {"delivery_timeout_ms": DELIVERY_MS, "reconnect_backoff_max_ms": BACKOFF_MS}
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, enable_idempotence=True, **retries)
+        futures = []
+        while not self.stopping.is_set():
+            futures.append(producer.send(self.topic, value=b"%d" % len(futures)))
+            time.sleep(PAUSE_SECONDS)
+        for future in futures:
+            future.get(100)
+        self.sent = len(futures)
+        producer.close()
+
+    def consume(self) -> None:
+        reading = {"group_id": self.topic, "auto_offset_reset": "earliest", "reconnect_backoff_max_ms": BACKOFF_MS}
+        consumer = KafkaConsumer(bootstrap_servers=self.bootstrap, **reading)
+        consumer.subscribe([self.topic], listener=Assignments(self))
+        while not self.ending.is_set():
+            for records in consumer.poll(timeout_ms=200).values():
+                self.read += [int(record.value) for record in records]
+        consumer.close()
+
+
+class Assignments(ConsumerRebalanceListener):
+    """Counts those of a client."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def on_partitions_assigned(self, assigned: object) -> None:
+        self.client.assignments += 1
+
+    def on_partitions_revoked(self, revoked: object) -> None:
+        pass
+
+
+class Confluent(Client):
+    """confluent-kafka, which is librdkafka."""
+
+    def produce(self) -> None:
+        retries = {"message.timeout.ms": DELIVERY_MS, "reconnect.backoff.max.ms": BACKOFF_MS}
+        producer = confluent_kafka.Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "log_level": 0, **retries})
+        number = 0
+        while not self.stopping.is_set():
+            producer.produce(self.topic, b"%d" % number, on_delivery=self.delivered)
+            producer.poll(PAUSE_SECONDS)
+            number += 1
+        assert producer.flush(100) == 0
+        assert self.sent == number
+
+    def delivered(self, error: object, message: object) -> None:
+        """Count, or note why not."""
+        if error is None:
+            self.sent += 1
+        else:
+            self.failures.append(f"{self.topic}: {error}")
+
+    def consume(self) -> None:
+        config = {"bootstrap.servers": self.bootstrap, "group.id": self.topic, "auto.offset.reset": "earliest", "log_level": 0}
+        consumer = confluent_kafka.Consumer({**config, "reconnect.backoff.max.ms": BACKOFF_MS})
+        consumer.subscribe([self.topic], on_assign=self.assigned)
+        while not self.ending.is_set():
+            message = consumer.poll(0.2)
+            # Errors of the connection are told, and made good by the client.
+            if message is not None and message.error() is None:
+                self.read.append(int(message.value()))
+        consumer.close()
+
+    def assigned(self, consumer: object, partitions: object) -> None:
+        self.assignments += 1
+
+
+class Asynchronous(Client):
+    """aiokafka."""
+
+    def produce(self) -> None:
+        asyncio.run(self.produce_all())
+
+    async def produce_all(self) -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap, enable_idempotence=True, request_timeout_ms=DELIVERY_MS)
+        await producer.start()
+        futures = []
+        while not self.stopping.is_set():
+            futures.append(await producer.send(self.topic, b"%d" % len(futures)))
+            await asyncio.sleep(PAUSE_SECONDS)
+        await asyncio.wait_for(asyncio.gather(*futures), 100)
+        self.sent = len(futures)
+        await producer.stop()
+
+    def consume(self) -> None:
+        asyncio.run(self.consume_all())
+
+    async def consume_all(self) -> None:
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.bootstrap, group_id=self.topic, auto_offset_reset="earliest")
+        await consumer.start()
+        consumer.subscribe([self.topic], listener=AsynchronousAssignments(self))
+        while not self.ending.is_set():
+            for records in (await consumer.getmany(timeout_ms=200)).values():
+                self.read += [int(record.value) for record in records]
+        await consumer.stop()
+
+
+class AsynchronousAssignments(aiokafka.ConsumerRebalanceListener):
+    """As `Assignments`."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def on_partitions_assigned(self, assigned: object) -> None:
+        self.client.assignments += 1
+
+    def on_partitions_revoked(self, revoked: object) -> None:
+        pass
+
+
+CLIENTS = {"kafka-python": KafkaPython, "confluent-kafka": Confluent, "aiokafka": Asynchronous}
+
+
+def all_of(bootstrap: str, topic: str, count: int) -> list[int]:
+    """The first `count` numbers in the topic and those that come soon after."""
+    consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=300)
+    deadline = time.monotonic() + 60
+    found: list[int] = []
+    while len(found) < count and time.monotonic() < deadline:
+        found += [int(record.value) for record in consumer]
+    consumer.close()
+    return found
+
+
+def test_clients_live_through_restarts(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    """A clean restart and a kill, with three clients at work: everything sent is there once and in order, and was read once; nobody
+    had to join anew, since the group and its members were loaded again."""
+    # Lines that are kept hold the errors that they tell of, and those the sockets.
+    for name in ("kafka", "aiokafka"):
+        caplog.set_level(logging.CRITICAL + 1, logger=name)
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    admin.create_topics({name: {"num_partitions": 1} for name in CLIENTS}, wait_for_metadata=True)
+    admin.close()
+    clients = [cls(name, broker.bootstrap) for name, cls in CLIENTS.items()]
+    for client in clients:
+        for thread in client.threads:
+            thread.start()
+
+    def all_read_more() -> None:
+        counts = [len(client.read) for client in clients]
+        reads = lambda: all(len(client.read) > count + 20 for client, count in zip(clients, counts, strict=True))  # noqa: E731
+        wait_until(lambda: reads() or any(client.failures for client in clients), "every consumer reads", 60)
+
+    all_read_more()
+    # A client that joins before it knows the partitions joins twice.
+    before = [client.assignments for client in clients]
+    broker.restart()
+    all_read_more()
+    broker.kill()
+    broker.start()
+    all_read_more()
+    for client in clients:
+        client.stopping.set()
+        client.threads[0].join(120)
+    # What would come a second time comes by then.
+    wait_until(lambda: all(len(client.read) >= client.sent for client in clients), "everything sent was read", 60)
+    time.sleep(QUIET_SECONDS)
+    for client in clients:
+        client.ending.set()
+        client.threads[1].join(60)
+    for client in clients:
+        assert not client.failures
+        assert client.sent > 60
+        assert all_of(broker.bootstrap, client.topic, client.sent) == list(range(client.sent)), client.topic
+        assert client.read == list(range(client.sent)), client.topic
+    assert [client.assignments for client in clients] == before
