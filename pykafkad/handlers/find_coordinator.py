@@ -25,14 +25,18 @@ NO_NODE = (-1, "", -1)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     if ctx.version >= 4:
-        return messages.FindCoordinatorResponse(
-            coordinators=[_row(ctx, request.key_type, key) for key in request.coordinator_keys]
-        )
+        rows = []
+        for key in request.coordinator_keys:
+            rows.append(_row(ctx, request.key_type, key))
+            yield
+        return messages.FindCoordinatorResponse(coordinators=rows)
     row = _row(ctx, request.key_type, request.key)
     return messages.FindCoordinatorResponse(
         error_code=row.error_code,

@@ -16,22 +16,28 @@ from pykafkad.wire import messages
 
 NO_OFFSET = -1
 NO_TOPIC_ID = bytes(16)
+AT_ONCE = 500
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: object) -> Generator:
     if ctx.version >= 8:
-        return messages.OffsetFetchResponse(groups=[_group(ctx, group) for group in request.groups])
+        groups = []
+        for group in request.groups:
+            groups.append((yield from _group(ctx, group)))
+        return messages.OffsetFetchResponse(groups=groups)
     topics = None
     if request.topics is not None:
         topics = [
             messages.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics
         ]
-    answer = _group(ctx, messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
+    answer = yield from _group(ctx, messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
     return messages.OffsetFetchResponse(
         error_code=answer.error_code,
         topics=[
@@ -53,7 +59,8 @@ def _as_before_groups(partition: object) -> object:
     )
 
 
-def _group(ctx: Context, group: object) -> object:
+def _group(ctx: Context, group: object) -> Generator:
+    yield
     if not ctx.allowed("Describe", "Group", group.group_id):
         return _group_error(ctx.version, group, errors.GROUP_AUTHORIZATION_FAILED)
     shard, error_code = ctx.groups.shard_for(group.group_id)
@@ -64,8 +71,23 @@ def _group(ctx: Context, group: object) -> object:
         rows = _visible(ctx, shard.fetch_offsets(group.group_id, None))
     else:
         asked, refused = _checked(ctx, group.topics)
-        rows = shard.fetch_offsets(group.group_id, asked) + refused
+        rows = []
+        for topic in asked:
+            rows.append((yield from _topic(shard, group.group_id, topic)))
+        rows += refused
     return messages.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, topics=rows)
+
+
+def _topic(shard: object, group_id: str, topic: object) -> Generator:
+    """The row of one topic, looked up so many partitions at a time."""
+    indexes = topic.partition_indexes
+    topic.partition_indexes = indexes[:AT_ONCE]
+    (row,) = shard.fetch_offsets(group_id, [topic])
+    for start in range(AT_ONCE, len(indexes), AT_ONCE):
+        yield
+        topic.partition_indexes = indexes[start : start + AT_ONCE]
+        row.partitions += shard.fetch_offsets(group_id, [topic])[0].partitions
+    return row
 
 
 def _group_error(version: int, group: object, error_code: int) -> object:

@@ -34,7 +34,7 @@ _FETCH = 1
 _API_VERSIONS = 18
 _NEVER = 32767
 # From here on a request is read in slices; those of Produce are long for their records, which are not read here.
-_LONG_FRAME_BYTES = 32 * 1024
+LONG_FRAME_BYTES = 32 * 1024
 _LONGEST_TEXT = 32_767
 _SHORTENED_TEXT = 1_000
 
@@ -116,7 +116,7 @@ class Dispatcher:
             if route.handler is None:
                 self._flexible_from[key] = route.load()
             _, _, correlation_id, client_id, position = frames.read_request_header(frame, self._flexible_from)
-            is_long = end - start >= _LONG_FRAME_BYTES and key != _PRODUCE
+            is_long = end - start >= LONG_FRAME_BYTES and key != _PRODUCE
             if not is_long:
                 request, position = (route.decoders[version] or route.decoder(version))(frame, position)
         except (errors.ProtocolError, StructError) as error:

@@ -1,9 +1,15 @@
-"""Requests of thousands of rows: what they take grows with their rows and no faster."""
+"""Requests of thousands of rows: what they take grows with their rows and no faster, and no turn of the loop has all of it."""
 
 import pytest
 
 from pykafkad import errors
+from pykafkad.handlers import offset_fetch
+from pykafkad.server.dispatch import LONG_FRAME_BYTES
+from pykafkad.server.slices import BUDGET_SECONDS
 from pykafkad.wire import messages
+from tests.server.test_slices import STEP_SECONDS, TickingClock
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.world import World
 
 COUNT = 2_000
 
@@ -38,3 +44,157 @@ def test_no_row_is_looked_for_among_the_others(world, peer, monkeypatch, ask):
     assert len(compared) < COUNT
     codes = [row.error_code for row in answer.topics[0].partitions]
     assert codes.count(errors.UNKNOWN_TOPIC_OR_PARTITION) == COUNT - 2 and len(codes) == COUNT
+
+
+# Rows of every kind of request that may have thousands. `(request, version, rows that the handler and its answer go through)`.
+
+
+def names(count):
+    return [f"u{number}" for number in range(count)]
+
+
+def metadata(count):
+    request = messages.MetadataRequest
+    return request(topics=[request.MetadataRequestTopic(name=name) for name in names(count)]), 12
+
+
+def metadata_by_id(count):
+    request = messages.MetadataRequest
+    return request(topics=[request.MetadataRequestTopic(name=None, topic_id=(number + 1).to_bytes(16, "big")) for number in range(count)]), 12
+
+
+def describe_topic_partitions(count):
+    request = messages.DescribeTopicPartitionsRequest
+    return request(topics=[request.TopicRequest(name=name) for name in names(count)]), 0
+
+
+def delete_topics(count):
+    request = messages.DeleteTopicsRequest
+    return request(topics=[request.DeleteTopicState(name=name) for name in names(count)], timeout_ms=1000), 6
+
+
+def create_topics(count):
+    request = messages.CreateTopicsRequest
+    return request(topics=[request.CreatableTopic(name=name, num_partitions=0, replication_factor=1) for name in names(count)], timeout_ms=1000), 7
+
+
+def create_partitions(count):
+    request = messages.CreatePartitionsRequest
+    return request(topics=[request.CreatePartitionsTopic(name=name, count=2, assignments=None) for name in names(count)], timeout_ms=1000), 3
+
+
+def describe_configs(count):
+    request = messages.DescribeConfigsRequest
+    return request(resources=[request.DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None) for name in names(count)]), 4
+
+
+def list_offsets(count):
+    request = messages.ListOffsetsRequest
+    rows = [request.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(count)]
+    return request(replica_id=-1, topics=[request.ListOffsetsTopic(name="u", partitions=rows)]), 7
+
+
+def leader_epochs(count):
+    request = messages.OffsetForLeaderEpochRequest
+    rows = [request.OffsetForLeaderPartition(partition=index, leader_epoch=0) for index in range(count)]
+    return request(replica_id=-1, topics=[request.OffsetForLeaderTopic(topic="u", partitions=rows)]), 4
+
+
+def delete_records(count):
+    request = messages.DeleteRecordsRequest
+    rows = [request.DeleteRecordsPartition(partition_index=index, offset=0) for index in range(count)]
+    return request(topics=[request.DeleteRecordsTopic(name="u", partitions=rows)], timeout_ms=1000), 2
+
+
+def find_coordinator(count):
+    return messages.FindCoordinatorRequest(key_type=0, coordinator_keys=names(count)), 4
+
+
+def describe_groups(count):
+    return messages.DescribeGroupsRequest(groups=names(count)), 5
+
+
+def delete_groups(count):
+    return messages.DeleteGroupsRequest(groups_names=names(count)), 2
+
+
+def describe_transactions(count):
+    return messages.DescribeTransactionsRequest(transactional_ids=names(count)), 0
+
+
+LONG = [
+    metadata, metadata_by_id, describe_topic_partitions, delete_topics, create_topics, create_partitions, describe_configs, list_offsets, leader_epochs,
+    delete_records, find_coordinator, describe_groups, delete_groups, describe_transactions, commit, commit_in_transaction, delete,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ask", LONG)
+def test_every_row_is_a_step_to_read_to_serve_and_to_answer(ask):
+    """So that no turn has more of them than it has time for: the clock moves by one step at each look."""
+    world = World("/data", disk=MemoryDisk(), clock=TickingClock(), auto_create_topics_enable="false")
+    world.create_topic("__consumer_offsets", 1)
+    world.create_topic("t", 2)
+    peer, other = world.connect(), world.connect()
+    other.ask(*commit(1))
+    request, version = ask(COUNT)
+    least = 3 if len(peer.encode(request, version)) >= LONG_FRAME_BYTES else 2
+    peer.expected.clear()
+    peer.send(request, version)
+    turns = 0
+    while not peer.answers:
+        assert other.ask(*metadata(1)).topics
+        turns += 1
+        assert turns < 500
+    assert (turns + 1) * BUDGET_SECONDS > 0.9 * least * COUNT * STEP_SECONDS
+    assert world.node.metrics.unexpected_errors == 0
+
+
+def by_partition_numbers(kind):
+    """Requests whose partitions are plain numbers, which are read at once."""
+    numbers = list(range(COUNT))
+    if kind == "DescribeProducers":
+        request = messages.DescribeProducersRequest
+        return request(topics=[request.TopicRequest(name="u", partition_indexes=numbers)]), 0
+    if kind == "OffsetFetch":
+        request = messages.OffsetFetchRequest
+        return request(groups=[request.OffsetFetchRequestGroup(group_id="g", topics=[request.OffsetFetchRequestTopics(name="u", partition_indexes=numbers)])]), 8
+    request = messages.AlterReplicaLogDirsRequest
+    topic = request.AlterReplicaLogDirTopic(name="u", partitions=numbers)
+    return request(dirs=[request.AlterReplicaLogDir(path="/x", topics=[topic])]), 2
+
+
+@pytest.mark.parametrize("kind", ["DescribeProducers", "AlterReplicaLogDirs", "OffsetFetch"])
+def test_partitions_by_number_are_steps_to_serve_and_to_answer(kind, monkeypatch):
+    monkeypatch.setattr(offset_fetch, "AT_ONCE", 1)
+    world = World("/data", disk=MemoryDisk(), clock=TickingClock(), auto_create_topics_enable="false")
+    world.create_topic("__consumer_offsets", 1)
+    peer = world.connect()
+    request, version = by_partition_numbers(kind)
+    peer.send(request, version)
+    turns = 0
+    while not peer.answers:
+        world.turn()
+        turns += 1
+        assert turns < 500
+    assert (turns + 1) * BUDGET_SECONDS > 0.9 * 2 * COUNT * STEP_SECONDS
+    assert world.node.metrics.unexpected_errors == 0
+
+
+def test_many_groups_are_listed_and_many_partitions_described_in_steps():
+    """Short requests with long answers."""
+    world = World("/data", disk=MemoryDisk(), clock=TickingClock())
+    world.create_topic("t", 400)
+    world.create_topic("__consumer_offsets", 1)
+    peer = world.connect()
+    for number in range(400):
+        request, version = commit(1)
+        request.group_id = f"g{number}"
+        peer.send(request, version)
+    for request, version in ((messages.ListGroupsRequest(), 4), (messages.MetadataRequest(topics=None), 12), (messages.DescribeLogDirsRequest(topics=None), 4)):
+        asked = len(peer.answers)
+        peer.send(request, version)
+        turns = 1
+        while len(peer.answers) == asked:
+            world.turn()
+            turns += 1
+        assert turns * BUDGET_SECONDS > 0.9 * 2 * 400 * STEP_SECONDS, request
