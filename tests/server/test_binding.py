@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from pykafkad.disk import SPARE_DESCRIPTORS, descriptor_limit
 from pykafkad.server import binding
 
 
@@ -46,3 +47,17 @@ def test_what_a_loopback_listener_accepts_is_not_paced():
         accepted, _ = bound.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == b"reno"
+
+
+def test_who_is_refused_where_descriptors_are_scarce():
+    """Many connections leave an eighth to files; few are let in beside many files, but for half of the spare descriptors."""
+    limit = descriptor_limit()
+    share = limit // 8
+    scarce = limit - share - SPARE_DESCRIPTORS
+    few, many = share - 1, share
+    assert binding.refusal(scarce - 1, many, limit) is None
+    assert binding.refusal(scarce, many, limit) == {"reason": "open files", "limit": limit}
+    assert binding.refusal(scarce, few, limit) is None
+    assert binding.refusal(limit - SPARE_DESCRIPTORS // 2 - 1, few, limit) is None
+    assert binding.refusal(limit - SPARE_DESCRIPTORS // 2, 1, limit) == {"reason": "open files", "limit": limit}
+    assert binding.refusal(0, 3, 3) == {"reason": "max.connections", "limit": 3}
