@@ -452,7 +452,8 @@ class LogDirectory:
         """Write what a clean start reads; whether everything is known to be there."""
         whole = self.clean or self._on_disk <= self.logs.keys()
         logs = self.logs.values()
-        one_by_one = sum(log.needs_sync for log in logs) <= MAX_SINGLE_SYNCS
+        # Each start is a new leader epoch, which is written for what was only read, too.
+        one_by_one = sum(log.needs_sync or log.is_loaded and log.epochs.changed for log in logs) <= MAX_SINGLE_SYNCS
         for log in logs:
             try:
                 log.settle(sync=one_by_one)

@@ -349,7 +349,7 @@ class LogFiles:
         """The whole disk was synced: nothing of what was written needs recovery, unless one of the files says that it failed."""
         if self.is_loaded and self.offline is None:
             try:
-                for segment in self.segments_from(self.recovery_point) if self.needs_sync else ():
+                for segment in self.segments_from(self.recovery_point) if self.recovery_point != self.written_end_offset else ():
                     segment.file.sync()
             except StorageFailure as failure:
                 raise self.fail(failure) from None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import tracemalloc
 
 import pytest
 
 from pykafkad.log import log_files
+from pykafkad.log.directory import MAX_SINGLE_SYNCS
 from pykafkad.log.log_files import MAX_SEALED_FILES, MAX_SEALED_INDEXES
 from pykafkad.log.segment import SCAN_SIZE_BYTES
 from tests.log.settings import NOW_MS, append, batch, offsets_of, open_directory, open_log, topic_settings
@@ -21,6 +23,26 @@ IDLE_BYTES = 3 * 1024
 def open_files() -> int:
     gc.collect()
     return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_stop_brings_the_new_leader_epochs_of_many_logs_to_the_device_in_one_call():
+    """Of logs that were only read, too: each start is a new epoch, and three syncs for each log were seconds of every stop."""
+    disk = MemoryDisk()
+    for epoch in (0, 2, 4):
+        directory = open_directory(disk=disk)
+        assert directory.clean or not epoch
+        for number in range(2 * MAX_SINGLE_SYNCS):
+            log = open_log(directory, partition=number)
+            log.lead(epoch, sole_replica=True)
+            if epoch:
+                assert log.read(0, 1000, end_offset=1)
+            else:
+                append(log, batch())
+        disk.calls.clear()
+        directory.close()
+        if epoch:
+            assert disk.calls["sync"] < MAX_SINGLE_SYNCS
+            disk.lose_power(random.Random(epoch))
 
 
 def test_a_partition_in_use_holds_one_file_open(tmp_path):
