@@ -155,18 +155,19 @@ def test_ten_thousand_partitions(folder: Path, brokers: Brokers) -> None:
 def test_a_start_after_a_kill_reads_what_came_since_the_recovery_point(folder: Path, brokers: Brokers) -> None:
     """Forty partitions of two megabytes were stopped, two of them written to, and the broker killed."""
     partitions, batches, used = 40, 4, 2
+    batch = encoded_batch(BATCH_BYTES)
     broker = brokers(folder / "data")
     with Session(broker.port) as session:
         session.create_topics({"t": partitions})
         for partition in range(partitions):
             for _ in range(batches):
-                produce(session, "t", partition, encoded_batch(BATCH_BYTES))
+                produce(session, "t", partition, batch)
     broker.stop()
     broker = brokers(folder / "data")
     stopped_read_bytes = broker.start_read_bytes
     with Session(broker.port) as session:
         for partition in range(used):
-            produce(session, "t", partition, encoded_batch(BATCH_BYTES))
+            produce(session, "t", partition, batch)
     broker.kill()
     broker = brokers(folder / "data")
     read_bytes = broker.start_read_bytes - stopped_read_bytes
