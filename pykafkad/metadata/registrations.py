@@ -40,7 +40,8 @@ def register(image: Image, settings: Settings, event: RegisterBroker) -> list[Ap
     """A new incarnation of a broker; it stays fenced until it says that it serves.
 
     After an unclean stop it leaves every ISR and ELR, since it may have lost records: it leads again when it is unfenced, in
-    a new leader epoch that tells clients. The registration stands last, so that an interrupted registration is made again.
+    a new leader epoch that tells clients. (Kafka's controller first waits for the end of the lost session and fences the broker, which is
+    one more partition epoch and the same leader epochs.) The registration stands last, so that an interrupted registration is made again.
     """
     existing = image.brokers.get(event.broker_id)
     records: list[object] = []
