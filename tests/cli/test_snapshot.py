@@ -9,7 +9,7 @@ import pytest
 from pykafkad.__main__ import main
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
-from tests.log.test_saved import contents, fill, numbers
+from tests.log.numbered import contents, fill, numbers
 from tests.server.test_data_snapshots import act
 from tests.simulation.world import World
 

@@ -15,16 +15,6 @@ from tests.log.settings import NOW_MS, append, batches_of, content, open_directo
 from tests.simulation.disk import MemoryDisk
 
 
-@pytest.fixture
-def disk():
-    return MemoryDisk()
-
-
-@pytest.fixture
-def directory(disk):
-    return open_directory(disk=disk)
-
-
 def change(log, **changes):
     log.update_settings(topic_settings(**{**vars(log.settings), **changes}))
 

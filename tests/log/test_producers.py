@@ -15,11 +15,6 @@ from tests.log.settings import NOW_MS, append, batch, content, open_directory, o
 from tests.simulation.disk import MemoryDisk
 
 
-@pytest.fixture
-def log():
-    return open_log(open_directory(disk=MemoryDisk()))
-
-
 def send(log, sequence, *, count=1, epoch=0, producer_id=1):
     """Append a batch of an idempotent producer: its base offset, or the code of the error."""
     try:

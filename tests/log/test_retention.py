@@ -6,20 +6,9 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from tests.log.settings import NOW_MS, append, batch, content, open_directory, open_log, topic_settings
-from tests.simulation.disk import MemoryDisk
+from tests.log.settings import NOW_MS, append, batch, content, open_log, topic_settings
 
 SIZE = len(batch(1, 100))
-
-
-@pytest.fixture
-def disk():
-    return MemoryDisk()
-
-
-@pytest.fixture
-def directory(disk):
-    return open_directory(disk=disk)
 
 
 def segmented(directory, count=5, **changes):

@@ -12,34 +12,9 @@ from pykafkad.disk import Disk
 from pykafkad.errors import StartFailure, StorageFailure
 from pykafkad.log import saved, saving
 from pykafkad.memory_disk import MemoryDisk
-from tests.handlers.requests import batch, fetch, produce
-from tests.handlers.test_produce import values
+from tests.handlers.requests import batch, produce
+from tests.log.numbered import contents, fill, numbers
 from tests.simulation.world import World
-
-
-def fill(world, start, count, topic="t"):
-    peer = world.connect()
-    for number in range(start, start + count):
-        answer = peer.ask(produce(topic, {number % 2: batch(b"%d" % number)}), 8)
-        assert answer.responses[0].partition_responses[0].error_code == 0
-
-
-def numbers(world, topic="t"):
-    """All values of a topic's two partitions; a fetch ends with a segment."""
-    found = []
-    for index in range(2):
-        offset, end_offset = 0, world.node.partitions.get(topic, index).end_offset
-        while offset < end_offset:
-            (row,) = world.connect().ask(fetch(topic, {index: offset}), 11).responses[0].partitions
-            given = values(row)
-            assert given, row
-            found += [int(value) for value in given]
-            offset += len(given)
-    return sorted(found)
-
-
-def contents(root):
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(Path(root).rglob("*")) if path.is_file()}
 
 
 def save(world, name):

@@ -13,7 +13,7 @@ from pykafkad.server import data_snapshots
 from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch
 from tests.handlers.requests import NOW_MS, batch, produce
-from tests.log.test_saved import contents, fill, numbers
+from tests.log.numbered import contents, fill, numbers, two_topics
 from tests.server.test_compaction import settle
 from tests.server.test_data_snapshots import act, listed, request
 from tests.simulation.world import NOTHING, World
@@ -26,12 +26,7 @@ def one_log_a_turn(monkeypatch):
 
 @pytest.fixture
 def world(tmp_path):
-    world = World(tmp_path / "data")
-    world.create_topic("t", 2)
-    world.create_topic("u", 2)
-    fill(world, 0, 10)
-    fill(world, 0, 10, "u")
-    return world
+    return two_topics(tmp_path / "data")
 
 
 def begin(world, name="one"):

@@ -112,29 +112,41 @@ def test_a_restart_opens_nothing_but_what_is_used(tmp_path):
     directory.close()
 
 
+IDLE, IDLE_SETTINGS = 300, topic_settings()
+
+
+def idle_partitions(disk):
+    """A log directory with its partitions, as a start has them."""
+    directory = open_directory(disk=disk)
+    return directory, [directory.open_partition("topic", number, bytes(16), IDLE_SETTINGS) for number in range(IDLE)]
+
+
+def taken_bytes(start):
+    """What `start` returns, and how much memory it and what it holds take for each partition."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        started = start()
+        gc.collect()
+        return started, tracemalloc.get_traced_memory()[0] / IDLE
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("loaded", [False, True])
 def test_an_idle_partition_takes_little_memory(loaded):
     disk = MemoryDisk()
-    directory = open_directory(disk=disk)
-    count = 300
-    settings = topic_settings()
-    for number in range(count):
-        log = directory.open_partition("topic", number, bytes(16), settings)
+    directory, logs = idle_partitions(disk)
+    for log in logs:
         append(log, batch())
     directory.close()
-    del log
-    gc.collect()
-    directory = open_directory(disk=disk)
-    tracemalloc.start()
-    try:
-        logs = [directory.open_partition("topic", number, bytes(16), settings) for number in range(count)]
-        for log in logs if loaded else ():
-            assert log.end_offset == 1
-        gc.collect()
-        taken = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    assert taken / count <= IDLE_BYTES
+
+    def start():
+        directory, logs = idle_partitions(disk)
+        assert not loaded or {log.end_offset for log in logs} == {1}
+        return directory, logs
+
+    assert taken_bytes(start)[1] <= IDLE_BYTES
 
 
 def test_an_unclean_start_reads_only_what_is_behind_the_recovery_point(monkeypatch):
@@ -250,27 +262,15 @@ def test_an_unclean_start_holds_no_descriptor_of_what_nobody_uses(tmp_path):
 def test_an_idle_partition_takes_little_memory_after_a_kill():
     """As after a clean stop, once it was synced."""
     disk = MemoryDisk()
-    directory = open_directory(disk=disk)
-    count = 300
-    settings = topic_settings()
-    for number in range(count):
-        log = directory.open_partition("topic", number, bytes(16), settings)
+    directory, logs = idle_partitions(disk)
+    for log in logs:
         append(log, batch())
         log.flush()
     directory.checkpoint()
     disk.kill()
-    del log, directory
-    gc.collect()
-    tracemalloc.start()
-    try:
-        directory = open_directory(disk=disk)
-        logs = [directory.open_partition("topic", number, bytes(16), settings) for number in range(count)]
-        gc.collect()
-        taken = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
+    (_, logs), taken = taken_bytes(lambda: idle_partitions(disk))
     assert not any(log.is_loaded for log in logs)
-    assert taken / count <= IDLE_BYTES * 3 / 4
+    assert taken <= IDLE_BYTES * 3 / 4
 
 
 def test_what_is_let_go_after_a_kill_forgets_no_batch_that_may_come_again():

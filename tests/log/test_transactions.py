@@ -13,19 +13,8 @@ from pykafkad.log import txn_index
 from pykafkad.log.partition_log import COORDINATOR, VERIFIED_CLIENT
 from pykafkad.log.txn_index import AbortedTransaction
 from tests.log.settings import NOW_MS, batch, open_directory, open_log
-from tests.simulation.disk import MemoryDisk
 
 SIZE = len(batch(1, 10))
-
-
-@pytest.fixture
-def disk():
-    return MemoryDisk()
-
-
-@pytest.fixture
-def log(disk):
-    return open_log(open_directory(disk=disk))
 
 
 def write(log):

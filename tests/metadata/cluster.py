@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from pykafkad.config import Settings
 from pykafkad.effects import Append, Persist, Reply
 from pykafkad.metadata import events, quorum, quorum_states, snapshots, stored
@@ -99,6 +101,15 @@ class Cluster:
     def restart(self, *, clean: bool = True) -> Cluster:
         """A new process on the same disk."""
         return Cluster(self.disk, seed=len(self.disk.batches), clean=clean)
+
+
+def count_made(monkeypatch: pytest.MonkeyPatch, most: int) -> list[object]:
+    """From now on a change may have `most` records; the values of those that are made, also of what is refused, as they come."""
+    made: list[object] = []
+    real = stored.record
+    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", most)
+    monkeypatch.setattr(stored, "record", lambda value: made.append(value) or real(value))
+    return made
 
 
 def facts(value: object) -> object:

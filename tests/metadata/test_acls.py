@@ -9,7 +9,7 @@ from pykafkad.metadata import acls, stored
 from pykafkad.metadata.acls import ANY, LITERAL, MATCH, PREFIXED
 from pykafkad.metadata.events import Change
 from pykafkad.wire import messages
-from tests.metadata.cluster import Cluster, facts
+from tests.metadata.cluster import Cluster, count_made, facts
 
 TOPIC, GROUP = 2, 3
 
@@ -132,11 +132,8 @@ def test_filters_by_name_or_principal_are_held_against_those_alone(monkeypatch):
 
 def test_a_creation_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
     """Nothing is made for what stands behind; what is wrong with a name is told all the same, as Kafka's broker looks at it first."""
-    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 10)
-    made = []
-    real = stored.record
     cluster = Cluster()
-    monkeypatch.setattr(stored, "record", lambda value: made.append(1) or real(value))
+    made = count_made(monkeypatch, 10)
     codes = create(cluster, *(entry(f"t{number}") for number in range(1000)), entry(""), entry("t", resource_type=acls.CLUSTER), entry(operation=99))
     assert codes == [errors.POLICY_VIOLATION] * 1000 + [errors.INVALID_REQUEST] * 2 + [errors.POLICY_VIOLATION]
     assert len(made) == 11 and not cluster.image.acls

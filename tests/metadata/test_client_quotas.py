@@ -10,7 +10,7 @@ from pykafkad.metadata import client_quotas, stored
 from pykafkad.metadata.client_quotas import DEFAULT, EXACT, SPECIFIED
 from pykafkad.metadata.events import Change
 from pykafkad.wire import messages
-from tests.metadata.cluster import Cluster, facts
+from tests.metadata.cluster import Cluster, count_made, facts
 
 Request = messages.AlterClientQuotasRequest
 RATE, MUTATION, CONNECTIONS = "producer_byte_rate", "controller_mutation_rate", "connection_creation_rate"
@@ -110,11 +110,8 @@ def test_no_more_than_a_batch_at_once():
 
 def test_a_request_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
     """Nothing is made for what stands behind; each entry has a row, as it was written, also one that comes twice."""
-    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 10)
-    made = []
-    real = stored.record
     cluster = Cluster()
-    monkeypatch.setattr(stored, "record", lambda value: made.append(1) or real(value))
+    made = count_made(monkeypatch, 10)
     entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(1000)] + [entry({"user": "u1"}, (RATE, 2.0)), entry({}, (RATE, 1.0))]
     answer = cluster.submit(Change("token", lambda image, _random: client_quotas.alter(entries, False, image)))
     assert len(made) == 11 and not cluster.image.client_quotas

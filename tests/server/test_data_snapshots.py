@@ -9,7 +9,7 @@ from pykafkad.metadata.brokers import Endpoint
 from pykafkad.server import run as process
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
-from tests.log.test_saved import fill, numbers
+from tests.log.numbered import fill, numbers, two_topics
 from tests.simulation.world import NOTHING, World
 
 BROKER = 4
@@ -39,12 +39,7 @@ def listed(world):
 
 @pytest.fixture
 def world(tmp_path):
-    world = World(tmp_path / "data")
-    world.create_topic("t", 2)
-    world.create_topic("u", 2)
-    fill(world, 0, 10)
-    fill(world, 0, 10, "u")
-    return world
+    return two_topics(tmp_path / "data")
 
 
 def test_one_topic_goes_back_and_the_others_go_on(world):
