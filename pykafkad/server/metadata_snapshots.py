@@ -37,8 +37,8 @@ class MetadataSnapshots:
     """
 
     __slots__ = (
-        "_bytes", "_file", "_image", "_kept", "_log", "_made_at", "_node", "_path", "_pieces", "_position", "_timestamps", "_writing",
-        "last_timestamp_ms",
+        "_bytes", "_file", "_image", "_kept", "_log", "_made_at", "_newest_bytes", "_node", "_path", "_pieces", "_position", "_timestamps",
+        "_writing", "last_timestamp_ms",
     )
 
     def __init__(self, node: object, log: PartitionLog, image: Image) -> None:
@@ -48,7 +48,7 @@ class MetadataSnapshots:
         self.last_timestamp_ms = 0
         self._kept: list[tuple[int, int]] = []
         self._timestamps: dict[tuple[int, int], int] = {}
-        self._bytes = 0
+        self._bytes = self._newest_bytes = 0
         self._made_at = 0.0
         self._writing: snapshots.Writing | None = None
         self._pieces: Iterator[bytes] = iter(())
@@ -71,8 +71,10 @@ class MetadataSnapshots:
         path = self._path_of(newest)
         if end_offset > log.end_offset:
             raise StorageFailure("read", path, f"the log beside it ends at {log.end_offset}")
+        content = self._node.disk.read(path) or b""
+        self._newest_bytes = len(content)
         try:
-            for record in snapshots.read(self._node.disk.read(path) or b""):
+            for record in snapshots.read(content):
                 self._image.apply(record, end_offset - 1, epoch)
         except (KafkaError, ProtocolError) as error:
             if end_offset:
@@ -191,6 +193,7 @@ class MetadataSnapshots:
             return
         made = self._writing.end_offset, self._writing.epoch
         self._kept.append(made)
+        self._newest_bytes = self._position
         self._forget()
         log_lines.info("snapshot", end_offset=made[0], epoch=made[1], size_bytes=self._position)
         self._thin_out()
@@ -200,6 +203,9 @@ class MetadataSnapshots:
         if not isinstance(reason, StorageFailure):
             self._node.unexpected(reason, job=_STEP)
         log_lines.error("snapshot-failed", path=self._path, reason=reason)
+        self._drop()
+
+    def _drop(self) -> None:
         self._forget()
         try:
             self._node.disk.unlink(self._path)
@@ -218,15 +224,12 @@ class MetadataSnapshots:
     def close(self) -> None:
         """The node stops: an unfinished snapshot is dropped."""
         if self._writing is not None:
-            path = self._path
-            self._forget()
-            self._node.disk.unlink(path)
+            self._drop()
 
     def make_at_stop(self) -> None:
         """Spare the next start what it would have to read, where that is more than the snapshot itself: every restart elects each
         partition anew. A failure costs no more than the reading."""
-        newest_bytes = self._node.disk.size(self.newest_path) if self._kept else 0
-        if self._bytes < max(_LEAST_BYTES_AT_STOP, newest_bytes):
+        if self._bytes < max(_LEAST_BYTES_AT_STOP, self._newest_bytes):
             return
         self._start()
         if self._writing is None:
@@ -237,8 +240,8 @@ class MetadataSnapshots:
                 self._file.pwrite(piece, self._position)
                 self._position += len(piece)
             self._publish()
-        except StorageFailure as failure:
-            self._failed(failure)
+        except Exception as error:  # noqa: BLE001 - a bug in it must not leave the directories as if the broker had been killed
+            self._failed(error)
         else:
             self._published(None)
 

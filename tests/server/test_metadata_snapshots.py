@@ -11,6 +11,7 @@ from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.replay import batches
 from pykafkad.metadata import snapshots, stored
 from pykafkad.server import metadata_snapshots
+from pykafkad.server.metadata_snapshots import MetadataSnapshots
 from pykafkad.wire import messages
 from tests.metadata.cluster import facts
 from tests.simulation.disk import MemoryDisk
@@ -375,6 +376,32 @@ def test_a_snapshot_that_fails_at_the_stop_is_no_reason_not_to_stop(disk, monkey
     world.stop()
     assert len(kept(disk)) == 1 and not [name for name in disk.listdir(LOG) if name.endswith(".part")]
     assert start(disk, seed=2).node.image.partition("a", 0).leader_epoch == 2
+
+
+def test_a_bug_in_the_snapshot_at_the_stop_leaves_the_stop_clean(disk, monkeypatch):
+    """Nor is a stop unclean because an unfinished snapshot can't be removed: the next start does that."""
+    world = start(disk, **settings())
+    world.create_topic("a", 20)
+    world.turn()
+    assert world.node.controller.snapshots._writing is not None
+    unlink = MemoryDisk.unlink
+
+    def refused(self, path):
+        if path.endswith(".part"):
+            raise StorageFailure("unlink", path, "no")
+        unlink(self, path)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(metadata_snapshots, "_LEAST_BYTES_AT_STOP", 0)
+        broken.setattr(MetadataSnapshots, "_publish", lambda _: 1 // 0)
+        broken.setattr(MemoryDisk, "unlink", refused)
+        world.node.controller.snapshots.wrote(10_000, 0)
+        world.stop()
+    assert world.node.metrics.unexpected_errors == 1
+    world = start(disk, seed=2)
+    assert world.node.directory.clean
+    assert not [name for name in disk.listdir(LOG) if name.endswith(".part")]
+    world.stop()
 
 
 @pytest.mark.parametrize("level", [7, 12, 16, 22, 29])
