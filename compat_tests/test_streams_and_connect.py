@@ -1,0 +1,133 @@
+"""Kafka Streams and Kafka Connect, which live by internal topics, groups of their own kinds, and admin calls between them."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.brokers.broker import free_port
+from compat_tests.java_tools import JAVA_OPTIONS
+from compat_tests.samples import wait_until
+from compat_tests.tools.runner import ToolRunner
+
+FreshName = Callable[..., str]
+Start = Callable[..., subprocess.Popen]
+# The example's own, which cannot be told to it.
+INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"
+LINES = 120
+
+
+@pytest.fixture
+def start(kafka_jars: Path, tmp_path: Path) -> Iterator[Start]:
+    """Starts a main class with a properties file; what still runs at the end is ended."""
+    logging = tmp_path / "log4j2.properties"
+    logging.write_text(
+        "rootLogger.level = warn\nrootLogger.appenderRef.f.ref = F\nappender.f.type = File\nappender.f.name = F\n"
+        f"appender.f.fileName = {tmp_path / 'log'}\nappender.f.layout.type = PatternLayout\nappender.f.layout.pattern = %d %p %c{{1}} %m%n\n"
+    )
+    with ExitStack() as stack:
+
+        def begin(main_class: str, **properties: object) -> subprocess.Popen:
+            path = tmp_path / f"{main_class.rpartition('.')[2]}.properties"
+            path.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in properties.items()))
+            command = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{kafka_jars}/*", main_class, str(path)]
+            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            stack.callback(process.kill)
+            return process
+
+        yield begin
+
+
+def test_streams_counts_words(bootstrap: str, start: Start, runner: ToolRunner, fresh_name: FreshName, tmp_path: Path) -> None:
+    """Through a repartition topic, which it empties by DeleteRecords, and a compacted changelog; then its reset tool removes both."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for created in admin.create_topics([NewTopic(INPUT, 2, 1), NewTopic(OUTPUT, 1, 1)]).values():
+        created.result(100)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(LINES):
+        producer.produce(INPUT, f"all streams lead to w{number % 7}".encode())
+    producer.flush()
+    name = fresh_name("application")
+    application = start(
+        "org.apache.kafka.streams.examples.wordcount.WordCountDemo",
+        application_id=name, bootstrap_servers=bootstrap, state_dir=tmp_path / "state", commit_interval_ms=200,
+        repartition_purge_interval_ms=200, statestore_cache_max_bytes=0,
+    )  # fmt: skip
+    expected = {"all": LINES, "streams": LINES, "lead": LINES, "to": LINES, **{f"w{n}": len(range(n, LINES, 7)) for n in range(7)}}
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": fresh_name("group"), "auto.offset.reset": "earliest"})
+    consumer.subscribe([OUTPUT])
+    counted: dict[str, int] = {}
+
+    def all_counted() -> bool:
+        for message in consumer.consume(1000, 0.2):
+            assert message.error() is None, message.error()
+            counted[message.key().decode()] = struct.unpack(">q", message.value())[0]
+        return counted == expected
+
+    wait_until(all_counted, "every word is counted")
+    consumer.close()
+    own = {topic for topic in admin.list_topics().topics if topic.startswith(name)}
+    assert sorted(topic.rpartition("-")[2] for topic in own) == ["changelog", "repartition"]
+    (repartition,) = (topic for topic in own if topic.endswith("repartition"))
+    watched = Consumer({"bootstrap.servers": bootstrap, "group.id": name + "-watch"})
+    low = lambda partition: watched.get_watermark_offsets(TopicPartition(repartition, partition), timeout=100)[0]  # noqa: E731
+    wait_until(lambda: low(0) + low(1) > 0, "what was counted is deleted from the repartition topic")
+    watched.close()
+    application.terminate()
+    application.wait(100)
+    outcome = runner.run("streams-application-reset", ["--bootstrap-server", bootstrap, "--application-id", name, "--input-topics", INPUT, "--force"])
+    assert outcome.code == 0, outcome
+    wait_until(lambda: not own & set(admin.list_topics().topics), "the internal topics are gone")
+
+
+def test_connect_moves_a_file_through_a_topic(bootstrap: str, start: Start, fresh_name: FreshName, tmp_path: Path) -> None:
+    """A worker of a group of type `connect` keeps connectors, offsets and states in compacted topics; a sink's offsets can be reset."""
+    name, port = fresh_name("connect"), free_port()
+    json_form = {"key.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter": "org.apache.kafka.connect.json.JsonConverter"}
+    start(
+        "org.apache.kafka.connect.cli.ConnectDistributed",
+        **json_form, group_id=name, bootstrap_servers=bootstrap, listeners=f"http://localhost:{port}", plugin_discovery="service_load",
+        offset_flush_interval_ms=500,
+        **{f"{kind}.storage.{key}": value for kind in ("offset", "config", "status") for key, value in
+           (("topic", f"{name}-{kind}"), ("replication.factor", 1))},
+    )  # fmt: skip
+
+    def asked(method: str, path: str, body: dict[str, str] | None = None, check: Callable[[Any], bool] = lambda answer: True) -> bool:
+        """Whether the worker answers so; while it starts or its group rebalances it does not."""
+        data = json.dumps(body).encode() if body else None
+        request = urllib.request.Request(f"http://localhost:{port}{path}", data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=100) as answer:
+                return check(json.loads(answer.read() or "null"))
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+    wait_until(lambda: asked("GET", "/connectors", check=lambda names: names == []), "the worker serves")
+    source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("".join(f"line {number}\n" for number in range(LINES)))
+    file_stream = "org.apache.kafka.connect.file.FileStream"
+    lines = f"{name}-lines"
+    configs = {
+        "in": {"connector.class": f"{file_stream}SourceConnector", "file": str(source), "topic": lines},
+        "out": {"connector.class": f"{file_stream}SinkConnector", "file": str(sink), "topics": lines},
+    }
+    for connector, config in configs.items():
+        wait_until(lambda: asked("PUT", f"/connectors/{connector}/config", config), f"{connector} is made")  # noqa: B023
+    wait_until(lambda: sink.exists() and sink.read_text() == source.read_text(), "the lines came through")
+    wait_until(lambda: asked("PUT", "/connectors/out/stop"), "the sink is stopped")
+    read = [{"partition": {"kafka_topic": lines, "kafka_partition": 0}, "offset": {"kafka_offset": LINES}}]
+    wait_until(lambda: asked("GET", "/connectors/out/offsets", check=lambda answer: answer["offsets"] == read), "its offsets are committed")
+    wait_until(lambda: asked("DELETE", "/connectors/out/offsets"), "they are reset")
+    wait_until(lambda: asked("PUT", "/connectors/out/resume"), "the sink goes on")
+    wait_until(lambda: sink.read_text() == source.read_text() * 2, "it read everything again")
