@@ -66,28 +66,34 @@ def _group(ctx: Context, group: object) -> Generator:
     shard, error_code = ctx.groups.shard_for(group.group_id)
     if error_code:
         return _group_error(ctx.version, group, error_code)
-    ctx.groups.read(group.group_id, ctx.token)
     if group.topics is None:
-        rows = _visible(ctx, shard.fetch_offsets(group.group_id, None))
+        rows = _visible(ctx, _look_up(ctx, shard, group.group_id, None))
     else:
         asked, refused = _checked(ctx, group.topics)
         rows = []
         for topic in asked:
-            rows.append((yield from _topic(shard, group.group_id, topic)))
+            rows.append((yield from _topic(ctx, shard, group.group_id, topic)))
         rows += refused
     return messages.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, topics=rows)
 
 
-def _topic(shard: object, group_id: str, topic: object) -> Generator:
+def _topic(ctx: Context, shard: object, group_id: str, topic: object) -> Generator:
     """The row of one topic, looked up so many partitions at a time."""
+    yield
     indexes = topic.partition_indexes
     topic.partition_indexes = indexes[:AT_ONCE]
-    (row,) = shard.fetch_offsets(group_id, [topic])
+    (row,) = _look_up(ctx, shard, group_id, [topic])
     for start in range(AT_ONCE, len(indexes), AT_ONCE):
         yield
         topic.partition_indexes = indexes[start : start + AT_ONCE]
-        row.partitions += shard.fetch_offsets(group_id, [topic])[0].partitions
+        row.partitions += _look_up(ctx, shard, group_id, [topic])[0].partitions
     return row
+
+
+def _look_up(ctx: Context, shard: object, group_id: str, topics: list[object] | None) -> list[object]:
+    # What was committed since the last look may wait for a sync of its own.
+    ctx.groups.read(group_id, ctx.token)
+    return shard.fetch_offsets(group_id, topics)
 
 
 def _group_error(version: int, group: object, error_code: int) -> object:

@@ -7,6 +7,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
+from tests.server.test_slices import TickingClock
 from tests.simulation.world import NOTHING, World
 
 
@@ -184,6 +185,25 @@ def test_a_committed_offset_is_not_told_before_it_is_synced(world):
     world.node.offload.work()
     world.turn()
     assert reader.answers[0].groups[0].topics[0].partitions[0].committed_offset == 5
+
+
+def test_an_offset_committed_while_others_are_looked_up_is_not_told_before_it_is_synced(tmp_path):
+    """A question for thousands takes several turns, and its last ones tell of what came after its first."""
+    world = make(tmp_path, clock=TickingClock(), pykafkad_group_commit="true")
+    ask_for_coordinator(world)
+    reader = world.connect()
+    topic, group = messages.OffsetFetchRequest.OffsetFetchRequestTopics, messages.OffsetFetchRequest.OffsetFetchRequestGroup
+    names = [*(f"unknown-{number}" for number in range(500)), "t"]
+    asked = group(group_id="g", topics=[topic(name=name, partition_indexes=[0]) for name in names])
+    assert reader.ask(messages.OffsetFetchRequest(groups=[asked]), 8) is NOTHING
+    assert world.node.slices
+    assert commit_offset(world.connect()) is NOTHING
+    while world.node.slices:
+        world.turn()
+    assert not reader.answers
+    world.node.offload.work()
+    world.turn()
+    assert reader.answers[0].groups[0].topics[-1].partitions[0].committed_offset == 5
 
 
 def test_an_offset_commit_whose_sync_fails_is_not_acknowledged(world, monkeypatch):
