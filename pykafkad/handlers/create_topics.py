@@ -3,9 +3,9 @@
 Each topic has its own result: invalid names and names that differ from an existing one only in '.' and '_'
 (INVALID_TOPIC_EXCEPTION), existing ones, impossible partition counts, replication factors, assignments and settings. A name
 given twice, and the metadata log's own name, are INVALID_REQUEST. More than 10 000 partitions in one request are refused, as
-in Kafka; that also bounds how long others wait for the records of one request, about a tenth of a second for so many: they are
-one batch of the metadata log. The folders of the partitions are made in small steps between other requests, or when somebody
-asks for one. `validate_only` checks all of it and creates nothing. The answer leaves when the topics are committed and their
+in Kafka; that also bounds how long others wait while the records of one request are written and applied, half a tenth of a second
+for so many: they are one batch of the metadata log. They are made before that, and the folders of the partitions after it, in small
+steps between other requests, or when somebody asks for one. `validate_only` checks all of it and creates nothing. The answer leaves when the topics are committed and their
 leaders have their logs. A `timeout_ms` of zero or less is over before the controller begins: nothing is created, every topic is
 REQUEST_TIMED_OUT.
 

@@ -3,11 +3,15 @@
 Pure: an event in, effects out, nothing is remembered but what the image shows. So the shell performs the effects of a step
 (append, apply) before it takes the next one.
 
+What goes through many rows is a generator (`begin`), so that the shell can spread it over turns; no other event comes in between.
+
 `step` answers with `Append(("__cluster_metadata", 0), records)` and then `Reply`; a question that changes nothing has only
 the reply. What may be asked is in `events.py`.
 """
 
 from __future__ import annotations
+
+from types import GeneratorType
 
 from pykafkad import errors
 from pykafkad.effects import Append, Reply
@@ -19,6 +23,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from random import Random
 
     from pykafkad.config import Settings
@@ -41,6 +46,16 @@ class Controller:
 
     def step(self, event: object, now: float, now_ms: int) -> list[object]:
         """Effects of one event of `events.py`."""
+        result = self.begin(event)
+        while type(result) is GeneratorType:
+            try:
+                next(result)
+            except StopIteration as stop:
+                result = stop.value
+        return result
+
+    def begin(self, event: object) -> list[object] | Generator:
+        """The same, or a generator that yields between rows and returns them: no other event may be taken before its end."""
         return _STEPS[type(event)](self, event)
 
     # ---- the cluster
@@ -105,16 +120,16 @@ class Controller:
 
     # ---- topics
 
-    def _create_topics(self, event: events.CreateTopics) -> list[object]:
+    def _create_topics(self, event: events.CreateTopics) -> Generator:
         making = creation.Creation(self.image, self.settings, self.random)
         row = messages.CreateTopicsResponse.CreatableTopicResult
         try:
-            rows = making.topics(event.topics, event.describable)
+            rows = yield from making.topics(event.topics, event.describable)
         except KafkaError as error:
             rows = _refuse_all(making, event, row, error)
         return _finish_creation(making, event, messages.CreateTopicsResponse(topics=rows + event.refused))
 
-    def _auto_create_topics(self, event: events.AutoCreateTopics) -> list[object]:
+    def _auto_create_topics(self, event: events.AutoCreateTopics) -> Generator:
         brokers = len(self.image.brokers)
         topics = [
             creation.automatic_topic(name, self.settings, brokers)
@@ -124,11 +139,12 @@ class Controller:
         # Nobody reads an answer, so nothing is described for one.
         return self._create_topics(events.CreateTopics(None, topics, describable=frozenset()))
 
-    def _delete_topics(self, event: events.DeleteTopics) -> list[object]:
+    def _delete_topics(self, event: events.DeleteTopics) -> Generator:
         row = messages.DeleteTopicsResponse.DeletableTopicResult
         records = []
         results = []
         for topic_id, name in event.topics.items():
+            yield
             code = errors.NONE
             if self.image.topic_by_id(topic_id) is None:
                 code = errors.UNKNOWN_TOPIC_ID
@@ -138,24 +154,24 @@ class Controller:
             results.append(row(name=name, topic_id=topic_id, error_code=code, error_message=text))
         return _finish(event.token, records, messages.DeleteTopicsResponse(responses=results + event.refused))
 
-    def _create_partitions(self, event: events.CreatePartitions) -> list[object]:
+    def _create_partitions(self, event: events.CreatePartitions) -> Generator:
         making = creation.Creation(self.image, self.settings, self.random)
         row = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
         try:
-            rows = making.partitions(event.topics)
+            rows = yield from making.partitions(event.topics)
         except KafkaError as error:
             rows = _refuse_all(making, event, row, error)
         return _finish_creation(making, event, messages.CreatePartitionsResponse(results=rows + event.refused))
 
-    def _alter_reassignments(self, event: events.AlterPartitionReassignments) -> list[object]:
+    def _alter_reassignments(self, event: events.AlterPartitionReassignments) -> Generator:
         from pykafkad.metadata import reassignments
 
-        return _finish(event.token, *reassignments.alter(self.image, self.settings, event.request))
+        return _finish(event.token, *(yield from reassignments.alter(self.image, self.settings, event.request)))
 
-    def _elect_leaders(self, event: events.ElectLeaders) -> list[object]:
+    def _elect_leaders(self, event: events.ElectLeaders) -> Generator:
         from pykafkad.metadata import elections
 
-        return _finish(event.token, *elections.elect(self.image, self.settings, event))
+        return _finish(event.token, *(yield from elections.elect(self.image, self.settings, event)))
 
     def _assign_replicas(self, event: events.AssignReplicasToDirs) -> list[object]:
         from pykafkad.metadata import directories
@@ -169,7 +185,7 @@ class Controller:
 
     # ---- settings
 
-    def _alter_configs(self, event: events.AlterConfigs) -> list[object]:
+    def _alter_configs(self, event: events.AlterConfigs) -> Generator:
         making = Alteration(self.image, self.settings)
         rows = []
         # Kafka's controller stumbles over an operation that it does not know, and none of what it was handed is done.
@@ -177,6 +193,7 @@ class Controller:
         response_class = messages.IncrementalAlterConfigsResponse if event.incremental else messages.AlterConfigsResponse
         row_class = response_class.AlterConfigsResourceResponse
         for resource_type, name, operations in event.changes:
+            yield
             code, text = errors.NONE, None
             try:
                 if stumbled:

@@ -16,6 +16,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from random import Random
 
     from pykafkad.config import Settings
@@ -39,15 +40,15 @@ class Creation:
 
     # ---- topics
 
-    def topics(self, topics: list[object], describable: frozenset[str] | None) -> list[object]:
-        """CreatableTopicResult rows for CreatableTopic messages with different names. Raises `KafkaError` when the request
+    def topics(self, topics: list[object], describable: frozenset[str] | None) -> Generator:
+        """Returns CreatableTopicResult rows for CreatableTopic messages with different names. Raises `KafkaError` when the request
         as a whole is too large."""
         self._check_total(topics)
         row = messages.CreateTopicsResponse.CreatableTopicResult
         results = []
         for topic in topics:
             try:
-                result = self._topic(topic, describable is None or topic.name in describable)
+                result = yield from self._topic(topic, describable is None or topic.name in describable)
             except KafkaError as error:
                 result = row(name=topic.name, error_code=error.code, error_message=error.text)
             results.append(result)
@@ -71,7 +72,8 @@ class Creation:
         if not stored.fits_one_batch(self.records):
             raise KafkaError(errors.POLICY_VIOLATION, TOO_LARGE)
 
-    def _topic(self, topic: object, describable: bool) -> object:
+    def _topic(self, topic: object, describable: bool) -> Generator:
+        yield
         name = topic.name
         self._check_name(name)
         overrides = _overrides(topic)
@@ -97,6 +99,7 @@ class Creation:
             append(stored.record(messages.ClearElrRecord(topic_name=name)))
         for index, replicas in enumerate(assignments):
             append(self._partition(topic_id, index, replicas))
+            yield
         return result
 
     def _check_name(self, name: str) -> None:
@@ -193,21 +196,22 @@ class Creation:
 
     # ---- partitions
 
-    def partitions(self, topics: list[object]) -> list[object]:
-        """CreatePartitionsTopicResult rows for CreatePartitionsTopic messages with different names."""
+    def partitions(self, topics: list[object]) -> Generator:
+        """Returns CreatePartitionsTopicResult rows for CreatePartitionsTopic messages with different names."""
         row = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
         results = []
         for topic in topics:
             code, text = errors.NONE, None
             try:
-                self._grow(topic)
+                yield from self._grow(topic)
             except KafkaError as error:
                 code, text = error.code, error.text
             results.append(row(name=topic.name, error_code=code, error_message=text))
         self._check_records()
         return results
 
-    def _grow(self, topic: object) -> None:
+    def _grow(self, topic: object) -> Generator:
+        yield
         known = self.image.topics.get(topic.name)
         if known is None:
             raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
@@ -220,6 +224,7 @@ class Creation:
         additional = topic.count - start
         for offset, replicas in enumerate(self._new_replicas(topic, known, additional)):
             self.records.append(self._partition(known.id, start + offset, replicas))
+            yield
 
     def _new_replicas(self, topic: object, known: Topic, additional: int) -> list[list[int]]:
         start = len(known.partitions)

@@ -13,14 +13,16 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.config import Settings
 
 # The request's number to the kind of election.
 TYPES = {0: PREFERRED, 1: UNCLEAN}
 
 
-def elect(image: Image, settings: Settings, event: object) -> tuple[list[object], object]:
-    """(records, ElectLeadersResponse) for `events.ElectLeaders`. Of all partitions those that need nothing are left out."""
+def elect(image: Image, settings: Settings, event: object) -> Generator:
+    """Returns (records, ElectLeadersResponse) for `events.ElectLeaders`, and yields between partitions. Of all partitions those that need nothing are left out."""
     topics = event.topics
     records: list[object] = []
     response = messages.ElectLeadersResponse()
@@ -32,6 +34,7 @@ def elect(image: Image, settings: Settings, event: object) -> tuple[list[object]
     for name, indexes in asked:
         answered = messages.ElectLeadersResponse.ReplicaElectionResult(topic=name, partition_result=[])
         for index in indexes:
+            yield
             code, text = errors.NONE, None
             try:
                 record = _elect_one(image, settings, event.election, name, index)

@@ -16,12 +16,14 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.config import Settings
     from pykafkad.metadata.topics import PartitionState, Topic
 
 
-def alter(image: Image, settings: Settings, request: object) -> tuple[list[object], object]:
-    """(records, AlterPartitionReassignmentsResponse) for the request."""
+def alter(image: Image, settings: Settings, request: object) -> Generator:
+    """Returns (records, AlterPartitionReassignmentsResponse) for the request, and yields between partitions."""
     response = messages.AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
     )
@@ -30,6 +32,7 @@ def alter(image: Image, settings: Settings, request: object) -> tuple[list[objec
     for topic in request.topics:
         answered = messages.AlterPartitionReassignmentsResponse.ReassignableTopicResponse(name=topic.name, partitions=[])
         for asked in topic.partitions:
+            yield
             row = messages.AlterPartitionReassignmentsResponse.ReassignablePartitionResponse(
                 partition_index=asked.partition_index, error_message=None
             )

@@ -6,8 +6,12 @@ what changed; only then do the replies leave that stood behind the append.
 
 from __future__ import annotations
 
+from collections import deque
+from types import GeneratorType
+
 from pykafkad import effects
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
+from pykafkad.handlers.context import PARKED
 from pykafkad.log.partition_log import COORDINATOR
 from pykafkad.log.replay import batches
 from pykafkad.metadata import features, quorum as quorum_machine, snapshots, stored
@@ -18,6 +22,7 @@ from pykafkad.server.auto_creation import AutoCreation
 from pykafkad.server.logs import logger
 from pykafkad.server.machines import Host
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
+from pykafkad.server.slices import Job
 from pykafkad.wire.batch import build_batch
 
 TYPE_CHECKING = False
@@ -38,9 +43,9 @@ class _LogHost(Host):
         self._opens = False
         self._metadata = metadata
 
-    def step(self, event: object) -> object:
+    def perform(self, wanted: list[object]) -> None:
         self._opens = False
-        return super().step(event)
+        super().perform(wanted)
 
     def append(self, effect: effects.Append) -> None:
         openings = self.node.partitions.openings
@@ -66,7 +71,7 @@ class _LogHost(Host):
 class MetadataLog:
     """Owns the image. `submit` feeds the controller."""
 
-    __slots__ = ("_auto_creation", "_controller_host", "_log", "_node", "_pending", "_quorum_host", "controller", "image", "quorum", "snapshots")
+    __slots__ = ("_auto_creation", "_controller_host", "_events", "_log", "_node", "_pending", "_quorum_host", "controller", "image", "quorum", "snapshots")
 
     def __init__(self, node: object, log: PartitionLog) -> None:
         self._node = node
@@ -78,7 +83,8 @@ class MetadataLog:
         self.controller: Controller | None = None
         self._quorum_host: _LogHost | None = None
         self._controller_host: _LogHost | None = None
-        self._auto_creation = AutoCreation(node, lambda event: self._controller_host.step(event))
+        self._events: deque[object] = deque()
+        self._auto_creation = AutoCreation(node, self._take)
 
     def load(self) -> None:
         """Read the newest snapshot and what follows it in the log into the image. With one voter everything that is whole in
@@ -137,7 +143,44 @@ class MetadataLog:
         """Hand an event to the controller; its reply comes when what it changed is committed and applied here."""
         if type(event) is AutoCreateTopics:
             return self._auto_creation.ask(event.names)
-        return self._controller_host.step(event)
+        return self._take(event)
+
+    def _take(self, event: object) -> object:
+        """The controller takes one event after the other; one with many rows may need several turns, and those behind it wait."""
+        if self._events:
+            self._events.append(event)
+            return PARKED
+        result = self.controller.begin(event)
+        if type(result) is GeneratorType:
+            self._events.append(event)
+            self._node.slices.begin(Job(None, result, self._stepped, self._stumbled))
+        else:
+            self._controller_host.perform(result)
+        return PARKED
+
+    def _stepped(self, wanted: list[object]) -> None:
+        try:
+            self._controller_host.perform(wanted)
+        finally:
+            self._next()
+
+    def _stumbled(self, error: Exception) -> None:
+        self._node.unexpected(error)
+        self._node.abandon(getattr(self._events[0], "token", None), "unexpected error in the controller")
+        self._next()
+
+    def _next(self) -> None:
+        """The event that the controller had is done."""
+        events = self._events
+        events.popleft()
+        waiting = list(events)
+        events.clear()
+        for event in waiting:
+            try:
+                self._take(event)
+            except Exception as error:  # noqa: BLE001 - who asked is not there any more to be told
+                self._node.unexpected(error)
+                self._node.abandon(getattr(event, "token", None), "unexpected error in the controller")
 
     def append(self, records: list[object]) -> None:
         """Write, sync, count, apply. Raises StorageFailure."""

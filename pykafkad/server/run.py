@@ -154,7 +154,8 @@ def _create(node: Node, topics: list[tuple[str, int]]) -> None:
         token = _StartToken()
         topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
         node.controller.submit(events.CreateTopics(token, [topic]))
-        # The answer comes when all of the topic's logs are there.
+        # The answer comes when all of the topic's partitions are placed and their logs are there.
+        node.slices.finish(float("inf"))
         node.partitions.openings.finish()
         (row,) = token.message.topics
         if row.error_code:

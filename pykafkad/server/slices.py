@@ -31,11 +31,12 @@ _GO_ON = "go on with long requests"
 
 
 class Job:
-    """A generator that works for the request in service of a connection; `then` gets what it returns, or `failed` what it raises."""
+    """A generator that works for the request in service of a connection, or, with None, for the broker itself; `then` gets what it
+    returns, or `failed` what it raises."""
 
     __slots__ = ("_failed", "_generator", "_then", "connection")
 
-    def __init__(self, connection: Connection, generator: Generator, then: Callable[[object], None], failed: Callable[[Exception], None]) -> None:
+    def __init__(self, connection: Connection | None, generator: Generator, then: Callable[[object], None], failed: Callable[[Exception], None]) -> None:
         self.connection = connection
         self._generator = generator
         self._then = then
@@ -59,7 +60,7 @@ class Job:
 
 
 class Slices:
-    """The jobs of a node that are under way, at most one for each connection."""
+    """The jobs of a node that are under way, at most one for each connection and one of the controller's."""
 
     __slots__ = ("_node", "_turn", "_until", "_waiting")
 
@@ -113,13 +114,14 @@ class Slices:
 
     def _go_on(self, until: float) -> None:
         job = self._waiting.popleft()
-        if job.connection.close_reason is not None:
+        connection = job.connection
+        if connection is not None and connection.close_reason is not None:
             job.drop()
-        elif self._work(job, until):
-            # What came behind it meanwhile found nothing parked to end.
-            self._node.end_early(job.connection)
-        else:
+        elif not self._work(job, until):
             self._waiting.append(job)
+        elif connection is not None:
+            # What came behind it meanwhile found nothing parked to end.
+            self._node.end_early(connection)
 
     def _work(self, job: Job, until: float) -> bool:
         now, step = self._node.clock.now, job.step

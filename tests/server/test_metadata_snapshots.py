@@ -136,7 +136,7 @@ def test_the_loop_turns_while_a_snapshot_is_written(disk, monkeypatch):
     """A turn writes for `BUDGET_SECONDS`, and requests are served between two of them."""
     world = start(disk, clock=WorkClock(), **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9}))
     monkeypatch.setattr(snapshots, "RECORDS_PER_STEP", 10)
-    world.create_topic("a", 300)
+    world.create_topic("a", 600)
     own = world.node.controller.snapshots
     world.node.controller.snapshots._start()
     end_offset = world.node.image.offset + 1

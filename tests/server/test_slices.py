@@ -175,3 +175,55 @@ def test_a_topic_that_changes_while_it_is_described_is_not_kept_as_it_was(world)
     peer.send(messages.MetadataRequest(topics=None), 12)
     turn_until(world, peer, 2)
     assert len(peer.answers[1].topics[0].partitions) == 501
+
+
+def altering(count):
+    request = messages.IncrementalAlterConfigsRequest
+    change = [request.AlterableConfig(name="retention.ms", config_operation=0, value="1000")]
+    return request(resources=[request.AlterConfigsResource(resource_type=2, resource_name=f"unknown-{number}", configs=change) for number in range(count)])
+
+
+def creating(name, partitions=1):
+    request = messages.CreateTopicsRequest
+    return request(topics=[request.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)], timeout_ms=1000)
+
+
+def test_a_long_change_of_the_metadata_is_one_event_and_others_wait_behind_it(world):
+    """Who asks for no change goes on meanwhile."""
+    first, second, third = world.connect(), world.connect(), world.connect()
+    first.send(altering(COUNT // 2), 1)
+    while not world.node.controller._events:
+        world.turn()
+    assert second.ask(creating("t", 300), 7) is NOTHING and third.ask(asking(1), 12).topics[0].error_code
+    second.send(asking(1), 12)
+    turns = turn_until(world, first)
+    assert turns > 5 and not second.answers
+    turn_until(world, second, 2)
+    assert second.answers[0].topics[0].error_code == 0 and world.node.image.topics["t"].partitions[299]
+    assert {row.error_code for row in first.answers[0].responses} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
+    assert not world.node.controller._events and world.node.metrics.unexpected_errors == 0
+
+
+def test_many_partitions_are_placed_in_steps(world):
+    """A topic's records are one batch, but what they say need not be thought of in one turn."""
+    peer = world.connect()
+    assert peer.ask(creating("t", 400), 7) is NOTHING
+    assert world.node.controller._events and "t" not in world.node.image.topics
+    turn_until(world, peer)
+    assert len(world.node.image.topics["t"].partitions) == 400
+
+
+def test_a_bug_in_a_long_change_is_that_requests_alone(world, monkeypatch):
+    peer, other = world.connect(), world.connect()
+
+    def stumble(self, topics):
+        yield from [None] * COUNT
+        raise RuntimeError("late")
+
+    monkeypatch.setattr("pykafkad.metadata.creation.Creation.partitions", stumble)
+    grow = messages.CreatePartitionsRequest
+    peer.send(grow(topics=[grow.CreatePartitionsTopic(name="t", count=2, assignments=None)], timeout_ms=1000), 3)
+    other.send(creating("u"), 7)
+    turn_until(world, other)
+    assert other.answers[0].topics[0].error_code == 0
+    assert peer.closed is not None and world.node.metrics.unexpected_errors == 1
