@@ -257,12 +257,13 @@ class LogDirectory:
         return f"{self.path}/{name[:MAX_NAME_LENGTH - len(suffix)]}{suffix}"
 
     def _rename_for_removal(self, key: tuple[str, int], suffix: str = DELETE_SUFFIX) -> str:
+        name = f"{key[0]}-{key[1]}"
+        target = self._removal_name(name, suffix)
+        # First: a folder that keeps its name must be known, or a new topic of that name would begin with what is in it.
+        self.disk.rename(f"{self.path}/{name}", target)
         self._on_disk.discard(key)
         self._gone.add(key)
         self._forget_offsets(key)
-        name = f"{key[0]}-{key[1]}"
-        target = self._removal_name(name, suffix)
-        self.disk.rename(f"{self.path}/{name}", target)
         return target
 
     def _checkpoint_gone(self, key: tuple[str, int]) -> None:
@@ -353,6 +354,14 @@ class LogDirectory:
         """Rename the folder of one deleted partition. Raises StorageFailure; then the next start finds that nobody knows it."""
         self._let_go(next(iter(self._leaving)))
 
+    def _rename_all_deleted(self) -> None:
+        while self._leaving and self.failure is None:
+            try:
+                self.rename_deleted()
+            except StorageFailure:
+                # The next start finds that nobody knows it.
+                pass
+
     def _let_go(self, key: tuple[str, int]) -> None:
         delay_ms = self._leaving.pop(key, None)
         if delay_ms is not None:
@@ -439,8 +448,7 @@ class LogDirectory:
         start were never opened, the next start recovers.
         """
         try:
-            while self._leaving and self.failure is None:
-                self.rename_deleted()
+            self._rename_all_deleted()
             if clean and self.failure is None and self._settle():
                 self.disk.replace(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch))
         finally:

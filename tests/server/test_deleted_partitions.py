@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from pykafkad.errors import StorageFailure
 from pykafkad.log.checkpoints import encode_partition_metadata
 from pykafkad.server.openings import AT_ONCE
 from pykafkad.wire import messages
@@ -127,3 +128,38 @@ def test_who_deletes_many_is_answered_though_a_rename_fails(world):
     assert not world.node.directory.is_leaving and folders(world, "") == left
     world.disk.heal()
     assert world.connect().ask(messages.MetadataRequest(topics=None), 12) is not NOTHING
+
+
+@pytest.mark.parametrize("index", [0, COUNT - 1])
+def test_a_folder_that_could_not_be_renamed_is_none_of_the_next_topics(world, index):
+    assert write(world, index, b"old") == 0
+    world.disk.fail("rename", sticky=True)
+    delete(world)
+    for _ in range(COUNT):
+        world.turn()
+    world.disk.heal()
+    assert folders(world, "") == COUNT
+    world.create_topic("t", COUNT)
+    assert write(world, index, b"new") == 0
+    assert b"new" in read(world, index) and b"old" not in read(world, index)
+
+
+def test_renames_that_fail_at_the_stop_leave_it_clean(world, monkeypatch):
+    """The folders are nobody's, which the next start finds out."""
+    world.stop()
+    world = world.restart()
+    delete(world)
+    left = folders(world, "")
+    rename = MemoryDisk.rename
+
+    def refused(self, source, target):
+        if target.endswith("-delete"):
+            raise StorageFailure("rename", source, "no")
+        rename(self, source, target)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MemoryDisk, "rename", refused)
+        world.stop()
+    assert folders(world, "") == left > 0
+    world = world.restart()
+    assert world.node.directory.clean and folders(world, r"\..*-stray") == left
