@@ -108,7 +108,7 @@ def damage(chance, root):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_tried_start_tells_what_a_start_does(tmp_path, seed):
+def test_a_tried_start_tells_what_a_start_does(tmp_path, seed, monkeypatch):
     """A directory that was left by a kill and damaged: the overlay ends with the very bytes that a real start leaves."""
     chance = random.Random(seed)
     (tmp_path / "one").mkdir()
@@ -128,7 +128,7 @@ def test_a_tried_start_tells_what_a_start_does(tmp_path, seed):
     overlay = OverlayDisk()
     started = []
     for root, disk in (("one", overlay), ("two", Disk())):
-        os.chdir(tmp_path / root)
+        monkeypatch.chdir(tmp_path / root)
         world = World("data", disk=disk, seed=seed)
         for log in world.node.partitions:
             if not log.is_loaded and log.offline is None:
@@ -137,7 +137,7 @@ def test_a_tried_start_tells_what_a_start_does(tmp_path, seed):
                 except StorageFailure:
                     pass
         started.append(world)
-    os.chdir(tmp_path / "one")
+    monkeypatch.chdir(tmp_path / "one")
     assert seen(overlay, "data") == {path: data for path, data in contents(tmp_path / "two" / "data").items() if path != ".lock"}
     assert contents(tmp_path / "one" / "data") == before
 
