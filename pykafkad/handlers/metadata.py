@@ -45,11 +45,12 @@ def handle(ctx: Context, request: object) -> Generator:
         for name, topic in list(image.topics.items()):
             if ctx.allowed("Describe", "Topic", name):
                 rows.append((yield from view.topic(topic, asked_operations)))
-    elif (code := _malformed(ctx, request)) != errors.NONE:
-        rows = [_error(code, topic.name or "", topic.topic_id) for topic in request.topics]
-        return messages.MetadataResponse(topics=rows, error_code=code)
     else:
-        rows = yield from _asked(ctx, request, view, asked_operations)
+        names, ids, code = yield from _named(ctx, request)
+        if code != errors.NONE:
+            rows = [_error(code, topic.name or "", topic.topic_id) for topic in request.topics]
+            return messages.MetadataResponse(topics=rows, error_code=code)
+        rows = yield from _asked(ctx, request, names, ids, view, asked_operations)
     operations = cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
     alive = image.alive_brokers()
     return messages.MetadataResponse(
@@ -66,28 +67,37 @@ def _broker(ctx: Context, broker: Broker) -> object:
     return messages.MetadataResponse.MetadataResponseBroker(node_id=broker.id, host=host, port=port, rack=broker.rack)
 
 
-def _malformed(ctx: Context, request: object) -> int:
-    """The error of a request that names topics in a way its version does not have: the answer carries nothing else.
+def _named(ctx: Context, request: object) -> Generator:
+    """The names and the ids that are asked for, each once, and the error of a request that names topics in a way its version does not
+    have: the answer carries nothing else.
 
     From version 12 a topic with neither name nor id makes Kafka stumble; the answer is the same here.
     """
+    names: dict[str | None, None] = {}
+    ids: dict[bytes, None] = {}
+    for topic in request.topics:
+        yield
+        names[topic.name] = None
+        if topic.topic_id != ZERO_ID:
+            ids[topic.topic_id] = None
+    code = errors.NONE
     if ctx.version < 12:
-        well_formed = all(topic.name is not None and topic.topic_id == ZERO_ID for topic in request.topics)
-        return errors.NONE if well_formed else errors.INVALID_REQUEST
-    by_name = all(topic.topic_id == ZERO_ID for topic in request.topics)
-    return errors.UNKNOWN_SERVER_ERROR if by_name and any(topic.name is None for topic in request.topics) else errors.NONE
+        if ids or None in names:
+            code = errors.INVALID_REQUEST
+    elif not ids and None in names:
+        code = errors.UNKNOWN_SERVER_ERROR
+    return names, ids, code
 
 
-def _asked(ctx: Context, request: object, view: _View, asked_operations: bool) -> Generator:
+def _asked(ctx: Context, request: object, names: dict[str, None], ids: dict[bytes, None], view: _View, asked_operations: bool) -> Generator:
     """Rows for the topics of the list, each once. With one id in the list only ids count, as in Kafka."""
     rows = []
-    ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id != ZERO_ID)
     if ids:
         for topic_id in ids:
             rows.append((yield from _by_id(ctx, topic_id, view, asked_operations)))
         return rows
     missing = []
-    for name in dict.fromkeys(topic.name for topic in request.topics):
+    for name in names:
         yield
         if not ctx.allowed("Describe", "Topic", name):
             rows.append(_error(errors.TOPIC_AUTHORIZATION_FAILED, name))

@@ -205,6 +205,13 @@ def test_kept_rows_follow_the_image(cluster):
     assert shown(1).partitions[0].replica_nodes == [1]
 
 
+def test_a_name_is_a_step_to_look_at_and_one_to_answer():
+    """A hundred thousand of them at once held the loop for a tenth of a second before the first row."""
+    asked = [Request.MetadataRequestTopic(name=f"unknown-{number}") for number in range(50)]
+    ctx = FakeContext(Cluster(), 12, set())
+    assert sum(1 for _ in metadata.handle(ctx, Request(topics=asked, allow_auto_topic_creation=False))) >= 100
+
+
 def test_many_partitions_are_quick_when_asked_again():
     """Ten thousand partitions: the answer is put together from kept rows, so only encoding is left."""
     cluster = Cluster()

@@ -91,12 +91,12 @@ def test_those_that_wait_get_their_part_of_busy_turns(world):
     """A new one at the beginning of each turn, and others' work behind it, leave them no time but their own."""
     long, short = world.connect(), world.connect()
     long.send(asking(), 12)
-    for _ in range(150):
+    for _ in range(250):
         world.node.begin_turn()
         world.feed(short.connection, short.encode(asking(1), 12))
         world.clock.advance(BUDGET_SECONDS)
         world.turn(begin=False)
-    assert len(long.answers[0].topics) == COUNT and len(short.answers) == 150
+    assert len(long.answers[0].topics) == COUNT and len(short.answers) == 250
 
 
 def test_a_fetch_that_was_read_in_slices_ends_for_what_waits_behind_it(world):
