@@ -104,6 +104,7 @@ def _start(node: Node, topics: list[tuple[str, int]], stale_file: str | None) ->
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+    node.slices.collector = gc
 
 
 def _remove_leftovers(node: Node) -> None:

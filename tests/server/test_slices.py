@@ -5,7 +5,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.clock import ManualClock
 from pykafkad.handlers import metadata
-from pykafkad.server.slices import BUDGET_SECONDS, FIRST_SECONDS
+from pykafkad.server.slices import BUDGET_SECONDS, FIRST_SECONDS, PAUSE_SECONDS
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, World
@@ -148,9 +148,11 @@ def test_a_bug_in_a_late_slice_is_that_requests_alone(world, monkeypatch):
 
 def test_a_stop_finishes_what_is_under_way(world):
     peer = world.connect()
+    collector = world.node.slices.collector = Collector()
     peer.send(asking(), 12)
+    assert not collector.is_enabled
     world.stop()
-    assert peer.connection.outbox and not world.node.slices
+    assert peer.connection.outbox and not world.node.slices and collector.is_enabled
 
 
 def test_a_stop_answers_what_was_parked_however_long_the_answer(world):
@@ -175,6 +177,48 @@ def test_a_topic_that_changes_while_it_is_described_is_not_kept_as_it_was(world)
     peer.send(messages.MetadataRequest(topics=None), 12)
     turn_until(world, peer, 2)
     assert len(peer.answers[1].topics[0].partitions) == 501
+
+
+class Collector:
+    """As the module `gc`."""
+
+    is_enabled = True
+
+    def enable(self):
+        self.is_enabled = True
+
+    def disable(self):
+        self.is_enabled = False
+
+
+def test_the_collector_is_left_out_while_there_are_many_rows_but_not_for_long(world):
+    """A request that is served at once is none of its business; one that goes on and on must not keep all garbage."""
+    collector = world.node.slices.collector = Collector()
+    collector.disable = None
+    peer, other = world.connect(), world.connect()
+    assert peer.ask(asking(1), 12).topics
+    del collector.disable
+    peer.send(asking(), 12)
+    assert not collector.is_enabled
+    turn_until(world, peer, 2)
+    assert collector.is_enabled and not world.node.slices
+    for each in (peer, other):
+        each.send(asking(), 12)
+    world.clock.advance(PAUSE_SECONDS - 0.1)
+    world.turn()
+    assert not collector.is_enabled
+    world.clock.advance(0.1)
+    world.turn()
+    assert collector.is_enabled and world.node.slices
+
+
+def test_the_collector_comes_back_when_who_asked_is_gone(world):
+    collector = world.node.slices.collector = Collector()
+    peer = world.connect()
+    peer.send(asking(), 12)
+    peer.connection.close("ended by the peer")
+    world.turn()
+    assert collector.is_enabled
 
 
 def altering(count):
