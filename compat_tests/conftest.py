@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("compat tests")
     group.addoption("--against", choices=sorted(AGAINST), default="both", help="which brokers the tests run against")
     group.addoption("--kafka-by", choices=WAYS, default="auto", help="how the real Kafka runs")
-    group.addoption("--rounds", type=int, default=5, help="rounds of SIGKILL under load")
+    group.addoption("--rounds", type=int, help="rounds of SIGKILL in each of its tests (default: 50 under load, 10 of each other kind)")
     group.addoption("--crash-seed", type=int, help="seed of the moments of SIGKILL (default: another one each time, printed)")
     group.addoption("--whole-suites", action="store_true", help="other clients' suites whole, also the long ones")
     group.addoption("--every-version", action="store_true", help="bad fields in every version, not in a sample of them")

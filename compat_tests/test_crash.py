@@ -1,6 +1,6 @@
 """SIGKILL under load: whatever pykafkad acknowledged is there after its restart, in order, and not doubled.
 
-pykafkad alone. `--rounds N` sets the number of rounds (5 by default, 200 before a release), `--crash-seed` the moments; each test
+pykafkad alone. `--rounds N` sets the number of rounds of each test (by default `ROUNDS`, 200 before a release), `--crash-seed` the moments; each test
 prints its seed and what it did, and a failure names both.
 """
 
@@ -28,6 +28,7 @@ COMPACTED = "crash-compacted"
 SHORT = "crash-short"
 KEYS = 50
 GROUP = "crash-readers"
+ROUNDS = {"test_kill_under_load": 50, "test_kill_with_group_commit": 10, "test_kill_while_topics_come_and_go": 10}
 CLEANING = {"log.cleaner.backoff.ms": "50", "log.retention.check.interval.ms": "100"}
 
 
@@ -109,11 +110,16 @@ def committing_broker(tmp_path: Path) -> Iterator[PykafkadProcess]:
 
 
 @pytest.fixture
-def chance(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> Iterator[random.Random]:
+def rounds(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> int:
+    """How often the test kills its broker."""
+    return pytestconfig.getoption("--rounds") or ROUNDS[request.node.originalname]
+
+
+@pytest.fixture
+def chance(pytestconfig: pytest.Config, request: pytest.FixtureRequest, rounds: int) -> Iterator[random.Random]:
     """Moments from a seed, which is printed when the test ends, as is the line that repeats it."""
     seed = pytestconfig.getoption("--crash-seed") or secrets.randbelow(1 << 32)
     yield random.Random(seed)
-    rounds = pytestconfig.getoption("--rounds")
     failed = getattr(request.node, "crash_failed", True)
     line = f"{request.node.name}: seed {seed}, {rounds} rounds, {'failed' if failed else 'nothing found'}"
     line += f"; {request.node.crash_done}" if hasattr(request.node, "crash_done") else ""
@@ -213,20 +219,19 @@ def read_partition(bootstrap: str, topic: str) -> list[tuple[int, bytes]]:
 
 
 @pytest.mark.timeout(3600)
-def test_kill_under_load(own_broker: PykafkadProcess, chance: random.Random, request: pytest.FixtureRequest) -> None:
+def test_kill_under_load(own_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest) -> None:
     """Rounds of SIGKILL at a moment that chance picks, while segments roll, are compacted and deleted, and offsets committed."""
-    kill_under_load(own_broker, chance, request)
+    kill_under_load(own_broker, chance, rounds, request)
 
 
 @pytest.mark.timeout(3600)
-def test_kill_with_group_commit(committing_broker: PykafkadProcess, chance: random.Random, request: pytest.FixtureRequest) -> None:
+def test_kill_with_group_commit(committing_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest) -> None:
     """The same where answers leave after their sync."""
-    kill_under_load(committing_broker, chance, request)
+    kill_under_load(committing_broker, chance, rounds, request)
 
 
-def kill_under_load(broker: PykafkadProcess, chance: random.Random, request: pytest.FixtureRequest) -> None:
+def kill_under_load(broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest) -> None:
     """The rounds; then the whole history is checked, and once more after a clean restart."""
-    rounds = request.config.getoption("--rounds")
     create_topic(broker.bootstrap)
     create_thinned_topics(broker.bootstrap)
     history = History()
@@ -310,11 +315,11 @@ class Administration(threading.Thread):
 
 
 @pytest.mark.timeout(3600)
-def test_kill_while_topics_come_and_go(own_broker: PykafkadProcess, chance: random.Random, request: pytest.FixtureRequest) -> None:
+def test_kill_while_topics_come_and_go(own_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest) -> None:
     """A topic whose creation was acknowledged is there after SIGKILL, with its partitions; a deleted one is not."""
     administration = Administration(own_broker.bootstrap)
     administration.start()
-    for _ in range(request.config.getoption("--rounds")):
+    for _ in range(rounds):
         before = len(administration.created)
         time.sleep(0.2 + chance.random() / 2)
         wait_until(lambda before=before: len(administration.created) >= before + 6, "topics are created")

@@ -471,7 +471,7 @@ def test_both_serve_one_directory_in_turn(kafka_jars: Path, tmp_path: Path, pyte
     kafka.data_directory = directories.paths[0]
     life = Life()
     chance = random.Random(end)
-    rounds = pytestconfig.getoption("--rounds")
+    rounds = pytestconfig.getoption("--rounds") or 0
     try:
         for number in range(max(TENURES, rounds // 2)):
             broker = (kafka, ours)[number % 2]
