@@ -33,9 +33,15 @@ def handle(ctx: Context, request: object) -> Generator:
         remaining = yield from _checked(ctx, topic, refused)
         if remaining is not None:
             accepted.append(remaining)
-    if not accepted:
+    # What was deleted while the others were looked at must not be left with offsets: a new topic of its name would have them.
+    request.topics = []
+    for topic in accepted:
+        if ctx.metadata.topic_by_id(topic.topic_id) is not None:
+            request.topics.append(topic)
+        else:
+            _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_OR_PARTITION if ctx.version < 10 else errors.UNKNOWN_TOPIC_ID)
+    if not request.topics:
         return messages.OffsetCommitResponse(topics=list(refused.values()))
-    request.topics = accepted
     error_code = ctx.groups.shard_for(group_id)[1]
     if error_code:
         return _merged(refused, offsets.refused(request, error_code))

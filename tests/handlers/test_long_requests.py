@@ -198,3 +198,26 @@ def test_many_groups_are_listed_and_many_partitions_described_in_steps():
             world.turn()
             turns += 1
         assert turns * BUDGET_SECONDS > 0.9 * 2 * 400 * STEP_SECONDS, request
+
+
+@pytest.mark.parametrize("other_exists", [True, False])
+def test_a_topic_that_is_deleted_while_its_offsets_are_looked_at_is_left_with_none(other_exists):
+    world = World("/data", disk=MemoryDisk(), clock=TickingClock())
+    world.create_topic("t", 400)
+    world.create_topic("u", 1)
+    world.create_topic("__consumer_offsets", 1)
+    peer, other = world.connect(), world.connect()
+    request, version = commit(400)
+    if other_exists:
+        request.topics.append(messages.OffsetCommitRequest.OffsetCommitRequestTopic(name="u", partitions=request.topics[0].partitions[:1]))
+    peer.send(request, version)
+    assert world.node.slices
+    deletion = messages.DeleteTopicsRequest
+    assert other.ask(deletion(topics=[deletion.DeleteTopicState(name="t")], timeout_ms=1000), 6).responses[0].error_code == 0
+    while not peer.answers:
+        world.turn()
+    codes = {row.name: {each.error_code for each in row.partitions} for row in peer.answers[0].topics}
+    assert codes == {"t": {errors.UNKNOWN_TOPIC_OR_PARTITION}} | ({"u": {0}} if other_exists else {})
+    asked = messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    rows = other.ask(messages.OffsetFetchRequest(groups=[asked]), 8).groups[0].topics
+    assert [row.name for row in rows] == (["u"] if other_exists else [])
