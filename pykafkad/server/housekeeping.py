@@ -5,6 +5,8 @@ Compacted logs are `compaction.py`'s, their retention included.
 
 from __future__ import annotations
 
+from collections import deque
+
 from pykafkad.errors import StorageFailure
 from pykafkad.server.compaction import Compaction
 from pykafkad.server.logs import logger
@@ -15,6 +17,7 @@ _SYNC_SECONDS = 5.0
 _EPOCH_FILES_PER_TURN = 16
 _UNOPENED_PER_TURN = 16
 _RENAMES_PER_TURN = 64
+_REMOVALS_PER_JOB = 16
 _STEP_SECONDS = 0.002
 _HIGH_WATERMARK = "high watermark checkpoint"
 _DELETIONS = "deletions"
@@ -31,10 +34,12 @@ class Housekeeping:
     All jobs but the deletions and the renames before them repeat at their intervals; those have a timer only while something waits.
     """
 
-    __slots__ = ("_node", "_unopened", "_with_new_epochs", "compaction")
+    __slots__ = ("_is_removing", "_node", "_removals", "_unopened", "_with_new_epochs", "compaction")
 
     def __init__(self, node: object) -> None:
         self._node = node
+        self._is_removing = False
+        self._removals: deque[tuple[object, str, bool]] = deque()
         self._unopened: list[object] = []
         self._with_new_epochs: list[tuple[object, object]] = []
         self.compaction = Compaction(node)
@@ -158,11 +163,27 @@ class Housekeeping:
                     log_lines.error("delete-failed", directory=directory.path, reason=failure)
 
     def _deletions(self) -> None:
-        node = self._node
-        for directory in node.directories.every():
-            for path, is_directory in directory.take_due_deletions(node.now_ms):
-                job = lambda directory=directory, path=path, is_directory=is_directory: directory.remove(path, is_directory)  # noqa: E731
-                node.offload.submit(job, self._deleted)
+        for directory in self._node.directories.every():
+            self._removals += [(directory, *due) for due in directory.take_due_deletions(self._node.now_ms)]
+        if not self._is_removing:
+            self._remove_some()
+
+    def _remove_some(self) -> None:
+        # A few in one job, and the next when they are gone: a sync that answers wait for stands behind no more of them, nor a stop.
+        removals = self._removals
+        share = [removals.popleft() for _ in range(min(len(removals), _REMOVALS_PER_JOB))]
+        self._is_removing = bool(share)
+        if share:
+            self._node.offload.submit(lambda: _remove(share), self._removed)
+
+    def _removed(self, failures: list[StorageFailure] | Exception) -> None:
+        for failure in [failures] if isinstance(failures, Exception) else failures:
+            log_lines.warning("delete-failed", reason=failure)
+        self._remove_some()
+
+    def leave_removals(self) -> None:
+        """The node stops: what is not removed yet goes after the next start."""
+        self._removals.clear()
 
     def _sync(self) -> None:
         # As in Kafka a segment is synced some time after it rolled, so that a restart after a crash reads little again.
@@ -185,11 +206,6 @@ class Housekeeping:
         job.failed(result)
         self._node.directories.report(directory, result)
 
-    @staticmethod
-    def _deleted(result: object) -> None:
-        if isinstance(result, Exception):
-            log_lines.warning("delete-failed", reason=result)
-
     def _each(self, log: object, job: str, work: object) -> None:
         """One log's failure must not keep the others from their turn."""
         try:
@@ -197,6 +213,17 @@ class Housekeeping:
         except StorageFailure as failure:
             log_lines.error("housekeeping-failed", job=job, topic=log.topic, partition=log.partition, reason=failure)
             self._node.directories.report(self._node.directories.of(log), failure)
+
+
+def _remove(removals: list[tuple[object, str, bool]]) -> list[StorageFailure]:
+    """Remove files and folders, on any thread; what could not be is told, and goes at the next start."""
+    failures = []
+    for directory, path, is_directory in removals:
+        try:
+            directory.remove(path, is_directory)
+        except StorageFailure as failure:
+            failures.append(failure)
+    return failures
 
 
 def _has_new_epochs(log: object) -> bool:

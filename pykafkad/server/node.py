@@ -308,6 +308,7 @@ class Node:
         # What was parked may have a long answer.
         self.slices.finish(deadline)
         self.reactor.drain(lambda: deadline - self.clock.now())
+        self.housekeeping.leave_removals()
         # A job that ends wakes the reactor, so the jobs come first.
         self.offload.close()
         self.housekeeping.compaction.close()

@@ -16,6 +16,27 @@ COUNT = AT_ONCE + 200
 STRAY = re.compile(r"/data/([\w.-]+)-(\d+)\.[0-9a-f]{32}-stray")
 
 
+class Jobs:
+    """What is to be done on the other thread, done when the test says so."""
+
+    def __init__(self):
+        self.waiting = []
+
+    def submit(self, job, then):
+        self.waiting.append((job, then))
+
+    def run(self):
+        job, then = self.waiting.pop(0)
+        then(job())
+
+    def finished(self):
+        pass
+
+    def close(self):
+        while self.waiting:
+            self.run()
+
+
 @pytest.fixture
 def world():
     made = World("/data", disk=MemoryDisk())
@@ -163,3 +184,30 @@ def test_renames_that_fail_at_the_stop_leave_it_clean(world, monkeypatch):
     assert folders(world, "") == left > 0
     world = world.restart()
     assert world.node.directory.clean and folders(world, r"\..*-stray") == left
+
+
+def test_removals_let_syncs_and_a_stop_pass(world):
+    """Thousands of folders take seconds: what comes to the same thread meanwhile stands behind a few of them."""
+    jobs = world.node.offload = Jobs()
+    delete(world)
+    for _ in range(COUNT):
+        world.turn()
+    world.disk.fail("list")
+    world.advance(61)
+    removed = []
+    for _ in range(3):
+        before = folders(world, r"\..*-delete")
+        (only,) = jobs.waiting
+        jobs.run()
+        assert len(jobs.waiting) == 1 and jobs.waiting[0] is not only
+        removed.append(before - folders(world, r"\..*-delete"))
+        world.turn()
+    assert removed == [15, 16, 16], "one could not be removed"
+    world.stop()
+    assert not jobs.waiting and COUNT - 80 < folders(world, r"\..*-delete") < COUNT - 47
+    world = world.restart()
+    world.node.offload = jobs
+    world.turn()
+    while jobs.waiting:
+        jobs.run()
+    assert folders(world, r"\..*-delete") == 0
