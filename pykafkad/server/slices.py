@@ -134,11 +134,19 @@ class Slices:
         connection = job.connection
         if connection is not None and connection.close_reason is not None:
             job.drop()
-        elif not self._work(job, until):
-            self._waiting.append(job)
-        elif connection is not None:
-            # What came behind it meanwhile found nothing parked to end.
-            self._node.end_early(connection)
+            return
+        try:
+            if not self._work(job, until):
+                self._waiting.append(job)
+            elif connection is not None:
+                # What came behind it meanwhile found nothing parked to end.
+                self._node.end_early(connection)
+        except Exception:
+            # A bug in what follows the job: nobody else would end the connection.
+            if connection is not None:
+                connection.close("unexpected error")
+                self._node.reactor.send_soon(connection)
+            raise
 
     def _work(self, job: Job, until: float) -> bool:
         now, step = self._node.clock.now, job.step

@@ -1,5 +1,7 @@
 """Long requests are served in slices, and everybody else goes on meanwhile."""
 
+import types
+
 import pytest
 
 from pykafkad import errors
@@ -144,6 +146,23 @@ def test_a_bug_in_a_late_slice_is_that_requests_alone(world, monkeypatch):
         world.turn()
     assert peer.answers[-1].error_code == errors.UNKNOWN_SERVER_ERROR and world.node.metrics.unexpected_errors == 1
     assert len(other.ask(asking(1), 12).topics) == 1
+
+
+def test_a_bug_behind_the_last_slice_ends_the_connection(world, monkeypatch):
+    """Who asked would wait for ever."""
+
+    def handle(ctx, request):
+        yield from [None] * COUNT
+        return types.SimpleNamespace(attempt=None)
+
+    peer, other = world.connect(), world.connect()
+    peer.ask(asking(1), 12)
+    monkeypatch.setattr(world.node.dispatcher._routes[3], "handler", handle)
+    assert peer.ask(asking(2), 12) is NOTHING
+    monkeypatch.setattr(world.node.dispatcher._routes[3], "handler", metadata.handle)
+    assert other.ask(asking(), 12) is NOTHING
+    turn_until(world, other)
+    assert peer.closed == "unexpected error" and world.node.metrics.unexpected_errors == 1 and peer.connection.id not in world.node.reactor.connections
 
 
 def test_a_stop_finishes_what_is_under_way(world):
