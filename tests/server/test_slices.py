@@ -80,6 +80,16 @@ def test_no_turn_gives_them_more_than_the_budget(world):
     assert [len(peer.answers) for peer in peers] == [1] * 20
 
 
+def test_a_short_one_is_done_in_its_turn_however_much_of_it_is_gone(world):
+    long, short = world.connect(), world.connect()
+    world.node.begin_turn()
+    world.feed(long.connection, long.encode(asking(), 12))
+    world.clock.advance(BUDGET_SECONDS)
+    world.feed(short.connection, short.encode(asking(3), 12))
+    world.turn(begin=False)
+    assert len(short.answers) == 1 and not long.answers
+
+
 def test_answers_keep_the_order_of_their_requests(world):
     peer = world.connect()
     peer.send(asking(), 12)
@@ -172,6 +182,19 @@ def test_a_stop_finishes_what_is_under_way(world):
     assert not collector.is_enabled
     world.stop()
     assert peer.connection.outbox and not world.node.slices and collector.is_enabled
+
+
+def test_a_stop_does_what_is_under_way_before_it_gives_up_the_groups(world):
+    for name, count in (("__consumer_offsets", 1), ("t", 300)):
+        world.create_topic(name, count)
+    peer = world.connect()
+    request = messages.OffsetCommitRequest
+    rows = [request.OffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in range(300)]
+    peer.send(request(group_id="g", topics=[request.OffsetCommitRequestTopic(name="t", partitions=rows)]), 8)
+    assert world.node.slices
+    world.stop()
+    peer.take(b"".join(peer.connection.outbox))
+    assert {row.error_code for row in peer.answers[0].topics[0].partitions} == {0}
 
 
 def test_a_stop_answers_what_was_parked_however_long_the_answer(world):
