@@ -16,7 +16,8 @@ import pytest
 
 from compat_tests.brokers.broker import ANSWER_SECONDS, answers, answers_at_once
 from compat_tests.samples import wait_until
-from compat_tests.scenarios.exchange import Connection
+from compat_tests.scenarios.exchange import Connection, part
+from pykafkad.wire import messages
 
 CLOSE_SECONDS = 30.0
 SEED = 4711
@@ -197,3 +198,16 @@ def test_half_a_frame_and_gone(peer: Callable[[], socket.socket], bootstrap: str
         connection.sendall(struct.pack(">i", size) + b"x" * 50)
         connection.close()
     assert answers(bootstrap)
+
+
+@pytest.mark.parametrize("count", [1, 20_000])
+def test_a_peer_that_says_nothing_more_is_answered(bootstrap: str, count: int) -> None:
+    """Its end of the connection is closed behind two requests; both answers come whole, and then the broker's end."""
+    connection = Connection(bootstrap)
+    topics = [part("Metadata", "MetadataRequestTopic", name=f"nobody-knows-{number}") for number in range(count)]
+    for _ in range(2):
+        connection.send("Metadata", 12, messages.MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+    connection.socket.shutdown(socket.SHUT_WR)
+    assert [len(connection.receive().topics) for _ in range(2)] == [count, count]
+    assert is_closed(connection.socket)
+    connection.close()

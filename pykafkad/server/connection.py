@@ -204,6 +204,13 @@ class Connection:
         # Rounded up, so that frames of about the same size can share it.
         return bytearray(needed if needed > POOLED_BYTES - 65536 else (needed + 65535) & ~65535)
 
+    @property
+    def owes_answers(self) -> bool:
+        """Whether something is at work for the peer, or is to be soon. What waits for news is not: nearly every peer that ends while
+        it waits is not there any more."""
+        context = self.in_service
+        return self.has_whole_frame() if context is None else context.is_long and self.parked is None
+
     def has_whole_frame(self) -> bool:
         """Whether a request waits behind the one in service."""
         pending = self.pending

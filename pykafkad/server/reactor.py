@@ -141,7 +141,7 @@ class Reactor:
                                     self._epoll.modify(fileno, _NEWS)
                                 connection.receive(scratch, length)
                     if not length:
-                        self._drop(connection, "closed by the peer")
+                        self._ended(connection)
                     elif connection.halted or connection.pending:
                         self._received(connection)
                 except (BlockingIOError, InterruptedError):
@@ -227,10 +227,6 @@ class Reactor:
         """The living connection of that id."""
         return self._by_id.get(connection_id)
 
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
-
     def send_soon(self, connection: Connection) -> None:
         """The outbox of `connection` got something: flush it at the end of the turn."""
         if not connection.queued:
@@ -296,8 +292,7 @@ class Reactor:
                 os.read(self._wake_reader, 4096)
             except BlockingIOError:
                 pass
-            return
-        if fileno in self._listeners:
+        elif fileno in self._listeners:
             self._accept(*self._listeners[fileno], now)
 
     def _accept(self, server: socket.socket, listener: object, now: float) -> None:
@@ -358,10 +353,8 @@ class Reactor:
         return length
 
     def _read_halted(self, connection: Connection) -> int:
-        """Keep what arrives behind a request in service, at most as much as `_resume` can serve at once; the bytes read.
-
-        There is room for some: what is in service took some of the scratch, and with half of it kept nothing more is read.
-        """
+        """Keep what arrives behind a request in service, at most as much as `_resume` can serve at once; the bytes read. There is
+        room for some: what is in service took some of the scratch, and with half of it kept nothing more is read."""
         length = connection.recv_into(self._scratch[: SCRATCH_BYTES - len(connection.pending)])
         if length:
             connection.receive_halted(self._scratch, length)
@@ -387,11 +380,12 @@ class Reactor:
             if connection.close_reason is not None:
                 self.send_soon(connection)
             return
+        # With a full outbox it comes back when that has been flushed; until then there may be no room for more.
+        if connection.outbox_bytes > OUTBOX_LIMIT_BYTES:
+            return
         if not connection.interest & _IN:
             self._set_interest(connection, connection.interest | _IN)
-        kept = len(connection.pending)
-        # With a full outbox it comes back when that has been flushed.
-        if kept and connection.outbox_bytes <= OUTBOX_LIMIT_BYTES:
+        if kept := len(connection.pending):
             self._scratch[:kept] = connection.pending
             connection.receive(self._scratch, kept)
             self._received(connection)
@@ -463,6 +457,13 @@ class Reactor:
 
     # --- ends -----------------------------------------------------------------------------------------------------
 
+    def _ended(self, connection: Connection) -> None:
+        """The peer says nothing more: read again, and heeded, when what it said before is answered."""
+        if connection.owes_answers:
+            self._set_interest(connection, connection.interest & ~_IN)
+        else:
+            self._drop(connection, "closed by the peer")
+
     def _drop(self, connection: Connection, reason: str) -> None:
         if self._by_id.pop(connection.id, None) is None:
             return
@@ -489,8 +490,7 @@ class Reactor:
         self._next_idle_scan = now + min(_IDLE_SCAN_SECONDS, max(self._idle_seconds / 4, 0.05))
         if self._large_buffers:
             self._large_buffers.pop()
-        oldest = now - self._idle_seconds
-        for connection in [each for each in self._connections.values() if each.last_active < oldest]:
+        for connection in [each for each in self._connections.values() if now - each.last_active > self._idle_seconds]:
             if connection.parked is None:
                 self._drop(connection, "idle longer than connections.max.idle.ms")
 

@@ -17,7 +17,6 @@ EXCEPTIONS = {
     "response_is_tagged": "the client's side of framing, for tests that speak the protocol themselves",
     "start_request": "the client's side of framing",
     "read_response_header": "the client's side of framing",
-    "connection_count": "the reactor seen from outside: how many clients it holds",
 }
 
 

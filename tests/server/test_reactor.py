@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+from types import SimpleNamespace
 
 import pytest
 
@@ -189,7 +190,7 @@ def test_a_frame_that_is_too_large_ends_the_connection_after_the_answers_before_
 def test_more_connections_than_allowed_are_refused(listening):
     clients = [connect(listening) for _ in range(51)]
     turns(listening, 3)
-    assert listening.reactor.connection_count == 50
+    assert len(listening.reactor._connections) == 50
     assert listening.metrics.connections_refused == 1
     assert received(listening, clients[-1], 1) == b""
     for client in clients:
@@ -208,6 +209,23 @@ def test_idle_connections_are_closed_and_parked_ones_are_not(listening):
     parked.close()
 
 
+@pytest.mark.parametrize(("is_long", "answered"), [(True, b"late"), (False, b"")])
+def test_a_peer_that_says_nothing_more_gets_the_answer_that_is_under_way(listening, is_long, answered):
+    """What waits for news instead is given up: most who end so are not there any more."""
+    client = connect(listening)
+    (connection,) = listening.reactor._connections.values()
+    connection.in_service, connection.halted = SimpleNamespace(is_long=is_long), True
+    client.shutdown(socket.SHUT_WR)
+    turns(listening)
+    connection.outbox.append(b"late")
+    connection.in_service, connection.halted = None, False
+    listening.reactor.send_soon(connection)
+    listening.reactor.resumable.append(connection)
+    assert received(listening, client, 5) == answered
+    assert len(listening.reactor._connections) == 0
+    client.close()
+
+
 def test_an_abrupt_end_of_the_peer_is_noticed(listening):
     client = connect(listening)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -216,7 +234,7 @@ def test_an_abrupt_end_of_the_peer_is_noticed(listening):
     client.close()
     turns(listening, 3)
     assert len(listening.lost) == 1
-    assert listening.reactor.connection_count == 0
+    assert len(listening.reactor._connections) == 0
 
 
 def test_waking_from_another_thread_ends_the_wait(listening):
@@ -248,9 +266,11 @@ def park_every(listening, first):
     return finish
 
 
+@pytest.mark.parametrize("answer_bytes", [5, OUTBOX_LIMIT_BYTES + 1])
 @pytest.mark.parametrize("first", [60_000, 65_535, 131_000, 400_000])
-def test_much_behind_a_request_in_service_is_kept_up_to_a_bound_and_served_after_it(listening, first):
-    """A frame larger than what is read at once, behind a parked request and in two pieces, must not end the loop."""
+def test_much_behind_a_request_in_service_is_kept_up_to_a_bound_and_served_after_it(listening, first, answer_bytes):
+    """A frame larger than what is read at once, behind a parked request and in two pieces, must not end the loop; nor, with a long
+    answer to that request before it, the connection, for which there is no room to read more."""
     finish = park_every(listening, b"p")
     client = connect(listening)
     data = frame(b"x" * 500_000) + frame(b"end")
@@ -263,6 +283,7 @@ def test_much_behind_a_request_in_service_is_kept_up_to_a_bound_and_served_after
     connection = next(iter(listening.reactor._connections.values()))
     assert 0 < len(connection.pending) <= SCRATCH_BYTES
     finish()
+    connection.outbox_bytes = answer_bytes
     expected = frame(b"p") + data
     assert received(listening, client, len(expected)) == expected
     assert listening.metrics.unexpected_errors == 0
@@ -315,11 +336,11 @@ def test_without_descriptors_accepting_pauses_and_goes_on(listening):
     due = listening.reactor.next_wake()
     assert 0 < due < 1
     turns(listening, 3)
-    assert listening.reactor.connection_count == 0, "it waits"
+    assert len(listening.reactor._connections) == 0, "it waits"
     listening.now = due
     turns(listening, 3)
     assert listening.reactor.next_wake() == 1000.0, "nothing is due any more, so the loop can sleep"
-    assert listening.reactor.connection_count == 1
+    assert len(listening.reactor._connections) == 1
     client.close()
 
 
@@ -338,7 +359,7 @@ def test_a_bug_met_while_serving_what_was_kept_ends_that_connection_alone(listen
     finish()
     listening.answer = broken
     turns(listening, 3)
-    assert len(unexpected) == 1 and listening.reactor.connection_count == 1
+    assert len(unexpected) == 1 and len(listening.reactor._connections) == 1
     client.close()
     other.close()
 
@@ -356,7 +377,7 @@ def test_an_answer_that_cannot_be_read_ends_its_connection_alone(listening):
     client, other = connect(listening), connect(listening)
     client.sendall(frame(b"x"))
     turns(listening, 3)
-    assert listening.reactor.connection_count == 1
+    assert len(listening.reactor._connections) == 1
     assert received(listening, client, 1) == b""
     client.close()
     other.close()
