@@ -6,7 +6,7 @@ type (0 group, 1 transaction, 2 share); from 4 any number of keys with a row eac
 
 Gaps: transactions and share groups are not offered yet. For a transactional id this broker names itself, so that clients
 go on to InitProducerId, whose UNSUPPORTED_VERSION they show at once as a fatal error. Not so librdkafka, which would ask until it
-times out: alone in asking with version 2, it is refused here with the only code that it takes for final, and shows our message.
+times out: where a client's ApiVersions names it, it is refused here with the only code that it takes for final, and shows our message.
 The coordinator of a share group is UNSUPPORTED_VERSION; a key that names no partition of one is INVALID_REQUEST.
 """
 
@@ -20,7 +20,7 @@ from pykafkad.wire import messages
 GROUP = 0
 TRANSACTION = 1
 SHARE = 2
-LIBRDKAFKA_VERSION = 2
+LIBRDKAFKA = "rdkafka"
 NO_NODE = (-1, "", -1)
 
 TYPE_CHECKING = False
@@ -61,7 +61,8 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
         return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "", NO_NODE
     if key_type == SHARE and ctx.version < 6:
         return errors.INVALID_REQUEST, "", NO_NODE
-    if key_type == TRANSACTION and ctx.version == LIBRDKAFKA_VERSION:
+    # What is built on it names it too: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
+    if key_type == TRANSACTION and any(LIBRDKAFKA in each for each in ctx.client_software):
         return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactions are not offered by this broker yet.", NO_NODE
     if key_type == TRANSACTION:
         return errors.NONE, "", (ctx.node_id, *ctx.advertised(ctx.node_id))

@@ -48,16 +48,19 @@ def test_a_partition_whose_leader_is_away():
         ctx.metadata.brokers[NODE_ID].__class__.fenced = False
 
 
-@pytest.mark.parametrize("version", [1, 3, 4, 5, 6])
+@pytest.mark.parametrize("version", range(1, 7))
 def test_for_transactions_this_broker_names_itself(version):
     """They are not offered yet: InitProducerId says so, where every client takes it for final."""
     row = find(context(), version, "transaction", key_type=1)
     assert (error(row), row.node_id, row.host) == ("NONE", NODE_ID, f"broker{NODE_ID}")
 
 
-def test_librdkafka_is_told_here_that_there_are_no_transactions():
-    """It asks with version 2, and takes no refusal by InitProducerId for final."""
-    answer = find(context(), 2, "transaction", key_type=1)
+@pytest.mark.parametrize("software", [("librdkafka", "2.16.0"), ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0")])
+def test_librdkafka_is_told_here_that_there_are_no_transactions(software):
+    """It takes no refusal by InitProducerId for final."""
+    ctx = context()
+    ctx.client_software = software
+    answer = find(ctx, 2, "transaction", key_type=1)
     assert (error(answer), answer.node_id) == ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", -1)
     assert answer.error_message == "Transactions are not offered by this broker yet."
 
