@@ -72,6 +72,7 @@ class KafkaContainer(Broker):
 
     def close(self) -> None:
         if self._created:
+            self._created = False
             self._description.stop(force=True, delete_volume=True)
 
     def log_text(self) -> str:
