@@ -1,6 +1,7 @@
 """Medians, ratios, verdicts and tables."""
 
 from collections import namedtuple
+from pathlib import Path
 
 import pytest
 
@@ -133,3 +134,12 @@ def test_a_later_run_replaces_its_own_cases_in_an_earlier_one():
     earlier = [{"name": second, "run": 1}, {"name": "a case of the past", "run": 1}]
     assert with_earlier([{"name": first, "run": 2}], earlier) == [{"name": first, "run": 2}, {"name": second, "run": 1}]
     assert with_earlier([{"name": second, "run": 2}], earlier) == [{"name": second, "run": 2}]
+
+
+def test_the_readme_has_a_row_for_every_case_with_its_floors():
+    """What a full run printed; a case that came since is not to be forgotten."""
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    rows = text.partition(report.BEGIN)[2].partition(report.END)[0].splitlines()
+    for case in CASES:
+        (row,) = [row for row in rows if row.startswith(f"| {case.what} |")]
+        assert all(f"{report.floor_text(floor._asdict())} ✓" in row for floor in case.floors), row
