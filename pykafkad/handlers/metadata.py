@@ -169,8 +169,9 @@ class _View:
         return row
 
     def _describe(self, topic: Topic) -> Generator:
-        # A change meanwhile takes the mark away, and with it the reason to keep what it made old.
-        mark = topic.described = (None, None)
+        # A change meanwhile takes the mark away, and with it the reason to keep what it made old. A list, to be no other request's:
+        # a tuple of constants is one and the same each time.
+        mark = topic.described = [None]
         partitions = messages.Kept()
         for state in list(topic.partitions):
             partitions.append(self._partition(state))

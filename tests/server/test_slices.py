@@ -208,15 +208,21 @@ def test_a_stop_answers_what_was_parked_however_long_the_answer(world):
     assert peer.connection.outbox and not world.node.slices
 
 
-def test_a_topic_that_changes_while_it_is_described_is_not_kept_as_it_was(world):
-    """The row that took several turns is the caller's alone."""
+@pytest.mark.parametrize("askers", [1, 2])
+def test_a_topic_that_changes_while_it_is_described_is_not_kept_as_it_was(world, askers):
+    """The row that took several turns is the caller's alone, also if by its end somebody else describes the topic as it is now."""
     world.create_topic("t", 500)
     peer = world.connect()
     assert peer.ask(messages.MetadataRequest(topics=None), 12) is NOTHING
     grow = messages.CreatePartitionsRequest
     world.connect().send(grow(topics=[grow.CreatePartitionsTopic(name="t", count=501, assignments=None)], timeout_ms=1000), 3)
+    others = [world.connect() for _ in range(1, askers)]
+    for other in others:
+        assert other.ask(messages.MetadataRequest(topics=None), 12) is NOTHING
     turn_until(world, peer)
     peer.send(messages.MetadataRequest(topics=None), 12)
+    for other in others:
+        turn_until(world, other)
     turn_until(world, peer, 2)
     assert len(peer.answers[1].topics[0].partitions) == 501
 
