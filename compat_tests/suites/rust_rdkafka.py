@@ -26,4 +26,7 @@ SUITE = Suite(
     run=run,
     settings={"num.partitions": "3", "node.id": "0"},
     differences={"test_transactions::test_transaction_*": "transactions are not offered yet"},
+    unsteady={
+        "test_low_producers::test_base_producer_timeout": "expects that a new topic takes longer than 100 ms (5 of 30 fail on Kafka)",
+    },
 )
