@@ -22,18 +22,25 @@ EXAMPLE = Suite("example", "1", "PyPI", "Python", Path, lambda _: {}, difference
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
 def test_what_passes_on_kafka_passes_here(suite: Suite, pytestconfig: pytest.Config, kafka_jars: Path) -> None:
-    """Every test of the suite that a real Kafka passes is passed here, or the suite names the reason why not."""
+    """Every test of the suite that a real Kafka passes is passed here, or the suite names the reason why not.
+
+    Other people's tests have hopes of their own about time, which a busy machine disappoints on either broker. So what failed
+    here alone is tried once more, and a bug is what fails both times; a log of each run is kept.
+    """
     whole = pytestconfig.getoption("--whole-suites")
     if not (whole or suite.quick):
         pytest.skip("a long one: make test-long, or --whole-suites")
     try:
         on_kafka = run_suite(suite, "kafka", quick=not whole)
-        here = run_suite(suite, "pykafkad", quick=not whole)
+        here = again = run_suite(suite, "pykafkad", quick=not whole)
     except SuiteUnavailable as error:
         unavailable(str(error))
     compared = Comparison(suite, on_kafka.outcomes, here.outcomes)
+    if compared.unexplained():
+        again = run_suite(suite, "pykafkad", quick=not whole, attempt=2)
+        compared = compared.seen_again(again.outcomes)
     assert compared.passed_on_kafka() > 0, f"nothing passes on the real Kafka: {on_kafka.log}"
-    assert compared.unexplained() == [], f"see {here.log}"
+    assert compared.unexplained() == [], f"see {here.log} and {again.log}"
     assert compared.outdated() == [], "these reasons are none any more"
 
 
@@ -81,6 +88,13 @@ def test_differences_need_a_reason_and_end_with_it() -> None:
     assert (compared.unexplained(), compared.only_here(), compared.outdated()) == (["b"], ["c"], [])
     assert Comparison(EXAMPLE, {"a_sasl": PASSED}, {"a_sasl": PASSED}).outdated() == ["*sasl*"]
     assert card.report(compared)[1] == f"b: {card.UNKNOWN}"
+
+
+def test_what_fails_twice_is_a_difference() -> None:
+    """A second run takes away what passes in it, and adds nothing."""
+    once = Comparison(EXAMPLE, {"a": PASSED, "b": PASSED, "c": PASSED}, {"a": FAILED, "b": FAILED, "c": PASSED})
+    assert once.seen_again({"a": PASSED, "b": FAILED, "c": FAILED}).unexplained() == ["b"]
+    assert once.seen_again({}).unexplained() == ["a", "b"]
 
 
 def test_brackets_of_parameters_are_themselves() -> None:

@@ -41,8 +41,8 @@ class Run(NamedTuple):
     log: Path
 
 
-def run_suite(suite: Suite, against: str, quick: bool = False) -> Run:
-    """Run `suite` against a new "kafka" or "pykafkad" in a process (and network) of its own.
+def run_suite(suite: Suite, against: str, quick: bool = False, attempt: int = 1) -> Run:
+    """Run `suite` against a new "kafka" or "pykafkad" in a process (and network) of its own; each `attempt` has its own log.
 
     SuiteUnavailable if its package, its tool chain or its port is missing.
     """
@@ -50,7 +50,7 @@ def run_suite(suite: Suite, against: str, quick: bool = False) -> Run:
     separate = own_network()
     if suite.fixed_port and not separate and not is_free(FIXED_PORT):
         raise SuiteUnavailable(f"{suite.name} needs port {FIXED_PORT}, which is taken, or the right to make network namespaces")
-    results = cache_directory() / "suites" / "results" / f"{suite.name}-{against}{'-quick' * quick}"
+    results = cache_directory() / "suites" / "results" / f"{suite.name}-{against}{'-quick' * quick}{f'-{attempt}' * (attempt > 1)}"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
     command = [*separate, sys.executable, "-m", "compat_tests.suites.run", suite.name, against, str(source), str(results)]
