@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,6 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:(open|read)_text is deprecated:DeprecationWarning")
     for package in ("kafka", "aiokafka", "confluent_kafka", "docker", "testcontainers"):
         config.addinivalue_line("filterwarnings", f"ignore:::{package}(\\..*)?")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """The same for what is collected after the last test, where those filters do not hold any more: the run would end with an error."""
+    for category in (ResourceWarning, pytest.PytestUnraisableExceptionWarning):
+        warnings.simplefilter("ignore", category)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

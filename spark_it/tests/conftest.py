@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """PySpark leaves the socket of every `collect` to the garbage collector."""
     config.addinivalue_line("filterwarnings", r"ignore:unclosed <socket\.socket:ResourceWarning")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """The same for those that are collected after the last test, where that filter does not hold any more: the run would end with an error."""
+    warnings.filterwarnings("ignore", r"unclosed <socket\.socket", ResourceWarning)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
