@@ -4,7 +4,7 @@ Rules (kafka-protocol 2.3): an unknown key or version closes the connection, exc
 version 0 with error 35 and our range; every answer leaves in the order of its request; an answer to a request that is no
 longer in service is dropped here and nowhere else.
 
-A long request is read, served and answered in slices (`slices.py`).
+A long request is read, served and answered in slices (`slices.py`), when there is a place for it (`places.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pykafkad.handlers import table
 from pykafkad.handlers.context import PARKED, Context, ReplyToken
 from pykafkad.handlers.fetch_flat import FlatFetch
 from pykafkad.handlers.produce_flat import FlatProduce
+from pykafkad.server.places import Places
 from pykafkad.server.slices import Job
 from pykafkad.wire import frames, messages
 
@@ -32,6 +33,8 @@ _START = Struct(">Ii")  # API key and version as one number, correlation id
 _PRODUCE = 0
 _FETCH = 1
 _API_VERSIONS = 18
+# JoinGroup and SyncGroup are answered when other members have asked for the same.
+_RENDEZVOUS = (11, 14)
 _NEVER = 32767
 # From here on a request is read in slices; those of Produce are long for their records, which are not read here.
 LONG_FRAME_BYTES = 32 * 1024
@@ -82,12 +85,13 @@ class Route:
 class Dispatcher:
     """Serves frames of every connection of one node."""
 
-    __slots__ = ("_flat", "flat_by_word", "_flexible_from", "_node", "_routes")
+    __slots__ = ("_flat", "flat_by_word", "_flexible_from", "_node", "_routes", "places")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._routes = {row.key: Route(row) for row in table.ROWS}
         self._flexible_from: dict[int, int] = {}
+        self.places = Places()
         # What may serve a frame without a message, and its function by the first four bytes of the frames that it knows.
         self._flat = {_PRODUCE: FlatProduce(node), _FETCH: FlatFetch(node)}
         self.flat_by_word = {key << 16 | version: flat.serve for key, flat in self._flat.items() for version in flat.versions}
@@ -126,23 +130,38 @@ class Dispatcher:
         context = Context(node, connection, route, version, correlation_id, client_id)
         connection.in_service = context
         try:
-            result = self._read_long(context, bytes(frame), position) if is_long else route.handler(context, request)
+            result = self._begin_long(context, bytes(frame), position) if is_long else route.handler(context, request)
         except Exception as error:  # noqa: BLE001 - whatever a handler lets through is our bug, and only this request's
             self._failed(context, error)
             return
         if type(result) is GeneratorType:
-            job = Job(connection, result, lambda result: self._conclude(context, result), lambda error: self._failed(context, error))
-            if not node.slices.begin(job):
+            if not node.slices.begin(self._job(context, result)):
                 context.is_long = connection.halted = True
         else:
             self._conclude(context, result)
 
-    def _read_long(self, context: Context, frame: bytes, position: int) -> Generator:
+    def _job(self, context: Context, generator: Generator) -> Job:
+        return Job(context.connection, generator, lambda result: self._conclude(context, result), lambda error: self._failed(context, error))
+
+    def _begin_long(self, context: Context, frame: bytes, position: int) -> object:
+        """What a handler that works in slices gives; PARKED if the request must wait for its place."""
         context.is_long = True
+        served = self._read_long(context, frame, position)
+        begin = lambda: self._node.slices.add(self._job(context, served))  # noqa: E731
+        return served if self.places.take(context.connection, len(frame), begin) else PARKED
+
+    def _read_long(self, context: Context, frame: bytes, position: int) -> Generator:
         route = context.route
         request, _ = yield from messages.sliced(route.request, context.version, "decode")(frame, position)
         result = route.handler(context, request)
-        return (yield from result) if type(result) is GeneratorType else result
+        if type(result) is GeneratorType:
+            result = yield from result
+        if result is PARKED and route.row.key in _RENDEZVOUS:
+            self.places.leave(context.connection)
+        elif hasattr(result, "attempt") and not self.places.park(context.connection):
+            # Its wait is a maximum, and so much waits already that it must do without.
+            result = result.expire(self._node.now)
+        return result
 
     def _conclude(self, context: Context, result: object) -> None:
         """What a handler gave in the end, at once or after many turns."""
@@ -179,7 +198,7 @@ class Dispatcher:
         """A handler raised: log it once with everything needed to repeat it, and answer if the answer has a place for it. What is
         wrong with the request itself ends the connection."""
         connection, route = context.connection, context.route
-        connection.in_service = None
+        self._out_of_service(context)
         if isinstance(error, errors.ProtocolError):
             connection.close(f"{route.row.name} version {context.version}: {error}")
             self._node.reactor.send_soon(connection)
@@ -239,9 +258,21 @@ class Dispatcher:
         return chunks
 
     def _written(self, context: Context, message: object, chunks: list[object] | None) -> None:
-        context.connection.in_service = None
+        self._out_of_service(context)
         self._put(context.connection, context, message, chunks)
         self._resume(context.connection)
+
+    def _out_of_service(self, context: Context) -> None:
+        context.connection.in_service = None
+        if context.is_long:
+            self.places.leave(context.connection)
+
+    def connection_lost(self, connection: Connection) -> None:
+        """Nobody waits for an answer any more."""
+        if connection.parked is not None:
+            self._node.waits.discard(connection.parked)
+            connection.parked = None
+        self.places.leave(connection)
 
     def _resume(self, connection: Connection) -> None:
         if connection.halted and not connection.update_halted():

@@ -451,10 +451,8 @@ class Node:
             self.waits.end_early(parked, self.now)
 
     def connection_lost(self, connection: Connection) -> None:
-        """Nobody waits for the parked answer any more."""
-        if connection.parked is not None:
-            self.waits.discard(connection.parked)
-            connection.parked = None
+        """Nobody waits for its answers any more."""
+        self.dispatcher.connection_lost(connection)
         self.client_metrics.disconnected(connection.id)
 
     def writable_by_clients(self, log: object) -> bool:

@@ -88,13 +88,17 @@ class Slices:
         now = self._node.clock.now()
         if self._work(job, max(self._turn_ends(now), now + FIRST_SECONDS)):
             return True
+        self.add(job)
+        return False
+
+    def add(self, job: Job) -> None:
+        """Begin with it when it is its turn."""
         if not self._waiting:
             self._plan()
-            self._collects_at = now + PAUSE_SECONDS
+            self._collects_at = self._node.clock.now() + PAUSE_SECONDS
             if self.collector is not None:
                 self.collector.disable()
         self._waiting.append(job)
-        return False
 
     def fired(self, _key: str) -> None:
         """The part of this turn: the one that has waited longest is the first."""
