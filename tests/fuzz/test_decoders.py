@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 
 import pytest
@@ -76,7 +77,8 @@ def test_inputs_that_are_led_by_coverage(capfd, pytestconfig):
     code = coverage.run(count, names, seed_of_the_code() % (1 << 31))
     said = "".join(capfd.readouterr())
     assert code == 0, said[-4000:]
-    assert f"Done {count} runs" in said
+    # It may do a few more than it was told to.
+    assert int(re.search(r"Done (\d+) runs", said)[1]) >= count, said[-4000:]
 
 
 def _broken(check):
