@@ -33,6 +33,8 @@ import org.apache.kafka.common.protocol.types.Schema;
 import org.apache.kafka.common.protocol.types.TaggedFields;
 import org.apache.kafka.common.protocol.types.Type;
 import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.AbstractResponse;
 
 /**
  * Kafka's own message classes, driven over standard input and output, one line each.
@@ -41,6 +43,7 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
  *   apis                          -> one line per API key: key, name, the versions that are not unstable, its listeners; then "."
  *   random NAME VERSION SEED N    -> N lines: bytes, the same bytes without unknown tagged fields, JSON; then "."
  *   echo NAME VERSION HEX         -> one line: the bytes as they are written again, JSON; or "error" and the reason
+ *   stumble KEY VERSION HEX       -> one line: JSON of what a broker answers to the request when it meets a bug; "null" for nothing
  *
  * Bytes are hexadecimal, "-" when there are none. Random values come from the SCHEMAS of each class: what a version carries, and
  * whether it may be null. They are set through the setters, written with write() and printed with the class's JsonConverter.
@@ -116,6 +119,8 @@ public final class MessageOracle {
             for (int count = Integer.parseInt(words[4]); count > 0; count--)
                 out.write(example(classes.get(words[1]), version) + "\n");
             out.write(".\n");
+        } else if (words[0].equals("stumble")) {
+            out.write(stumble(ApiKeys.forId(Short.parseShort(words[1])), Short.parseShort(words[2]), words[3]) + "\n");
         } else {
             out.write(echo(classes.get(words[1]), Short.parseShort(words[2]), words[3]) + "\n");
         }
@@ -263,6 +268,13 @@ public final class MessageOracle {
             converters.put(message.getClass(), write);
         }
         return ((JsonNode) write.invoke(null, message, version, false)).toString();
+    }
+
+    private String stumble(ApiKeys key, short version, String hex) throws Exception {
+        ByteBuffer data = ByteBuffer.wrap(hex.equals("-") ? new byte[0] : HEX.parseHex(hex));
+        AbstractRequest request = AbstractRequest.parseRequest(key, version, new ByteBufferAccessor(data)).request;
+        AbstractResponse answer = request.getErrorResponse(0, new IllegalStateException("a bug"));
+        return answer == null ? "null" : json((Message) answer.data(), version);
     }
 
     private String echo(Class<?> type, short version, String hex) throws Exception {

@@ -32,7 +32,7 @@ PARKED = _Parked()
 class Context:
     """One request's surroundings. Everything is read through properties, so that making one costs next to nothing."""
 
-    __slots__ = ("_node", "client_id", "connection", "correlation_id", "is_long", "route", "unwritten", "version")
+    __slots__ = ("_node", "client_id", "connection", "correlation_id", "is_long", "request", "route", "unwritten", "version")
 
     def __init__(self, node: object, connection: object, route: object, version: int, correlation_id: int, client_id: str) -> None:
         self._node = node
@@ -41,6 +41,8 @@ class Context:
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
+        self.request: object | None = None
+        """What an answer to an unexpected error is made from; None for Produce, whose records are views of what was received."""
         self.unwritten: list[object] | None = None
         """The logs whose next write the answer depends on (Produce)."""
         self.is_long = False

@@ -129,10 +129,12 @@ class Dispatcher:
         connection.sequence += 1
         context = Context(node, connection, route, version, correlation_id, client_id)
         connection.in_service = context
+        if not is_long and key != _PRODUCE:
+            context.request = request
         try:
             result = self._begin_long(context, bytes(frame), position) if is_long else route.handler(context, request)
         except Exception as error:  # noqa: BLE001 - whatever a handler lets through is our bug, and only this request's
-            self._failed(context, error)
+            self._failed(context, error, None if is_long else request)
             return
         if type(result) is GeneratorType:
             if not node.slices.begin(self._job(context, result)):
@@ -153,6 +155,7 @@ class Dispatcher:
     def _read_long(self, context: Context, frame: bytes, position: int) -> Generator:
         route = context.route
         request, _ = yield from messages.sliced(route.request, context.version, "decode")(frame, position)
+        context.request = request
         result = route.handler(context, request)
         if type(result) is GeneratorType:
             result = yield from result
@@ -194,22 +197,45 @@ class Dispatcher:
             connection.close(f"API key {key} version {version} is not answered here")
         return False
 
-    def _failed(self, context: Context, error: Exception) -> None:
-        """A handler raised: log it once with everything needed to repeat it, and answer if the answer has a place for it. What is
-        wrong with the request itself ends the connection."""
-        connection, route = context.connection, context.route
-        self._out_of_service(context)
-        if isinstance(error, errors.ProtocolError):
-            connection.close(f"{route.row.name} version {context.version}: {error}")
-            self._node.reactor.send_soon(connection)
+    def fail(self, token: object, error: Exception) -> None:
+        """Something raised on behalf of a parked request, or of nobody (a token that is None, or whose connection is gone)."""
+        connection = self._node.connection_of(token)
+        if connection is None or connection.in_service is None:
+            self._node.unexpected(error)
             return
-        self._node.unexpected(error, api=route.row.name, version=context.version, peer=connection.peer)
-        if "error_code" in route.response.__slots__:
-            self.answer(connection, context, route.response(error_code=errors.UNKNOWN_SERVER_ERROR))
-            self._resume(connection)
+        connection.parked = None
+        self._failed(connection.in_service, error)
+
+    def _failed(self, context: Context, error: Exception, request: object | None = None) -> None:
+        """A handler raised: log it once with everything needed to repeat it, and give the error answer of its API. What is wrong with
+        the request itself ends the connection, and so does a bug if the request wants no answer."""
+        connection, name = context.connection, context.route.row.name
+        if isinstance(error, errors.ProtocolError):
+            reason, answer = f"{name} version {context.version}: {error}", None
         else:
-            connection.close(f"unexpected error while serving {route.row.name}")
+            self._node.unexpected(error, api=name, version=context.version, peer=connection.peer)
+            if connection.in_service is not context:
+                # Answered already, and nobody reads a second answer.
+                return
+            reason, answer = f"unexpected error while serving {name}", self._error_answer(context, error, request or context.request)
+        if answer is not None:
+            self._finish(context, answer)
+        else:
+            self._out_of_service(context)
+            connection.close(reason)
             self._node.reactor.send_soon(connection)
+
+    def _error_answer(self, context: Context, error: Exception, request: object | None) -> object | None:
+        if request is None:
+            return None
+        code = error.code if isinstance(error, errors.KafkaError) else errors.UNKNOWN_SERVER_ERROR
+        try:
+            from pykafkad.handlers import unexpected
+
+            return unexpected.answer(context.route.row, context.version, request, code)
+        except Exception as another:  # noqa: BLE001 - without an answer the connection ends
+            self._node.unexpected(another, api=context.route.row.name, version=context.version)
+            return None
 
     def _name(self, view: memoryview, start: int, end: int) -> str:
         if end - start < 4:

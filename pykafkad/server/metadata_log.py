@@ -161,13 +161,16 @@ class MetadataLog:
     def _stepped(self, wanted: list[object]) -> None:
         try:
             self._controller_host.perform(wanted)
-        finally:
-            self._next()
+        except Exception as error:  # noqa: BLE001 - who asked may wait for many turns already
+            self._give_up(self._events[0], error)
+        self._next()
 
     def _stumbled(self, error: Exception) -> None:
-        self._node.unexpected(error)
-        self._node.abandon(getattr(self._events[0], "token", None), "unexpected error in the controller")
+        self._give_up(self._events[0], error)
         self._next()
+
+    def _give_up(self, event: object, error: Exception) -> None:
+        self._node.fail(getattr(event, "token", None), error)
 
     def _next(self) -> None:
         """The event that the controller had is done."""
@@ -178,9 +181,8 @@ class MetadataLog:
         for event in waiting:
             try:
                 self._take(event)
-            except Exception as error:  # noqa: BLE001 - who asked is not there any more to be told
-                self._node.unexpected(error)
-                self._node.abandon(getattr(event, "token", None), "unexpected error in the controller")
+            except Exception as error:  # noqa: BLE001 - who asked has left the stack
+                self._give_up(event, error)
 
     def append(self, records: list[object]) -> None:
         """Write, sync, count, apply. Raises StorageFailure."""

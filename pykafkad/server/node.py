@@ -95,9 +95,9 @@ class Node:
             idle_seconds=settings.connections_max_idle_ms / 1000 if settings.connections_max_idle_ms >= 0 else float("inf"),
             max_connections=settings.max_connections,
         )
-        self.offload = Offload(self.reactor.wake)
+        self.offload = Offload(self.reactor.wake, self.unexpected)
         # What takes long without blocking has a thread of its own, so that syncs need not wait for it.
-        self.computing = Offload(self.reactor.wake)
+        self.computing = Offload(self.reactor.wake, self.unexpected)
         self.commits = GroupCommit(self)
         self.writes = Writes(
             self.log_written, self.log_failed, lambda context, message: self.dispatcher.encode(context, message), self.commits.hold_answers
@@ -108,7 +108,8 @@ class Node:
         # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
         self.flat_by_word = self.dispatcher.flat_by_word if settings.socket_request_max_bytes >= SCRATCH_BYTES else {}
         self.reply = self.dispatcher.reply
-        self.waits = Waits(self.dispatcher.reply, self._wait_failed)
+        self.fail = self.dispatcher.fail
+        self.waits = Waits(self.reply, self.fail)
         self.producer_ids = ProducerIds()
         self.groups = Groups(self)
         self.client_metrics = ClientMetrics(self)
@@ -368,10 +369,6 @@ class Node:
         except Exception as error:  # noqa: BLE001 - a bug in one timer must not end the broker
             self.unexpected(error, timer=inner)
 
-    def _wait_failed(self, token: object, error: Exception) -> None:
-        self.unexpected(error)
-        self.abandon(token, "unexpected error while the request waited")
-
     def unexpected(self, error: Exception, **where: object) -> None:
         """A bug of ours: counted, and logged once with its traceback."""
         self.metrics.unexpected_errors += 1
@@ -425,7 +422,7 @@ class Node:
                     raise result
                 message = answer(result)
             except Exception as error:  # noqa: BLE001 - as in a handler: our bug, and this request's alone
-                self._wait_failed(token, error)
+                self.fail(token, error)
             else:
                 self.reply(token, message)
 

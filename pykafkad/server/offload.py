@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 class Offload:
-    """Jobs run in order on one thread. `wake()` is called from that thread when a result waits; `finished()` takes them."""
+    """Jobs run in order on one thread. `wake()` is called from that thread when a result waits; `finished()` takes them.
+    `failed(error)` hears of a bug in what a result leads to."""
 
-    __slots__ = ("_jobs", "_results", "_semaphore", "_thread", "_wake")
+    __slots__ = ("_failed", "_jobs", "_results", "_semaphore", "_thread", "_wake")
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], failed: Callable[[Exception], None]) -> None:
         self._wake = wake
+        self._failed = failed
         self._jobs: deque[tuple[Callable[[], object], Callable[[object], None]] | None] = deque()
         self._results: deque[tuple[Callable[[object], None], object]] = deque()
         self._semaphore = None
@@ -51,7 +53,10 @@ class Offload:
         """Call `then` of every finished job, on the caller's thread."""
         while self._results:
             then, result = self._results.popleft()
-            then(result)
+            try:
+                then(result)
+            except Exception as error:  # noqa: BLE001 - as in a timer: it must not end the broker
+                self._failed(error)
 
     def close(self) -> None:
         """Finish the queued jobs and end the thread."""

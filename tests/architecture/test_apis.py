@@ -20,6 +20,7 @@ SHARED = {
     "echo": "names and ids of topics, answered as they were asked",
     "fetch_flat": "the fast path of Fetch",
     "refusals": "the errors of features that are switched off",
+    "unexpected": "every API's answer to a request that met a bug",
     "transactional_ids": "the error of a transactional id that nobody has",
     "acl_requests": "what the three ACL APIs share",
     "telemetry": "clients that push their own metrics (KIP-714)",

@@ -200,8 +200,8 @@ def test_a_bug_in_the_first_share_ends_the_snapshot_and_the_next_one_is_made(wor
     peer = world.connect()
     with monkeypatch.context() as broken:
         broken.setattr(saved, "link_partition", lambda *_: 1 // 0)
-        peer.send(request("create", "one"), 1)
-    assert peer.closed is not None and world.node.metrics.unexpected_errors == 1
+        (row,) = peer.ask(request("create", "one"), 1).responses
+    assert row.error_code == errors.UNKNOWN_SERVER_ERROR and world.node.metrics.unexpected_errors == 1
     assert world.node.data_snapshots.making is None
     assert finish(world, begin(world)) == (0, None)
 

@@ -1,6 +1,7 @@
 """What goes on when nothing more can be opened: modules that are imported when they are first needed cannot be."""
 
 import errno
+import gc
 import os
 import resource
 import sys
@@ -10,7 +11,7 @@ import pytest
 from pykafkad.disk import Disk
 from pykafkad.server.offload import Offload
 from pykafkad.server.reactor import Reactor
-from tests.server.test_reactor import EchoNode, connect, turns
+from tests.server.echo import EchoNode, connect, turns
 from tests.simulation.world import World
 
 
@@ -68,6 +69,7 @@ def test_jobs_run_on_the_loop_when_no_thread_can_be_had(out_of_descriptors):
 
 def test_connections_leave_descriptors_for_files(node, tmp_path):
     """Clients that come and stay do not keep logs from being opened."""
+    gc.collect()
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Others of this process may have some open still, and not the lowest.
     limit = 2 * (max(map(int, os.listdir("/proc/self/fd"))) + 40)

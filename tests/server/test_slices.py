@@ -7,6 +7,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.clock import ManualClock
 from pykafkad.handlers import metadata
+from pykafkad.metadata import controller, events
 from pykafkad.server.slices import BUDGET_SECONDS, FIRST_SECONDS, PAUSE_SECONDS
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
@@ -318,4 +319,37 @@ def test_a_bug_in_a_long_change_is_that_requests_alone(world, monkeypatch):
     other.send(creating("u"), 7)
     turn_until(world, other)
     assert other.answers[0].topics[0].error_code == 0
-    assert peer.closed is not None and world.node.metrics.unexpected_errors == 1
+    assert [(row.name, row.error_code) for row in peer.answers[0].results] == [("t", errors.UNKNOWN_SERVER_ERROR)]
+    assert peer.closed is None and world.node.metrics.unexpected_errors == 1
+
+
+def test_a_bug_while_a_long_change_is_applied_is_told_too(world, monkeypatch):
+    """By then nobody is on the stack who could."""
+    peer = world.connect()
+    applied = type(world.node).metadata_changed
+    monkeypatch.setattr(type(world.node), "metadata_changed", lambda node, changes: applied(node, changes) or 1 // 0)
+    assert peer.ask(creating("t", 400), 7) is NOTHING
+    turn_until(world, peer)
+    monkeypatch.undo()
+    assert peer.answers[0].topics[0].error_code == errors.UNKNOWN_SERVER_ERROR and peer.closed is None
+    assert world.node.metrics.unexpected_errors == 1 and not world.node.controller._events
+    peer.send(creating("u"), 7)
+    turn_until(world, peer, 2)
+    assert peer.answers[1].topics[0].error_code == 0
+
+
+def test_a_bug_in_a_change_that_waited_is_told_too(world, monkeypatch):
+    """Its turn came after its handler's."""
+    first, second = world.connect(), world.connect()
+    first.send(altering(COUNT // 2), 1)
+    while not world.node.controller._events:
+        world.turn()
+    monkeypatch.setitem(controller._STEPS, events.Change, lambda self, event: 1 // 0)
+    request = messages.AlterClientQuotasRequest
+    entity = request.EntityData(entity_type="user", entity_name="a")
+    entry = request.EntryData(entity=[entity], ops=[request.OpData(key="producer_byte_rate", value=1.0)])
+    assert second.ask(request(entries=[entry]), 1) is NOTHING
+    turn_until(world, second)
+    (row,) = second.answers[0].entries
+    assert (row.error_code, row.entity[0].entity_name) == (errors.UNKNOWN_SERVER_ERROR, "a")
+    assert second.closed is None and world.node.metrics.unexpected_errors == 1
