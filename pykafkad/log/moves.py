@@ -46,7 +46,7 @@ class _Copy:
 class FutureReplica:
     """See the module. `log` lies in `source` and goes to `target`. Raises `StorageFailure` when the folder cannot be made."""
 
-    __slots__ = ("_beside", "_copies", "_known_beside", "_name", "_synced_offset", "log", "source", "target")
+    __slots__ = ("_beside", "_copies", "_known_beside", "_name", "_rest_bytes", "_synced_offset", "log", "source", "target")
 
     def __init__(self, log: PartitionLog, source: LogDirectory, target: LogDirectory) -> None:
         self.log = log
@@ -56,6 +56,7 @@ class FutureReplica:
         self._copies: dict[int, _Copy] = {}
         self._beside: list[str] | None = None
         self._known_beside: set[str] = set()
+        self._rest_bytes: int | None = None
         self._synced_offset: int | None = None
         target.disk.make_directories(self.path)
         target.disk.write(f"{self.path}/{PARTITION_METADATA_FILE}", encode_partition_metadata(log.topic_id))
@@ -95,8 +96,13 @@ class FutureReplica:
             if copy.size < segment.written_size:
                 missing += segment.written_size - copy.size
                 first = first or (copy, min(STEP_BYTES, segment.written_size - copy.size))
-        if missing > LAST_BYTES or (missing and self._synced_offset is None):
+        if missing <= LAST_BYTES and self._rest_bytes is None:
+            # What is written from now on is left to `complete`: a log that is written to all the time would never be whole.
+            self._rest_bytes = missing
+        if missing > LAST_BYTES or (missing and self._rest_bytes > 0):
             copy, size = first
+            if self._rest_bytes is not None:
+                self._rest_bytes -= size
             return lambda: _copy(copy, size)
         if self._beside is None:
             self._beside = self._not_yet_beside()

@@ -58,7 +58,7 @@ def test_a_timer_that_fails_ends_nothing(tmp_path, out_of_descriptors):
 def test_jobs_run_on_the_loop_when_no_thread_can_be_had(out_of_descriptors):
     """Late is better than never: a group commit's answers wait for its job."""
     results = []
-    offload = Offload(lambda: None)
+    offload = Offload(lambda: None, results.append)
     out_of_descriptors("threading")
     offload.submit(lambda: 7, results.append)
     offload.submit(lambda: [].pop(), results.append)

@@ -1,46 +1,19 @@
 """The loop against real sockets, turned by hand in this thread."""
 
 import os
+import select
 import socket
 import struct
 from types import SimpleNamespace
 
 import pytest
 
-from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
 from pykafkad.log.segment import FileSlice
 from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
-from pykafkad.server.metrics import Metrics
 from pykafkad.server.reactor import Reactor
-
-
-class EchoNode:
-    """Answers every frame with itself, or as the test's `answer` says."""
-
-    def __init__(self):
-        self.metrics = Metrics()
-        self.now = 0.0
-        self.lost = []
-        self.flat_by_word = {}
-        self.clock = ManualClock()
-        self.answer = lambda connection, payload: connection.outbox.append(struct.pack(">i", len(payload)) + payload)
-
-    def begin_turn(self):
-        return self.now
-
-    def end_turn(self):
-        pass
-
-    def serve(self, connection, view, start, end):
-        payload = bytes(view[start:end])
-        self.answer(connection, payload)
-        connection.outbox_bytes += sum(len(chunk) for chunk in connection.outbox[-1:] if not hasattr(chunk, "chunk_size"))
-        self.reactor.send_soon(connection)
-
-    def connection_lost(self, connection):
-        self.lost.append((connection, connection.close_reason))
+from tests.server.echo import EchoNode, arrived, connect, frame, received, turns, turns_until
 
 
 @pytest.fixture
@@ -51,42 +24,10 @@ def node():
     node.reactor.close()
 
 
-def connect(node, host="127.0.0.1", port=None):
-    client = socket.create_connection((host, port or node.port))
-    client.setblocking(False)
-    turns(node, 2)
-    return client
-
-
-def turns(node, count=5):
-    for _ in range(count):
-        node.reactor.turn(0.01)
-
-
-def received(node, client, size, limit=2000):
-    data = b""
-    for _ in range(limit):
-        try:
-            part = client.recv(1 << 20)
-        except BlockingIOError:
-            node.reactor.turn(0.01)
-            continue
-        if not part:
-            break
-        data += part
-        if len(data) >= size:
-            break
-    return data
-
-
 @pytest.fixture
 def listening(node):
     node.port = node.reactor.listen("localhost", 0, None, send_buffer_bytes=0, backlog=10)
     return node
-
-
-def frame(payload):
-    return struct.pack(">i", len(payload)) + payload
 
 
 def test_localhost_is_bound_for_ipv4_and_ipv6_on_one_free_port(listening):
@@ -134,7 +75,7 @@ def test_a_peer_that_never_reads_holds_a_bounded_outbox_and_disturbs_nobody(list
             slow.sendall(frame(b"give") * 2000)
             listening.reactor.turn(0)
     connection = next(iter(listening.reactor._connections.values()))
-    assert connection.blocked
+    turns_until(listening, lambda: connection.blocked)
     assert sum(map(len, connection.outbox)) <= OUTBOX_LIMIT_BYTES + 2 * len(answer)
     assert len(connection.pending) <= 256 * 1024
     listening.answer = lambda connection, payload: connection.outbox.append(frame(payload))
@@ -142,8 +83,7 @@ def test_a_peer_that_never_reads_holds_a_bounded_outbox_and_disturbs_nobody(list
     assert received(listening, other, 14) == frame(b"still here")
     slow.close()
     other.close()
-    turns(listening)
-    assert len(listening.lost) == 2
+    turns_until(listening, lambda: len(listening.lost) == 2)
 
 
 def test_what_a_slow_peer_asked_for_arrives_once_it_reads(listening):
@@ -181,7 +121,7 @@ def test_a_frame_that_is_too_large_ends_the_connection_after_the_answers_before_
     client = connect(listening)
     client.sendall(frame(b"first") + struct.pack(">i", 2 << 20))
     assert received(listening, client, 10_000) == frame(b"first"), "and then the end"
-    turns(listening)
+    turns_until(listening, lambda: listening.lost)
     assert "above socket.request.max.bytes" in listening.lost[0][1]
     assert listening.metrics.frames_refused == 1
     client.close()
@@ -216,6 +156,7 @@ def test_a_peer_that_says_nothing_more_gets_the_answer_that_is_under_way(listeni
     (connection,) = listening.reactor._connections.values()
     connection.in_service, connection.halted = SimpleNamespace(is_long=is_long), True
     client.shutdown(socket.SHUT_WR)
+    assert arrived(listening, client, select.POLLRDHUP) is connection
     turns(listening)
     connection.outbox.append(b"late")
     connection.in_service, connection.halted = None, False
@@ -232,7 +173,7 @@ def test_an_abrupt_end_of_the_peer_is_noticed(listening):
     client.sendall(frame(b"x")[:3])
     turns(listening, 2)
     client.close()
-    turns(listening, 3)
+    turns_until(listening, lambda: listening.lost)
     assert len(listening.lost) == 1
     assert len(listening.reactor._connections) == 0
 
@@ -275,17 +216,18 @@ def test_much_behind_a_request_in_service_is_kept_up_to_a_bound_and_served_after
     client = connect(listening)
     data = frame(b"x" * 500_000) + frame(b"end")
     client.sendall(frame(b"p"))
-    turns(listening, 2)
-    client.send(data[:first])
+    (connection,) = listening.reactor._connections.values()
+    turns_until(listening, lambda: connection.in_service)
+    sent = client.send(data[:first])
+    turns_until(listening, lambda: connection.pending)
     turns(listening, 3)
-    client.send(data[first:])
+    sent += client.send(data[sent:])
     turns(listening, 10)
-    connection = next(iter(listening.reactor._connections.values()))
     assert 0 < len(connection.pending) <= SCRATCH_BYTES
     finish()
     connection.outbox_bytes = answer_bytes
     expected = frame(b"p") + data
-    assert received(listening, client, len(expected)) == expected
+    assert received(listening, client, len(expected), left=data[sent:]) == expected
     assert listening.metrics.unexpected_errors == 0
     client.close()
 
@@ -296,9 +238,10 @@ def test_a_peer_with_many_requests_in_line_does_not_keep_the_others_waiting(list
     order = []
     listening.answer = lambda connection, payload: order.append(payload) or connection.outbox.append(frame(payload))
     flood.sendall(frame(b"flood") * 3000)
-    listening.reactor.turn(1)
+    turns_until(listening, lambda: order)
     assert order == [b"flood"] * FRAMES_PER_TURN
     other.sendall(frame(b"other"))
+    arrived(listening, other)
     listening.reactor.turn(1)
     assert b"other" in order and len(order) <= 3 * FRAMES_PER_TURN
     assert received(listening, flood, 9 * 3000) == frame(b"flood") * 3000
@@ -311,8 +254,8 @@ def test_the_last_request_of_a_long_line_is_served_without_another_event(listeni
     """What was read and not served makes the next turn come at once."""
     client = connect(listening)
     client.sendall(frame(b"x") * (FRAMES_PER_TURN * 5 + 1))
-    turns(listening, 8)
-    assert len(client.recv(1 << 20)) == 5 * (FRAMES_PER_TURN * 5 + 1)
+    size = 5 * (FRAMES_PER_TURN * 5 + 1)
+    assert len(received(listening, client, size)) == size
     client.close()
 
 
@@ -331,14 +274,14 @@ def test_without_descriptors_accepting_pauses_and_goes_on(listening):
     listeners = dict(listening.reactor._listeners)
     listening.reactor._listeners = {number: (Full(), listener) for number, (_, listener) in listeners.items()}
     client = socket.create_connection(("127.0.0.1", listening.port))
-    turns(listening, 3)
+    turns_until(listening, lambda: listening.reactor.next_wake() < 1000.0)
     listening.reactor._listeners = listeners
     due = listening.reactor.next_wake()
     assert 0 < due < 1
     turns(listening, 3)
     assert len(listening.reactor._connections) == 0, "it waits"
     listening.now = due
-    turns(listening, 3)
+    turns_until(listening, lambda: listening.reactor._connections)
     assert listening.reactor.next_wake() == 1000.0, "nothing is due any more, so the loop can sleep"
     assert len(listening.reactor._connections) == 1
     client.close()
@@ -349,6 +292,7 @@ def test_a_bug_met_while_serving_what_was_kept_ends_that_connection_alone(listen
     finish = park_every(listening, b"p")
     client, other = connect(listening), connect(listening)
     client.sendall(frame(b"p") + frame(b"bug"))
+    turns_until(listening, lambda: any(each.in_service for each in listening.reactor._connections.values()))
     turns(listening, 3)
     unexpected = []
     listening.unexpected = lambda error, **_: unexpected.append(error)
@@ -376,8 +320,7 @@ def test_an_answer_that_cannot_be_read_ends_its_connection_alone(listening):
     listening.answer = lambda connection, payload: connection.outbox.extend((b"<head>", Unreadable()))
     client, other = connect(listening), connect(listening)
     client.sendall(frame(b"x"))
-    turns(listening, 3)
-    assert len(listening.reactor._connections) == 1
+    turns_until(listening, lambda: len(listening.reactor._connections) == 1)
     assert received(listening, client, 1) == b""
     client.close()
     other.close()
@@ -388,9 +331,8 @@ def test_a_stop_waits_for_a_slow_reader(listening):
     listening.answer = lambda connection, payload: connection.outbox.append(frame(payload * 3_000_000))
     client = connect(listening)
     client.sendall(frame(b"x"))
-    turns(listening, 3)
     (connection,) = listening.reactor._connections.values()
-    assert connection.blocked
+    turns_until(listening, lambda: connection.blocked)
     received_bytes = bytearray()
 
     def read_some():
@@ -414,7 +356,8 @@ def test_a_stop_does_not_wait_for_ever(listening):
     listening.answer = lambda connection, payload: connection.outbox.append(frame(payload * 30_000_000))
     client = connect(listening)
     client.sendall(frame(b"x"))
-    turns(listening, 3)
+    (connection,) = listening.reactor._connections.values()
+    turns_until(listening, lambda: connection.blocked)
     left = iter([2.0, 1.0, 0.0])
     listening.reactor.drain(lambda: next(left))
     assert next(left, None) is None
@@ -439,6 +382,7 @@ def test_a_small_answer_of_which_only_a_part_is_taken_arrives_whole_and_once(lis
 
     connection.send = partly
     client.sendall(frame(b"hello"))
+    turns_until(listening, lambda: calls)
     turns(listening, 3)
     client.sendall(frame(b"again"))
     assert received(listening, client, 18) == frame(b"hello") + frame(b"again")
@@ -478,9 +422,8 @@ def test_a_held_connection_sends_nothing_until_it_is_released(listening):
     client = connect(listening)
     listening.answer = lambda connection, payload: connection.outbox.append(bytes(4 << 20))
     client.sendall(frame(b"large"))
-    turns(listening, 5)
     (connection,) = listening.reactor._connections.values()
-    assert connection.blocked
+    turns_until(listening, lambda: connection.blocked)
     connection.held = True
     got = len(received(listening, client, 4 << 20, limit=50))
     assert got < 4 << 20

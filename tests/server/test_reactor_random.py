@@ -8,7 +8,7 @@ import pytest
 
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
 from pykafkad.server.reactor import Reactor
-from tests.server.test_reactor import EchoNode
+from tests.server.echo import EchoNode, turns_until
 
 _IDLE_TURNS = 20
 _SIZES = (0, 1, 12, 100, OUTBOX_LIMIT_BYTES - 4, OUTBOX_LIMIT_BYTES, 90_000, SCRATCH_BYTES - 4, SCRATCH_BYTES, 300_000)
@@ -65,7 +65,5 @@ def test_every_frame_is_answered_in_its_order(seed):
     for client in clients:
         assert client.received == client.sent
         client.socket.close()
-    for _ in range(3):
-        node.reactor.turn(0.01)
-    assert len(node.lost) == len(clients)
+    turns_until(node, lambda: len(node.lost) == len(clients))
     node.reactor.close()

@@ -1,5 +1,6 @@
 """How the loop waits for its sockets."""
 
+import select
 import socket
 
 import pytest
@@ -9,7 +10,7 @@ from pykafkad.log.segment import FileSlice
 from pykafkad.server import reactor as reactor_module
 from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES
 from pykafkad.server.reactor import LOOKS, Reactor
-from tests.server.test_reactor import EchoNode
+from tests.server.echo import EchoNode, arrived, received, turns
 
 
 class CountingEpoll:
@@ -80,6 +81,7 @@ def test_a_peer_that_took_a_large_answer_is_not_looked_for(tmp_path, size_bytes,
     with socket.create_connection(("127.0.0.1", port)) as client:
         node.reactor.turn(1.0)
         client.sendall(b"\0\0\0\1?")
+        arrived(node, client)
         node.reactor.turn(1.0)
         epoll.timeouts.clear()
         node.reactor.turn(0.001)
@@ -96,22 +98,25 @@ def test_what_was_already_read_is_served_without_waiting():
     with socket.create_connection(("127.0.0.1", port)) as client:
         node.reactor.turn(1.0)
         client.sendall(b"\0\0\0\1?" * (FRAMES_PER_TURN + 1))
+        arrived(node, client)
         node.reactor.turn(1.0)
         epoll.timeouts.clear()
         node.reactor.turn(60.0)
         assert epoll.timeouts == [0]
-        assert len(client.recv(1 << 20, socket.MSG_WAITALL | socket.MSG_DONTWAIT)) == 5 * (FRAMES_PER_TURN + 1)
+        client.settimeout(60)
+        assert len(client.recv(5 * (FRAMES_PER_TURN + 1), socket.MSG_WAITALL)) == 5 * (FRAMES_PER_TURN + 1)
     node.reactor.close()
 
 
 @pytest.fixture
 def waiting():
-    """An echo with one client, which is to be asked for nothing before its bytes are all there."""
+    """An echo with one client."""
     node = EchoNode()
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
     port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=10)
-    with socket.create_connection(("127.0.0.1", port), 5) as node.client:
-        node.reactor.turn(1.0)
+    with socket.create_connection(("127.0.0.1", port)) as node.client:
+        node.client.setblocking(False)
+        node.reactor.turn(60.0)
         yield node
     node.reactor.close()
 
@@ -120,9 +125,9 @@ def test_an_end_behind_the_last_request_is_seen(waiting):
     """The kernel tells of both at once, and only once."""
     waiting.client.sendall(b"\0\0\0\1?")
     waiting.client.shutdown(socket.SHUT_WR)
-    for _ in range(3):
-        waiting.reactor.turn(0.01)
-    assert waiting.client.recv(100) == b"\0\0\0\1?"
+    arrived(waiting, waiting.client, select.POLLRDHUP)
+    turns(waiting, 3)
+    assert received(waiting, waiting.client, 100) == b"\0\0\0\1?", "and then the end"
     assert [reason for _, reason in waiting.lost] == ["closed by the peer"]
 
 
@@ -140,40 +145,17 @@ def test_what_stands_behind_a_read_that_filled_the_scratch_is_read(waiting, monk
         waiting.flat_by_word = {7: serve_flat}
     sent = (b"\0\0\0\x3c" + b"\0\0\0\7" + b"x" * 56) * 2 + b"\0\0\0\1?"
     waiting.client.sendall(sent)
-    for _ in range(4):
-        waiting.reactor.turn(0.01)
-    assert waiting.client.recv(1000) == sent
+    assert received(waiting, waiting.client, len(sent)) == sent
 
 
 def test_a_large_frame_is_read_to_its_end_and_what_stands_behind_it_too(waiting):
     """Its buffer is asked for by and by: a read that fills it leaves bytes in the kernel."""
     sent = b"\0\x04\0\0" + bytes(0x40000) + b"\0\0\0\1?"
-    waiting.client.setblocking(False)
-    left, received = memoryview(sent), b""
-    for _ in range(200):
-        if left:
-            try:
-                left = left[waiting.client.send(left) :]
-            except BlockingIOError:
-                pass
-        waiting.reactor.turn(0.01)
-        try:
-            received += waiting.client.recv(1 << 20)
-        except BlockingIOError:
-            pass
-        if len(received) == len(sent):
-            break
-    assert received == sent
+    assert received(waiting, waiting.client, len(sent), left=sent) == sent
 
 
 def test_a_request_behind_one_with_a_large_answer_is_served(waiting):
     """What waited until the answer had left goes on, also when that left at once and whole."""
     waiting.answer = lambda connection, payload: connection.outbox.append(b"\0\0\0\0" if payload == b"?" else bytes(OUTBOX_LIMIT_BYTES + 1))
     waiting.client.sendall(b"\0\0\0\5large\0\0\0\1?")
-    received = 0
-    for _ in range(5):
-        waiting.reactor.turn(0.01)
-        received += len(waiting.client.recv(1 << 20))
-        if received == OUTBOX_LIMIT_BYTES + 5:
-            break
-    assert received == OUTBOX_LIMIT_BYTES + 5
+    assert len(received(waiting, waiting.client, OUTBOX_LIMIT_BYTES + 5)) == OUTBOX_LIMIT_BYTES + 5

@@ -1,0 +1,92 @@
+"""A node that says what it hears, around a reactor with real sockets, and how its tests wait for what the system carries."""
+
+import select
+import socket
+import struct
+
+from pykafkad.clock import ManualClock
+from pykafkad.server.metrics import Metrics
+
+
+class EchoNode:
+    """Answers every frame with itself, or as the test's `answer` says."""
+
+    def __init__(self):
+        self.metrics = Metrics()
+        self.now = 0.0
+        self.lost = []
+        self.flat_by_word = {}
+        self.clock = ManualClock()
+        self.answer = lambda connection, payload: connection.outbox.append(struct.pack(">i", len(payload)) + payload)
+
+    def begin_turn(self):
+        return self.now
+
+    def end_turn(self):
+        pass
+
+    def serve(self, connection, view, start, end):
+        payload = bytes(view[start:end])
+        self.answer(connection, payload)
+        connection.outbox_bytes += sum(len(chunk) for chunk in connection.outbox[-1:] if not hasattr(chunk, "chunk_size"))
+        self.reactor.send_soon(connection)
+
+    def connection_lost(self, connection):
+        self.lost.append((connection, connection.close_reason))
+
+
+def frame(payload):
+    return struct.pack(">i", len(payload)) + payload
+
+
+def connect(node, host="127.0.0.1", port=None):
+    came = node.metrics.connections_accepted + node.metrics.connections_refused
+    client = socket.create_connection((host, port or node.port))
+    client.setblocking(False)
+    turns_until(node, lambda: node.metrics.connections_accepted + node.metrics.connections_refused > came)
+    return client
+
+
+def turns(node, count=5):
+    for _ in range(count):
+        node.reactor.turn(0.01)
+
+
+def turns_until(node, holds):
+    """However long the system takes to bring what it was given."""
+    for _ in range(6000):
+        if holds():
+            return
+        node.reactor.turn(0.01)
+    raise AssertionError("that never came")
+
+
+def arrived(node, client, what=select.POLLIN):
+    """What a client sent, or with POLLRDHUP its end, is there to be read; the broker's side of it."""
+    (connection,) = (each for each in node.reactor._connections.values() if each.peer.endswith(f":{client.getsockname()[1]}"))
+    looking = select.poll()
+    looking.register(connection.fileno, what)
+    assert looking.poll(60_000)
+    return connection
+
+
+def received(node, client, size, limit=6000, left=b""):
+    """So many bytes, or what came before the end; what is `left` to be sent is sent meanwhile."""
+    data = b""
+    for _ in range(limit):
+        if left:
+            try:
+                left = left[client.send(left) :]
+            except BlockingIOError:
+                pass
+        try:
+            part = client.recv(1 << 20)
+        except BlockingIOError:
+            node.reactor.turn(0.01)
+            continue
+        if not part:
+            break
+        data += part
+        if len(data) >= size:
+            break
+    return data
