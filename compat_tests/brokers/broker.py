@@ -18,6 +18,8 @@ READY_SECONDS = 180.0
 STOP_SECONDS = 90.0
 ANSWER_SECONDS = 30.0
 PORTS = (20_000, 32_000)
+# Those that were given out: who was given one may not have bound it yet, or have stopped for a moment.
+given_ports: set[int] = set()
 # ApiVersions v0, correlation id 7, no client id: what every broker answers before anything else.
 API_VERSIONS_FRAME = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
@@ -117,7 +119,7 @@ class ProcessBroker(Broker):
 
 
 def free_port() -> int:
-    """A port that nothing listens on now.
+    """A port that nothing listens on now, another one at each call.
 
     Below the range from which clients' own ports are taken: a broker that was stopped must find its port free again, and a
     client that tries a closed port again and again must not meet itself there.
@@ -128,7 +130,9 @@ def free_port() -> int:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("localhost", port))
-            return port
+            if port not in given_ports:
+                given_ports.add(port)
+                return port
 
 
 def wait_until_ready(broker: Broker, is_alive: object = None, timeout_seconds: float = READY_SECONDS) -> None:
