@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat_tests.scenarios.exchange import Exchange
 from compat_tests.scenarios.fetch import fetch, from_topic, row
-from compat_tests.scenarios.produce import KEPT, RECORDS, T0, batch, new_producer, produce, to
+from compat_tests.scenarios.produce import KEPT, RECORDS, T0, batch, batch_of_now, new_producer, produce, to
 from compat_tests.scenarios.registry import scenario
 from pykafkad.wire.batch import build_batch
 
@@ -35,7 +35,7 @@ def recompression_of_idempotent_batches(broker: Exchange) -> None:
     producer_id, _ = new_producer(broker)
     ids = {"producer_id": producer_id, "producer_epoch": 0}
     for sequence in (0, 3, 3, 9):
-        produce(broker, 9, to(name, (0, batch(codec=1, base_sequence=sequence, **ids))), note=f"sequence {sequence}")
+        produce(broker, 9, to(name, (0, batch_of_now(codec=1, base_sequence=sequence, **ids))), note=f"sequence {sequence}")
     stored(broker, name, "stored")
 
 

@@ -24,11 +24,12 @@ def instance_id(name: str) -> bytes:
 
 
 def subscribe(broker: Exchange, name: str, **values: str) -> None:
-    """Set a subscription quietly, and wait until it is described; underscores stand for dots."""
+    """Set a subscription quietly, and wait until it counts; underscores stand for dots."""
     entries = [(key.replace("_", "."), SET, value) for key, value in values.items()]
     answer = broker.quietly("IncrementalAlterConfigs", 1, resources=[changed("IncrementalAlterConfigs", CLIENT_METRICS, name, *entries)])
     assert answer.responses[0].error_code == 0, answer
     broker.until(lambda: broker.quietly("ListConfigResources", 0), lambda answer: name in [row.resource_name for row in answer.config_resources])
+    broker.in_effect()
 
 
 def unsubscribe(broker: Exchange, *names: str) -> None:
@@ -38,6 +39,7 @@ def unsubscribe(broker: Exchange, *names: str) -> None:
         lambda: broker.quietly("ListConfigResources", 0),
         lambda answer: not set(names) & {row.resource_name for row in answer.config_resources},
     )
+    broker.in_effect()
 
 
 def get(broker: Exchange, note: str, name: str, on: Connection | None = None) -> Any:

@@ -131,6 +131,7 @@ def incrementally_changed(broker: Exchange) -> None:
         change("empty topic", ("retention.ms", SET, "1"), on="")
         change("nothing")
         settled(broker, name, "cleanup.policy", "compact")
+        broker.in_effect()
         describe(broker, 4, resource(TOPIC, name), note="afterwards", include_synonyms=True)
 
 

@@ -189,7 +189,7 @@ class Exchange:
         ]
         wanted = part("CreateTopics", "CreatableTopic", name=name, num_partitions=partitions, replication_factor=1)
         wanted.configs = entries
-        answer = self.quietly("CreateTopics", 7, topics=[wanted], timeout_ms=10_000)
+        answer = self.quietly("CreateTopics", 7, topics=[wanted], timeout_ms=60_000)
         assert answer.topics[0].error_code == 0, answer
         self.topic_id(name)
         return name
@@ -220,6 +220,23 @@ class Exchange:
         (row,) = answer.responses[0].partition_responses
         assert row.error_code == 0, answer
         return row
+
+    def in_effect(self) -> None:
+        """Wait until what a request has changed, and the broker shows, has its effect: a Kafka shows a change a moment before it acts by it.
+
+        It takes its controller's changes one after the other, so that one which shows later is behind whatever showed before.
+        """
+        user = self.name(f"in-effect-{uuid.uuid4().hex[:6]}")
+        entity = [part("AlterClientQuotas", "EntityData", entity_type="user", entity_name=user)]
+        asked = [part("DescribeClientQuotas", "ComponentData", entity_type="user", match_type=0, match=user)]
+        for remove in (False, True):
+            change = part("AlterClientQuotas", "OpData", key="producer_byte_rate", value=1e9, remove=remove)
+            answer = self.quietly("AlterClientQuotas", 1, entries=[part("AlterClientQuotas", "EntryData", entity=entity, ops=[change])])
+            assert not any(entry.error_code for entry in answer.entries), answer
+            self.until(
+                lambda: self.quietly("DescribeClientQuotas", 1, components=asked, strict=False),
+                lambda answer, shown=not remove: bool(answer.entries) is shown,
+            )
 
     def coordinator(self, group: str) -> None:
         """Wait until the coordinator of `group` serves it, which takes a moment after the first use of groups."""

@@ -9,7 +9,9 @@ from compat_tests.scenarios.exchange import Connection, Exchange, part, versions
 from compat_tests.scenarios.registry import scenario
 from pykafkad.wire import messages
 
-SESSION_MS = 10_000
+# Many times what a scenario takes: its members do not beat.
+SESSION_MS = 120_000
+REBALANCE_MS = 60_000
 
 
 def protocols(*entries: tuple[str, bytes] | str) -> list:
@@ -25,7 +27,7 @@ def join_fields(group: str, member_id: str = "", **fields: Any) -> dict[str, Any
         "group_id": group,
         "member_id": member_id,
         "session_timeout_ms": SESSION_MS,
-        "rebalance_timeout_ms": 5_000,
+        "rebalance_timeout_ms": REBALANCE_MS,
         "protocol_type": "consumer",
         **fields,
     }

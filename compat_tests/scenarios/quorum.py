@@ -80,7 +80,7 @@ def feature_levels(broker: Exchange) -> None:
                 for level in values:
                     rows = [update(name, level, upgrade_type)]
                     note = f"{name}={level} type {upgrade_type}"
-                    broker.ask("UpdateFeatures", version, note=note, feature_updates=rows, validate_only=True, timeout_ms=1000)
+                    broker.ask("UpdateFeatures", version, note=note, feature_updates=rows, validate_only=True, timeout_ms=60_000)
 
 
 @scenario
