@@ -56,7 +56,15 @@ def create(admin: AdminClient, name: str, partitions: int = 1, config: dict[str,
     """Create a topic and wait until it is led."""
     done(admin.create_topics([NewTopic(name, partitions, 1, config=config or {})]))
     wait_until(lambda: len(admin.list_topics(name).topics[name].partitions) == partitions, "the topic is there")
+    # A Kafka tells of a leader before that takes records, and nobody hears of records without acks that came too early.
+    wait_until(lambda: are_led(admin, name, partitions), "its leaders know of it")
     return name
+
+
+def are_led(admin: AdminClient, name: str, partitions: int) -> bool:
+    """Whether the leaders of all partitions say where they end."""
+    futures = admin.list_offsets({TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)})
+    return all(future.exception(100) is None for future in futures.values())
 
 
 def done(futures: dict) -> dict:

@@ -116,6 +116,7 @@ def transcript(broker: Any, first_bootstrap: str) -> list[tuple[str, Any]]:
     broker.start()
     without = followed_by(exchange, broker)
     without.until(lambda: leader_of(without, name, 0), lambda leader: leader == 1)
+    without.until(lambda: code_of_leader(without, name, 0), lambda code: code == 0)
     ask_everything(without, name, paths, "failed from the start")
     broker.kill()
     third.unlink()
@@ -133,6 +134,8 @@ def transcript(broker: Any, first_bootstrap: str) -> list[tuple[str, Any]]:
     # Told to forget the only broker there is, nobody leads anything any more.
     again.ask("UnregisterBroker", 0, broker_id=1)
     again.until(lambda: leader_of(again, name, 0), lambda leader: leader == -1)
+    for partition in (0, 1):
+        again.until(lambda: code_of_leader(again, name, partition), lambda code: code != 0)  # noqa: B023
     ask_leaders(again, name, "unregistered")
     again.close()
     # A Kafka that nobody knows waits for ever for the leave to stop.
@@ -165,6 +168,13 @@ def leader_of(exchange: Exchange, name: str, index: int) -> int:
     asked = [part("Metadata", "MetadataRequestTopic", name=name)]
     (topic,) = exchange.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False).topics
     return next((row.leader_id for row in topic.partitions if row.partition_index == index), -2)
+
+
+def code_of_leader(exchange: Exchange, name: str, index: int) -> int:
+    """What whoever is asked as its leader says: a Kafka tells of a leader a moment before that one knows of it."""
+    rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=index, timestamp=-1)]
+    topics = [part("ListOffsets", "ListOffsetsTopic", name=name, partitions=rows)]
+    return exchange.quietly("ListOffsets", 5, replica_id=-1, topics=topics).topics[0].partitions[0].error_code
 
 
 def test_failed_directory(kafka_jars: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 FreshName = Callable[..., str]
 TIMEOUT_SECONDS = 200
+# For the first metadata; by itself it gives up after five seconds.
+METADATA_SECONDS = "100"
 
 
 @pytest.fixture
@@ -17,7 +19,7 @@ def run_kcat(kcat: str, bootstrap: str) -> Callable[..., str]:
     """Runs kcat against the broker under test; returns its standard output."""
 
     def run(*arguments: str, input: str = "") -> str:
-        command = [kcat, "-b", bootstrap, *arguments]
+        command = [kcat, "-b", bootstrap, "-m", METADATA_SECONDS, *arguments]
         done = subprocess.run(command, input=input.encode(), capture_output=True, timeout=TIMEOUT_SECONDS)
         assert done.returncode == 0, done
         return done.stdout.decode()

@@ -15,7 +15,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 def test_order_arrives(bootstrap):
     with KafkaProducer(bootstrap_servers=bootstrap) as producer:
-        producer.send("orders", b"one").get(10)
+        producer.send("orders", b"one").get(100)
     with KafkaConsumer("orders", bootstrap_servers=bootstrap, group_id="g", auto_offset_reset="earliest") as consumer:
         assert next(consumer).value == b"one"
 """

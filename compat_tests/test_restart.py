@@ -56,7 +56,7 @@ def test_everything_is_kept(broker: Broker, fresh_name: FreshName, way: str) -> 
     create(admin, gone)
     producer = KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True)
     for number in range(20):
-        producer.send(topic, value=b"%d" % number, partition=0).get(30)
+        producer.send(topic, value=b"%d" % number, partition=0).get(100)
     partition = TopicPartition(topic, 0)
     admin.delete_records({partition: 5})
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)

@@ -5,7 +5,9 @@ Each broker is the test's own, so that epochs and ids are those of its own resta
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,12 +19,13 @@ from compat_tests.restarts.cluster import Cluster
 from compat_tests.restarts.groups import Groups
 from compat_tests.restarts.partitions import Partitions
 from compat_tests.scenarios.differences import allowed
-from compat_tests.scenarios.exchange import Exchange
+from compat_tests.scenarios.exchange import CLOSED, Exchange
 from compat_tests.scenarios.normalise import differences, normalised
 
-# Kafka's controller waits so long before it lets a broker come back that was killed.
-SETTINGS = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+# Kafka's controller waits so long before it lets a broker come back that was killed; one that is held up for so long loses its leaders.
+SETTINGS = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
 WAYS = ("restart", "kill", "restart")
+NOT_COORDINATOR = 16
 
 
 def later(before: Exchange) -> Exchange:
@@ -80,6 +83,14 @@ def brokers(request: pytest.FixtureRequest, pytestconfig: pytest.Config, tmp_pat
     return made
 
 
+def is_chance(label: str, *answers: tuple[str, Any]) -> bool:
+    """Whether one is a Kafka's that stopped before it had told who waits in a group that it is no coordinator any more, which it tells mostly."""
+    if re.match("(joining|syncing) at restart", label) is None:
+        return False
+    untold = [name for name, answer in answers if answer == CLOSED]
+    return untold in (["kafka"], ["kafka", "kafka"]) and all(answer == CLOSED or answer["error_code"] == NOT_COORDINATOR for _, answer in answers)
+
+
 def test_restarts_look_like_kafkas(brokers: list[Broker]) -> None:
     """Leader epochs, logs, producers, groups and their members, epochs of the quorum, settings: over a clean restart, a kill, and
     another clean one."""
@@ -99,6 +110,7 @@ def test_restarts_look_like_kafkas(brokers: list[Broker]) -> None:
     lines = [
         f"{label}: {path}: {first.name} {left!r}, {second.name} {right!r}"
         for (label, expected), (_, answered) in zip(*transcripts, strict=True)
+        if not is_chance(label, (first.name, expected), (second.name, answered))
         for _, path, left, right in differences(label, expected, answered)
         if first.name == second.name or not allowed("restarts", label, path)
     ]
