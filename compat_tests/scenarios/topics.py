@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compat_tests.scenarios.exchange import Exchange, part, versions
-from compat_tests.scenarios.registry import scenario
+from compat_tests.scenarios.registry import configured_scenario, scenario
 
 
 def wanted(name: str, partitions: int = 1, replicas: int = 1, configs: dict | None = None, **more: Any) -> Any:
@@ -47,6 +47,23 @@ def created(broker: Exchange) -> None:
             if kind != "v":
                 broker.topic_id(name)
             partition_count(broker, name)
+
+
+@configured_scenario
+def inherited_as_typed(broker: Exchange) -> None:
+    """What a topic gets from the broker is answered as it was typed there; DescribeConfigs shows it as Kafka writes it."""
+    name = broker.name("t")
+    create(broker, 7, wanted(name))
+    broker.topic_id(name)
+    asked = part("DescribeConfigs", "DescribeConfigsResource", resource_type=2, resource_name=name, configuration_keys=None)
+    broker.ask("DescribeConfigs", 4, resources=[asked], include_synonyms=True)
+    change = {"config_operation": 0, "name": "log.cleanup.policy", "value": " compact , delete"}
+    policy = part("IncrementalAlterConfigs", "AlterableConfig", **change)
+    for operation in (0, 1):
+        policy.config_operation = operation
+        row = part("IncrementalAlterConfigs", "AlterConfigsResource", resource_type=4, resource_name="", configs=[policy])
+        broker.ask("IncrementalAlterConfigs", 1, resources=[row])
+        create(broker, 7, wanted(broker.name("u")), validate_only=True)
 
 
 @scenario

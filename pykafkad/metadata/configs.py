@@ -67,18 +67,18 @@ def check_topic(name: str, overrides: dict[str, str], settings: Settings) -> Non
 
 
 def created_topic_configs(overrides: dict[str, str], settings: Settings) -> list[object]:
-    """All settings of a new topic as CreateTopics answers them: effective value, the topic's own as typed, and source, by name."""
-    from pykafkad.settings.entries import describe_topic
+    """All settings of a new topic as CreateTopics answers them: effective value as typed, and source, by name."""
+    from pykafkad.settings.entries import describe_created_topic
 
     return [
         messages.CreateTopicsResponse.CreatableTopicConfigs(
             name=entry.name,
-            value=overrides.get(entry.name, entry.value),
+            value=entry.value,
             read_only=entry.read_only,
             config_source=entry.source,
             is_sensitive=entry.sensitive,
         )
-        for entry in sorted(describe_topic(settings, overrides), key=lambda entry: entry.name)
+        for entry in describe_created_topic(settings, overrides)
     ]
 
 

@@ -77,6 +77,27 @@ def describe_topic(settings: Settings, overrides: Mapping[str, str]) -> list[Ent
     return _describe(TOPIC, settings, overrides)
 
 
+def describe_created_topic(settings: Settings, overrides: Mapping[str, str]) -> list[Entry]:
+    """The same as CreateTopics tells it: every value as somebody typed it, only brought to the topic's unit, by name."""
+    entries = sorted(describe_topic(settings, overrides), key=lambda entry: entry.name)
+    for entry in entries:
+        row = ROWS[TOPIC][entry.name]
+        if entry.name in overrides:
+            entry.value = overrides[entry.name]
+        else:
+            entry.value, entry.source = _typed_for_broker(settings, row) or (entry.value, DEFAULT_CONFIG)
+    return entries
+
+
+def _typed_for_broker(settings: Settings, row: Row) -> tuple[str, int] | None:
+    """What the broker's settings say for a topic's `row`, and where; None if they say nothing."""
+    for layer, source in _layers(settings):
+        for name, factor in row.broker_settings:
+            if name in layer:
+                return layer[name] if factor == 1 else str(int(layer[name].strip() or 0) * factor), source
+    return None
+
+
 def describe_group(settings: Settings, overrides: Mapping[str, str]) -> list[Entry]:
     """Every setting of a group (KIP-848 and later protocols) that has `overrides`."""
     return _describe(GROUP, settings, overrides)
@@ -134,11 +155,7 @@ def broker_synonyms(settings: Settings, name: str) -> list[tuple[str, str | None
     """All places where a broker setting has a value, strongest first; nothing weaker than the name's own stands before it."""
     names = _synonym_names(name)
     found = []
-    for layer, source in (
-        (settings.dynamic_broker, DYNAMIC_BROKER_CONFIG),
-        (settings.dynamic_default, DYNAMIC_DEFAULT_BROKER_CONFIG),
-        (settings.static, STATIC_BROKER_CONFIG),
-    ):
+    for layer, source in _layers(settings):
         found += [(each, _shown(each, layer[each]), source) for each in names if each in layer]
     for each in names:
         row = ROWS[BROKER].get(each)
@@ -146,6 +163,14 @@ def broker_synonyms(settings: Settings, name: str) -> list[tuple[str, str | None
             found.append((each, _shown(each, row.kafka_default), DEFAULT_CONFIG))
     own = next((index for index, (each, _, _) in enumerate(found) if each == name), len(found))
     return found[own:]
+
+
+def _layers(settings: Settings) -> tuple[tuple[Mapping[str, str], int], ...]:
+    return (
+        (settings.dynamic_broker, DYNAMIC_BROKER_CONFIG),
+        (settings.dynamic_default, DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (settings.static, STATIC_BROKER_CONFIG),
+    )
 
 
 def _has_no_default(row: Row) -> bool:

@@ -164,3 +164,17 @@ def test_a_throttle_is_shown_only_while_it_is_set() -> None:
     settings.set_dynamic({}, {name: "1000"})
     (entry,) = (entry for entry in entries.describe_broker(settings) if entry.name == name)
     assert (entry.value, entry.synonyms) == ("1000", [(name, "1000", entries.DYNAMIC_BROKER_CONFIG)])
+
+
+def test_a_created_topic_is_told_what_was_typed_for_the_broker() -> None:
+    """In its own unit, and from where it was said; what nobody said is the default."""
+    typed = {"log.retention.minutes": "-1", "unclean.leader.election.enable": "TRUE", "log.cleanup.policy": "delete , compact"}
+    settings = config.Settings.from_properties({name: (text, "") for name, text in {"node.id": "1", "process.roles": "broker,controller", **typed}.items()})
+    settings.set_dynamic({"log.cleanup.policy": " delete"}, {"log.roll.ms": "070"})
+    found = {entry.name: (entry.value, entry.source) for entry in entries.describe_created_topic(settings, {"segment.bytes": "+9000000"})}
+    assert found["retention.ms"] == ("-60000", entries.STATIC_BROKER_CONFIG)
+    assert found["unclean.leader.election.enable"] == ("TRUE", entries.STATIC_BROKER_CONFIG)
+    assert found["cleanup.policy"] == (" delete", entries.DYNAMIC_DEFAULT_BROKER_CONFIG)
+    assert found["segment.ms"] == ("070", entries.DYNAMIC_BROKER_CONFIG)
+    assert found["segment.bytes"] == ("+9000000", entries.TOPIC_CONFIG)
+    assert found["compression.type"] == ("producer", entries.DEFAULT_CONFIG) and list(found) == sorted(found)
