@@ -38,7 +38,9 @@ class OffsetMap:
         self.shards: list[dict[bytes, int]] = [{} for _ in range(SHARDS)]
         # The dicts' own `get`, so that a look-up is one call.
         self.readers = [shard.get for shard in self.shards]
-        self.max_entries = max(1, int(buffer_bytes / ENTRY_BYTES * load_factor))
+        places = buffer_bytes / ENTRY_BYTES
+        # Any number may be set. With one entry a run comes at least a step further; a NaN is below nothing and above nothing, so it is that.
+        self.max_entries = int(max(1, min(places * load_factor, places)))
         self.latest_offset = -1
         self._live = b""
         self._first_offset = self._block_bits = 0
