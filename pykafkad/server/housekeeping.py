@@ -1,6 +1,6 @@
 """What a broker does by the clock: retention, deletion of what was renamed away, checkpoints, scheduled flushes.
 
-Compacted logs are `compaction.py`'s, their retention included.
+Compacted logs are `compaction.py`'s, their retention included, as soon as they are open.
 """
 
 from __future__ import annotations
@@ -97,12 +97,15 @@ class Housekeeping:
         waiting = self._unopened
         if not waiting:
             for log in list(node.partitions):
-                if log.offline is not None or "compact" in log.settings.cleanup_policy:
+                policy = log.settings.cleanup_policy
+                if log.offline is not None:
                     continue
-                if log.is_loaded:
+                if not log.is_loaded:
+                    # The cleaner opens one only for something that it would clean, and a log of one segment has none.
+                    if "compact" not in policy or "delete" in policy and node.settings.log_cleaner_enable:
+                        waiting.append(log)
+                elif "compact" not in policy:
                     self._each(log, _RETENTION, lambda log=log: log.run_retention(node.now_ms))
-                else:
-                    waiting.append(log)
         until = node.clock.now() + _STEP_SECONDS
         for log in waiting[: -_UNOPENED_PER_TURN - 1 : -1]:
             waiting.pop()

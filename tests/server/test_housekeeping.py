@@ -9,6 +9,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.log.log_files import LogFiles
 from pykafkad.server import housekeeping
 from pykafkad.wire import messages
+from pykafkad.wire.batch import build_batch
 from tests.handlers.requests import batch, produce
 from tests.simulation.world import World
 
@@ -160,6 +161,28 @@ def test_old_segments_of_a_log_that_nobody_opens_go_too(world, tmp_path, monkeyp
     assert sorted(opened) == ["kept", "t", "t"], "no more often: the first look tells when the next is due"
     assert not kept.is_loaded and not empty.is_loaded
     assert (kept.end_offset, kept.log_start_offset, kept.recovery_point) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("enable", ["true", "false"])
+def test_a_log_of_both_policies_that_nobody_opens_loses_its_only_segment_too(world, tmp_path, monkeypatch, enable):
+    """The cleaner has no segment to open it for. Without the cleaner nothing of it goes, and what is compacted alone is left alone."""
+    for name, policy in (("both", "compact,delete"), ("compacted", "compact")):
+        world.create_topic(name, 1, cleanup_policy=policy, retention_ms=60_000)
+        records = build_batch([(b"k", b"v")], timestamp_ms=world.node.now_ms)
+        assert world.connect().ask(produce(name, {0: bytes(records)}), 8).responses[0].partition_responses[0].error_code == 0
+    world.node.close()
+    world = World(tmp_path / "data", clock=world.clock, log_cleaner_enable=enable)
+    both, compacted = (world.node.partitions.get(name, 0) for name in ("both", "compacted"))
+    opened = []
+    opens = LogFiles.load
+    monkeypatch.setattr(LogFiles, "load", lambda each: (opened.append(each.topic), opens(each)))
+    world.advance(31)
+    assert not both.is_loaded and opened == (["both"] if enable == "true" else [])
+    world.advance(301)
+    assert opened == (["both", "both"] if enable == "true" else [])
+    world.advance(601)
+    assert not compacted.is_loaded and opened.count("both") == (2 if enable == "true" else 0)
+    assert (both.log_start_offset, both.end_offset) == (1 if enable == "true" else 0, 1)
 
 
 def test_logs_that_nobody_opened_are_looked_at_a_few_per_turn(world, tmp_path):
