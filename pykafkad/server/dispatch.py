@@ -175,6 +175,9 @@ class Dispatcher:
             connection.in_service = None
             self._resume(connection)
         elif hasattr(result, "attempt"):
+            if context.is_long:
+                # Many may wait, with requests of any length: a bug that one meets ends its connection.
+                context.request = None
             connection.parked = self._node.waits.park(context.token, result)
             connection.halted = True
         else:

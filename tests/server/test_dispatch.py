@@ -122,6 +122,22 @@ def test_a_bug_while_a_request_waits_is_told_in_its_rows(world, ends):
     assert world.node.metrics.unexpected_errors == 1
 
 
+def test_a_long_request_that_waits_is_not_kept_for_a_bug(world):
+    wait = Stumbling()
+    wait.deadline = world.node.now + 1
+    route(world, 2).handler = lambda ctx, request: wait
+    request = messages.ListOffsetsRequest
+    partitions = [request.ListOffsetsPartition(partition_index=number) for number in range(5_000)]
+    peer = world.connect()
+    assert peer.ask(request(topics=[request.ListOffsetsTopic(name="t", partitions=partitions)]), 5) is NOTHING
+    for _ in range(100):
+        world.turn()
+    assert world.node.waits.count and peer.connection.in_service.request is None
+    world.node.waits.touch("key")
+    world.turn()
+    assert "ListOffsets" in peer.closed and world.node.metrics.unexpected_errors == 1
+
+
 def test_a_bug_in_what_is_computed_beside_the_loop_is_told_too(world):
     route(world, 2).handler = lambda ctx, request: ctx.answer_later(lambda: 1 // 0, lambda result: result)
     peer = world.connect()
