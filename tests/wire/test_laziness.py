@@ -9,6 +9,8 @@ import sys
 # Both starts of one directory: the first writes the metadata log's first records, the second reads them.
 PROGRAM = """
 import json, sys
+# From Python 3.13 on it comes with -c.
+sys.modules.pop("linecache", None)
 from pykafkad.wire import messages
 registry = messages._registry
 def counts():
