@@ -67,9 +67,10 @@ def _plain(text: str, stage: Stage) -> str:
         (str(stage.directory), "<directory>"),
         (str(stage.data_directory), "<data>"),
         (stage.bootstrap, "<bootstrap>"),
-        (port, "<port>"),
     ):
         text = text.replace(value, name)
+    # Not where its digits stand within a longer number, a time for example.
+    text = re.sub(rf"(?<!\d){port}(?!\d)", "<port>", text)
     for pattern, replacement in REPLACED:
         text = pattern.sub(replacement, text)
     return re.sub(r"\b\d{13}\b", _time, text)
