@@ -136,8 +136,7 @@ def keep_for(broker: Exchange, lag_ms: str) -> None:
         lambda: broker.quietly("DescribeConfigs", 4, resources=asked),
         lambda answer: all(row.value == lag_ms for result in answer.results for row in result.configs),
     )
-    # A Kafka describes what its cleaner is told a moment later.
-    time.sleep(1)
+    broker.in_effect()
 
 
 def cleaned_offsets(data: Path) -> dict[str, int]:

@@ -203,7 +203,8 @@ class ThinnedLoad(threading.Thread):
 
 def read_partition(bootstrap: str, topic: str) -> list[tuple[int, bytes]]:
     """(offset, value) of everything in partition 0."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False, "enable.partition.eof": True})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False, "enable.partition.eof": True,
+                         "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     rows: list[tuple[int, bytes]] = []
     deadline = time.monotonic() + 300

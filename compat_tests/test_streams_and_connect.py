@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import struct
 import subprocess
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -110,7 +110,7 @@ def test_connect_moves_a_file_through_a_topic(bootstrap: str, start: Start, fres
         try:
             with urllib.request.urlopen(request, timeout=100) as answer:
                 return check(json.loads(answer.read() or "null"))
-        except (urllib.error.URLError, ConnectionError):
+        except (OSError, http.client.HTTPException):
             return False
 
     wait_until(lambda: asked("GET", "/connectors", check=lambda names: names == []), "the worker serves")
