@@ -129,5 +129,7 @@ def test_a_flood_of_bad_peers_does_not_flood_the_log(
         connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
         connection.close()
     assert_prompt(pykafkad)
-    assert len(pykafkad.log_text().splitlines()) - lines <= 500
+    logged = ["HTTP" in line for line in pykafkad.log_text().splitlines()[lines:]]
+    # A few may be of something else.
+    assert sum(logged) <= 500 and len(logged) <= 510
     assert resident_megabytes(pykafkad) - before < 10

@@ -16,7 +16,7 @@ from pykafkad.handlers import table
 from pykafkad.wire import frames, messages
 
 # No request of these waits longer by itself for an answer; one that is answered later counts as not answered.
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 100.0
 SHORT_SECONDS = 0.3
 UNANSWERED = "no answer"
 
