@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat_tests.suites import confluent_kafka_go, kafka_go, kafka_python, rskafka, rust_rdkafka
+from compat_tests.suites import confluent_kafka_go, franz_go, kafka_go, kafka_python, rskafka, rust_rdkafka
 from compat_tests.suites.suite import LeftOut, Suite
 
 SUITES: tuple[Suite, ...] = (
@@ -11,6 +11,7 @@ SUITES: tuple[Suite, ...] = (
     rskafka.SUITE,
     rust_rdkafka.SUITE,
     confluent_kafka_go.SUITE,
+    franz_go.SUITE,
 )
 
 LEFT_OUT: tuple[LeftOut, ...] = (
