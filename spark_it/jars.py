@@ -28,6 +28,8 @@ COMES_WITH_PYSPARK = (
     "org.slf4j:slf4j-api",
     "org.xerial.snappy:snappy-java",
 )
+# A network may fail once; what was fetched before is kept for the next attempt.
+ATTEMPTS = 3
 NEEDED = ("spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2")
 
 
@@ -64,8 +66,11 @@ def _resolve_into(directory: Path) -> None:
             "--driver-java-options", f"-Duser.home={scratch}/home",
             "--class", "org.apache.spark.sql.kafka010.KafkaSourceProvider", "no-application",
         ]  # fmt: skip
-        result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "SPARK_LOCAL_HOSTNAME": "localhost"})
-        resolved = [jar for jar in Path(scratch).glob("ivy/jars/*.jar") if any(name in jar.name for name in NEEDED)]
+        for _ in range(ATTEMPTS):
+            result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "SPARK_LOCAL_HOSTNAME": "localhost"})
+            resolved = [jar for jar in Path(scratch).glob("ivy/jars/*.jar") if any(name in jar.name for name in NEEDED)]
+            if len(resolved) == len(NEEDED):
+                break
         if len(resolved) != len(NEEDED):
             raise JarsUnavailable(f"{CONNECTOR} could not be resolved:\n{(result.stdout + result.stderr)[-3000:]}")
         whole = Path(scratch) / "jars"

@@ -19,7 +19,8 @@ import docker
 
 from compat_tests.setup.cache import cache_directory, exclusively
 
-START_SECONDS = 30.0
+# Many times what it takes: a machine may be busy with other things.
+START_SECONDS = 180.0
 STOP_SECONDS = 20.0
 
 

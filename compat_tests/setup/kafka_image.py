@@ -39,8 +39,7 @@ def kafka_image(client: docker.DockerClient) -> tuple[str, str]:
             return PUBLIC_IMAGE, "the public image"
         if _holds(client, BUILT_IMAGE):
             return BUILT_IMAGE, "an image built here"
-        if _can_pull():
-            client.images.pull(PUBLIC_IMAGE)
+        if _can_pull() and _pulled(client):
             return PUBLIC_IMAGE, "the public image"
         print("set-up: no registry offers the public image of Kafka; building one from the JDK and Kafka's jars", flush=True)
         build_image(client)
@@ -64,6 +63,16 @@ def _can_pull() -> bool:
         return False
     finally:
         asking.close()
+    return True
+
+
+def _pulled(client: docker.DockerClient) -> bool:
+    """Pull the public image; a registry may answer and then count too many pulls, or break off."""
+    try:
+        client.images.pull(PUBLIC_IMAGE)
+    except (docker.errors.DockerException, OSError) as error:
+        print(f"set-up: the public image of Kafka could not be pulled: {error}", flush=True)
+        return False
     return True
 
 

@@ -23,6 +23,8 @@ ARTEFACTS = (
     # The slf4j binding: in no pom of Kafka's, and without it nothing is logged.
     "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
 )
+# What was fetched before a network failed is kept in Maven's own repository.
+ATTEMPTS = 3
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
@@ -47,7 +49,10 @@ def fetch_jars() -> Path:
             (Path(scratch) / "pom.xml").write_text(_pom())
             fetched = Path(scratch) / "libs"
             command = ["mvn", "-B", "-q", COPY_GOAL, "-DincludeScope=runtime", f"-DoutputDirectory={fetched}"]
-            result = subprocess.run(command, cwd=scratch, capture_output=True, text=True)
+            for _ in range(ATTEMPTS):
+                result = subprocess.run(command, cwd=scratch, capture_output=True, text=True)
+                if result.returncode == 0:
+                    break
             if result.returncode != 0 or not list(fetched.glob("kafka_2.13-*.jar")):
                 raise JarsUnavailable(f"Maven could not fetch Kafka's jars:\n{(result.stdout + result.stderr)[-2000:]}")
             # The folder appears under its name only when it is whole.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 JAVA_VERSION = 17
+RETRIES = ("-o", "Acquire::Retries=3")
 # Where a release of the system has no Java 17 any more, its default is newer.
 INSTEAD_OF = {f"openjdk-{JAVA_VERSION}-jdk-headless": "default-jdk-headless"}
 
@@ -73,7 +74,7 @@ def install(programs: Iterable[Program]) -> list[Program]:
         packages = sorted({package for program in programs for package in program.packages})
         print(f"set-up: installing {' '.join(packages)}", flush=True)
         with _no_services_started():
-            subprocess.run(["apt-get", "update", "-q"], stdout=subprocess.DEVNULL)
+            subprocess.run(["apt-get", *RETRIES, "update", "-q"], stdout=subprocess.DEVNULL)
             if not _installed(packages):
                 # One package that this release does not have must not keep the others away.
                 for package in packages:
@@ -82,7 +83,7 @@ def install(programs: Iterable[Program]) -> list[Program]:
 
 
 def _installed(packages: list[str]) -> bool:
-    command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]
+    command = ["apt-get", *RETRIES, "install", "-y", "-q", "--no-install-recommends", *packages]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode == 0
 
