@@ -22,7 +22,7 @@ from compat_tests.samples import wait_until
 DISK_MEGABYTES = 16
 VALUE_BYTES = 50_000
 TOPIC = "full"
-FAILING_MS = 4000
+FAILING_MS = 60_000
 
 
 @pytest.fixture
