@@ -164,7 +164,7 @@ def test_clients_live_through_restarts(broker: Broker, caplog: pytest.LogCapture
     time.sleep(QUIET_SECONDS)
     for client in clients:
         client.ending.set()
-        client.threads[1].join(60)
+        client.threads[1].join(READ_SECONDS)
     assert [failure for client in clients for failure in client.failures] == []
     for client in clients:
         assert client.sent > 60
