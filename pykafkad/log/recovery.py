@@ -323,7 +323,7 @@ def whole_batches(file, size_bytes: int):
         header = new(BatchHeader, unpack(window, at))
         _, length, _, magic, crc, _, last_offset_delta, _, _, _, _, _, _ = header
         size = length + LENGTH_OVERHEAD_BYTES
-        if magic in (0, 1) and _is_old_message(file.pread(min(size, size_bytes - position), position), size):
+        if magic in (0, 1) and MIN_OLD_MESSAGE_BYTES <= size <= size_bytes - position and _is_old_message(file.pread(size, position), size):
             raise StorageFailure("recover", file.path, f"batch at position {position} has the format {magic} of Kafka before 0.11")
         if size < HEADER_SIZE_BYTES or position + size > size_bytes or last_offset_delta < 0 or magic != MAGIC:
             return
@@ -342,7 +342,7 @@ def _is_old_message(data: bytes, size: int) -> bool:
     """Whether the checksum of the formats before Kafka 0.11 holds: a torn batch may look like one."""
     import zlib
 
-    return MIN_OLD_MESSAGE_BYTES <= size == len(data) and zlib.crc32(data[16:]) == int.from_bytes(data[12:16], "big")
+    return size == len(data) and zlib.crc32(data[16:]) == int.from_bytes(data[12:16], "big")
 
 
 class _Replayed:

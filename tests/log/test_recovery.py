@@ -360,13 +360,17 @@ def test_batches_of_formats_before_kafka_0_11_are_refused_not_cut_off():
     assert len(disk.files[path].data) == size
 
 
-def test_a_torn_batch_that_looks_like_an_older_format_is_cut_off():
-    """Zeros where its magic byte was are what a power loss leaves of a sector, not a format of other days."""
+@pytest.mark.parametrize("length", [None, -1, -(2**31), 2**31 - 1])
+def test_a_torn_batch_that_looks_like_an_older_format_is_cut_off(length):
+    """Zeros where its magic byte was are what a power loss leaves of a sector, not a format of other days; nor is any length."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, batch(2), batch(2))
     data = disk.files[log.segments[0].file.path].data
-    data[len(data) // 2 + 16] = 0
+    at = len(data) // 2
+    data[at + 16] = 0
+    if length is not None:
+        data[at + 8 : at + 12] = struct.pack(">i", length)
     _, log = crashed(disk)
     assert log.end_offset == 2
 

@@ -54,6 +54,8 @@ class MemoryFile:
 
     def pread(self, size_bytes, position):
         self._disk._call("read", self.path)
+        if size_bytes < 0 or position < 0:
+            raise StorageFailure("read", self.path, OSError(errno.EINVAL, "Invalid argument"))
         return bytes(memoryview(self._content.seen)[position:position + size_bytes])
 
     def pwrite(self, data, position):
