@@ -13,6 +13,8 @@ SHARED_SETTINGS = {
     # Tests wait for groups to form; three seconds for each would be most of the run.
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
+    # Every ten minutes groups without members and offsets go, out of whatever test looks at them then.
+    "offsets.retention.check.interval.ms": "86400000",
     # Retention is seen within a test.
     "log.retention.check.interval.ms": "1000",
     "log.initial.task.delay.ms": "1000",

@@ -12,7 +12,8 @@ from compat_tests.scenarios.group_offsets import commit_row, commit_topic, fetch
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\0\0\0\0"
 PROTOCOLS = (("range", SUBSCRIPTION), ("roundrobin", SUBSCRIPTION))
 KINDS = ("two", "empty", "simple", "joining", "syncing", "deleted")
-LONG = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000, "protocols": PROTOCOLS}
+# Many times what a life takes: the members do not beat meanwhile.
+LONG = {"session_timeout_ms": 600_000, "rebalance_timeout_ms": 600_000, "protocols": PROTOCOLS}
 DESCRIBED, JOINED, SYNCED, BEATEN, LEFT = 6, 9, 5, 4, 5
 
 
