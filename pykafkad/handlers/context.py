@@ -154,6 +154,11 @@ class Context:
         return self._node.fetch_sessions
 
     @property
+    def waits(self) -> object:
+        """Parked requests: `.listen(wait)` until `.ignore(wait)`, for one that watches very much."""
+        return self._node.waits
+
+    @property
     def telemetry(self) -> object:
         """The client instances that push their own metrics (KIP-714)."""
         return self._node.client_metrics.telemetry

@@ -2,8 +2,10 @@
 
 Records leave as slices of the log's files. An answer holds whole batches: the first may start before the asked offset, and
 one batch is given even above the size limits. With less than `min_bytes` to give the answer waits up to `max_wait_ms` for
-an append, unless a partition has an error. Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks
-(KIP-320), 11 rack, 12 flexible and diverging epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP-951).
+an append, unless a partition has an error. Requests for thousands of partitions go the way of `fetch_long.py`.
+
+Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks (KIP-320), 11 rack, 12 flexible and diverging epochs
+(KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP-951).
 
 Who asks with an epoch that is over (FENCED_LEADER_EPOCH), or for a partition that this broker does not lead
 (NOT_LEADER_OR_FOLLOWER), is told who does, and where. The latter comes up only in a directory whose metadata knows more brokers
@@ -26,6 +28,8 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 _Topic = messages.FetchResponse.FetchableTopicResponse
@@ -34,36 +38,42 @@ _Row = messages.FetchResponse.PartitionData
 _ZERO_ID = bytes(16)
 _READ_COMMITTED = 1
 _FOLLOWERS_SINCE = 11
-_ISOLATION_LEVELS = (0, _READ_COMMITTED)
+ISOLATION_LEVELS = (0, _READ_COMMITTED)
 # Errors of askers who do not know the leader.
 _WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
 def handle(ctx: Context, request: object) -> object:
     """An answer at once, or a `WaitForBytes`."""
-    if request.isolation_level not in _ISOLATION_LEVELS:
-        return _refused(ctx, request, errors.UNKNOWN_SERVER_ERROR)
+    if request.isolation_level not in ISOLATION_LEVELS:
+        return refused(request, ctx.version)
     session, partitions, full = _asked(ctx, request)
     if partitions is None:
         return messages.FetchResponse(error_code=session)
-    fetch = _Fetch(ctx, request, session, partitions, full)
+    fetch = Fetch(ctx, request, session, partitions, full)
     rows, enough = fetch.read()
     if enough:
         return fetch.answer(rows)
     return WaitForBytes(fetch, ctx.now)
 
 
-def _refused(ctx: Context, request: object, error_code: int) -> object:
+def handle_long(ctx: Context, request: object) -> Generator:
+    """The same for a request that is read in slices."""
+    from pykafkad.handlers import fetch_long
+
+    return fetch_long.serve(ctx, request)
+
+
+def refused(request: object, version: int) -> Generator:
     """The whole request is refused; before version 13 also row by row."""
-    topics = []
-    if ctx.version < 13:
-        for topic in request.topics:
-            rows = [
-                _Row(partition_index=each.partition, error_code=error_code, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b"")
-                for each in topic.partitions
-            ]
-            topics.append(_Topic(topic=topic.topic, partitions=rows))
-    return messages.FetchResponse(error_code=error_code, session_id=request.session_id, responses=topics)
+    topics: list[object] = []
+    for topic in request.topics if version < 13 else ():
+        topics.append(_Topic(topic=topic.topic, partitions=[]))
+        for each in topic.partitions:
+            yield
+            row = _Row(partition_index=each.partition, error_code=errors.UNKNOWN_SERVER_ERROR, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b"")
+            topics[-1].partitions.append(row)
+    return messages.FetchResponse(error_code=errors.UNKNOWN_SERVER_ERROR, session_id=request.session_id, responses=topics)
 
 
 class WaitForBytes:
@@ -73,7 +83,7 @@ class WaitForBytes:
 
     ends_early = True
 
-    def __init__(self, fetch: _Fetch, now: float) -> None:
+    def __init__(self, fetch: Fetch, now: float) -> None:
         self._fetch = fetch
         self.keys = fetch.logs()
         self.deadline = now + fetch.max_wait_ms / 1000
@@ -100,7 +110,7 @@ def _asked(ctx: Context, request: object) -> tuple[object, list[FetchPartition] 
         partitions = _partitions(ctx, request, by_id)
         session = None
         if request.session_epoch == INITIAL_EPOCH and ctx.version >= 7:
-            session = sessions.create(partitions, by_id, ctx.now, privileged=_replica_id(ctx, request) >= 0)
+            session = sessions.create(partitions, by_id, ctx.now, privileged=replica_id(ctx, request) >= 0)
         return session, list(partitions.values()), True
     session = sessions.get(request.session_id)
     if session is None:
@@ -119,12 +129,13 @@ def _asked(ctx: Context, request: object) -> tuple[object, list[FetchPartition] 
     return session, list(session.partitions.values()), False
 
 
-def _replica_id(ctx: Context, request: object) -> int:
+def replica_id(ctx: Context, request: object) -> int:
     """The broker that fetches; negative for a consumer."""
     return request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
 
 
-def _topic_name(ctx: Context, topic_id: bytes) -> str | None:
+def topic_name(ctx: Context, topic_id: bytes) -> str | None:
+    """The topic of that id; None if there is none."""
     topic = ctx.metadata.topic_by_id(topic_id)
     return None if topic is None else topic.name
 
@@ -132,7 +143,7 @@ def _topic_name(ctx: Context, topic_id: bytes) -> str | None:
 def _partitions(ctx: Context, request: object, by_id: bool) -> dict[object, FetchPartition]:
     result = {}
     for topic in request.topics:
-        name = _topic_name(ctx, topic.topic_id) if by_id else topic.topic
+        name = topic_name(ctx, topic.topic_id) if by_id else topic.topic
         for asked in topic.partitions:
             result[(topic.topic_id if by_id else name, asked.partition)] = FetchPartition(name, topic.topic_id, asked)
     return result
@@ -154,10 +165,10 @@ def _update(ctx: Context, session: FetchSession, request: object, by_id: bool) -
         for partition in session.partitions.values():
             if partition.topic is None:
                 # An id that was unknown when it was first asked for may have reached this broker since.
-                partition.topic = _topic_name(ctx, partition.topic_id)
+                partition.topic = topic_name(ctx, partition.topic_id)
 
 
-class _Fetch:
+class Fetch:
     """One request while it is served: it may be read several times before it is answered."""
 
     __slots__ = ("_absent", "_ctx", "_followed", "_follower", "_full", "_partitions", "_read_committed", "_session", "_session_epoch", "max_bytes", "max_wait_ms", "min_bytes")
@@ -171,7 +182,7 @@ class _Fetch:
         self._partitions = partitions
         self._full = full
         self._read_committed = request.isolation_level == _READ_COMMITTED
-        self._follower = _replica_id(ctx, request) >= 0
+        self._follower = replica_id(ctx, request) >= 0
         self._followed = ctx.partitions.followed
         self.max_bytes = min(request.max_bytes, ctx.settings.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
@@ -189,12 +200,11 @@ class _Fetch:
                 found[log] = None
         return list(found)
 
-    def read(self) -> tuple[list[tuple[FetchPartition, object]], bool]:
-        """(partition, answer row) of each, and whether that is enough to answer now."""
+    def read(self, total: int = 0) -> tuple[list[tuple[FetchPartition, object]], bool]:
+        """(partition, answer row) of each, and whether that is enough to answer now; `total` bytes have been read before."""
         rows = []
         unknown = []
         left = self.max_bytes
-        total = 0
         enough = self.max_wait_ms <= 0
         interesting = False
         for partition in self._partitions:

@@ -17,6 +17,7 @@ Each has a module `handlers/<module>.py` with one public `handle(ctx, request)`:
 from __future__ import annotations
 
 from collections import namedtuple
+from sys import modules
 
 OFFERED = "offered"
 REFUSED = "refused"
@@ -185,6 +186,11 @@ def handler(row: Api) -> object:
     from importlib import import_module
 
     return import_module(f"pykafkad.handlers.{module_name(row)}").handle
+
+
+def long_handler(row: Api) -> object:
+    """The function for its long requests, where the module has one of its own: `handle_long`."""
+    return getattr(modules[handler(row).__module__], "handle_long", None)
 
 
 def by_key(key: int) -> Api | None:

@@ -156,14 +156,14 @@ class Dispatcher:
         route = context.route
         request, _ = yield from messages.sliced(route.request, context.version, "decode")(frame, position)
         context.request = request
-        result = route.handler(context, request)
+        result = (table.long_handler(route.row) or route.handler)(context, request)
         if type(result) is GeneratorType:
             result = yield from result
         if result is PARKED and route.row.key in _RENDEZVOUS:
             self.places.leave(context.connection)
         elif hasattr(result, "attempt") and not self.places.park(context.connection):
             # Its wait is a maximum, and so much waits already that it must do without.
-            result = result.expire(self._node.now)
+            result = yield from result.expire(self._node.now)
         return result
 
     def _conclude(self, context: Context, result: object) -> None:
@@ -265,10 +265,13 @@ class Dispatcher:
         self._finish(connection.in_service, message)
 
     def _finish(self, context: Context, message: object) -> None:
-        """Answer the request in service; its connection may go on with what it has read."""
+        """Answer the request in service; its connection may go on with what it has read. A long one's answer may come in steps."""
         connection, node = context.connection, self._node
         if context.is_long:
-            job = Job(connection, self._write_long(context, message), lambda chunks: self._written(context, message, chunks), lambda error: None)
+            if type(message) is GeneratorType:
+                job = self._job(context, message)
+            else:
+                job = Job(connection, self._write_long(context, message), lambda chunks: self._written(context, message, chunks), lambda error: None)
             if not node.slices.begin(job):
                 connection.halted = True
             return

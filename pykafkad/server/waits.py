@@ -8,6 +8,9 @@ A wait is any object with
 * `expire(now)`: the answer at the deadline;
 * `ends_early`: whether a request that arrives behind it on its connection ends it (true for Fetch: its wait is a maximum).
 
+An answer may be a generator that gives it in steps, or the wait once more. One that watches too much to be kept by each of its keys
+*listens*: it is told of all that is touched.
+
 Touching a key only marks; the retry happens once per turn, never inside the call stack of what touched. A turn tries so many
 and no more: when an append wakes ten thousand fetches, the others that the broker serves get their turns in between.
 """
@@ -41,7 +44,7 @@ class Waits:
     """All parked operations of a node. `complete(token, message)` is called with each answer, `failed(token, error)` for a
     wait that raised instead of answering: a bug, which must end that request and no other."""
 
-    __slots__ = ("_by_key", "_complete", "_failed", "_heap", "_marked", "_sequence", "_touched", "count")
+    __slots__ = ("_by_key", "_complete", "_failed", "_heap", "_listening", "_marked", "_sequence", "_touched", "count")
 
     def __init__(self, complete: Callable[[object, object], None], failed: Callable[[object, Exception], None]) -> None:
         self._complete = complete
@@ -50,6 +53,7 @@ class Waits:
         self._heap: list[tuple[float, int, Parked]] = []
         self._touched: list[Hashable] = []
         self._marked: deque[Parked] = deque()
+        self._listening: dict[object, None] = {}
         self._sequence = 0
         self.count = 0
 
@@ -70,6 +74,22 @@ class Waits:
         """Something that waits for `key` may now be able to answer."""
         if key in self._by_key:
             self._touched.append(key)
+
+    def listen(self, wait: object) -> None:
+        """Tell `wait.is_touched_by(key)` of all that is touched, parked or not, until it is ignored; the wait is its own only key."""
+        if wait not in self._listening:
+            self._listening[wait] = None
+            self.count += 1
+            # Touching costs no more than before as long as nobody listens.
+            self.__class__ = _Heard
+
+    def ignore(self, wait: object) -> None:
+        """End that; fine if it does not listen."""
+        if wait in self._listening:
+            del self._listening[wait]
+            self.count -= 1
+            if not self._listening:
+                self.__class__ = Waits
 
     @property
     def is_behind(self) -> bool:
@@ -103,6 +123,7 @@ class Waits:
 
     def discard(self, parked: Parked) -> None:
         """Drop a wait whose connection is gone."""
+        self.ignore(parked.wait)
         if not parked.done:
             self._forget(parked)
 
@@ -142,3 +163,15 @@ class Waits:
                 watching.pop(parked, None)
                 if not watching:
                     del self._by_key[key]
+
+
+class _Heard(Waits):
+    """Waits of which some listen."""
+
+    __slots__ = ()
+
+    def touch(self, key: Hashable) -> None:
+        Waits.touch(self, key)
+        for wait in self._listening:
+            if wait.is_touched_by(key):
+                Waits.touch(self, wait)

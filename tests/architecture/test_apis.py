@@ -27,6 +27,7 @@ SHARED = {
     "otlp": "those metrics as plain values",
     "broker_loggers": "the loggers' names and levels, for the three config APIs",
     "snapshot_actions": "snapshots of the data, by way of the config APIs",
+    "fetch_long": "Fetch for thousands of partitions",
     "fetch_sessions": "sessions of Fetch (KIP-227)",
     "produce_flat": "the fast path of Produce",
 }

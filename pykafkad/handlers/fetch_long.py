@@ -1,0 +1,248 @@
+"""Fetch for thousands of partitions: what `fetch.py` does, a few partitions in each step, for requests that are read in slices.
+
+Every partition is read as it is when its turn comes. While the request waits nobody looks through all its partitions: it is told of
+every log that got something and knows its own, and reads them all again when one of these was among them.
+"""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers import fetch
+from pykafkad.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, FetchPartition
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pykafkad.handlers.context import Context
+    from pykafkad.handlers.fetch_sessions import FetchSession
+
+AT_ONCE = 8
+"""Partitions of one step: those that nobody used yet are opened by being read."""
+
+_FREED_AT_ONCE = 500
+
+_UNKNOWN = (errors.UNKNOWN_TOPIC_ID, errors.UNKNOWN_TOPIC_OR_PARTITION)
+_NEVER = 1 << 62
+
+
+def serve(ctx: Context, request: object) -> Generator:
+    """What `fetch.handle` gives, in steps."""
+    if request.isolation_level not in fetch.ISOLATION_LEVELS:
+        return (yield from fetch.refused(request, ctx.version))
+    session, partitions, full = yield from _asked(ctx, request)
+    if partitions is None:
+        return messages.FetchResponse(error_code=session)
+    long = _LongFetch(ctx, request, session, partitions, full)
+    rows, enough = yield from long.read_in_steps()
+    if enough:
+        return (yield from long.answer_in_steps(rows))
+    yield from _let_go(rows)
+    return (yield from LongWait(ctx, long).begin())
+
+
+def _let_go(rows: list[object]) -> Generator:
+    """Free them a few at a time, which takes a good part of what it took to make them."""
+    while rows:
+        yield
+        del rows[-_FREED_AT_ONCE:]
+
+
+def _asked(ctx: Context, request: object) -> Generator:
+    """As in `fetch.py`."""
+    sessions = ctx.fetch_sessions
+    by_id = ctx.version >= 13
+    if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
+        session = sessions.get(request.session_id)
+        if session is None:
+            return errors.FETCH_SESSION_ID_NOT_FOUND, None, False
+        if session.epoch != request.session_epoch:
+            return errors.INVALID_FETCH_SESSION_EPOCH, None, False
+        if session.uses_topic_ids != by_id:
+            return errors.FETCH_SESSION_TOPIC_ID_ERROR, None, False
+        return (yield from _updated(ctx, session, request, by_id))
+    if request.session_id != INVALID_SESSION_ID:
+        sessions.remove(request.session_id)
+    partitions = yield from _partitions(ctx, request, by_id)
+    session = None
+    if request.session_epoch == INITIAL_EPOCH and ctx.version >= 7:
+        session = sessions.create(partitions, by_id, ctx.now, privileged=fetch.replica_id(ctx, request) >= 0)
+    return session, list(partitions.values()), True
+
+
+def _partitions(ctx: Context, request: object, by_id: bool) -> Generator:
+    result: dict[object, FetchPartition] = {}
+    for topic in request.topics:
+        name = fetch.topic_name(ctx, topic.topic_id) if by_id else topic.topic
+        for asked in topic.partitions:
+            yield
+            result[(topic.topic_id if by_id else name, asked.partition)] = FetchPartition(name, topic.topic_id, asked)
+    return result
+
+
+def _updated(ctx: Context, session: FetchSession, request: object, by_id: bool) -> Generator:
+    sessions = ctx.fetch_sessions
+    # At once, so that a second request of this epoch is refused while the first is under way.
+    session.next_epoch()
+    epoch = session.epoch
+    new = yield from _partitions(ctx, request, by_id)
+    for key, asked in new.items():
+        yield
+        known = session.partitions.get(key)
+        if known is not None:
+            asked.high_watermark = known.high_watermark
+            asked.log_start_offset = known.log_start_offset
+        session.partitions[key] = asked
+    for topic in request.forgotten_topics_data:
+        for index in topic.partitions:
+            yield
+            session.partitions.pop((topic.topic_id if by_id else topic.topic, index), None)
+    for partition in list(session.partitions.values()) if by_id else ():
+        yield
+        if partition.topic is None:
+            partition.topic = fetch.topic_name(ctx, partition.topic_id)
+    if session.epoch != epoch:
+        return errors.INVALID_FETCH_SESSION_EPOCH, None, False
+    if not session.partitions:
+        sessions.remove(session.id)
+        return None, list(new.values()), True
+    # It may have lost its place to another meanwhile.
+    if sessions.get(session.id) is not session or not sessions.touch(session, ctx.now):
+        return errors.FETCH_SESSION_ID_NOT_FOUND, None, False
+    return session, list(session.partitions.values()), False
+
+
+class _LongFetch(fetch.Fetch):
+    """`read` and `answer` are used for some partitions at a time."""
+
+    __slots__ = ("_all", "_least_bytes", "_most_bytes")
+
+    def __init__(self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool) -> None:
+        super().__init__(ctx, request, session, partitions, full)
+        self._all = partitions
+        self._most_bytes = self.max_bytes
+        self._least_bytes = self.min_bytes
+        # Whether there is enough shows only when all are read.
+        self.min_bytes = _NEVER
+
+    def read_in_steps(self) -> Generator:
+        """As `read`."""
+        rows: list[tuple[FetchPartition, object]] = []
+        unknown: list[tuple[FetchPartition, object]] = []
+        left = self._most_bytes
+        total = 0
+        enough = self.max_wait_ms <= 0
+        for start in range(0, len(self._all), AT_ONCE):
+            yield
+            self._partitions = self._all[start : start + AT_ONCE]
+            self.max_bytes = left
+            some, is_enough = self.read(total)
+            known = [each for each in some if not _is_unknown(each[1])]
+            unknown += some[len(known) :]
+            if known:
+                # Of unknown ones alone `read` has enough, as it would wait for nothing.
+                enough = enough or is_enough
+                rows += known
+                size = sum(row.records.chunk_size for _, row in known if row.records)
+                total += size
+                if any(not row.error_code for _, row in known):
+                    left = max(0, left - size)
+        return rows + unknown, enough or not rows or total >= self._least_bytes
+
+    def logs_in_steps(self, found: dict[object, None]) -> Generator:
+        """As `logs`, into `found`."""
+        absent: set[FetchPartition] = set()
+        for start in range(0, len(self._all), AT_ONCE):
+            yield
+            self._partitions = self._all[start : start + AT_ONCE]
+            found.update(dict.fromkeys(self.logs()))
+            absent |= self._absent
+        self._absent = absent
+
+    def answer_in_steps(self, rows: list[tuple[FetchPartition, object]]) -> Generator:
+        """As `answer`."""
+        whole = self.answer(rows[:AT_ONCE])
+        for start in range(AT_ONCE, len(rows), AT_ONCE):
+            yield
+            part = self.answer(rows[start : start + AT_ONCE])
+            if part.error_code:
+                return part
+            topics = whole.responses
+            for topic in part.responses:
+                if topics and (topics[-1].topic, topics[-1].topic_id) == (topic.topic, topic.topic_id):
+                    topics[-1].partitions += topic.partitions
+                else:
+                    topics.append(topic)
+            known = {endpoint.node_id for endpoint in whole.node_endpoints}
+            # A struct's defaults are shared.
+            whole.node_endpoints = whole.node_endpoints + [each for each in part.node_endpoints if each.node_id not in known]
+        return whole
+
+
+def _is_unknown(row: object) -> bool:
+    """Whether `read` put the row behind all others: it has no log, and none to wait for."""
+    return row.error_code in _UNKNOWN and row.aborted_transactions is not None
+
+
+class LongWait:
+    """A long Fetch that found less than `min_bytes`. Its attempts and its end are generators, which give the answer or the wait again."""
+
+    __slots__ = ("_ctx", "_fetch", "_is_touched", "_logs", "deadline", "keys")
+
+    ends_early = True
+
+    def __init__(self, ctx: Context, long: _LongFetch) -> None:
+        self._ctx = ctx
+        self._fetch = long
+        self._logs: dict[object, None] = {}
+        self._is_touched = False
+        self.keys = (self,)
+        self.deadline = ctx.now + long.max_wait_ms / 1000
+
+    def __repr__(self) -> str:
+        return f"LongWait({len(self._logs)} partitions)"
+
+    def is_touched_by(self, key: object) -> bool:
+        """Whether what was touched is among its logs."""
+        if key not in self._logs:
+            return False
+        self._is_touched = True
+        return True
+
+    def begin(self) -> Generator:
+        """Learn what to wait for, and look again."""
+        yield from self._fetch.logs_in_steps(self._logs)
+        self._ctx.waits.listen(self)
+        return (yield from self.attempt(self._ctx.now))
+
+    def attempt(self, now: float) -> Generator:
+        """The answer if there is enough, else the wait, to be parked again."""
+        try:
+            while True:
+                self._is_touched = False
+                rows, enough = yield from self._fetch.read_in_steps()
+                if enough or self._ctx.now >= self.deadline or (yield from self._is_closed()):
+                    break
+                yield from _let_go(rows)
+                if not self._is_touched:
+                    return self
+        except BaseException:
+            self._ctx.waits.ignore(self)
+            raise
+        self._ctx.waits.ignore(self)
+        return (yield from self._fetch.answer_in_steps(rows))
+
+    def expire(self, now: float) -> Generator:
+        """The answer with what there is."""
+        self._ctx.waits.ignore(self)
+        rows, _ = yield from self._fetch.read_in_steps()
+        return (yield from self._fetch.answer_in_steps(rows))
+
+    def _is_closed(self) -> Generator:
+        """Whether a log was, also where another took its place, as of a topic that went back to a snapshot: it wakes nobody any more."""
+        for log in self._logs:
+            yield
+            if log.closed:
+                return True
+        return False

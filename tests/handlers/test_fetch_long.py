@@ -1,0 +1,347 @@
+"""Fetch for thousands of partitions: all that is asked of a short one in `test_fetch.py`, and what happens between its steps."""
+
+import random
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.handlers import fetch_long
+from pykafkad.server import dispatch, places
+from pykafkad.server.slices import BUDGET_SECONDS
+from pykafkad.wire import messages
+from tests.handlers.requests import fetch
+from tests.handlers.test_fetch import *  # noqa: F403 - every test once more
+from tests.handlers.test_fetch import fill, rows_of
+from tests.server.test_slices import STEP_SECONDS, TickingClock
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.world import NOTHING, World
+
+COUNT = 300
+
+
+@pytest.fixture(autouse=True)
+def _all_are_long(monkeypatch):
+    """And of one partition in each step."""
+    monkeypatch.setattr(dispatch, "LONG_FRAME_BYTES", 0)
+    monkeypatch.setattr(fetch_long, "AT_ONCE", 1)
+
+
+@pytest.fixture
+def slow():
+    """A world in which every step takes its time, with a topic of many partitions."""
+    made = World("/data", disk=MemoryDisk(), clock=TickingClock(), auto_create_topics_enable="false")
+    made.create_topic("t", COUNT)
+    made.create_topic("u", 2)
+    yield made
+    waits = made.node.waits
+    assert made.node.metrics.unexpected_errors == 0 and not waits._listening and waits.count == 0 and type(waits).__name__ == "Waits"
+    assert not len(made.node.dispatcher.places)
+
+
+def asking(count=COUNT, **keywords):
+    return fetch("t", dict.fromkeys(range(count), 0), **{"max_wait_ms": 60_000, **keywords})
+
+
+def turns_until(world, condition):
+    turns = 0
+    while not condition():
+        world.turn()
+        turns += 1
+        assert turns < 1000
+    return turns
+
+
+def parked(world, **keywords):
+    peer = world.connect()
+    assert peer.ask(asking(**keywords), 11) is NOTHING
+    turns_until(world, lambda: peer.connection.parked)
+    return peer
+
+
+def append(world, topic="t", partition=COUNT - 1):
+    fill(world, topic, partition)
+
+
+def served(world, request, version, long, monkeypatch):
+    """The bytes of its answer."""
+    monkeypatch.setattr(dispatch, "LONG_FRAME_BYTES", 0 if long else 1 << 30)
+    peer = world.connect()
+    raw = []
+    peer.take = raw.append
+    peer.send(request, version)
+    turns_until(world, lambda: raw)
+    return b"".join(raw)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_it_answers_byte_for_byte_what_a_short_one_is_answered(world, seed, monkeypatch):
+    """Partitions that exist and do not, offsets in and out of range, epochs that are over, and every limit."""
+    drawn = random.Random(seed)
+    version = drawn.randrange(4, 19)
+    ids = {name: world.create_topic(name, 4) for name in ("a", "b", "c")} | {"no": bytes(range(16)), "none": bytes(range(1, 17))}
+    for name in ("a", "b", "c"):
+        for partition in range(4):
+            fill(world, name, partition, drawn.choice([0, 1, 2, 4]), size=drawn.choice([100, 1000]))
+    monkeypatch.setattr(fetch_long, "AT_ONCE", drawn.choice([1, 2, 3, 100]))
+    q = messages.FetchRequest
+    topics = []
+    for _ in range(drawn.randrange(8)):
+        name = drawn.choice(list(ids))
+        rows = []
+        for _ in range(drawn.randrange(1, 5)):
+            asked = {"current_leader_epoch": drawn.choice([-1, -1, -1, 0, 5])} if version >= 9 else {}
+            if version >= 12:
+                asked["last_fetched_epoch"] = drawn.choice([-1, -1, -1, 0, 3])
+            limit = drawn.choice([1 << 20, 1 << 20, 1500, 10, 0, -1])
+            rows.append(q.FetchPartition(partition=drawn.randrange(6), fetch_offset=drawn.choice([0, 0, 1, 2, 7, -1]), partition_max_bytes=limit, **asked))
+        topics.append(q.FetchTopic(topic=name, topic_id=ids[name] if version >= 13 else bytes(16), partitions=rows))
+    request = q(
+        max_wait_ms=drawn.choice([0, 0, -1]), min_bytes=drawn.choice([0, 1, 5000]), max_bytes=drawn.choice([1 << 20, 3500, 2500, 0, -1]),
+        isolation_level=drawn.choice([0, 0, 0, 1, 1, 7]), topics=topics,
+    )  # fmt: skip
+    if version < 15:
+        request.replica_id = drawn.choice([-1] * 7 + [3])
+    assert served(world, request, version, True, monkeypatch) == served(world, request, version, False, monkeypatch)
+
+
+@pytest.mark.parametrize("max_bytes", [1, 2500, 3500, 4700])
+def test_what_some_partitions_took_is_not_there_for_the_others(world, max_bytes, monkeypatch):
+    world.create_topic("t", 3)
+    for partition in range(3):
+        fill(world, "t", partition, 2, size=1000)
+    request = fetch("t", dict.fromkeys(range(3), 0), max_bytes=max_bytes)
+    long = served(world, request, 11, True, monkeypatch)
+    assert long == served(world, request, 11, False, monkeypatch) and max(1000, max_bytes - 1000) < len(long) < max(1500, max_bytes + 200)
+
+
+def test_who_leads_what_several_are_wrong_about_is_told_once(world, monkeypatch):
+    topic_id = world.create_topic("t", 4)
+    for partition in range(4):
+        world.node.partitions.get("t", partition).assign_epoch(3)
+    wrong = {partition: {"fetch_offset": 0, "current_leader_epoch": 1 + partition} for partition in range(4)}
+    request = fetch("t", wrong, topic_id=topic_id)
+    long = served(world, request, 16, True, monkeypatch)
+    assert long == served(world, request, 16, False, monkeypatch) and long.count(b"localhost") == 1
+
+
+def test_what_was_not_there_from_the_start_does_not_end_the_wait(slow):
+    peer = slow.connect()
+    assert peer.ask(fetch("u", dict.fromkeys(range(20), 0), max_wait_ms=60_000, min_bytes=1000), 11) is NOTHING
+    append(slow, "u", 1)
+    for _ in range(20):
+        slow.turn()
+    assert peer.connection.parked and not peer.answers
+    slow.connect().ask(messages.DeleteTopicsRequest(topic_names=["u"], timeout_ms=1000), 5)
+    turns_until(slow, lambda: peer.answers)
+    assert {row.error_code for row in rows_of(peer.answers[0]).values()} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_no_turn_has_all_of_it(slow):
+    """Neither of the first look, nor of those that follow, nor of its end."""
+    other = slow.connect()
+    peer = slow.connect()
+    began = slow.clock._now
+    peer.send(asking(max_wait_ms=30_000), 11)
+    assert slow.clock._now - began < BUDGET_SECONDS + 50 * STEP_SECONDS and slow.node.slices
+    turns = 0
+    for is_done in (lambda: peer.connection.parked, lambda: peer.answers):
+        while not is_done():
+            began = slow.clock._now
+            slow.turn()
+            assert slow.clock._now - began < BUDGET_SECONDS + 50 * STEP_SECONDS
+            assert other.ask(messages.ApiVersionsRequest(), 0).error_code == 0
+            turns += 2
+        slow.clock.advance(30.0)
+    # Understood, looked at, its logs learnt, looked at again; and a third time, answered and written.
+    assert turns * BUDGET_SECONDS > 6 * COUNT * STEP_SECONDS
+    assert len(rows_of(peer.answers[0])) == COUNT
+
+
+@pytest.mark.parametrize("turns", [0, 2, 5, 8, 11, 14, 20])
+def test_an_append_between_any_two_steps_wakes_it(slow, turns):
+    peer = slow.connect()
+    assert peer.ask(asking(), 11) is NOTHING
+    for _ in range(turns):
+        slow.turn()
+    fill(slow, "t", 0)
+    turns_until(slow, lambda: peer.answers)
+    assert [index for index, row in rows_of(peer.answers[0]).items() if bytes(row.records)] == [0]
+
+
+def test_only_its_own_partitions_wake_it(slow):
+    peer = parked(slow, count=COUNT - 1)
+    append(slow, "u", 0)
+    append(slow)
+    for _ in range(20):
+        slow.turn()
+        assert not slow.node.slices and peer.connection.parked and not peer.answers
+    append(slow, partition=5)
+    turns_until(slow, lambda: peer.answers)
+    assert len(bytes(rows_of(peer.answers[0])[5].records)) > 100
+
+
+def test_too_little_does_not_end_it_and_the_deadline_does(slow):
+    peer = parked(slow, min_bytes=400)
+    for number in range(2):
+        append(slow)
+        assert slow.node.slices
+        turns_until(slow, lambda: peer.connection.parked)
+        assert not peer.answers, number
+    slow.clock.advance(60.0)
+    turns_until(slow, lambda: peer.answers)
+    assert len(bytes(rows_of(peer.answers[0])[COUNT - 1].records)) > 200
+
+
+def test_one_that_is_touched_again_and_again_ends_at_its_deadline(slow):
+    peer = parked(slow, min_bytes=1 << 19, max_wait_ms=1000)
+    began = slow.clock._now
+    turns = 0
+    while not peer.answers:
+        append(slow)
+        slow.clock.advance(0.005)
+        turns += 1
+        assert turns < 300
+    assert 1.0 <= slow.clock._now - began + 0.05 and len(rows_of(peer.answers[0])) == COUNT
+
+
+def test_a_log_that_another_took_the_place_of_ends_it(slow):
+    """It is touched when it goes, and never again."""
+    peer = parked(slow)
+    log = slow.node.partitions.get("t", 5)
+    log.closed = True
+    slow.node.waits.touch(log)
+    turns_until(slow, lambda: peer.answers)
+    assert len(rows_of(peer.answers[0])) == COUNT
+
+
+def test_a_deadline_that_passes_while_it_is_looked_at_ends_it(slow):
+    peer = slow.connect()
+    assert peer.ask(asking(max_wait_ms=1), 11) is NOTHING
+    turns_until(slow, lambda: peer.answers)
+    assert len(rows_of(peer.answers[0])) == COUNT
+
+
+def test_the_next_request_ends_it_also_while_it_is_looked_at(slow):
+    for turns in (0, 5, 100):
+        peer = slow.connect()
+        peer.send(asking(), 11)
+        for _ in range(turns):
+            slow.turn()
+        peer.send(messages.ApiVersionsRequest(), 0)
+        turns_until(slow, lambda peer=peer: len(peer.answers) == 2)
+        assert [type(answer).__name__ for answer in peer.answers] == ["FetchResponse", "ApiVersionsResponse"]
+
+
+@pytest.mark.parametrize("turns", [0, 5, 10, 100])
+def test_whenever_its_connection_ends_nothing_is_left_of_it(slow, turns):
+    peer = slow.connect()
+    peer.send(asking(), 11)
+    for _ in range(turns):
+        slow.turn()
+    peer.connection.close("ended by the peer")
+    slow.node.reactor.connections.pop(peer.connection.id)
+    slow.node.connection_lost(peer.connection)
+    slow.turn()
+    assert not slow.node.slices and not peer.answers
+
+
+def test_also_when_it_was_just_woken(slow):
+    peer = parked(slow, min_bytes=10_000)
+    append(slow)
+    assert slow.node.slices and peer.connection.parked is None
+    peer.connection.close("ended by the peer")
+    slow.turn()
+    slow.node.connection_lost(peer.connection)
+    assert not slow.node.slices
+
+
+def test_a_topic_that_is_deleted_ends_it(slow):
+    peer = parked(slow)
+    slow.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    turns_until(slow, lambda: peer.answers)
+    assert {row.error_code for row in rows_of(peer.answers[0]).values()} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_a_stop_answers_it_wherever_it_is(slow):
+    waiting = parked(slow)
+    reading = slow.connect()
+    reading.send(asking(), 11)
+    slow.stop()
+    for peer in (waiting, reading):
+        peer.take(b"".join(peer.connection.outbox))
+        assert len(rows_of(peer.answers[0])) == COUNT
+
+
+def test_one_that_may_not_wait_for_lack_of_room_is_answered(slow, monkeypatch):
+    monkeypatch.setattr(places, "LANE_BYTES", 100)
+    waiting = parked(slow)
+    peer = slow.connect()
+    peer.send(asking(), 11)
+    turns_until(slow, lambda: peer.answers)
+    assert len(rows_of(peer.answers[0])) == COUNT and waiting.connection.parked
+    slow.node.connection_lost(waiting.connection)
+
+
+def test_a_bug_in_one_that_waits_ends_it_alone(slow, monkeypatch):
+    peer, other = parked(slow), parked(slow)
+    long = peer.connection.parked.wait._fetch
+    long._ctx = None
+    append(slow)
+    turns_until(slow, lambda: other.answers)
+    assert (peer.closed or peer.answers) and slow.node.metrics.unexpected_errors == 1
+    slow.turn()
+    slow.node.metrics.unexpected_errors = 0
+
+
+class TestSessionsBetweenSteps:
+    def opened(self, slow):
+        peer = slow.connect()
+        peer.send(asking(session_epoch=0, max_wait_ms=0), 11)
+        turns_until(slow, lambda: peer.answers)
+        assert len(rows_of(peer.answers[0])) == COUNT
+        return peer, peer.answers[0].session_id
+
+    def test_only_news_travel(self, slow):
+        peer, session_id = self.opened(slow)
+        append(slow)
+        peer.send(asking(session_id=session_id, session_epoch=1, max_wait_ms=0), 11)
+        turns_until(slow, lambda: len(peer.answers) == 2)
+        assert list(rows_of(peer.answers[1])) == [COUNT - 1]
+
+    def test_a_second_request_of_the_same_epoch_is_refused_at_once(self, slow):
+        peer, session_id = self.opened(slow)
+        second = slow.connect()
+        for each in (peer, second):
+            each.send(asking(session_id=session_id, session_epoch=1, max_wait_ms=0), 11)
+        turns_until(slow, lambda: second.answers and len(peer.answers) == 2)
+        assert sorted((peer.answers[1].error_code, second.answers[0].error_code)) == [0, errors.INVALID_FETCH_SESSION_EPOCH]
+
+    def test_a_session_that_went_on_without_it(self, slow):
+        peer, session_id = self.opened(slow)
+        second = slow.connect()
+        peer.send(asking(session_id=session_id, session_epoch=1, max_wait_ms=0), 11)
+        while slow.node.fetch_sessions.get(session_id).epoch == 1:
+            slow.turn()
+        second.send(fetch("t", {}, session_id=session_id, session_epoch=2), 11)
+        turns_until(slow, lambda: second.answers and len(peer.answers) == 2)
+        assert (peer.answers[1].error_code, second.answers[0].error_code) == (errors.INVALID_FETCH_SESSION_EPOCH, 0)
+
+    def test_a_session_that_ends_meanwhile(self, slow):
+        peer, session_id = self.opened(slow)
+        peer.send(asking(session_id=session_id, session_epoch=1, max_wait_ms=0), 11)
+        while slow.node.fetch_sessions.get(session_id).epoch == 1:
+            slow.turn()
+        slow.node.fetch_sessions.remove(session_id)
+        turns_until(slow, lambda: len(peer.answers) == 2)
+        assert peer.answers[1].error_code == errors.FETCH_SESSION_ID_NOT_FOUND and len(slow.node.fetch_sessions) == 0
+
+    @pytest.mark.parametrize("turns", range(1, 12))
+    def test_an_answer_is_whole_or_an_error(self, slow, turns):
+        peer = slow.connect()
+        peer.send(asking(session_epoch=0, max_wait_ms=0), 11)
+        for _ in range(turns):
+            slow.turn()
+        for session in slow.node.fetch_sessions._sessions.values():
+            session.next_epoch()
+        turns_until(slow, lambda: peer.answers)
+        assert len(rows_of(peer.answers[0])) == (0 if peer.answers[0].error_code else COUNT)
