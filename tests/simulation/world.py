@@ -73,6 +73,19 @@ class LateOffload(Offload):
 
     __slots__ = ()
 
+    working = []
+    """Those with a thread, which keeps the whole world alive."""
+
+    def _start(self):
+        super()._start()
+        self.working.append(self)
+
+    @classmethod
+    def end_threads(cls):
+        """Of worlds that tests left as they were: nobody would end them. What is still used starts anew."""
+        while cls.working:
+            Offload.close(cls.working.pop())
+
     def finished(self):
         """A turn takes nothing: whether it would find something is the system's choice."""
 
