@@ -1,0 +1,130 @@
+"""MirrorMaker 2 as a process: topics copied with their settings, committed offsets translated, internal topics of three kinds kept.
+
+Source and target are one broker under two names, which MirrorMaker does not know.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from compat_tests.java_tools import JAVA_OPTIONS
+from compat_tests.samples import wait_until
+
+FreshName = Callable[..., str]
+RECORDS = 300
+FIRST_TIMESTAMP = 1_700_000_000_000
+
+
+@pytest.fixture
+def admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap})
+
+
+@pytest.fixture
+def mirror(bootstrap: str, kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
+    """Starts MirrorMaker from the first name to the second with further `settings`; what still runs at the end is ended."""
+    logging = tmp_path / "log4j2.properties"
+    logging.write_text(
+        "rootLogger.level = warn\nrootLogger.appenderRef.f.ref = F\nappender.f.type = File\nappender.f.name = F\n"
+        f"appender.f.fileName = {tmp_path / 'log'}\nappender.f.layout.type = PatternLayout\nappender.f.layout.pattern = %d %p %c{{1}} %m%n\n"
+    )
+    started: list[subprocess.Popen] = []
+
+    def start(source: str, target: str, **settings: str) -> subprocess.Popen:
+        copied = {"clusters": f"{source}, {target}", f"{source}->{target}.enabled": "true", "emit.heartbeats.enabled": "false"}
+        # Looking through every class takes it longer than all else; what it has not yet told of offsets it tells when it flushes.
+        copied |= {name: "service_load" for name in ("plugin.discovery", f"{target}.plugin.discovery")}
+        copied[f"{target}.offset.flush.interval.ms"] = "500"
+        copied |= {f"{name}.bootstrap.servers": bootstrap for name in (source, target)}
+        kinds = ("checkpoints.topic", "offset-syncs.topic", "offset.storage", "status.storage", "config.storage")
+        copied |= {"replication.factor": "1", **{f"{kind}.replication.factor": "1" for kind in kinds}}
+        copied |= {name.replace("_", "."): value for name, value in settings.items()}
+        path = tmp_path / "mirror.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in copied.items()))
+        command = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{kafka_jars}/*"]
+        process = subprocess.Popen([*command, "org.apache.kafka.connect.mirror.MirrorMaker", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_topics_settings_and_groups_are_mirrored(
+    bootstrap: str, admin: AdminClient, mirror: Callable[..., subprocess.Popen], fresh_name: FreshName
+) -> None:
+    """Every record with key, headers and time in its partition; a group's committed offset, on the copy; topics of its own are the known ones."""
+    topic, group, source, target = fresh_name(), fresh_name("group"), fresh_name("from"), fresh_name("to")
+    copy = f"{source}.{topic}"
+    settings = {"max.message.bytes": "123456", "cleanup.policy": "compact", "retention.ms": "-1"}
+    admin.create_topics([NewTopic(topic, 3, 1, config=settings)])[topic].result(100)
+    written = {(number % 3, number // 3): f"value {number}".encode() for number in range(RECORDS)}
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for (partition, offset), value in written.items():
+        producer.produce(topic, value, f"key {offset}", partition, headers={"at": str(offset)}, timestamp=FIRST_TIMESTAMP + offset)
+    producer.flush()
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    wait_until(lambda: _commit(reader, TopicPartition(topic, 1, RECORDS // 3)), "the group's offset is committed")
+    reader.close()
+    process = mirror(
+        source, target, topics=topic, groups=group, offset_lag_max="0", sync_group_offsets_enabled="true",
+        sync_group_offsets_interval_seconds="1", emit_checkpoints_interval_seconds="1",
+        refresh_groups_interval_seconds="1",
+    )  # fmt: skip
+    copied = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": fresh_name("reader"), "auto.offset.reset": "earliest", "topic.metadata.refresh.interval.ms": 500}
+    )
+    wait_until(lambda: copy in admin.list_topics().topics, "the copy is made")
+    copied.subscribe([copy])
+    found: dict[tuple[int, int], bytes] = {}
+
+    def found_all() -> bool:
+        for message in copied.consume(1000, 0.2):
+            assert message.error() is None, message.error()
+            place = (message.partition(), message.offset())
+            assert place not in found, place
+            found[place] = message.value()
+            told = (message.key(), message.headers(), message.timestamp()[1])
+            assert told == (f"key {place[1]}".encode(), [("at", str(place[1]).encode())], FIRST_TIMESTAMP + place[1]), place
+        return len(found) >= len(written)
+
+    wait_until(found_all, "every record is copied")
+    assert found == written
+    wait_until(lambda: _committed(admin, group, copy, 1) == RECORDS // 3, "the group's offset is translated")
+    copied.close()
+    (described,) = admin.describe_configs([ConfigResource("topic", copy)]).values()
+    assert {name: described.result(100)[name].value for name in settings} == settings
+    process.terminate()
+    process.wait(100)
+    internal = {name for name in admin.list_topics().topics if source in name or target in name} - {copy}
+    assert internal == {f"{source}.checkpoints.internal", f"mm2-offset-syncs.{target}.internal"} | {
+        f"mm2-{kind}.{source}.internal" for kind in ("configs", "offsets", "status")
+    }
+    for deleted in admin.delete_topics([topic, copy, *internal]).values():
+        deleted.result(100)
+
+
+def _commit(reader: Consumer, offset: TopicPartition) -> bool:
+    """Whether the commit went through: a new broker has yet to make the topic that keeps it."""
+    try:
+        return reader.commit(offsets=[offset], asynchronous=False)[0].error is None
+    except KafkaException:
+        return False
+
+
+def _committed(admin: AdminClient, group: str, topic: str, partition: int) -> int | None:
+    """What the group has committed of the partition; None if nothing."""
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
+    try:
+        (answered,) = admin.list_consumer_group_offsets([asked])[group].result(100).topic_partitions
+    except KafkaException:
+        return None
+    return answered.offset if answered.error is None and answered.offset >= 0 else None
