@@ -62,6 +62,9 @@ class CrashMachine:
         self.pending: list[Row] = []
         self.start = self.checkpointed_start = self.synced = self.highest_start = 0
         self.epoch = 0
+        # Below the log's start nothing is promised: a producer whose batches were all there at a loss of power is followed no further.
+        self.producer_ids = [0, 1, 2]
+        self.has_lost_power = False
         self.now_ms = NOW_MS
         self.trace: list[str] = []
         self.restarts = 0
@@ -139,10 +142,10 @@ class CrashMachine:
             self._send()
 
     def _producers(self) -> dict[int, list[Row]]:
-        """The batches of each producer's newest epoch, in order."""
+        """The batches of each producer's newest epoch, in order; of those that are followed."""
         found: dict[int, list[Row]] = {}
         for row in self.rows + self.pending:
-            if row.producer[0] >= 0:
+            if row.producer[0] in self.producer_ids:
                 known = found.setdefault(row.producer[0], [])
                 if known and known[-1].producer[1] != row.producer[1]:
                     known.clear()
@@ -151,7 +154,7 @@ class CrashMachine:
 
     def append_idempotent(self) -> None:
         """The next batch of a producer, sometimes of its next epoch."""
-        producer_id = self.chance.randrange(3)
+        producer_id = self.producer_ids[self.chance.randrange(3)]
         known = self._producers().get(producer_id)
         if not known or producer_id not in self.log.producers:
             self._send((producer_id, known[-1].producer[1] + 1 if known else 0, 0))
@@ -345,7 +348,9 @@ class CrashMachine:
     def lose_power(self) -> None:
         """The machine dies: all that was synced is there."""
         self.disk.lose_power(self.chance)
+        self.has_lost_power = True
         self._open()
+        self._follow_others()
         self._reopened([row for row in self.rows if row.last < self.synced and row.last >= self.start])
 
     def _reopened(self, promised: list[Row]) -> None:
@@ -418,9 +423,19 @@ class CrashMachine:
             if row.base >= self.highest_start:
                 must(log.epochs.epoch_for(row.base) == row.leader_epoch, "epoch of", row.base, "is", row.leader_epoch, log.epochs.entries)
 
+    def _follow_others(self) -> None:
+        start, known = self.log.log_start_offset, self._producers()
+        for place, producer_id in enumerate(self.producer_ids):
+            last_offsets = [entry.batches[-1][1] for key, entry in self.log.producers.items() if key == producer_id]
+            if (last_offsets and last_offsets[0] < start) or (producer_id in known and known[producer_id][-1].last < start):
+                self.producer_ids[place] = max(self.producer_ids) + 1
+
     def _check_producers(self) -> None:
         known = self._producers()
         for producer_id, entry in self.log.producers.items():
+            if producer_id not in self.producer_ids and self.has_lost_power:
+                must(producer_id < max(self.producer_ids) or entry.batches[-1][1] < self.highest_start, "producer", producer_id, "came from nowhere")
+                continue
             must(producer_id in known, "producer", producer_id, "has no batch")
             last = known[producer_id][-1]
             expected = (last.producer[1], last.producer[2] + len(last.timestamps), last.last)
