@@ -32,7 +32,7 @@ PARKED = _Parked()
 class Context:
     """One request's surroundings. Everything is read through properties, so that making one costs next to nothing."""
 
-    __slots__ = ("_node", "client_id", "connection", "correlation_id", "is_long", "request", "route", "unwritten", "version")
+    __slots__ = ("_node", "client_id", "connection", "correlation_id", "is_answered", "is_long", "request", "route", "unwritten", "version")
 
     def __init__(self, node: object, connection: object, route: object, version: int, correlation_id: int, client_id: str) -> None:
         self._node = node
@@ -47,6 +47,8 @@ class Context:
         """The logs whose next write the answer depends on (Produce)."""
         self.is_long = False
         """Whether the request is served in slices, and its answer written so."""
+        self.is_answered = False
+        """Whether the answer of a long request is being written: it stays in service until that has ended."""
 
     @property
     def token(self) -> ReplyToken:

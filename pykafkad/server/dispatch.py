@@ -172,12 +172,14 @@ class Dispatcher:
         if result is PARKED:
             connection.halted = connection.in_service is not None or connection.halted
         elif result is None:
-            connection.in_service = None
+            self._out_of_service(context)
             self._resume(connection)
         elif hasattr(result, "attempt"):
             if context.is_long:
                 # Many may wait, with requests of any length: a bug that one meets ends its connection.
                 context.request = None
+                # Its peer may have ended while something was at work for it, and nobody looked.
+                self._node.reactor.resumable.append(connection)
             connection.parked = self._node.waits.park(context.token, result)
             connection.halted = True
         else:
@@ -217,7 +219,7 @@ class Dispatcher:
             reason, answer = f"{name} version {context.version}: {error}", None
         else:
             self._node.unexpected(error, api=name, version=context.version, peer=connection.peer)
-            if connection.in_service is not context:
+            if connection.in_service is not context or context.is_answered:
                 # Answered already, and nobody reads a second answer.
                 return
             reason, answer = f"unexpected error while serving {name}", self._error_answer(context, error, request or context.request)
@@ -268,9 +270,12 @@ class Dispatcher:
         """Answer the request in service; its connection may go on with what it has read. A long one's answer may come in steps."""
         connection, node = context.connection, self._node
         if context.is_long:
+            if context.is_answered:
+                return
             if type(message) is GeneratorType:
                 job = self._job(context, message)
             else:
+                context.is_answered = True
                 job = Job(connection, self._write_long(context, message), lambda chunks: self._written(context, message, chunks), lambda error: None)
             if not node.slices.begin(job):
                 connection.halted = True

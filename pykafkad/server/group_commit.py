@@ -111,15 +111,26 @@ class GroupCommit:
             commit = self._running = self._gathering
             self._gathering = None
             jobs = [log.whole_sync_job() for log in commit.logs if not log.closed and log.offline is None]
-            self._node.offload.submit(lambda: _sync(jobs), lambda results: self._synced(commit, results))
+            self._node.offload.submit(lambda: _sync(jobs), lambda results: self._ended(commit, results))
         reactor = self._node.reactor
         if reactor.ready and not self.is_idle:
             reactor.ready = [connection for connection in reactor.ready if not connection.held]
 
     # --- letting go ---------------------------------------------------------------------------------------------------
 
-    def _synced(self, commit: Commit, results: list[tuple[SyncJob, Exception | None]] | Exception) -> None:
+    def _ended(self, commit: Commit, results: list[tuple[SyncJob, Exception | None]]) -> None:
         self._running = None
+        try:
+            self._synced(commit, results)
+        except Exception:
+            # A bug: which of the answers are true is not known, so that who waits for one must ask again.
+            for connection in commit.connections:
+                connection.outbox.clear()
+                connection.close("unexpected error after a sync")
+                self._node.reactor.release(connection)
+            raise
+
+    def _synced(self, commit: Commit, results: list[tuple[SyncJob, Exception | None]]) -> None:
         node = self._node
         failed: dict[object, Exception] = {}
         ends: dict[object, int] = {}

@@ -163,11 +163,14 @@ class MetadataLog:
             self._controller_host.perform(wanted)
         except Exception as error:  # noqa: BLE001 - who asked may wait for many turns already
             self._give_up(self._events[0], error)
-        self._next()
+        finally:
+            self._next()
 
     def _stumbled(self, error: Exception) -> None:
-        self._give_up(self._events[0], error)
-        self._next()
+        try:
+            self._give_up(self._events[0], error)
+        finally:
+            self._next()
 
     def _give_up(self, event: object, error: Exception) -> None:
         self._node.fail(getattr(event, "token", None), error)

@@ -80,9 +80,7 @@ class Reactor:
 
     def listen(self, host: str, port: int, listener: object, *, send_buffer_bytes: int | None, backlog: int) -> int:
         """Bind every address of `host` (all of them when empty) to one port and return it; 0 picks a free port. For
-        `send_buffer_bytes` see `bind_all`.
-
-        Raises OSError with the address in its text.
+        `send_buffer_bytes` see `bind_all`. Raises OSError with the address in its text.
         """
         for each in bind_all(host, port, send_buffer_bytes, backlog):
             self._listeners[each.fileno()] = (each, listener)
@@ -174,8 +172,7 @@ class Reactor:
         try:
             if self._last_wait_was_short and timeout != 0:
                 for _ in range(LOOKS):
-                    events = poll(0, 256)
-                    if events:
+                    if events := poll(0, 256):
                         return events
                 self._last_wait_was_short = False
             if timeout == 0:
@@ -379,6 +376,8 @@ class Reactor:
         if connection.halted:
             if connection.close_reason is not None:
                 self.send_soon(connection)
+            elif connection.parked is not None and not connection.blocked and len(connection.pending) < SCRATCH_BYTES // 2:
+                self._set_interest(connection, _IN)
             return
         # With a full outbox it comes back when that has been flushed; until then there may be no room for more.
         if connection.outbox_bytes > OUTBOX_LIMIT_BYTES:

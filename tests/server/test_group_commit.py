@@ -284,6 +284,25 @@ def test_a_topic_deleted_while_its_sync_runs_acknowledges_nothing(world):
     assert codes(peer) == [[errors.KAFKA_STORAGE_ERROR]]
 
 
+def test_a_bug_after_a_sync_acknowledges_nothing_and_holds_nobody_up(world, monkeypatch):
+    """Who waited must ask again; the next round is as any other, and a stop ends."""
+    waiting, other = world.connect(), world.connect()
+    waiting.send(produce("t", {0: batch(b"x")}), 8)
+    with monkeypatch.context() as patched:
+        patched.setattr(world.node, "log_committed", lambda log, end: 1 // 0)
+        world.node.offload.work()
+        with pytest.raises(ZeroDivisionError):
+            world.turn()
+    world.turn()
+    assert "unexpected error" in waiting.closed and not waiting.answers and world.node.commits.is_idle
+    other.send(produce("t", {0: batch(b"y")}), 8)
+    world.node.offload.work()
+    world.turn()
+    assert codes(other) == [[0]]
+    world.stop()
+    assert world.node.commits.is_idle
+
+
 def test_a_stop_finishes_the_syncs_and_answers(world):
     first, second = world.connect(), world.connect()
     first.send(produce("t", {0: batch(b"x")}), 8)

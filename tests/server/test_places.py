@@ -5,6 +5,7 @@ import random
 import pytest
 
 from pykafkad import errors
+from pykafkad.handlers.context import PARKED
 from pykafkad.server import places as module
 from pykafkad.server.dispatch import LONG_FRAME_BYTES
 from pykafkad.server.places import Places
@@ -273,3 +274,43 @@ def test_a_short_request_needs_no_place(world):
     assert peer.ask(asking(), 12) is NOTHING
     assert not len(places_of(world)) and len(world.node.slices) == 1
     turns_until(world, lambda: peer.answers)
+
+
+def answering(request):
+    row = messages.MetadataResponse.MetadataResponseTopic
+    return messages.MetadataResponse(topics=[row(name=topic.name) for topic in request.topics])
+
+
+@pytest.mark.parametrize("second", ["a bug", "a bug later", "an answer"])
+def test_a_long_request_is_answered_once(world, second):
+    """Its answer is on its way for many turns, in which it is still in service."""
+
+    def answer_and_stumble(ctx, request):
+        world.node.reply(ctx.token, answering(request))
+        if second == "a bug":
+            return 1 // 0
+        elif second == "a bug later":
+            world.node.fail(ctx.token, RuntimeError("a bug"))
+        else:
+            world.node.reply(ctx.token, answering(request))
+        return PARKED
+
+    route = world.node.dispatcher._routes[3]
+    world.node.dispatcher._flexible_from[3] = route.load()
+    route.handler = answer_and_stumble
+    peer = world.connect()
+    peer.send(asking(), 12, client_id=LONG_NAME)
+    turns_until(world, lambda: not len(places_of(world)))
+    assert peer.ask(messages.ApiVersionsRequest(), 0).api_keys and len(peer.answers) == 2
+    assert world.node.metrics.unexpected_errors == (second != "an answer")
+    world.node.metrics.unexpected_errors = 0
+
+
+def test_a_long_request_that_wants_no_answer_gives_its_place_back(world):
+    route = world.node.dispatcher._routes[3]
+    world.node.dispatcher._flexible_from[3] = route.load()
+    route.handler = lambda ctx, request: None
+    peer = world.connect()
+    peer.send(asking(), 12, client_id=LONG_NAME)
+    turns_until(world, lambda: not len(places_of(world)))
+    assert peer.connection.in_service is None and not peer.closed

@@ -2,6 +2,7 @@
 
 import select
 import socket
+from types import SimpleNamespace
 
 import pytest
 
@@ -128,6 +129,26 @@ def test_an_end_behind_the_last_request_is_seen(waiting):
     arrived(waiting, waiting.client, select.POLLRDHUP)
     turns(waiting, 3)
     assert received(waiting, waiting.client, 100) == b"\0\0\0\1?", "and then the end"
+    assert [reason for _, reason in waiting.lost] == ["closed by the peer"]
+
+
+def test_an_end_that_came_while_something_was_at_work_is_seen_when_that_waits_for_news(waiting):
+    """The kernel told of it when nobody wanted to know."""
+
+    def work(connection, payload):
+        connection.in_service = SimpleNamespace(is_long=True)
+        connection.halted = True
+
+    waiting.answer = work
+    waiting.client.sendall(b"\0\0\0\1?")
+    connection = arrived(waiting, waiting.client)
+    waiting.client.shutdown(socket.SHUT_WR)
+    arrived(waiting, waiting.client, select.POLLRDHUP)
+    turns(waiting, 3)
+    assert not waiting.lost, "it may still want its answer"
+    connection.parked = object()
+    waiting.reactor.resumable.append(connection)
+    turns(waiting, 3)
     assert [reason for _, reason in waiting.lost] == ["closed by the peer"]
 
 

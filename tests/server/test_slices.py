@@ -306,6 +306,11 @@ def test_many_partitions_are_placed_in_steps(world):
     assert len(world.node.image.topics["t"].partitions) == 400
 
 
+def growing(partitions):
+    request = messages.CreatePartitionsRequest
+    return request(topics=[request.CreatePartitionsTopic(name="t", count=partitions, assignments=None)], timeout_ms=1000)
+
+
 def test_a_bug_in_a_long_change_is_that_requests_alone(world, monkeypatch):
     peer, other = world.connect(), world.connect()
 
@@ -314,13 +319,26 @@ def test_a_bug_in_a_long_change_is_that_requests_alone(world, monkeypatch):
         raise RuntimeError("late")
 
     monkeypatch.setattr("pykafkad.metadata.creation.Creation.partitions", stumble)
-    grow = messages.CreatePartitionsRequest
-    peer.send(grow(topics=[grow.CreatePartitionsTopic(name="t", count=2, assignments=None)], timeout_ms=1000), 3)
+    peer.send(growing(2), 3)
     other.send(creating("u"), 7)
     turn_until(world, other)
     assert other.answers[0].topics[0].error_code == 0
     assert [(row.name, row.error_code) for row in peer.answers[0].results] == [("t", errors.UNKNOWN_SERVER_ERROR)]
     assert peer.closed is None and world.node.metrics.unexpected_errors == 1
+
+
+@pytest.mark.parametrize("where", ["metadata.creation.Creation.partitions", "server.metadata_log._LogHost.perform"])
+def test_the_controller_goes_on_even_if_telling_of_a_bug_fails(world, monkeypatch, where):
+    peer, other = world.connect(), world.connect()
+    monkeypatch.setattr(f"pykafkad.{where}", lambda self, wanted: 1 // 0)
+    monkeypatch.setattr(world.node, "fail", lambda token, error: 1 // 0)
+    peer.send(growing(400), 3)
+    while world.node.controller._events:
+        world.turn()
+    monkeypatch.undo()
+    other.send(creating("u"), 7)
+    turn_until(world, other)
+    assert other.answers[0].topics[0].error_code == 0 and world.node.metrics.unexpected_errors
 
 
 def test_a_bug_while_a_long_change_is_applied_is_told_too(world, monkeypatch):
