@@ -288,7 +288,7 @@ def test_a_bug_in_one_that_waits_ends_it_alone(slow, monkeypatch):
     long._ctx = None
     append(slow)
     turns_until(slow, lambda: other.answers)
-    assert (peer.closed or peer.answers) and slow.node.metrics.unexpected_errors == 1
+    assert peer.closed and not peer.answers and slow.node.metrics.unexpected_errors == 1
     slow.turn()
     slow.node.metrics.unexpected_errors = 0
 
