@@ -113,12 +113,8 @@ def _asked(ctx: Context, request: object) -> tuple[object, list[FetchPartition] 
             session = sessions.create(partitions, by_id, ctx.now, privileged=replica_id(ctx, request) >= 0)
         return session, list(partitions.values()), True
     session = sessions.get(request.session_id)
-    if session is None:
-        return errors.FETCH_SESSION_ID_NOT_FOUND, None, False
-    if session.epoch != request.session_epoch:
-        return errors.INVALID_FETCH_SESSION_EPOCH, None, False
-    if session.uses_topic_ids != by_id:
-        return errors.FETCH_SESSION_TOPIC_ID_ERROR, None, False
+    if error := session_error(session, request, by_id):
+        return error, None, False
     _update(ctx, session, request, by_id)
     if not session.partitions:
         sessions.remove(session.id)
@@ -127,6 +123,15 @@ def _asked(ctx: Context, request: object) -> tuple[object, list[FetchPartition] 
         return errors.FETCH_SESSION_ID_NOT_FOUND, None, False
     session.next_epoch()
     return session, list(session.partitions.values()), False
+
+
+def session_error(session: FetchSession | None, request: object, by_id: bool) -> int:
+    """Why the request can't go on with `session`; 0 if it can."""
+    if session is None:
+        return errors.FETCH_SESSION_ID_NOT_FOUND
+    if session.epoch != request.session_epoch:
+        return errors.INVALID_FETCH_SESSION_EPOCH
+    return errors.FETCH_SESSION_TOPIC_ID_ERROR if session.uses_topic_ids != by_id else errors.NONE
 
 
 def replica_id(ctx: Context, request: object) -> int:

@@ -55,12 +55,8 @@ def _asked(ctx: Context, request: object) -> Generator:
     by_id = ctx.version >= 13
     if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
         session = sessions.get(request.session_id)
-        if session is None:
-            return errors.FETCH_SESSION_ID_NOT_FOUND, None, False
-        if session.epoch != request.session_epoch:
-            return errors.INVALID_FETCH_SESSION_EPOCH, None, False
-        if session.uses_topic_ids != by_id:
-            return errors.FETCH_SESSION_TOPIC_ID_ERROR, None, False
+        if error := fetch.session_error(session, request, by_id):
+            return error, None, False
         return (yield from _updated(ctx, session, request, by_id))
     if request.session_id != INVALID_SESSION_ID:
         sessions.remove(request.session_id)

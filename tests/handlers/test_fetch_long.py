@@ -12,6 +12,7 @@ from pykafkad.wire import messages
 from tests.handlers.requests import fetch
 from tests.handlers.test_fetch import *  # noqa: F403 - every test once more
 from tests.handlers.test_fetch import fill, rows_of
+from tests.server.test_places import turns_until
 from tests.server.test_slices import STEP_SECONDS, TickingClock
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, World
@@ -40,15 +41,6 @@ def slow():
 
 def asking(count=COUNT, **keywords):
     return fetch("t", dict.fromkeys(range(count), 0), **{"max_wait_ms": 60_000, **keywords})
-
-
-def turns_until(world, condition):
-    turns = 0
-    while not condition():
-        world.turn()
-        turns += 1
-        assert turns < 1000
-    return turns
 
 
 def parked(world, **keywords):
