@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ import pytest
 from compat_tests.brokers.broker import Broker
 from compat_tests.brokers.choose import WAYS, KafkaSource, KafkaUnavailable
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.java_tools import JAVA_OPTIONS
 from compat_tests.scenarios.registry import CONFIGURED
 from compat_tests.setup import system_packages
 from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
@@ -172,6 +175,27 @@ def kafka_jars() -> Path:
     except JarsUnavailable as error:
         unavailable(str(error))
         raise
+
+
+@pytest.fixture
+def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
+    """Starts a main class of the jars with a properties file, `_` in a name for a dot; what still runs at the end is ended."""
+    logging = tmp_path / "log4j2.properties"
+    logging.write_text(
+        "rootLogger.level = warn\nrootLogger.appenderRef.f.ref = F\nappender.f.type = File\nappender.f.name = F\n"
+        f"appender.f.fileName = {tmp_path / 'log'}\nappender.f.layout.type = PatternLayout\nappender.f.layout.pattern = %d %p %c{{1}} %m%n\n"
+    )
+    with ExitStack() as stack:
+
+        def begin(main_class: str, **properties: object) -> subprocess.Popen:
+            path = tmp_path / f"{main_class.rpartition('.')[2]}.properties"
+            path.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in properties.items()))
+            command = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{kafka_jars}/*", main_class, str(path)]
+            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            stack.callback(process.kill)
+            return process
+
+        yield begin
 
 
 @pytest.fixture(scope="module")

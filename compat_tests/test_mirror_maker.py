@@ -6,14 +6,12 @@ Source and target are one broker under two names, which MirrorMaker does not kno
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from compat_tests.java_tools import JAVA_OPTIONS
 from compat_tests.samples import wait_until
 
 FreshName = Callable[..., str]
@@ -26,40 +24,19 @@ def admin(bootstrap: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap})
 
 
-@pytest.fixture
-def mirror(bootstrap: str, kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
-    """Starts MirrorMaker from the first name to the second with further `settings`; what still runs at the end is ended."""
-    logging = tmp_path / "log4j2.properties"
-    logging.write_text(
-        "rootLogger.level = warn\nrootLogger.appenderRef.f.ref = F\nappender.f.type = File\nappender.f.name = F\n"
-        f"appender.f.fileName = {tmp_path / 'log'}\nappender.f.layout.type = PatternLayout\nappender.f.layout.pattern = %d %p %c{{1}} %m%n\n"
-    )
-    started: list[subprocess.Popen] = []
-
-    def start(source: str, target: str, **settings: str) -> subprocess.Popen:
-        copied = {"clusters": f"{source}, {target}", f"{source}->{target}.enabled": "true", "emit.heartbeats.enabled": "false"}
-        # Looking through every class takes it longer than all else; what it has not yet told of offsets it tells when it flushes.
-        copied |= {name: "service_load" for name in ("plugin.discovery", f"{target}.plugin.discovery")}
-        copied[f"{target}.offset.flush.interval.ms"] = "500"
-        copied |= {f"{name}.bootstrap.servers": bootstrap for name in (source, target)}
-        kinds = ("checkpoints.topic", "offset-syncs.topic", "offset.storage", "status.storage", "config.storage")
-        copied |= {"replication.factor": "1", **{f"{kind}.replication.factor": "1" for kind in kinds}}
-        copied |= {name.replace("_", "."): value for name, value in settings.items()}
-        path = tmp_path / "mirror.properties"
-        path.write_text("".join(f"{name}={value}\n" for name, value in copied.items()))
-        command = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{kafka_jars}/*"]
-        process = subprocess.Popen([*command, "org.apache.kafka.connect.mirror.MirrorMaker", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+def properties_of(source: str, target: str, bootstrap: str, **settings: str) -> dict[str, str]:
+    """MirrorMaker's, from the first name to the second."""
+    copied = {"clusters": f"{source}, {target}", f"{source}->{target}.enabled": "true", "emit.heartbeats.enabled": "false"}
+    # Looking through every class takes it longer than all else; what it has not yet told of offsets it tells when it flushes.
+    copied |= {name: "service_load" for name in ("plugin.discovery", f"{target}.plugin.discovery")}
+    copied[f"{target}.offset.flush.interval.ms"] = "500"
+    copied |= {f"{name}.bootstrap.servers": bootstrap for name in (source, target)}
+    kinds = ("checkpoints.topic", "offset-syncs.topic", "offset.storage", "status.storage", "config.storage")
+    return copied | {"replication.factor": "1", **{f"{kind}.replication.factor": "1" for kind in kinds}} | settings
 
 
 def test_topics_settings_and_groups_are_mirrored(
-    bootstrap: str, admin: AdminClient, mirror: Callable[..., subprocess.Popen], fresh_name: FreshName
+    bootstrap: str, admin: AdminClient, start_java: Callable[..., subprocess.Popen], fresh_name: FreshName
 ) -> None:
     """Every record with key, headers and time in its partition; a group's committed offset, on the copy; topics of its own are the known ones."""
     topic, group, source, target = fresh_name(), fresh_name("group"), fresh_name("from"), fresh_name("to")
@@ -74,11 +51,12 @@ def test_topics_settings_and_groups_are_mirrored(
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     wait_until(lambda: _commit(reader, TopicPartition(topic, 1, RECORDS // 3)), "the group's offset is committed")
     reader.close()
-    process = mirror(
-        source, target, topics=topic, groups=group, offset_lag_max="0", sync_group_offsets_enabled="true",
+    properties = properties_of(
+        source, target, bootstrap, topics=topic, groups=group, offset_lag_max="0", sync_group_offsets_enabled="true",
         sync_group_offsets_interval_seconds="1", emit_checkpoints_interval_seconds="1",
         refresh_groups_interval_seconds="1",
     )  # fmt: skip
+    process = start_java("org.apache.kafka.connect.mirror.MirrorMaker", **properties)
     copied = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": fresh_name("reader"), "auto.offset.reset": "earliest", "topic.metadata.refresh.interval.ms": 500}
     )

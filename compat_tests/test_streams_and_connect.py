@@ -7,17 +7,14 @@ import json
 import struct
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.brokers.broker import free_port
-from compat_tests.java_tools import JAVA_OPTIONS
 from compat_tests.samples import wait_until
 from compat_tests.tools.runner import ToolRunner
 
@@ -28,28 +25,7 @@ INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"
 LINES = 120
 
 
-@pytest.fixture
-def start(kafka_jars: Path, tmp_path: Path) -> Iterator[Start]:
-    """Starts a main class with a properties file; what still runs at the end is ended."""
-    logging = tmp_path / "log4j2.properties"
-    logging.write_text(
-        "rootLogger.level = warn\nrootLogger.appenderRef.f.ref = F\nappender.f.type = File\nappender.f.name = F\n"
-        f"appender.f.fileName = {tmp_path / 'log'}\nappender.f.layout.type = PatternLayout\nappender.f.layout.pattern = %d %p %c{{1}} %m%n\n"
-    )
-    with ExitStack() as stack:
-
-        def begin(main_class: str, **properties: object) -> subprocess.Popen:
-            path = tmp_path / f"{main_class.rpartition('.')[2]}.properties"
-            path.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in properties.items()))
-            command = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{kafka_jars}/*", main_class, str(path)]
-            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-            stack.callback(process.kill)
-            return process
-
-        yield begin
-
-
-def test_streams_counts_words(bootstrap: str, start: Start, runner: ToolRunner, fresh_name: FreshName, tmp_path: Path) -> None:
+def test_streams_counts_words(bootstrap: str, start_java: Start, runner: ToolRunner, fresh_name: FreshName, tmp_path: Path) -> None:
     """Through a repartition topic, which it empties by DeleteRecords, and a compacted changelog; then its reset tool removes both."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for created in admin.create_topics([NewTopic(INPUT, 2, 1), NewTopic(OUTPUT, 1, 1)]).values():
@@ -59,7 +35,7 @@ def test_streams_counts_words(bootstrap: str, start: Start, runner: ToolRunner, 
         producer.produce(INPUT, f"all streams lead to w{number % 7}".encode())
     producer.flush()
     name = fresh_name("application")
-    application = start(
+    application = start_java(
         "org.apache.kafka.streams.examples.wordcount.WordCountDemo",
         application_id=name, bootstrap_servers=bootstrap, state_dir=tmp_path / "state", commit_interval_ms=200,
         repartition_purge_interval_ms=200, statestore_cache_max_bytes=0,
@@ -91,11 +67,11 @@ def test_streams_counts_words(bootstrap: str, start: Start, runner: ToolRunner, 
     wait_until(lambda: not own & set(admin.list_topics().topics), "the internal topics are gone")
 
 
-def test_connect_moves_a_file_through_a_topic(bootstrap: str, start: Start, fresh_name: FreshName, tmp_path: Path) -> None:
+def test_connect_moves_a_file_through_a_topic(bootstrap: str, start_java: Start, fresh_name: FreshName, tmp_path: Path) -> None:
     """A worker of a group of type `connect` keeps connectors, offsets and states in compacted topics; a sink's offsets can be reset."""
     name, port = fresh_name("connect"), free_port()
     json_form = {"key.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter": "org.apache.kafka.connect.json.JsonConverter"}
-    start(
+    start_java(
         "org.apache.kafka.connect.cli.ConnectDistributed",
         **json_form, group_id=name, bootstrap_servers=bootstrap, listeners=f"http://localhost:{port}", plugin_discovery="service_load",
         offset_flush_interval_ms=500,
