@@ -426,8 +426,8 @@ class CrashMachine:
     def _follow_others(self) -> None:
         start, known = self.log.log_start_offset, self._producers()
         for place, producer_id in enumerate(self.producer_ids):
-            last_offsets = [entry.batches[-1][1] for key, entry in self.log.producers.items() if key == producer_id]
-            if (last_offsets and last_offsets[0] < start) or (producer_id in known and known[producer_id][-1].last < start):
+            entry = self.log.producers.get(producer_id)
+            if (entry is not None and entry.batches[-1][1] < start) or (producer_id in known and known[producer_id][-1].last < start):
                 self.producer_ids[place] = max(self.producer_ids) + 1
 
     def _check_producers(self) -> None:
