@@ -255,9 +255,9 @@ def _check_together(settings: _BrokerValues, properties: Mapping[str, tuple[str,
             smaller in properties or larger in properties
         ):
             fail(smaller if smaller in properties else larger, f"{smaller} must not be above {larger}")
-    from pykafkad.settings import together
+    from pykafkad.settings import cross_checks
 
-    for name, sentence in together.problems(together.Candidate(settings, {})):
+    for name, sentence in cross_checks.problems(cross_checks.Candidate(settings, {})):
         fail(name, sentence)
 
 
@@ -424,10 +424,10 @@ def validate_broker_changes(changes: Mapping[str, str | None], settings: Setting
         if own:
             sentence = "Cannot update these configs at default cluster level, broker id must be specified: "
             raise KafkaError(INVALID_REQUEST, f"{sentence}[{', '.join(own)}]")
-    from pykafkad.settings import together
+    from pykafkad.settings import cross_checks
 
-    candidate = together.Candidate(settings, everything, one_broker=one_broker)
-    for name, sentence in (*together.problems(candidate), *together.steps_too_large(candidate)):
+    candidate = cross_checks.Candidate(settings, everything, one_broker=one_broker)
+    for name, sentence in (*cross_checks.problems(candidate), *cross_checks.steps_too_large(candidate)):
         raise KafkaError(INVALID_REQUEST, f"Invalid value for configuration {name}: it {sentence}")
 
 

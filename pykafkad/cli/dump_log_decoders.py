@@ -90,10 +90,10 @@ def _plain(key: bytes | None, value: bytes | None, is_control: bool, as_json: bo
 
 def _metadata_record(key: bytes | None, value: bytes) -> dict[str, object]:
     """The typed record of the metadata log, of its snapshots, and what Raft writes between them."""
-    from pykafkad.metadata import stored
+    from pykafkad.metadata import record_codec
 
-    record = stored.decode(key, value)
-    if isinstance(record.value, stored.UnknownRecord):
+    record = record_codec.decode(key, value)
+    if isinstance(record.value, record_codec.UnknownRecord):
         raise ProtocolError(f"type {record.value.type} in version {record.value.version} is not known")
     version = value[2] if key is None else _SHORT.unpack_from(value)[0]
     return {"value": plain(record.value, version)}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from pykafkad.server import trial
+    from pykafkad.server import dry_run
 
 SUMMARY = "check the data of a broker that is stopped, and say what a start would change"
 EPILOG = """Kinds of findings: `damage`, records that are lost or cannot be given to a reader; `stale`, a file beside a log that is
@@ -65,10 +65,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[tuple[str, str, str]]:
     from pykafkad.disk import Disk
-    from pykafkad.log import saved
+    from pykafkad.log import snapshot_store
 
     for directory in directories:
-        name = saved.restoring(Disk(), directory)
+        name = snapshot_store.restoring(Disk(), directory)
         if name:
             # Until then what is here is neither the one state nor the other.
             yield _START, directory, f"the way back to the snapshot {name} was not finished: the next start puts that in the place of everything"
@@ -114,16 +114,16 @@ def _is_first_segment(path: str) -> bool:
     return not offsets.get((topic, int(number)))
 
 
-def _try_start(properties: str | None, directories: list[str]) -> trial.Outcome:
+def _try_start(properties: str | None, directories: list[str]) -> dry_run.Outcome:
     from pykafkad import config
-    from pykafkad.server import logs, trial
+    from pykafkad.server import dry_run, logs
     from pykafkad.settings import sources
 
     logs.configure("error")
     command_line = {"log.dirs": ",".join(directories), **_identity(directories)}
     settings = config.Settings.from_properties(sources.gather(properties, {}, [], command_line))
     try:
-        return trial.start(settings, settings.log_directories)
+        return dry_run.start(settings, settings.log_directories)
     except StartFailure as error:
         raise Failure(f"a broker would not start here: {error}") from None
     except (ConfigError, StorageFailure) as error:

@@ -70,16 +70,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _fork(options: argparse.Namespace) -> int:
     from pykafkad.disk import Disk
-    from pykafkad.log import saved
+    from pykafkad.log import snapshot_store
 
     disk = Disk()
     data = os.path.abspath(options.data.split(",")[0])
     if not os.path.isdir(data):
         raise Failure(f"{options.data} is not a directory; name that of the broker's data with --data")
-    known = saved.names(disk, data)
+    known = snapshot_store.names(disk, data)
     if options.name not in known:
         raise Failure(f"{options.data} has no snapshot {options.name}; there are: {', '.join(known) or 'none'}")
-    saved_from = saved.directories_of(disk, data, options.name)
+    saved_from = snapshot_store.directories_of(disk, data, options.name)
     sources = saved_from["log.dirs"].split(",") if saved_from else [data]
     if "metadata.log.dir" in saved_from:
         sources.append(saved_from["metadata.log.dir"])
@@ -89,7 +89,7 @@ def _fork(options: argparse.Namespace) -> int:
     for target in targets:
         if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
             raise Failure(f"{target} is there already")
-    _make(disk, [saved.path_of(source, options.name) for source in sources], targets)
+    _make(disk, [snapshot_store.path_of(source, options.name) for source in sources], targets)
     count = len(sources) - ("metadata.log.dir" in saved_from)
     options_of_serve = f"--data {','.join(options.targets[:count])}" + "".join(f" --set metadata.log.dir={each}" for each in options.targets[count:])
     print(f"{', '.join(options.targets)}: pykafkad serve {options_of_serve} --listen localhost:0")
@@ -98,17 +98,17 @@ def _fork(options: argparse.Namespace) -> int:
 
 def _make(disk: Disk, sources: list[str], targets: list[str]) -> None:
     """All directories or none."""
-    from pykafkad.log import saved
+    from pykafkad.log import snapshot_store
 
     begun = []
     try:
         for source, target in zip(sources, targets, strict=True):
             begun.append((target, os.path.isdir(target)))
-            saved.materialize(disk, source, target)
+            snapshot_store.materialize(disk, source, target)
     except StorageFailure as failure:
         for target, was_there in begun:
             if os.path.isdir(target):
-                saved.remove(disk, target)
+                snapshot_store.remove(disk, target)
             if was_there:
                 disk.make_directories(target)
         raise Failure(str(failure)) from None

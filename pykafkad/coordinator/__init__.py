@@ -7,5 +7,5 @@ comes in by constructor).
 Start reading at `shard.py`: one `GroupShard` per partition of `__consumer_offsets`. `events.py` lists what can happen to
 it; `classic_group.py` and `member.py` hold the state; `membership.py` (who belongs to the group), `rebalance.py` (the
 phases of a rebalance) and `assignment.py` (who gets what) are the rules; `offsets.py` the committed offsets;
-`stored.py` the bytes, `loading.py` what of a log counts.
+`record_codec.py` the bytes, `loading.py` what of a log counts.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator import rebalance, stored
+from pykafkad.coordinator import rebalance, record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, PREPARING_REBALANCE
 from pykafkad.coordinator.step import Step
@@ -45,8 +45,8 @@ def complete(step: Step, group: ClassicGroup, assignments: dict[str, bytes]) -> 
     """Store the assignment and hand it out. The group becomes stable when the record is applied; the replies wait until
     it is durable, so that no member works on an assignment that a restarted coordinator has not heard of."""
     members = [(member, assignments.get(member.member_id, b"")) for member in group.members.values()]
-    record = stored.group_metadata(group, group.generation, group.leader_id, group.state_timestamp_ms, members)
-    if not stored.fits([record], step.settings.message_max_bytes):
+    record = record_codec.group_metadata(group, group.generation, group.leader_id, group.state_timestamp_ms, members)
+    if not record_codec.fits([record], step.settings.message_max_bytes):
         rebalance.refuse_sync(step, group, errors.UNKNOWN_SERVER_ERROR)
         rebalance.begin(step, group)
         return

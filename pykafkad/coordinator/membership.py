@@ -6,7 +6,7 @@ The order of the checks is Kafka's, since it decides which of several applicable
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator import rebalance, stored
+from pykafkad.coordinator import rebalance, record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.events import JoinGroup
 from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
@@ -160,7 +160,7 @@ def take_over(step: Step, group: ClassicGroup, event: JoinGroup, old: Member, me
     leads = old_leader == old.member_id
     leader = member.member_id if leads else old_leader
     members = [(member if each is old else each) for each in group.members.values()]
-    record = stored.group_metadata(
+    record = record_codec.group_metadata(
         group, group.generation, leader, group.state_timestamp_ms, [(each, each.assignment) for each in members]
     )
     group.arriving[member.member_id] = member

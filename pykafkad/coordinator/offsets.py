@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator import stored
+from pykafkad.coordinator import record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, EMPTY, STABLE
 from pykafkad.effects import StoredRecord
@@ -107,7 +107,7 @@ class Offsets:
     def tombstones(self, group_id: str) -> list[StoredRecord]:
         """Records that forget all offsets of a group."""
         return [
-            stored.offset_commit(group_id, topic, partition, None)
+            record_codec.offset_commit(group_id, topic, partition, None)
             for topic, partitions in self.by_group.get(group_id, {}).items()
             for partition in partitions
         ]
@@ -115,7 +115,7 @@ class Offsets:
     def tombstones_of_topics(self, deleted: list[tuple[str, bytes]]) -> list[StoredRecord]:
         """Records that forget the offsets of deleted topics, but not those of a later topic of the same name."""
         return [
-            stored.offset_commit(group_id, name, partition, None)
+            record_codec.offset_commit(group_id, name, partition, None)
             for group_id, topics in self.by_group.items()
             for name, topic_id in deleted
             for partition, committed in topics.get(name, {}).items()
@@ -142,7 +142,7 @@ class Offsets:
             subscribed = group.is_subscribed_to(topic)
             for partition, committed in partitions.items():
                 if not subscribed and _is_expired(committed, since_ms, now_ms, retention_ms):
-                    records.append(stored.offset_commit(group.group_id, topic, partition, None))
+                    records.append(record_codec.offset_commit(group.group_id, topic, partition, None))
                 else:
                     nothing_left = False
         return records, nothing_left
@@ -213,7 +213,7 @@ def commit(
                     bytes(topic.topic_id),
                 )
                 records.append(
-                    stored.offset_commit(request.group_id, topic.name, partition.partition_index, committed)
+                    record_codec.offset_commit(request.group_id, topic.name, partition.partition_index, committed)
                 )
         rows.append(row)
     return records, messages.OffsetCommitResponse(topics=rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator import stored
+from pykafkad.coordinator import record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import (
     COMPLETING_REBALANCE,
@@ -76,7 +76,7 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
         if member.join_token is None and member.instance_id is None:
             group.remove(member.member_id)
     if not group.members:
-        step.append([stored.group_metadata(group, group.generation + 1, None, step.now_ms, [])])
+        step.append([record_codec.group_metadata(group, group.generation + 1, None, step.now_ms, [])])
         return
     if not group.elect_joined_leader():
         # Only silent static members are left: wait until they return or their sessions end.

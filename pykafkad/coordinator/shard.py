@@ -11,11 +11,11 @@ Reads (`describe`, `listed`, `fetch_offsets`) answer at once from what has been 
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator import assignment, events, loading, membership, offsets, rebalance, stored
+from pykafkad.coordinator import assignment, events, loading, membership, offsets, rebalance, record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import EMPTY, STABLE, TYPE_CLASSIC
 from pykafkad.coordinator.step import TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
-from pykafkad.coordinator.stored import NO_TIMESTAMP
+from pykafkad.coordinator.record_codec import NO_TIMESTAMP
 from pykafkad.effects import SetTimer, StoredRecord, TimerFired
 from pykafkad.wire import messages
 
@@ -78,7 +78,7 @@ class GroupShard:
         Raises `ProtocolError` for bytes that are no record of this topic.
         """
         for key, value in loading.latest(loading.decided(batches)).items():
-            record = stored.decode(key, value)
+            record = record_codec.decode(key, value)
             if record is not None:
                 self.apply(record)
 
@@ -100,7 +100,7 @@ class GroupShard:
         else:
             group = self.groups[group_id] = ClassicGroup(group_id, step.now_ms)
             membership.join(step, group, event)
-            step.append([stored.new_group(group)])
+            step.append([record_codec.new_group(group)])
 
     def _sync(self, step: Step, event: events.SyncGroup) -> None:
         assignment.sync(step, self.groups.get(event.request.group_id), event.token, event.request)
@@ -136,7 +136,7 @@ class GroupShard:
         limit = self.settings.message_max_bytes
         record = records[0]
         longest = len(record.key.group) + 250 + 4 * self.settings.offset_metadata_max_bytes
-        return longest * len(records) <= limit or stored.fits(records, limit)
+        return longest * len(records) <= limit or record_codec.fits(records, limit)
 
     def _delete_offsets(self, step: Step, event: events.OffsetDelete) -> None:
         group = self.groups.get(event.request.group_id)
@@ -164,7 +164,7 @@ class GroupShard:
                     )
                 )
                 if not subscribed and self.offsets.get(group.group_id, topic.name, index) is not None:
-                    records.append(stored.offset_commit(group.group_id, topic.name, index, None))
+                    records.append(record_codec.offset_commit(group.group_id, topic.name, index, None))
             rows.append(row)
         return records, messages.OffsetDeleteResponse(topics=rows)
 
@@ -176,7 +176,7 @@ class GroupShard:
         elif group.state is not EMPTY:
             error_code = errors.NON_EMPTY_GROUP
         else:
-            self._append_in_batches(step, [*self.offsets.tombstones(group.group_id), stored.group_tombstone(group.group_id)])
+            self._append_in_batches(step, [*self.offsets.tombstones(group.group_id), record_codec.group_tombstone(group.group_id)])
             step.cancel_timers(group)
         step.reply(event.token, messages.DeleteGroupsResponse.DeletableGroupResult(group_id=event.group_id, error_code=error_code))
 
@@ -227,7 +227,7 @@ class GroupShard:
             tombstones, nothing_left = self.offsets.expired(group, step.now_ms, retention_ms)
             records.extend(tombstones)
             if nothing_left and group.state is EMPTY:
-                records.append(stored.group_tombstone(group.group_id))
+                records.append(record_codec.group_tombstone(group.group_id))
                 step.cancel_timers(group)
         self._append_in_batches(step, records)
         self._set_expiry_timer(step)

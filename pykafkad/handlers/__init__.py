@@ -5,7 +5,7 @@ no time but `ctx.now`; it almost never looks at the version, because a field tha
 module opens with its versions, its behaviour and its gaps. `table.py` is the only registry: one row per API.
 
 Beside them stand what several share (`refusals.py`, `operations.py`, `acl_requests.py`, …), the fast paths of Produce and Fetch
-(`produce_flat.py`, `fetch_flat.py`, `echo.py`), and what a broker remembers of its clients between requests and nobody else needs
+(`produce_fast_path.py`, `fetch_fast_path.py`, `partition_key_cache.py`), and what a broker remembers of its clients between requests and nobody else needs
 (`fetch_sessions.py`, `telemetry.py`). `tests/architecture/test_apis.py` lists each with what it is.
 
 Start reading at `table.py`, then `heartbeat.py` (a machine holds the answer), `fetch.py` (an answer that waits).

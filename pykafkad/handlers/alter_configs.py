@@ -12,7 +12,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import broker_loggers, snapshot_actions
-from pykafkad.handlers.context import PARKED
+from pykafkad.handlers.context import DEFERRED
 from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal, node_id_in
 from pykafkad.metadata.configs import DELETE, OPERATION_NAMES, TYPE_BROKER_LOGGER
 from pykafkad.metadata.events import AlterConfigs
@@ -49,7 +49,7 @@ def alter(ctx: Context, request: object, *, incremental: bool) -> object:
             if kind == TYPE_BROKER and snapshot_actions.are_meant(resource.configs):
                 is_alone = len(request.resources) == 1
                 if snapshot_actions.perform(ctx, operations if incremental and name else [], request.validate_only, is_alone):
-                    return PARKED
+                    return DEFERRED
             elif kind != TYPE_BROKER_LOGGER:
                 if kind == TYPE_BROKER and incremental:
                     _check_known(operations)

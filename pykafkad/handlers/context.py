@@ -19,14 +19,14 @@ ReplyToken.__doc__ = """Stands for one request whose answer comes later. Machine
 UNKNOWN_SOFTWARE = ("unknown", "unknown")
 
 
-class _Parked:
+class _Deferred:
     """The one value that says: a machine holds `ctx.token` and will answer."""
 
     def __repr__(self) -> str:
-        return "PARKED"
+        return "DEFERRED"
 
 
-PARKED = _Parked()
+DEFERRED = _Deferred()
 
 
 class Context:
@@ -102,7 +102,7 @@ class Context:
 
     @property
     def partitions(self) -> object:
-        """The logs that this broker holds: `.get(topic, partition)`, `.get_by_id(topic_id, partition)`; `.followed` are those that
+        """The logs that this broker holds: `.get(topic, partition)`, `.get_by_id(topic_id, partition)`; `.not_led_here` are those that
         it does not lead, with their leader epochs."""
         return self._node.partitions
 
@@ -142,7 +142,7 @@ class Context:
 
     @property
     def controller(self) -> object:
-        """The controller: `.submit(event)` gives PARKED, the answer comes when its records are committed."""
+        """The controller: `.submit(event)` gives DEFERRED, the answer comes when its records are committed."""
         return self._node.controller
 
     @property
@@ -156,9 +156,9 @@ class Context:
         return self._node.fetch_sessions
 
     @property
-    def waits(self) -> object:
+    def purgatory(self) -> object:
         """Parked requests: `.listen(wait)` until `.ignore(wait)`, for one that watches very much."""
-        return self._node.waits
+        return self._node.purgatory
 
     @property
     def telemetry(self) -> object:
@@ -167,7 +167,7 @@ class Context:
 
     @property
     def client_metrics(self) -> object:
-        """Keeps what they push: `.keep(token, instance, request)` gives PARKED, the answer comes when it is written."""
+        """Keeps what they push: `.keep(token, instance, request)` gives DEFERRED, the answer comes when it is written."""
         return self._node.client_metrics
 
     @property
@@ -193,9 +193,9 @@ class Context:
         return True
 
     def answer_later(self, job: object, answer: object) -> object:
-        """Run `job()` on the thread for long computations; `answer(result)` then gives this request's answer. Returns PARKED."""
+        """Run `job()` on the thread for long computations; `answer(result)` then gives this request's answer. Returns DEFERRED."""
         self._node.compute(self.token, job, answer)
-        return PARKED
+        return DEFERRED
 
     def storage_failed(self, log: object, failure: Exception) -> None:
         """`log` can't be written any more: the shell says it once and wakes who waits for it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.events import DeleteGroup
-from pykafkad.handlers.context import PARKED
+from pykafkad.handlers.context import DEFERRED
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -50,5 +50,5 @@ def handle(ctx: Context, request: object) -> Generator:
             submitted += 1
         yield
     if len(results.rows) < submitted:
-        return PARKED
+        return DEFERRED
     return messages.DeleteGroupsResponse(results=without_shard + results.rows + refused)

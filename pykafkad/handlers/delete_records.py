@@ -70,7 +70,7 @@ def _delete(ctx: Context, topic: str, index: int, offset: int) -> int:
         raise errors.KafkaError(absent)
     if log.offline is not None:
         raise log.offline.copy()
-    if log in ctx.partitions.followed:
+    if log in ctx.partitions.not_led_here:
         raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
     policy = log.settings.cleanup_policy
     if "compact" in policy and "delete" not in policy:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.handlers.operations import CLUSTER_NAME
-from pykafkad.metadata.stored import LOG
+from pykafkad.metadata.record_codec import LOG
 from pykafkad.metadata.uuids import ZERO
 from pykafkad.wire import messages
 

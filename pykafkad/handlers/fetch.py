@@ -44,7 +44,7 @@ _WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
 def handle(ctx: Context, request: object) -> object:
-    """An answer at once, or a `WaitForBytes`."""
+    """An answer at once, or a `DelayedFetch`."""
     if request.isolation_level not in ISOLATION_LEVELS:
         return refused(request, ctx.version)
     session, partitions, full = _asked(ctx, request)
@@ -54,7 +54,7 @@ def handle(ctx: Context, request: object) -> object:
     rows, enough = fetch.read()
     if enough:
         return fetch.answer(rows)
-    return WaitForBytes(fetch, ctx.now)
+    return DelayedFetch(fetch, ctx.now)
 
 
 def handle_long(ctx: Context, request: object) -> Generator:
@@ -76,7 +76,7 @@ def refused(request: object, version: int) -> Generator:
     return messages.FetchResponse(error_code=errors.UNKNOWN_SERVER_ERROR, session_id=request.session_id, responses=topics)
 
 
-class WaitForBytes:
+class DelayedFetch:
     """A Fetch that found less than `min_bytes`: watches its logs, answers at the deadline with what there is."""
 
     __slots__ = ("_fetch", "deadline", "keys")
@@ -89,7 +89,7 @@ class WaitForBytes:
         self.deadline = now + fetch.max_wait_ms / 1000
 
     def __repr__(self) -> str:
-        return f"WaitForBytes({len(self.keys)} partitions, at least {self._fetch.min_bytes} bytes)"
+        return f"DelayedFetch({len(self.keys)} partitions, at least {self._fetch.min_bytes} bytes)"
 
     def attempt(self, now: float) -> object | None:
         rows, enough = self._fetch.read()
@@ -176,7 +176,7 @@ def _update(ctx: Context, session: FetchSession, request: object, by_id: bool) -
 class Fetch:
     """One request while it is served: it may be read several times before it is answered."""
 
-    __slots__ = ("_absent", "_ctx", "_followed", "_follower", "_full", "_partitions", "_read_committed", "_session", "_session_epoch", "max_bytes", "max_wait_ms", "min_bytes")
+    __slots__ = ("_absent", "_ctx", "_not_led_here", "_follower", "_full", "_partitions", "_read_committed", "_session", "_session_epoch", "max_bytes", "max_wait_ms", "min_bytes")
 
     def __init__(self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool) -> None:
         self._ctx = ctx
@@ -188,7 +188,7 @@ class Fetch:
         self._full = full
         self._read_committed = request.isolation_level == _READ_COMMITTED
         self._follower = replica_id(ctx, request) >= 0
-        self._followed = ctx.partitions.followed
+        self._not_led_here = ctx.partitions.not_led_here
         self.max_bytes = min(request.max_bytes, ctx.settings.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.max_wait_ms = request.max_wait_ms
@@ -303,8 +303,8 @@ class Fetch:
             raise log.offline.copy()
         if partition.topic_id != _ZERO_ID and partition.topic_id != log.topic_id:
             raise errors.KafkaError(errors.INCONSISTENT_TOPIC_ID)
-        asked, is_followed = partition.current_leader_epoch, log in self._followed
-        epoch = self._followed[log] if is_followed else log.leader_epoch
+        asked, is_followed = partition.current_leader_epoch, log in self._not_led_here
+        epoch = self._not_led_here[log] if is_followed else log.leader_epoch
         if asked >= 0 and asked != epoch:
             raise errors.KafkaError(errors.FENCED_LEADER_EPOCH if asked < epoch else errors.UNKNOWN_LEADER_EPOCH)
         # Consumers that know of followers may read from one (KIP-392).

@@ -39,7 +39,7 @@ def serve(ctx: Context, request: object) -> Generator:
     if enough:
         return (yield from long.answer_in_steps(rows))
     yield from _let_go(rows)
-    return (yield from LongWait(ctx, long).begin())
+    return (yield from DelayedLongFetch(ctx, long).begin())
 
 
 def _let_go(rows: list[object]) -> Generator:
@@ -181,7 +181,7 @@ def _is_unknown(row: object) -> bool:
     return row.error_code in _UNKNOWN and row.aborted_transactions is not None
 
 
-class LongWait:
+class DelayedLongFetch:
     """A long Fetch that found less than `min_bytes`. Its attempts and its end are generators, which give the answer or the wait again."""
 
     __slots__ = ("_ctx", "_fetch", "_is_touched", "_logs", "deadline", "keys")
@@ -197,7 +197,7 @@ class LongWait:
         self.deadline = ctx.now + long.max_wait_ms / 1000
 
     def __repr__(self) -> str:
-        return f"LongWait({len(self._logs)} partitions)"
+        return f"DelayedLongFetch({len(self._logs)} partitions)"
 
     def is_touched_by(self, key: object) -> bool:
         """Whether what was touched is among its logs."""
@@ -209,7 +209,7 @@ class LongWait:
     def begin(self) -> Generator:
         """Learn what to wait for, and look again."""
         yield from self._fetch.logs_in_steps(self._logs)
-        self._ctx.waits.listen(self)
+        self._ctx.purgatory.listen(self)
         return (yield from self.attempt(self._ctx.now))
 
     def attempt(self, now: float) -> Generator:
@@ -224,14 +224,14 @@ class LongWait:
                 if not self._is_touched:
                     return self
         except BaseException:
-            self._ctx.waits.ignore(self)
+            self._ctx.purgatory.ignore(self)
             raise
-        self._ctx.waits.ignore(self)
+        self._ctx.purgatory.ignore(self)
         return (yield from self._fetch.answer_in_steps(rows))
 
     def expire(self, now: float) -> Generator:
         """The answer with what there is."""
-        self._ctx.waits.ignore(self)
+        self._ctx.purgatory.ignore(self)
         rows, _ = yield from self._fetch.read_in_steps()
         return (yield from self._fetch.answer_in_steps(rows))
 

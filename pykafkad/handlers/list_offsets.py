@@ -104,11 +104,11 @@ def leader_error(ctx: Context, log: PartitionLog, current_leader_epoch: int, *, 
     the leader. A log whose directory was given up is that first."""
     if log.closed and log.offline is not None:
         return errors.KAFKA_STORAGE_ERROR
-    followed = ctx.partitions.followed
-    epoch = followed.get(log, log.leader_epoch)
+    not_led_here = ctx.partitions.not_led_here
+    epoch = not_led_here.get(log, log.leader_epoch)
     if current_leader_epoch not in (_NO_EPOCH, epoch):
         return errors.FENCED_LEADER_EPOCH if current_leader_epoch < epoch else errors.UNKNOWN_LEADER_EPOCH
-    return errors.NOT_LEADER_OR_FOLLOWER if from_leader and log in followed else errors.NONE
+    return errors.NOT_LEADER_OR_FOLLOWER if from_leader and log in not_led_here else errors.NONE
 
 
 def _last_fetchable(request: object, log: PartitionLog) -> int:

@@ -33,7 +33,7 @@ _LEADERS_SINCE = 10
 
 
 def handle(ctx: Context, request: object) -> object | None:
-    """Append every partition's batch; None for acks=0; PARKED while a batch is opened on another thread."""
+    """Append every partition's batch; None for acks=0; DEFERRED while a batch is opened on another thread."""
     appending = _Appending(ctx, request)
     by_id = ctx.version >= 13
     responses = []
@@ -170,7 +170,7 @@ def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) 
     if log.offline is not None:
         ctx.storage_failed(log, log.offline)
         raise errors.KafkaError(errors.KAFKA_STORAGE_ERROR, f"Partition {topic.name}-{index} is offline: {log.offline}")
-    if log in ctx.partitions.followed:
+    if log in ctx.partitions.not_led_here:
         raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
     return log
 

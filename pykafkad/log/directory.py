@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 
 from pykafkad.errors import ConfigError, StorageFailure
-from pykafkad.log import checkpoints, retention, saved
+from pykafkad.log import checkpoints, retention, snapshot_store
 from pykafkad.log.log_files import LogServices
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
@@ -292,8 +292,8 @@ class LogDirectory:
         topic, partition = log.topic, log.partition
         path = self._removal_name(f"{topic}-{partition}")
         log_start_offset = 0
-        if saved.has_partition(self.disk, self.path, name, topic, partition):
-            log_start_offset = saved.materialize_partition(self.disk, self.path, name, topic, partition, path)
+        if snapshot_store.has_partition(self.disk, self.path, name, topic, partition):
+            log_start_offset = snapshot_store.materialize_partition(self.disk, self.path, name, topic, partition, path)
             self.disk.unlink(f"{path}/{checkpoints.PARTITION_METADATA_FILE}")
         else:
             self.disk.make_directories(path)

@@ -12,5 +12,5 @@ How a shell drives it, from start to serving:
    perform `Persist` and `Append`, sync, `step(Durable(node id, end offset))`.
 3. When its state is LEADER: `Controller.step(Activate)`, then `RegisterBroker`, and once everything serves `UnfenceBroker`.
 4. For every `Append`: append as one batch (a control batch if `stored.is_control`) in leader epoch `quorum.epoch`; apply each
-   record below the high watermark to the image; then act on `image.take_changes()`; then let the replies go.
+   record below the high watermark to the image; then act on `image.take_delta()`; then let the replies go.
 """

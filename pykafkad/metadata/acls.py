@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.image import acl_content
 from pykafkad.metadata.uuids import random_uuid
 from pykafkad.wire import messages
@@ -39,11 +39,11 @@ _TOO_LARGE = "Unable to perform excessively large batch operation."
 MAX_LOOKED_AT = 1_000_000
 """Entries that the filters of one deletion may be held against: filters by name or principal count only those with the same."""
 
-MAX_SHOWN = 10 * stored.MAX_RECORDS_PER_CHANGE
+MAX_SHOWN = 10 * record_codec.MAX_RECORDS_PER_CHANGE
 """Entries that one answer names, those again that several filters take."""
 
 _TOO_MUCH_WORK = f"More than {MAX_LOOKED_AT} comparisons or {MAX_SHOWN} matching acls in a single delete operation."
-_TOO_MANY_DELETED = f"Cannot remove more than {stored.MAX_RECORDS_PER_CHANGE} acls in a single delete operation."
+_TOO_MANY_DELETED = f"Cannot remove more than {record_codec.MAX_RECORDS_PER_CHANGE} acls in a single delete operation."
 
 
 def create(creations: Iterable[object], image: Image, random: Random) -> tuple[list[object], object]:
@@ -73,10 +73,10 @@ def create(creations: Iterable[object], image: Image, random: Random) -> tuple[l
         content = acl_content(entry)
         if content not in seen and content not in image.acl_contents:
             seen.add(content)
-            records.append(stored.record(entry))
-            if len(records) > stored.MAX_RECORDS_PER_CHANGE:
+            records.append(record_codec.record(entry))
+            if len(records) > record_codec.MAX_RECORDS_PER_CHANGE:
                 break
-    if not stored.encoded_fit_one_batch(records):
+    if not record_codec.encoded_fit_one_batch(records):
         return [], messages.CreateAclsResponse(results=_refuse_all(creations))
     return records, messages.CreateAclsResponse(results=rows)
 
@@ -208,12 +208,12 @@ def delete(filters: Collection[object], image: Image) -> tuple[list[object], obj
         found = each.matching(entries)
         shown += len(found)
         deleted.update((entry.id, entry) for entry in found)
-        if len(deleted) > stored.MAX_RECORDS_PER_CHANGE:
+        if len(deleted) > record_codec.MAX_RECORDS_PER_CHANGE:
             return [], _refuse_all_filters(filters, _TOO_MANY_DELETED)
         if shown > MAX_SHOWN:
             return [], _refuse_all_filters(filters, _TOO_MUCH_WORK)
         rows.append(response.DeleteAclsFilterResult(error_message=None, matching_acls=[_matching_row(entry) for entry in found]))
-    records = [stored.record(messages.RemoveAccessControlEntryRecord(id=acl_id)) for acl_id in deleted]
+    records = [record_codec.record(messages.RemoveAccessControlEntryRecord(id=acl_id)) for acl_id in deleted]
     return records, response(filter_results=rows)
 
 

@@ -10,7 +10,7 @@ from math import fmod
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.image import quota_entity
 from pykafkad.wire import messages
 
@@ -131,7 +131,7 @@ class _Alteration:
                 continue
             entity = [messages.ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
             record = messages.ClientQuotaRecord(entity=entity, key=key, value=value or 0.0, remove=value is None)
-            records.append(stored.record(record))
+            records.append(record_codec.record(record))
         return records
 
 
@@ -141,10 +141,10 @@ def alter(entries: Iterable[object], validate_only: bool, image: Image) -> tuple
     records = making.records
     for entry in entries:
         making.entry(entry)
-        if len(records) > stored.MAX_RECORDS_PER_CHANGE:
+        if len(records) > record_codec.MAX_RECORDS_PER_CHANGE:
             break
     response = messages.AlterClientQuotasResponse
-    if not stored.encoded_fit_one_batch(records):
+    if not record_codec.encoded_fit_one_batch(records):
         return [], response(entries=refuse_all(entries, errors.POLICY_VIOLATION))
     rows = []
     for names, code, text in making.results.values():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pykafkad import config, errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.features import CORDONED_SINCE, ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC, Image
 from pykafkad.metadata.topics import name_problem
@@ -42,7 +42,7 @@ MAX_VALUE_LENGTH = 32767
 
 def record(resource_type: int, name: str, key: str, value: str | None) -> object:
     """The record that sets one value; None removes it."""
-    return stored.record(messages.ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value))
+    return record_codec.record(messages.ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value))
 
 
 def minimum_for_elr(image: Image, settings: Settings) -> list[object]:
@@ -109,7 +109,7 @@ class Alteration:
             self.records.append(record(resource_type, name, key, value))
         if MIN_INSYNC_REPLICAS in changed and self._elr:
             topic = name if resource_type == TYPE_TOPIC else ""
-            self.records.append(stored.record(messages.ClearElrRecord(topic_name=topic)))
+            self.records.append(record_codec.record(messages.ClearElrRecord(topic_name=topic)))
 
     @property
     def _elr(self) -> bool:

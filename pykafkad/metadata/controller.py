@@ -16,7 +16,7 @@ from types import GeneratorType
 from pykafkad import errors
 from pykafkad.effects import Append, Reply
 from pykafkad.errors import ConfigError, KafkaError
-from pykafkad.metadata import creation, events, features, registrations, stored
+from pykafkad.metadata import creation, events, features, registrations, record_codec
 from pykafkad.metadata.configs import OPERATION_NAMES, Alteration, minimum_for_elr
 from pykafkad.metadata.image import Image
 from pykafkad.wire import messages
@@ -74,17 +74,17 @@ class Controller:
             )
         records: list[object] = []
         if image.transaction is not None:
-            records.append(stored.record(messages.AbortTransactionRecord(reason="Controller failover")))
+            records.append(record_codec.record(messages.AbortTransactionRecord(reason="Controller failover")))
         if is_new:
             records += self._bootstrap(event.bootstrap, levels)
-        records.append(stored.record(registrations.controller_registration(self.node_id, event)))
-        return [Append(stored.LOG, records)]
+        records.append(record_codec.record(registrations.controller_registration(self.node_id, event)))
+        return [Append(record_codec.LOG, records)]
 
     def _bootstrap(self, bootstrap: list[object], levels: dict[str, int]) -> list[object]:
-        records = [stored.record(messages.BeginTransactionRecord(name="Bootstrap records")), *bootstrap]
+        records = [record_codec.record(messages.BeginTransactionRecord(name="Bootstrap records")), *bootstrap]
         if levels.get(features.ELIGIBLE_LEADER_REPLICAS):
             records += minimum_for_elr(self.image, self.settings)
-        records.append(stored.record(messages.EndTransactionRecord()))
+        records.append(record_codec.record(messages.EndTransactionRecord()))
         return records
 
     def _register_broker(self, event: events.RegisterBroker) -> list[object]:
@@ -149,7 +149,7 @@ class Controller:
             if self.image.topic_by_id(topic_id) is None:
                 code = errors.UNKNOWN_TOPIC_ID
             else:
-                records.append(stored.record(messages.RemoveTopicRecord(topic_id=topic_id)))
+                records.append(record_codec.record(messages.RemoveTopicRecord(topic_id=topic_id)))
             text = errors.message(code) if code else None
             results.append(row(name=name, topic_id=topic_id, error_code=code, error_message=text))
         return _finish(event.token, records, messages.DeleteTopicsResponse(responses=results + event.refused))
@@ -198,14 +198,14 @@ class Controller:
             try:
                 if stumbled:
                     raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
-                if len(making.records) > stored.MAX_RECORDS_PER_CHANGE:
+                if len(making.records) > record_codec.MAX_RECORDS_PER_CHANGE:
                     # All of it is refused below: what is left need not be looked at.
                     raise KafkaError(errors.POLICY_VIOLATION, creation.TOO_LARGE)
                 making.resource(resource_type, name, operations, event.incremental)
             except KafkaError as error:
                 code, text = error.code, error.text
             rows.append(row_class(error_code=code, error_message=text, resource_type=resource_type, resource_name=name))
-        if not stored.fits_one_batch(making.records):
+        if not record_codec.fits_one_batch(making.records):
             making.records.clear()
             for row in rows:
                 row.error_code, row.error_message = errors.POLICY_VIOLATION, creation.TOO_LARGE
@@ -228,7 +228,7 @@ class Controller:
         allocation = messages.ProducerIdsRecord(
             broker_id=event.broker_id, broker_epoch=event.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK_SIZE
         )
-        return _finish(event.token, [stored.record(allocation)], event.respond(first, PRODUCER_ID_BLOCK_SIZE))
+        return _finish(event.token, [record_codec.record(allocation)], event.respond(first, PRODUCER_ID_BLOCK_SIZE))
 
 
 def _refuse_all(making: creation.Creation, event: object, row: type, error: KafkaError) -> list[object]:
@@ -244,7 +244,7 @@ def _finish_creation(making: creation.Creation, event: object, response: object)
 def _finish(token: object, records: list[object], response: object) -> list[object]:
     effects: list[object] = []
     if records:
-        effects.append(Append(stored.LOG, records))
+        effects.append(Append(record_codec.LOG, records))
     if token is not None:
         effects.append(Reply(token, response))
     return effects

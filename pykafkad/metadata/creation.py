@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import configs, placement, stored
+from pykafkad.metadata import configs, placement, record_codec
 from pykafkad.metadata.image import TYPE_TOPIC, Image
 from pykafkad.metadata.topics import CLUSTER_METADATA_TOPIC, Topic, name_problem
 from pykafkad.metadata.uuids import random_uuid
@@ -69,7 +69,7 @@ class Creation:
             raise KafkaError(errors.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
     def _check_records(self) -> None:
-        if not stored.fits_one_batch(self.records):
+        if not record_codec.fits_one_batch(self.records):
             raise KafkaError(errors.POLICY_VIOLATION, TOO_LARGE)
 
     def _topic(self, topic: object, describable: bool) -> Generator:
@@ -92,11 +92,11 @@ class Creation:
         else:
             result.topic_config_error_code = errors.TOPIC_AUTHORIZATION_FAILED
         append = self.records.append
-        append(stored.record(messages.TopicRecord(name=name, topic_id=topic_id)))
+        append(record_codec.record(messages.TopicRecord(name=name, topic_id=topic_id)))
         for key, value in overrides.items():
             append(configs.record(TYPE_TOPIC, name, key, value))
         if configs.MIN_INSYNC_REPLICAS in overrides:
-            append(stored.record(messages.ClearElrRecord(topic_name=name)))
+            append(record_codec.record(messages.ClearElrRecord(topic_name=name)))
         for index, replicas in enumerate(assignments):
             append(self._partition(topic_id, index, replicas))
             yield
@@ -181,7 +181,7 @@ class Creation:
         """The record of a new partition: led by its first live replica, all live ones in sync."""
         brokers = self.image.brokers
         isr = [broker for broker in replicas if brokers[broker].active]
-        return stored.record(
+        return record_codec.record(
             messages.PartitionRecord(
                 partition_id=index,
                 topic_id=topic_id,
@@ -230,7 +230,7 @@ class Creation:
         start = len(known.partitions)
         replication_factor = len(known.partitions[0].replicas)
         if topic.assignments is None:
-            if additional > stored.MAX_RECORDS_PER_CHANGE:
+            if additional > record_codec.MAX_RECORDS_PER_CHANGE:
                 raise KafkaError(errors.POLICY_VIOLATION, TOO_LARGE)
             return self._place(additional, replication_factor)
         if len(topic.assignments) != additional:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.features import LATEST_LEVEL, METADATA_VERSION, SCRAM_SINCE
 from pykafkad.wire import messages
 
@@ -72,9 +72,9 @@ def alter(deletions: Iterable[object], upsertions: Iterable[object], image: Imag
             # Without the stack that it came up through, which would hold the request's bytes.
             problems[name] = error.with_traceback(None)
     # Counted before the keys are made, which is most of the work.
-    fits = len(changes) <= stored.MAX_RECORDS_PER_CHANGE
-    records = [stored.record(_record(change)) for change in changes.values()] if fits else []
-    if not fits or not stored.encoded_fit_one_batch(records):
+    fits = len(changes) <= record_codec.MAX_RECORDS_PER_CHANGE
+    records = [record_codec.record(_record(change)) for change in changes.values()] if fits else []
+    if not fits or not record_codec.encoded_fit_one_batch(records):
         records = []
         problems.update((name, KafkaError(errors.POLICY_VIOLATION, _TOO_LARGE)) for name in changes)
         changes.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.image import Image
 from pykafkad.metadata.partition_changes import PartitionChange, may_lead
 from pykafkad.metadata.placement import names_directory
@@ -39,11 +39,11 @@ def change(image: Image, settings: Settings, event: ChangeLogDirs) -> list[objec
     records = []
     if event.cordoned is not None and event.cordoned != broker.cordoned_log_dirs:
         registration.cordoned_log_dirs = event.cordoned
-        records.append(stored.record(registration))
+        records.append(record_codec.record(registration))
     if event.online is not None:
         if event.online != broker.log_dirs:
             registration.log_dirs = event.online
-            records = [stored.record(registration)]
+            records = [record_codec.record(registration)]
         for topic in image.topics.values():
             for state in topic.partitions:
                 directory_id = dict(zip(state.replicas, state.directories, strict=False)).get(broker.id)

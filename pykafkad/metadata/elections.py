@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.creation import TOO_LARGE
 from pykafkad.metadata.image import Image
 from pykafkad.metadata.partition_changes import PREFERRED, UNCLEAN, PartitionChange
@@ -49,7 +49,7 @@ def elect(image: Image, settings: Settings, event: object) -> Generator:
                 row = messages.ElectLeadersResponse.PartitionResult(partition_id=index, error_code=code, error_message=text)
                 answered.partition_result.append(row)
         response.replica_election_results.append(answered)
-    if not stored.fits_one_batch(records):
+    if not record_codec.fits_one_batch(records):
         return [], refused(topics, errors.POLICY_VIOLATION, TOO_LARGE, event.version)
     return records, response
 

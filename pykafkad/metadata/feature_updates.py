@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.effects import Append, Reply
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import stored, voters
+from pykafkad.metadata import record_codec, voters
 from pykafkad.metadata.configs import minimum_for_elr
 from pykafkad.metadata.features import (
     CARRIED,
@@ -37,9 +37,9 @@ def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures
             _check(image, node_id, name, level, upgrade_type, {each: asked for each, (asked, _) in event.updates.items()})
             if name == KRAFT_VERSION:
                 # Its level stands in control records; this one gives the request an offset to wait for.
-                records.append(stored.record(messages.NoOpRecord()))
+                records.append(record_codec.record(messages.NoOpRecord()))
             else:
-                records.append(stored.record(messages.FeatureLevelRecord(name=name, feature_level=level)))
+                records.append(record_codec.record(messages.FeatureLevelRecord(name=name, feature_level=level)))
     except KafkaError as error:
         return [Reply(event.token, event.respond(error))]
     effects: list[object] = []
@@ -47,9 +47,9 @@ def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures
         if event.updates.get(ELIGIBLE_LEADER_REPLICAS, (0,))[0] > 0:
             records = [*minimum_for_elr(image, settings), *records]
         if event.updates.get(KRAFT_VERSION, (0,))[0] > image.kraft_version:
-            effects.append(Append(stored.LOG, _quorum_with_voters(event)))
+            effects.append(Append(record_codec.LOG, _quorum_with_voters(event)))
         if records:
-            effects.append(Append(stored.LOG, records))
+            effects.append(Append(record_codec.LOG, records))
     return [*effects, Reply(event.token, event.respond(None))]
 
 
@@ -57,7 +57,7 @@ def _quorum_with_voters(event: UpdateFeatures) -> list[object]:
     """kraft.version 1: from here on the voters stand in the log (KIP-853)."""
     level = event.updates[KRAFT_VERSION][0]
     version = messages.KRaftVersionRecord(version=0, k_raft_version=level)
-    return [stored.control_record(version), stored.control_record(voters.to_record(event.voters))]
+    return [record_codec.control_record(version), record_codec.control_record(voters.to_record(event.voters))]
 
 
 def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int, proposed: dict[str, int]) -> None:

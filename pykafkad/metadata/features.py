@@ -3,7 +3,7 @@
 A finalized level is a promise that clients act upon, so a new cluster finalizes only what is served:
 
 * `metadata.version` 30 (4.3-IV0). The log of an older cluster may be at any level from 7 (3.3-IV3) on, as with Kafka 4.3: it is written
-  in the versions of that level (`stored.py`) until UpdateFeatures raises it.
+  in the versions of that level (`record_codec.py`) until UpdateFeatures raises it.
 * `kraft.version` 1: voters stand in the log (KIP-853). It lives in control records, not in a FeatureLevelRecord.
 * `eligible.leader.replicas.version` 1, as a new 4.3.1 cluster: min.insync.replicas has a cluster-wide value in the log.
 * not finalized, though Kafka 4.3.1 does: `transaction.version` (a level of 2 makes producers skip AddPartitionsToTxn),

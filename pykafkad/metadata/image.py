@@ -1,7 +1,7 @@
 """The picture of the cluster that the metadata log draws, and `apply`, the only place that changes it.
 
 Read it freely, change it never: every change is a record of `__cluster_metadata-0`, applied in offset order by the loader at
-start and by the shell after each committed append. What changed since the last `take_changes()` is gathered in a `Changes`,
+start and by the shell after each committed append. What changed since the last `take_delta()` is gathered in a `MetadataDelta`,
 on which the shell acts (create and delete partition directories, update settings of open logs).
 """
 
@@ -31,7 +31,7 @@ def quota_entity(parts: Iterable[tuple[str, str | None]]) -> tuple:
     return tuple(sorted((kind, name or "") for kind, name in parts))
 
 
-class Changes:
+class MetadataDelta:
     """What a stretch of the log changed.
 
     `topics_deleted` and `topics_created` are lists of `Topic` (a topic that came and went in between is in neither; handle
@@ -68,7 +68,7 @@ class Image:
 
     __slots__ = (
         "_configs", "_names_by_collision_key", "_shared", "_topics_by_id", "acl_contents", "acls", "before_change", "brokers",
-        "brokers_generation", "changes", "client_quotas", "controllers", "delegation_tokens", "epoch", "features", "kraft_version", "next_producer_id", "offset",
+        "brokers_generation", "delta", "client_quotas", "controllers", "delegation_tokens", "epoch", "features", "kraft_version", "next_producer_id", "offset",
         "scram_credentials", "topics", "transaction", "unknown_records", "voters",
     )
 
@@ -93,7 +93,7 @@ class Image:
         self.kraft_version = 0
         self.voters: list[voters.Voter] = []
         self.transaction: list[object] | None = None
-        self.changes = Changes()
+        self.delta = MetadataDelta()
         self._shared: dict[tuple, tuple] = {}
         self._names_by_collision_key: dict[str, set[str]] = {}
 
@@ -139,11 +139,11 @@ class Image:
         """The epoch of the finalized features as ApiVersions gives it: the offset of the last applied record."""
         return self.offset
 
-    def take_changes(self) -> Changes:
+    def take_delta(self) -> MetadataDelta:
         """What changed since the last call."""
-        changes = self.changes
-        self.changes = Changes()
-        return changes
+        delta = self.delta
+        self.delta = MetadataDelta()
+        return delta
 
     # ---- changing
 
@@ -183,14 +183,14 @@ def _topic(image: Image, record: object) -> None:
     key = collision_key(record.name)
     if key is not None:
         image._names_by_collision_key.setdefault(key, set()).add(record.name)
-    image.changes.topics_created.append(topic)
+    image.delta.topics_created.append(topic)
 
 
 def _partition(image: Image, record: object) -> None:
     topic = image._topics_by_id[record.topic_id]
     state = PartitionState(record, image.share)
     topic.put(state)
-    image.changes.partitions[topic.name, state.index] = state
+    image.delta.partitions[topic.name, state.index] = state
 
 
 def _partition_change(image: Image, record: object) -> None:
@@ -200,7 +200,7 @@ def _partition_change(image: Image, record: object) -> None:
         image.before_change(topic, state)
     state.change(record, image.share)
     topic.described = topic.pages = None
-    image.changes.partitions[topic.name, state.index] = state
+    image.delta.partitions[topic.name, state.index] = state
 
 
 def _remove_topic(image: Image, record: object) -> None:
@@ -213,14 +213,14 @@ def _remove_topic(image: Image, record: object) -> None:
         names.discard(topic.name)
         if not names:
             del image._names_by_collision_key[key]
-    changes = image.changes
+    delta = image.delta
     for index in range(len(topic.partitions)):
-        changes.partitions.pop((topic.name, index), None)
-    changes.configs.discard((TYPE_TOPIC, topic.name))
-    if topic in changes.topics_created:
-        changes.topics_created.remove(topic)
+        delta.partitions.pop((topic.name, index), None)
+    delta.configs.discard((TYPE_TOPIC, topic.name))
+    if topic in delta.topics_created:
+        delta.topics_created.remove(topic)
     else:
-        changes.topics_deleted.append(topic)
+        delta.topics_deleted.append(topic)
 
 
 def _clear_elr(image: Image, record: object) -> None:
@@ -244,7 +244,7 @@ def _config(image: Image, record: object) -> None:
         image._configs[key] = values
     else:
         image._configs.pop(key, None)
-    image.changes.configs.add(key)
+    image.delta.configs.add(key)
 
 
 def _register_broker(image: Image, record: object) -> None:
@@ -274,12 +274,12 @@ def _unfence_broker(image: Image, record: object) -> None:
 
 def _brokers_changed(image: Image, broker_id: int) -> None:
     image.brokers_generation += 1
-    image.changes.brokers.add(broker_id)
+    image.delta.brokers.add(broker_id)
 
 
 def _register_controller(image: Image, record: object) -> None:
     image.controllers[record.controller_id] = ControllerRegistration(record)
-    image.changes.others.add("controllers")
+    image.delta.others.add("controllers")
 
 
 def _feature_level(image: Image, record: object) -> None:
@@ -290,12 +290,12 @@ def _feature_level(image: Image, record: object) -> None:
         image.features[record.name] = record.feature_level
     else:
         image.features.pop(record.name, None)
-    image.changes.features.add(record.name)
+    image.delta.features.add(record.name)
 
 
 def _producer_ids(image: Image, record: object) -> None:
     image.next_producer_id = record.next_producer_id
-    image.changes.others.add("producer_ids")
+    image.delta.others.add("producer_ids")
 
 
 def _client_quota(image: Image, record: object) -> None:
@@ -304,40 +304,40 @@ def _client_quota(image: Image, record: object) -> None:
         image.client_quotas.pop(key, None)
     else:
         image.client_quotas[key] = record
-    image.changes.others.add("client_quotas")
+    image.delta.others.add("client_quotas")
 
 
 def _acl(image: Image, record: object) -> None:
     image.acls[record.id] = record
     image.acl_contents.add(acl_content(record))
-    image.changes.others.add("acls")
+    image.delta.others.add("acls")
 
 
 def _remove_acl(image: Image, record: object) -> None:
     removed = image.acls.pop(record.id, None)
     if removed is not None:
         image.acl_contents.discard(acl_content(removed))
-    image.changes.others.add("acls")
+    image.delta.others.add("acls")
 
 
 def _scram(image: Image, record: object) -> None:
     image.scram_credentials[record.name, record.mechanism] = record
-    image.changes.others.add("scram_credentials")
+    image.delta.others.add("scram_credentials")
 
 
 def _remove_scram(image: Image, record: object) -> None:
     image.scram_credentials.pop((record.name, record.mechanism), None)
-    image.changes.others.add("scram_credentials")
+    image.delta.others.add("scram_credentials")
 
 
 def _delegation_token(image: Image, record: object) -> None:
     image.delegation_tokens[record.token_id] = record
-    image.changes.others.add("delegation_tokens")
+    image.delta.others.add("delegation_tokens")
 
 
 def _remove_delegation_token(image: Image, record: object) -> None:
     image.delegation_tokens.pop(record.token_id, None)
-    image.changes.others.add("delegation_tokens")
+    image.delta.others.add("delegation_tokens")
 
 
 def _begin_transaction(image: Image, record: object) -> None:

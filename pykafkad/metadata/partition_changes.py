@@ -7,7 +7,7 @@ the ISR is empty; else it is the last known leader, who may have lost records; e
 from __future__ import annotations
 
 from pykafkad import config
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from pykafkad.metadata.image import TYPE_TOPIC
 from pykafkad.metadata.placement import UNASSIGNED_DIRECTORY, directory as default_directory, has_online_directory
@@ -92,7 +92,7 @@ class PartitionChange:
         if directories != list(state.directories):
             record.directories = directories
         unchanged = messages.PartitionChangeRecord(partition_id=state.index, topic_id=self._topic.id)
-        return None if record == unchanged else stored.record(record)
+        return None if record == unchanged else record_codec.record(record)
 
     def _complete_reassignment(self) -> None:
         """Take the leaving replicas away once all that come are in sync, and enough of all when there will be fewer."""

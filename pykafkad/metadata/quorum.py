@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pykafkad.effects import Append, Persist
 from pykafkad.metadata import quorum_states as states
-from pykafkad.metadata import stored, voters as voter_set
+from pykafkad.metadata import record_codec, voters as voter_set
 from pykafkad.metadata.features import NEW_CLUSTER_KRAFT_VERSION
 from pykafkad.metadata.uuids import ZERO, from_text, to_text
 from pykafkad.wire import messages
@@ -187,12 +187,12 @@ class Quorum:
         self._deadline = None
         self._epoch_start_offset = self._durable[self.node_id]
         self._durable = {self.node_id: self._epoch_start_offset}
-        records = [stored.control_record(self._leader_change())]
+        records = [record_codec.control_record(self._leader_change())]
         if not self.voters_in_log:
-            records.append(stored.control_record(messages.KRaftVersionRecord(version=0, k_raft_version=NEW_CLUSTER_KRAFT_VERSION)))
-            records.append(stored.control_record(voter_set.to_record(self.voters)))
+            records.append(record_codec.control_record(messages.KRaftVersionRecord(version=0, k_raft_version=NEW_CLUSTER_KRAFT_VERSION)))
+            records.append(record_codec.control_record(voter_set.to_record(self.voters)))
             self.voters_in_log = True
-        return [self._persist(), Append(stored.LOG, records)]
+        return [self._persist(), Append(record_codec.LOG, records)]
 
     def _leader_change(self) -> object:
         record = messages.LeaderChangeMessage

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.creation import TOO_LARGE, check_replicas
 from pykafkad.metadata.image import Image
 from pykafkad.metadata.partition_changes import UNCLEAN, PartitionChange, unclean_elections_allowed
@@ -46,7 +46,7 @@ def alter(image: Image, settings: Settings, request: object) -> Generator:
             answered.partitions.append(row)
             rows.append(row)
         response.responses.append(answered)
-    if not stored.fits_one_batch(records):
+    if not record_codec.fits_one_batch(records):
         records = []
         for row in rows:
             row.error_code, row.error_message = errors.POLICY_VIOLATION, TOO_LARGE

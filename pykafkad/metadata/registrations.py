@@ -7,7 +7,7 @@ leader epochs, as in Kafka, and so is an unclean one.
 from __future__ import annotations
 
 from pykafkad.effects import Append
-from pykafkad.metadata import features, stored
+from pykafkad.metadata import features, record_codec
 from pykafkad.metadata.brokers import FENCED, IN_CONTROLLED_SHUTDOWN, UNFENCED
 from pykafkad.metadata.partition_changes import broker_changes
 from pykafkad.wire import messages
@@ -64,7 +64,7 @@ def register(image: Image, settings: Settings, event: RegisterBroker) -> list[Ap
         fenced=True,
         log_dirs=event.log_dirs,
     )
-    return in_batches([*records, stored.record(registration)])
+    return in_batches([*records, record_codec.record(registration)])
 
 
 def unfence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
@@ -73,7 +73,7 @@ def unfence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
     change = messages.BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCED, cordoned_log_dirs=[]
     )
-    return in_batches([stored.record(change), *broker_changes(image, settings, added=broker_id)])
+    return in_batches([record_codec.record(change), *broker_changes(image, settings, added=broker_id)])
 
 
 def stop(image: Image, settings: Settings, broker_id: int) -> list[Append]:
@@ -85,14 +85,14 @@ def stop(image: Image, settings: Settings, broker_id: int) -> list[Append]:
     change = messages.BrokerRegistrationChangeRecord
     begun = change(broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
     done = change(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED)
-    return in_batches([stored.record(begun), *broker_changes(image, settings, removed=broker_id), stored.record(done)])
+    return in_batches([record_codec.record(begun), *broker_changes(image, settings, removed=broker_id), record_codec.record(done)])
 
 
 def fence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
     """The broker is gone: it leaves the ISRs, and others lead where they can."""
     broker = image.brokers[broker_id]
     change = messages.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED)
-    return in_batches([*broker_changes(image, settings, removed=broker_id), stored.record(change)])
+    return in_batches([*broker_changes(image, settings, removed=broker_id), record_codec.record(change)])
 
 
 def unregister(image: Image, settings: Settings, broker_id: int) -> list[Append]:
@@ -100,10 +100,10 @@ def unregister(image: Image, settings: Settings, broker_id: int) -> list[Append]
     any more until it registers at its next start."""
     broker = image.brokers[broker_id]
     record = messages.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-    return in_batches([*broker_changes(image, settings, removed=broker_id), stored.record(record)])
+    return in_batches([*broker_changes(image, settings, removed=broker_id), record_codec.record(record)])
 
 
 def in_batches(records: list[object]) -> list[Append]:
     """Appends of so many records that each fits one batch: what concerns all partitions is as long as they are many."""
-    step = stored.MAX_RECORDS_PER_CHANGE
-    return [Append(stored.LOG, records[start : start + step]) for start in range(0, len(records), step)]
+    step = record_codec.MAX_RECORDS_PER_CHANGE
+    return [Append(record_codec.LOG, records[start : start + step]) for start in range(0, len(records), step)]

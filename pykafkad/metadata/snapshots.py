@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, ProtocolError
-from pykafkad.metadata import features, stored, voters
+from pykafkad.metadata import features, record_codec, voters
 from pykafkad.wire import messages
 from pykafkad.wire.batch import HEADER_SIZE_BYTES, build_batch, header_of, parse_header, validate
 from pykafkad.wire.records import encode_record, iterate_records
@@ -71,7 +71,7 @@ def read(content: bytes) -> Iterator[StoredRecord]:
         batch = view[position : position + parse_header(view, position).size_bytes]
         header = validate(batch)
         for record in iterate_records(batch, header):
-            found = stored.decode(record.key if header.is_control else None, record.value)
+            found = record_codec.decode(record.key if header.is_control else None, record.value)
             finished = type(found.value).__name__ == "SnapshotFooterRecord"
             yield found
         position += len(batch)
@@ -180,13 +180,13 @@ def _pieces(
     body = bytearray()
     count = 0
     for message in data:
-        record = stored.record(message)
+        record = record_codec.record(message)
         if level < features.LATEST_LEVEL:
-            lowered = stored.at_level([record], level)
+            lowered = record_codec.at_level([record], level)
             if not lowered:
                 continue
             (record,) = lowered
-        encode_record(body, count, 0, *stored.encode(record, level))
+        encode_record(body, count, 0, *record_codec.encode(record, level))
         count += 1
         if len(body) >= BATCH_BYTES:
             yield from _data_batch(body, count, offset, epoch, now_ms)
@@ -202,7 +202,7 @@ def _pieces(
 
 
 def _control_batch(values: list[object], offset: int, epoch: int, now_ms: int) -> bytearray:
-    encoded = [stored.encode(stored.control_record(each)) for each in values]
+    encoded = [record_codec.encode(record_codec.control_record(each)) for each in values]
     return build_batch(encoded, base_offset=offset, timestamp_ms=now_ms, leader_epoch=epoch, is_control=True)
 
 

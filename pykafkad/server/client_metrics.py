@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.handlers.context import PARKED
+from pykafkad.handlers.context import DEFERRED
 from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
@@ -73,14 +73,14 @@ class ClientMetrics:
             self._telemetry.disconnected(connection_id)
 
     def keep(self, token: object, instance: ClientInstance, request: object) -> object:
-        """Decode and keep a push; the answer follows. PARKED. Raises `KafkaError` when too many wait already."""
+        """Decode and keep a push; the answer follows. DEFERRED. Raises `KafkaError` when too many wait already."""
         node = self._node
         if self._pending >= MAX_PENDING:
             raise KafkaError(errors.THROTTLING_QUOTA_EXCEEDED)
         push = _Push(instance, request, node.now_ms, node.settings.telemetry_max_bytes)
         self._pending += 1
         node.offload.submit(lambda: push.keep(node.disk, node.directory.path), lambda result: self._kept(token, instance, result))
-        return PARKED
+        return DEFERRED
 
     def _kept(self, token: object, instance: ClientInstance, result: object) -> None:
         from pykafkad.wire import messages

@@ -1,7 +1,7 @@
 """One peer's bytes, without a socket: frames in, an outbox out, and whether a request is in service.
 
 Kafka serves one request per connection at a time and answers in order. A connection with a request in service is
-*halted*: it goes on reading, up to a bound, but serves nothing until the answer is in the outbox. It is also halted while
+*muted*: it goes on reading, up to a bound, but serves nothing until the answer is in the outbox. It is also muted while
 its outbox waits for a peer that does not read. Nothing is allocated for an idle connection.
 """
 
@@ -55,7 +55,7 @@ class Connection:
         "blocked",
         "close_reason",
         "fileno",
-        "halted",
+        "muted",
         "held",
         "id",
         "in_service",
@@ -68,7 +68,7 @@ class Connection:
         "max_frame_bytes",
         "outbox",
         "outbox_bytes",
-        "parked",
+        "delayed",
         "peer",
         "pending",
         "pool",
@@ -102,10 +102,10 @@ class Connection:
         self.large: bytearray | None = None
         self.large_filled = 0
         self.in_service: object = None
-        self.parked: object = None
+        self.delayed: object = None
         self.preamble_length = 8
         self.sequence = 0
-        self.halted = False
+        self.muted = False
         self.held = False
         self.blocked = False
         self.queued = False
@@ -134,7 +134,7 @@ class Connection:
     # --- bytes in -----------------------------------------------------------------------------------------------
 
     def receive(self, view: memoryview, length: int) -> None:
-        """Serve the whole frames in `view[:length]` and keep the rest. Not to be called while halted."""
+        """Serve the whole frames in `view[:length]` and keep the rest. Not to be called while muted."""
         if 4 <= length <= self.max_frame_bytes and _SIZE.unpack_from(view, 0)[0] == length - 4:
             # The commonest read: one frame and nothing else.
             self.serve(self, view, 4, length)
@@ -154,7 +154,7 @@ class Connection:
             serve(self, view, position + 4, end)
             position = end
             served += 1
-            if self.halted or self.outbox_bytes > OUTBOX_LIMIT_BYTES or served == FRAMES_PER_TURN:
+            if self.muted or self.outbox_bytes > OUTBOX_LIMIT_BYTES or served == FRAMES_PER_TURN:
                 break
         if position == length:
             if self.pending:
@@ -162,7 +162,7 @@ class Connection:
         else:
             self._keep(view, position, length)
 
-    def receive_halted(self, view: memoryview, length: int) -> None:
+    def receive_muted(self, view: memoryview, length: int) -> None:
         """Keep bytes that arrived while a request is in service."""
         pending = self.pending
         self.pending = bytes(pending) + bytes(view[:length]) if pending else bytes(view[:length])
@@ -209,7 +209,7 @@ class Connection:
         """Whether something is at work for the peer, or is to be soon. What waits for news is not: nearly every peer that ends while
         it waits is not there any more."""
         context = self.in_service
-        return self.has_whole_frame() if context is None else context.is_long and self.parked is None
+        return self.has_whole_frame() if context is None else context.is_long and self.delayed is None
 
     def has_whole_frame(self) -> bool:
         """Whether a request waits behind the one in service."""
@@ -218,7 +218,7 @@ class Connection:
 
     def _keep(self, view: memoryview, position: int, length: int) -> None:
         left = length - position
-        if left >= LARGE_FROM_BYTES and not self.halted:
+        if left >= LARGE_FROM_BYTES and not self.muted:
             size = _SIZE.unpack_from(view, position)[0]
             if size + 4 > SCRATCH_BYTES and size <= self.max_frame_bytes:
                 self.large = self._large_buffer(size, left)
@@ -246,9 +246,9 @@ class Connection:
             self.close_reason = reason
         self.pending = b""
         self.large = None
-        self.halted = True
+        self.muted = True
 
-    def update_halted(self) -> bool:
-        """Recompute and return `halted` after one of its causes changed."""
-        self.halted = self.in_service is not None or self.blocked or self.close_reason is not None
-        return self.halted
+    def update_muted(self) -> bool:
+        """Recompute and return `muted` after one of its causes changed."""
+        self.muted = self.in_service is not None or self.blocked or self.close_reason is not None
+        return self.muted

@@ -11,9 +11,9 @@ from collections import namedtuple
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.handlers.context import Context
-from pykafkad.log import saved
-from pykafkad.log.saving import Saving
-from pykafkad.metadata import stored
+from pykafkad.log import snapshot_store
+from pykafkad.log.snapshot_writer import SnapshotWriter
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.server.logs import logger
 from pykafkad.wire import messages
@@ -41,13 +41,13 @@ Asking.__doc__ = """A request that one node began to serve and the next one answ
 class DataSnapshots:
     """The snapshots of all directories of a node, which have the same names in each."""
 
-    __slots__ = ("_asking", "_began", "_name", "_node", "_savings", "_token", "_unsynced", "restore_to")
+    __slots__ = ("_asking", "_began", "_name", "_node", "_writers", "_token", "_unsynced", "restore_to")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._asking: Context | None = None
         self._unsynced: dict[str, object] = {}
-        self._savings: list[Saving] = []
+        self._writers: list[SnapshotWriter] = []
         self._name = ""
         self._token: object = None
         self._began = 0.0
@@ -56,19 +56,19 @@ class DataSnapshots:
 
     def names(self) -> list[str]:
         """All that are whole."""
-        return saved.names(self._node.disk, self._node.directory.path)
+        return snapshot_store.names(self._node.disk, self._node.directory.path)
 
     @property
     def making(self) -> str | None:
         """The snapshot that is being made."""
-        return self._name if self._savings else None
+        return self._name if self._writers else None
 
     def create(self, name: str, token: object = None) -> bool:
         """Begin a snapshot of everything as it is now; whether it is whole already. If not, `token` is answered when it is.
 
         Raises KafkaError for a name that cannot be or is taken, and when a partition can't be saved.
         """
-        problem = saved.name_problem(name)
+        problem = snapshot_store.name_problem(name)
         if problem is not None:
             raise KafkaError(errors.INVALID_CONFIG, problem)
         taken = self.names()
@@ -81,7 +81,7 @@ class DataSnapshots:
         self._name, self._token, self._began = name, None, node.clock.now()
         try:
             for directory in node.directories.every():
-                self._savings.append(Saving(directory, name, self._directories()))
+                self._writers.append(SnapshotWriter(directory, name, self._directories()))
             is_whole = self._go_on(self._began)
         except StorageFailure as failure:
             self._abandon()
@@ -106,7 +106,7 @@ class DataSnapshots:
 
     def fired(self, job: str) -> None:
         """A snapshot that is being made goes on."""
-        if not self._savings:
+        if not self._writers:
             return
         code, words = errors.NONE, None
         try:
@@ -126,8 +126,8 @@ class DataSnapshots:
         """Save some logs, in a turn's share that began then; whether the snapshot is whole."""
         clock = self._node.clock
         has_saved = False
-        for saving in self._savings:
-            while saving.step():
+        for writer in self._writers:
+            while writer.step():
                 has_saved = True
                 if clock.now() >= began + BUDGET_SECONDS:
                     return self._wait()
@@ -143,21 +143,21 @@ class DataSnapshots:
 
     def _finish(self) -> None:
         node, name = self._node, self._name
-        for saving in self._savings:
-            saving.finish()
+        for writer in self._writers:
+            writer.finish()
         # The directory of the metadata log last: what it has is listed.
-        for saving in sorted(self._savings, key=lambda saving: saving.directory is node.directory):
-            saving.publish()
-        self._savings = []
+        for writer in sorted(self._writers, key=lambda writer: writer.directory is node.directory):
+            writer.publish()
+        self._writers = []
         # Its own mark, as another snapshot may have the name by then.
         mark = self._unsynced[name] = object()
-        node.computing.submit(node.disk.sync_all, lambda result: self._synced(name, mark, result))
+        node.cpu_offload.submit(node.disk.sync_all, lambda result: self._synced(name, mark, result))
         log_lines.info("snapshot-created", name=name, partitions=len(node.partitions), ms=round((node.clock.now() - self._began) * 1000, 1))
 
     def _abandon(self) -> None:
-        for saving in self._savings:
-            saving.abandon()
-        self._savings = []
+        for writer in self._writers:
+            writer.abandon()
+        self._writers = []
 
     def _response(self, code: int, words: str | None) -> object:
         row = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
@@ -176,7 +176,7 @@ class DataSnapshots:
         self._unsynced.pop(name, None)
         try:
             for directory in node.directories.every():
-                saved.mark_clean(node.disk, directory.path, name, node.image.brokers[node.node_id].epoch)
+                snapshot_store.mark_clean(node.disk, directory.path, name, node.image.brokers[node.node_id].epoch)
         except StorageFailure as failure:
             # What starts on it recovers first, which costs time and nothing else.
             log_lines.warning("snapshot-not-synced", name=name, reason=failure)
@@ -190,7 +190,7 @@ class DataSnapshots:
         try:
             # That of the metadata log first: what it has is listed.
             for directory in sorted(node.directories.every(), key=lambda directory: directory is not node.directory):
-                gone.append(saved.put_away(node.disk, directory.path, name))
+                gone.append(snapshot_store.put_away(node.disk, directory.path, name))
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
         finally:
@@ -203,13 +203,13 @@ class DataSnapshots:
 
         def job() -> None:
             for path in paths:
-                saved.remove(disk, path)
+                snapshot_store.remove(disk, path)
 
         def then(result: object) -> None:
             if isinstance(result, Exception):
                 log_lines.warning("leftovers-not-removed", reason=result)
 
-        self._node.computing.submit(job, then)
+        self._node.cpu_offload.submit(job, then)
 
     def restore(self, name: str, asking: Context) -> None:
         """Begin the stop after which everything is as it was. Raises KafkaError when there is no such snapshot.
@@ -231,18 +231,18 @@ class DataSnapshots:
         for path in (node.directory.path, *directories.paths):
             if path in directories.failed:
                 raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"{path} is out of service; going back with everything needs every directory of log.dirs")
-            if not node.disk.is_directory(saved.path_of(path, name)):
+            if not node.disk.is_directory(snapshot_store.path_of(path, name)):
                 raise KafkaError(errors.INVALID_CONFIG, f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made")
-            if not saved.belongs_to(node.disk, path, name):
-                raise KafkaError(errors.INVALID_CONFIG, f"{saved.path_of(path, name)} has no meta.properties of this directory; nothing could be served from it")
+            if not snapshot_store.belongs_to(node.disk, path, name):
+                raise KafkaError(errors.INVALID_CONFIG, f"{snapshot_store.path_of(path, name)} has no meta.properties of this directory; nothing could be served from it")
             # A broker that stopped for it would not start again: neither the way back nor anything else could be written.
-            needed = _ROOM_BYTES + _ROOM_BYTES_PER_PARTITION * len(node.disk.listdir(saved.path_of(path, name)))
+            needed = _ROOM_BYTES + _ROOM_BYTES_PER_PARTITION * len(node.disk.listdir(snapshot_store.path_of(path, name)))
             _, usable = node.disk.usage(path)
             if usable < needed:
                 raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"{usable} bytes are free for {path}, and going back may take {needed}; make room first")
-        if not saved.has_partition(node.disk, node.directory.path, name, *stored.LOG):
-            raise KafkaError(errors.INVALID_CONFIG, f"{saved.path_of(node.directory.path, name)} has no metadata log; nothing could be served from it")
-        log = node.directory.logs[stored.LOG]
+        if not snapshot_store.has_partition(node.disk, node.directory.path, name, *record_codec.LOG):
+            raise KafkaError(errors.INVALID_CONFIG, f"{snapshot_store.path_of(node.directory.path, name)} has no metadata log; nothing could be served from it")
+        log = node.directory.logs[record_codec.LOG]
         if log.offline is not None:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"the metadata log is out of service ({log.offline}); restart the broker first")
 
@@ -282,7 +282,7 @@ class DataSnapshots:
         if topic.is_internal:
             raise KafkaError(errors.INVALID_CONFIG, f"{topic_name} is the broker's own, and goes back with everything else or not at all")
         paths = [directory.path for directory in node.directories.every()]
-        if not any(saved.has_partition(node.disk, path, name, topic_name, index) for path in paths for index in range(len(topic.partitions))):
+        if not any(snapshot_store.has_partition(node.disk, path, name, topic_name, index) for path in paths for index in range(len(topic.partitions))):
             raise KafkaError(errors.INVALID_CONFIG, f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that is meant")
         node.writes.finish()
         try:
@@ -292,7 +292,7 @@ class DataSnapshots:
         finally:
             node.dispatcher.forget_topics()
         for log in gone:
-            node.waits.touch(log)
+            node.purgatory.touch(log)
         node.housekeeping.compaction.forget(gone)
         node.housekeeping.plan_deletions()
         log_lines.info("topic-rewound", topic=topic_name, name=name)

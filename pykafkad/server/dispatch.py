@@ -4,7 +4,7 @@ Rules (kafka-protocol 2.3): an unknown key or version closes the connection, exc
 version 0 with error 35 and our range; every answer leaves in the order of its request; an answer to a request that is no
 longer in service is dropped here and nowhere else.
 
-A long request is read, served and answered in slices (`slices.py`), when there is a place for it (`places.py`).
+A long request is read, served and answered in slices (`incremental_tasks.py`), when there is a place for it (`long_request_limiter.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from types import GeneratorType
 
 from pykafkad import errors
 from pykafkad.handlers import table
-from pykafkad.handlers.context import PARKED, Context, ReplyToken
-from pykafkad.handlers.fetch_flat import FlatFetch
-from pykafkad.handlers.produce_flat import FlatProduce
-from pykafkad.server.places import Places
-from pykafkad.server.slices import Job
+from pykafkad.handlers.context import DEFERRED, Context, ReplyToken
+from pykafkad.server.fetch_fast_path import FetchFastPath
+from pykafkad.server.produce_fast_path import ProduceFastPath
+from pykafkad.server.long_request_limiter import LongRequestLimiter
+from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
@@ -85,20 +85,20 @@ class Route:
 class Dispatcher:
     """Serves frames of every connection of one node."""
 
-    __slots__ = ("_flat", "flat_by_word", "_flexible_from", "_node", "_routes", "places")
+    __slots__ = ("_fast_paths", "fast_paths", "_flexible_from", "_node", "_routes", "long_request_limiter")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._routes = {row.key: Route(row) for row in table.ROWS}
         self._flexible_from: dict[int, int] = {}
-        self.places = Places()
+        self.long_request_limiter = LongRequestLimiter()
         # What may serve a frame without a message, and its function by the first four bytes of the frames that it knows.
-        self._flat = {_PRODUCE: FlatProduce(node), _FETCH: FlatFetch(node)}
-        self.flat_by_word = {key << 16 | version: flat.serve for key, flat in self._flat.items() for version in flat.versions}
+        self._fast_paths = {_PRODUCE: ProduceFastPath(node), _FETCH: FetchFastPath(node)}
+        self.fast_paths = {key << 16 | version: flat.serve for key, flat in self._fast_paths.items() for version in flat.versions}
 
     def forget_topics(self) -> None:
         """The metadata changed: what was looked up by name must be looked up again."""
-        for flat in self._flat.values():
+        for flat in self._fast_paths.values():
             flat.forget()
 
     # --- in -------------------------------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ class Dispatcher:
         node.metrics.requests += 1
         try:
             word, correlation_id = _START.unpack_from(view, start)
-            serve_flat = self.flat_by_word.get(word)
-            if serve_flat is not None and serve_flat(connection, view, start, end, word & 0xFFFF, correlation_id):
+            serve_fast = self.fast_paths.get(word)
+            if serve_fast is not None and serve_fast(connection, view, start, end, word & 0xFFFF, correlation_id):
                 return
             key, version = _KEY_AND_VERSION.unpack_from(view, start)
             frame = view[start:end]
@@ -137,20 +137,20 @@ class Dispatcher:
             self._failed(context, error, None if is_long else request)
             return
         if type(result) is GeneratorType:
-            if not node.slices.begin(self._job(context, result)):
-                context.is_long = connection.halted = True
+            if not node.tasks.begin(self._job(context, result)):
+                context.is_long = connection.muted = True
         else:
             self._conclude(context, result)
 
-    def _job(self, context: Context, generator: Generator) -> Job:
-        return Job(context.connection, generator, lambda result: self._conclude(context, result), lambda error: self._failed(context, error))
+    def _job(self, context: Context, generator: Generator) -> IncrementalTask:
+        return IncrementalTask(context.connection, generator, lambda result: self._conclude(context, result), lambda error: self._failed(context, error))
 
     def _begin_long(self, context: Context, frame: bytes, position: int) -> object:
-        """What a handler that works in slices gives; PARKED if the request must wait for its place."""
+        """What a handler that works in slices gives; DEFERRED if the request must wait for its place."""
         context.is_long = True
         served = self._read_long(context, frame, position)
-        begin = lambda: self._node.slices.add(self._job(context, served))  # noqa: E731
-        return served if self.places.take(context.connection, len(frame), begin) else PARKED
+        begin = lambda: self._node.tasks.add(self._job(context, served))  # noqa: E731
+        return served if self.long_request_limiter.take(context.connection, len(frame), begin) else DEFERRED
 
     def _read_long(self, context: Context, frame: bytes, position: int) -> Generator:
         route = context.route
@@ -159,9 +159,9 @@ class Dispatcher:
         result = (table.long_handler(route.row) or route.handler)(context, request)
         if type(result) is GeneratorType:
             result = yield from result
-        if result is PARKED and route.row.key in _RENDEZVOUS:
-            self.places.leave(context.connection)
-        elif hasattr(result, "attempt") and not self.places.park(context.connection):
+        if result is DEFERRED and route.row.key in _RENDEZVOUS:
+            self.long_request_limiter.leave(context.connection)
+        elif hasattr(result, "attempt") and not self.long_request_limiter.park(context.connection):
             # Its wait is a maximum, and so much waits already that it must do without.
             result = yield from result.expire(self._node.now)
         return result
@@ -169,8 +169,8 @@ class Dispatcher:
     def _conclude(self, context: Context, result: object) -> None:
         """What a handler gave in the end, at once or after many turns."""
         connection = context.connection
-        if result is PARKED:
-            connection.halted = connection.in_service is not None or connection.halted
+        if result is DEFERRED:
+            connection.muted = connection.in_service is not None or connection.muted
         elif result is None:
             self._out_of_service(context)
             self._resume(connection)
@@ -180,8 +180,8 @@ class Dispatcher:
                 context.request = None
                 # Its peer may have ended while something was at work for it, and nobody looked.
                 self._node.reactor.resumable.append(connection)
-            connection.parked = self._node.waits.park(context.token, result)
-            connection.halted = True
+            connection.delayed = self._node.purgatory.park(context.token, result)
+            connection.muted = True
         else:
             self._finish(context, result)
 
@@ -208,7 +208,7 @@ class Dispatcher:
         if connection is None or connection.in_service is None:
             self._node.unexpected(error)
             return
-        connection.parked = None
+        connection.delayed = None
         self._failed(connection.in_service, error)
 
     def _failed(self, context: Context, error: Exception, request: object | None = None) -> None:
@@ -263,7 +263,7 @@ class Dispatcher:
         connection = self._node.reactor.connection(token.connection_id)
         if connection is None or connection.sequence != token.sequence or connection.in_service is None:
             return
-        connection.parked = None
+        connection.delayed = None
         self._finish(connection.in_service, message)
 
     def _finish(self, context: Context, message: object) -> None:
@@ -276,9 +276,9 @@ class Dispatcher:
                 job = self._job(context, message)
             else:
                 context.is_answered = True
-                job = Job(connection, self._write_long(context, message), lambda chunks: self._written(context, message, chunks), lambda error: None)
-            if not node.slices.begin(job):
-                connection.halted = True
+                job = IncrementalTask(connection, self._write_long(context, message), lambda chunks: self._written(context, message, chunks), lambda error: None)
+            if not node.tasks.begin(job):
+                connection.muted = True
             return
         connection.in_service = None
         self.answer(connection, context, message)
@@ -302,17 +302,17 @@ class Dispatcher:
     def _out_of_service(self, context: Context) -> None:
         context.connection.in_service = None
         if context.is_long:
-            self.places.leave(context.connection)
+            self.long_request_limiter.leave(context.connection)
 
     def connection_lost(self, connection: Connection) -> None:
         """Nobody waits for an answer any more."""
-        if connection.parked is not None:
-            self._node.waits.discard(connection.parked)
-            connection.parked = None
-        self.places.leave(connection)
+        if connection.delayed is not None:
+            self._node.purgatory.discard(connection.delayed)
+            connection.delayed = None
+        self.long_request_limiter.leave(connection)
 
     def _resume(self, connection: Connection) -> None:
-        if connection.halted and not connection.update_halted():
+        if connection.muted and not connection.update_muted():
             self._node.reactor.resumable.append(connection)
 
     def answer(self, connection: Connection, context: Context, message: object) -> None:

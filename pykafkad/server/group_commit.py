@@ -26,12 +26,12 @@ log_lines = logger("storage")
 class Commit:
     """One round: the logs that it syncs, and what waits for them."""
 
-    __slots__ = ("connections", "flat_answers", "answers", "logs", "replies")
+    __slots__ = ("connections", "fast_answers", "answers", "logs", "replies")
 
     def __init__(self) -> None:
         self.logs: dict[PartitionLog, None] = {}
         self.connections: dict[Connection, None] = {}
-        self.flat_answers: list[tuple] = []
+        self.fast_answers: list[tuple] = []
         self.answers: list[tuple] = []
         self.replies: list[tuple[PartitionLog, Connection]] = []
 
@@ -40,7 +40,7 @@ class Commit:
         self.connections[connection] = None
         connection.held = True
         if connection.outbox_bytes > OUTBOX_LIMIT_BYTES:
-            connection.blocked = connection.halted = True
+            connection.blocked = connection.muted = True
 
 
 class GroupCommit:
@@ -79,14 +79,14 @@ class GroupCommit:
 
     # --- holding ------------------------------------------------------------------------------------------------------
 
-    def hold_answers(self, flat_answers: list[tuple], answers: list[tuple]) -> None:
+    def hold_answers(self, fast_answers: list[tuple], answers: list[tuple]) -> None:
         """Of a turn's covered answers (`writes.py`), keep those that depend on a log which is to be synced."""
         commit = self._gathering
         if commit is None:
             return
-        for row in flat_answers:
+        for row in fast_answers:
             if row[0] in commit.logs:
-                commit.flat_answers.append(row)
+                commit.fast_answers.append(row)
                 # The flat path leaves this count to who keeps its answers for longer than a turn. A connection that was lost meanwhile
                 # has no outbox any more.
                 row[1].outbox_bytes += sum(map(len, row[1].outbox[row[2] : row[2] + 1]))
@@ -152,7 +152,7 @@ class GroupCommit:
             else:
                 node.log_committed(log, ends[log])
         if failed:
-            node.writes.take_back(failed, commit.flat_answers, commit.answers)
+            node.writes.take_back(failed, commit.fast_answers, commit.answers)
             for log, connection in commit.replies:
                 if log in failed:
                     # What a machine has done can't be turned into an error: the client must ask again.

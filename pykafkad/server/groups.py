@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pykafkad import effects, errors
-from pykafkad.coordinator import events, stored
+from pykafkad.coordinator import events, record_codec
 from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.shard import GroupShard
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
-from pykafkad.handlers.context import PARKED
+from pykafkad.handlers.context import DEFERRED
 from pykafkad.log.replay import batches
 from pykafkad.server.logs import logger
-from pykafkad.server.machines import Gather, Host
+from pykafkad.server.machine_runner import CompositeReply, MachineRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ log_lines = logger("groups")
 TOPIC = "__consumer_offsets"
 
 
-class ShardHost(Host):
+class ShardRunner(MachineRunner):
     """A shard with its log. Every append is written before the machine's `apply` sees it and before any reply leaves."""
 
     __slots__ = ("_log", "_groups")
@@ -44,7 +44,7 @@ class ShardHost(Host):
 
     def append(self, effect: effects.Append) -> None:
         log = self._log
-        log.append_records([stored.encode(record) for record in effect.records], self.node.now_ms)
+        log.append_records([record_codec.encode(record) for record in effect.records], self.node.now_ms)
         log.write_pending()
         self.node.log_written(log)
         for record in effect.records:
@@ -71,7 +71,7 @@ class Groups:
 
     def __init__(self, node: object) -> None:
         self._node = node
-        self._hosts: dict[int, ShardHost] = {}
+        self._hosts: dict[int, ShardRunner] = {}
         self._offline: set[int] = set()
 
     # --- what handlers use ----------------------------------------------------------------------------------------
@@ -95,12 +95,12 @@ class Groups:
         """Several events of one request: each gets a token of its own, `combine(messages)` makes the answer."""
         if not entries:
             self._node.reply(token, combine([]))
-            return PARKED
-        gather = Gather(len(entries), combine, token, self._node.reply)
+            return DEFERRED
+        composite = CompositeReply(len(entries), combine, token, self._node.reply)
         for index, (group_id, event) in enumerate(entries):
-            event.token = gather.part(index)
+            event.token = composite.part(index)
             self._host(group_id)[0].step(event)
-        return PARKED
+        return DEFERRED
 
     def shards(self) -> list[GroupShard]:
         """All shards that serve, in the order of their partitions."""
@@ -121,7 +121,7 @@ class Groups:
             if log is None:
                 continue
             shard = GroupShard(partition, node.settings, node.random)
-            host = ShardHost(node, self, shard, log)
+            host = ShardRunner(node, self, shard, log)
             self._hosts[partition] = host
             try:
                 host.load()
@@ -149,7 +149,7 @@ class Groups:
         for host in list(self._hosts.values()):
             host.step(events.TopicsDeleted(topics))
 
-    def _host(self, group_id: str) -> tuple[ShardHost | None, int]:
+    def _host(self, group_id: str) -> tuple[ShardRunner | None, int]:
         topic = self._node.image.topics.get(TOPIC)
         if topic is None:
             return None, errors.NOT_COORDINATOR

@@ -11,18 +11,18 @@ from types import GeneratorType
 
 from pykafkad import effects
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
-from pykafkad.handlers.context import PARKED
+from pykafkad.handlers.context import DEFERRED
 from pykafkad.log.partition_log import COORDINATOR
 from pykafkad.log.replay import batches
-from pykafkad.metadata import features, quorum as quorum_machine, snapshots, stored
+from pykafkad.metadata import features, quorum as quorum_machine, snapshots, record_codec
 from pykafkad.metadata.controller import Controller
 from pykafkad.metadata.events import AutoCreateTopics
 from pykafkad.metadata.image import Image
 from pykafkad.server.auto_creation import AutoCreation
 from pykafkad.server.logs import logger
-from pykafkad.server.machines import Host
+from pykafkad.server.machine_runner import MachineRunner
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
-from pykafkad.server.slices import Job
+from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.wire.batch import build_batch
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log_lines = logger("metadata")
 
 
-class _LogHost(Host):
+class _LogRunner(MachineRunner):
     """What quorum and controller share: appending to the one metadata log."""
 
     __slots__ = ("_metadata", "_opens")
@@ -48,7 +48,7 @@ class _LogHost(Host):
         super().perform(wanted)
 
     def append(self, effect: effects.Append) -> None:
-        openings = self.node.partitions.openings
+        openings = self.node.partitions.pending
         added = openings.added
         self._metadata.append(effect.records)
         self._opens = openings.added > added
@@ -59,7 +59,7 @@ class _LogHost(Host):
     def reply(self, effect: effects.Reply) -> None:
         # New partitions are answered when they have their logs.
         if self._opens:
-            self.node.partitions.openings.after(lambda: self.node.reply(effect.token, effect.message))
+            self.node.partitions.pending.after(lambda: self.node.reply(effect.token, effect.message))
         else:
             self.node.reply(effect.token, effect.message)
 
@@ -81,8 +81,8 @@ class MetadataLog:
         self.snapshots = MetadataSnapshots(node, log, self.image)
         self.quorum: quorum_machine.Quorum | None = None
         self.controller: Controller | None = None
-        self._quorum_host: _LogHost | None = None
-        self._controller_host: _LogHost | None = None
+        self._quorum_host: _LogRunner | None = None
+        self._controller_host: _LogRunner | None = None
         self._events: deque[object] = deque()
         self._auto_creation = AutoCreation(node, self._take)
 
@@ -94,7 +94,7 @@ class MetadataLog:
         for header, records in batches(self._log, start_offset):
             self.snapshots.wrote(header.size_bytes, header.max_timestamp_ms)
             for record in records:
-                typed = stored.decode(record.key if header.is_control else None, record.value)
+                typed = record_codec.decode(record.key if header.is_control else None, record.value)
                 try:
                     image.apply(typed, record.offset, header.leader_epoch)
                 except (KeyError, IndexError, AttributeError) as error:
@@ -135,8 +135,8 @@ class MetadataLog:
         """Elect a leader and let the controller do what a new epoch begins with."""
         self.quorum = quorum
         self.controller = controller
-        self._quorum_host = _LogHost(self._node, quorum, self)
-        self._controller_host = _LogHost(self._node, controller, self)
+        self._quorum_host = _LogRunner(self._node, quorum, self)
+        self._controller_host = _LogRunner(self._node, controller, self)
         self._quorum_host.step(quorum_machine.Start(self._log.end_offset, self.image.epoch))
 
     def submit(self, event: object) -> object:
@@ -149,14 +149,14 @@ class MetadataLog:
         """The controller takes one event after the other; one with many rows may need several turns, and those behind it wait."""
         if self._events:
             self._events.append(event)
-            return PARKED
+            return DEFERRED
         result = self.controller.begin(event)
         if type(result) is GeneratorType:
             self._events.append(event)
-            self._node.slices.begin(Job(None, result, self._stepped, self._stumbled))
+            self._node.tasks.begin(IncrementalTask(None, result, self._stepped, self._stumbled))
         else:
             self._controller_host.perform(result)
-        return PARKED
+        return DEFERRED
 
     def _stepped(self, wanted: list[object]) -> None:
         try:
@@ -199,15 +199,15 @@ class MetadataLog:
 
     def _write(self, records: list[object]) -> None:
         level = _level(self.image, records)
-        records = stored.at_level(records, level)
+        records = record_codec.at_level(records, level)
         if not records:
             return
         log = self._log
         epoch = self.quorum.epoch
         now_ms = self._node.now_ms
         # Control records and data records never stand in one batch, nor in one effect of the machines.
-        is_control = stored.is_control(records[0])
-        batch = build_batch([stored.encode(record, level) for record in records], timestamp_ms=now_ms, is_control=is_control)
+        is_control = record_codec.is_control(records[0])
+        batch = build_batch([record_codec.encode(record, level) for record in records], timestamp_ms=now_ms, is_control=is_control)
         if log.leader_epoch != epoch:
             log.assign_epoch(epoch)
         size_bytes = len(batch)
@@ -252,9 +252,9 @@ class MetadataLog:
         if index:
             del pending[:index]
             self._log.advance_high_watermark(committed)
-            changes = self.image.take_changes()
-            if changes:
-                self._node.metadata_changed(changes)
+            delta = self.image.take_delta()
+            if delta:
+                self._node.metadata_changed(delta)
             self.snapshots.applied()
 
 
@@ -265,4 +265,4 @@ def _level(image: Image, records: list[object]) -> int:
 
 
 def _data_records(content: bytes) -> list[object]:
-    return [record for record in snapshots.read(content) if not stored.is_control(record)]
+    return [record for record in snapshots.read(content) if not record_codec.is_control(record)]

@@ -15,7 +15,7 @@ from pykafkad.coordinator.producer_ids import ProducerIds
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
-from pykafkad.metadata import events, quorum, quorum_states, stored, uuids, voters
+from pykafkad.metadata import events, quorum, quorum_states, record_codec, uuids, voters
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
 from pykafkad.server import logs
@@ -32,9 +32,9 @@ from pykafkad.server.metrics import Metrics
 from pykafkad.server.offload import Offload
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.reactor import Reactor
-from pykafkad.server.slices import Slices
+from pykafkad.server.incremental_tasks import IncrementalTasks
 from pykafkad.server.timers import Timers
-from pykafkad.server.waits import Waits
+from pykafkad.server.purgatory import Purgatory
 from pykafkad.server.writes import Writes
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.log.directory import LogDirectory
-    from pykafkad.metadata.image import Changes, Image
+    from pykafkad.metadata.image import MetadataDelta, Image
     from pykafkad.server.connection import Connection
     from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.listeners import Listener
@@ -97,19 +97,19 @@ class Node:
         )
         self.offload = Offload(self.reactor.wake, self.unexpected)
         # What takes long without blocking has a thread of its own, so that syncs need not wait for it.
-        self.computing = Offload(self.reactor.wake, self.unexpected)
+        self.cpu_offload = Offload(self.reactor.wake, self.unexpected)
         self.commits = GroupCommit(self)
         self.writes = Writes(
             self.log_written, self.log_failed, lambda context, message: self.dispatcher.encode(context, message), self.commits.hold_answers
         )
-        self.slices = Slices(self)
+        self.tasks = IncrementalTasks(self)
         self.dispatcher = Dispatcher(self)
         self.serve = self.dispatcher.serve
         # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
-        self.flat_by_word = self.dispatcher.flat_by_word if settings.socket_request_max_bytes >= SCRATCH_BYTES else {}
+        self.fast_paths = self.dispatcher.fast_paths if settings.socket_request_max_bytes >= SCRATCH_BYTES else {}
         self.reply = self.dispatcher.reply
         self.fail = self.dispatcher.fail
-        self.waits = Waits(self.reply, self.fail)
+        self.purgatory = Purgatory(self.reply, self.fail)
         self.producer_ids = ProducerIds()
         self.groups = Groups(self)
         self.client_metrics = ClientMetrics(self)
@@ -187,7 +187,7 @@ class Node:
         self._start_metadata()
         self._bind()
         self._register()
-        self.metadata_changed(self.image.take_changes(), loading=True)
+        self.metadata_changed(self.image.take_delta(), loading=True)
         self.directories.tell_cordoned()
         if any(directory.futures for directory in self.directories.online):
             self.moves.resume()
@@ -203,7 +203,7 @@ class Node:
         log_settings["segment.ms"] = str(settings.metadata_log_segment_ms)
         if settings.internal_metadata_log_segment_bytes:
             log_settings["internal.segment.bytes"] = str(settings.internal_metadata_log_segment_bytes)
-        log = directory.open_partition(*stored.LOG, stored.TOPIC_ID, config.topic_settings(self.settings, log_settings))
+        log = directory.open_partition(*record_codec.LOG, record_codec.TOPIC_ID, config.topic_settings(self.settings, log_settings))
         metadata = self.controller = MetadataLog(self, log)
         metadata.load()
         directory_id = self.directory_id
@@ -293,10 +293,10 @@ class Node:
         """Stop accepting, answer what can be answered, write and sync everything, mark the directory clean."""
         self.reactor.stop_listening()
         if self.partitions is not None:
-            self.slices.finish(self.clock.now() + _STOP_SECONDS)
-            self.partitions.openings.finish()
-        self.computing.close()
-        self.waits.expire(float("inf"))
+            self.tasks.finish(self.clock.now() + _STOP_SECONDS)
+            self.partitions.pending.finish()
+        self.cpu_offload.close()
+        self.purgatory.expire(float("inf"))
         self.end_turn()
         while not self.commits.is_idle:
             self.offload.close()
@@ -307,7 +307,7 @@ class Node:
             self.groups.resign()
         deadline = self.clock.now() + _STOP_SECONDS
         # What was parked may have a long answer.
-        self.slices.finish(deadline)
+        self.tasks.finish(deadline)
         self.reactor.drain(lambda: deadline - self.clock.now())
         self.housekeeping.leave_removals()
         # A job that ends wakes the reactor, so the jobs come first.
@@ -332,13 +332,13 @@ class Node:
         """Offloaded results, timers, waits, writes, and the waits that the writes touched."""
         now = self.now
         self.offload.finished()
-        self.computing.finished()
+        self.cpu_offload.finished()
         for key in self.timers.due(now):
             self._fire(key)
         quorum_deadline = self.controller.next_deadline()
         if quorum_deadline is not None and quorum_deadline <= now:
             self.controller.tick()
-        waits = self.waits
+        waits = self.purgatory
         left = _WAITS_PER_TURN
         if waits.count:
             left -= waits.expire(now, left)
@@ -353,10 +353,10 @@ class Node:
 
     def _timeout(self) -> float | None:
         """How long the next wait for sockets may be."""
-        if self.reactor.ready or self.reactor.resumable or self.waits.is_behind:
+        if self.reactor.ready or self.reactor.resumable or self.purgatory.is_behind:
             return 0
         at = self.reactor.next_wake()
-        for other in (self.timers.next_at(), self.waits.next_deadline(), self.controller.next_deadline()):
+        for other in (self.timers.next_at(), self.purgatory.next_deadline(), self.controller.next_deadline()):
             if other is not None and other < at:
                 at = other
         # Rounded up to the millisecond that epoll counts in, so that a deadline is past when it wakes.
@@ -386,8 +386,8 @@ class Node:
     def log_committed(self, log: object, end_offset: int) -> None:
         """Readers may have what is below `end_offset`, and who waits for it is woken."""
         log.advance_high_watermark(end_offset)
-        if self.waits.count:
-            self.waits.touch(log)
+        if self.purgatory.count:
+            self.purgatory.touch(log)
 
     def log_failed(self, log: object, failure: StorageFailure) -> None:
         """A log went offline: said once, and whoever waits for it is told."""
@@ -401,7 +401,7 @@ class Node:
         self.metrics.writes_failed += 1
         log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)
         self.dispatcher.forget_topics()
-        self.waits.touch(log)
+        self.purgatory.touch(log)
         self.directories.report(self.directories.of(log), failure)
 
     def directory_failed(self, directory: LogDirectory, logs: list[object]) -> None:
@@ -411,7 +411,7 @@ class Node:
         self.dispatcher.forget_topics()
         for log in logs:
             self._offline_logs.add(log)
-            self.waits.touch(log)
+            self.purgatory.touch(log)
 
     def compute(self, token: object, job: Callable[[], object], answer: Callable[[object], object]) -> None:
         """Run `job()` beside the loop and reply with `answer(result)`."""
@@ -426,7 +426,7 @@ class Node:
             else:
                 self.reply(token, message)
 
-        self.computing.submit(job, then)
+        self.cpu_offload.submit(job, then)
 
     def abandon(self, token: object, reason: str) -> None:
         """A request that can't be answered truthfully: its connection is closed, and the client asks again."""
@@ -443,9 +443,9 @@ class Node:
 
     def end_early(self, connection: Connection) -> None:
         """Answer a parked request whose wait is a maximum, if another request waits behind it."""
-        parked = connection.parked
-        if parked is not None and parked.wait.ends_early and connection.has_whole_frame():
-            self.waits.end_early(parked, self.now)
+        delayed = connection.delayed
+        if delayed is not None and delayed.operation.ends_early and connection.has_whole_frame():
+            self.purgatory.end_early(delayed, self.now)
 
     def connection_lost(self, connection: Connection) -> None:
         """Nobody waits for its answers any more."""
@@ -454,34 +454,34 @@ class Node:
 
     def writable_by_clients(self, log: object) -> bool:
         """Whether a client's batch for `log` needs no check besides those of the log itself."""
-        return log.offline is None and not log.topic.startswith("__") and log not in self.partitions.followed
+        return log.offline is None and not log.topic.startswith("__") and log not in self.partitions.not_led_here
 
-    def metadata_changed(self, changes: Changes, *, loading: bool = False) -> None:
+    def metadata_changed(self, delta: MetadataDelta, *, loading: bool = False) -> None:
         """Bring logs, settings and groups in step with the image."""
         image = self.image
-        if any(kind == _BROKER_CONFIG for kind, _ in changes.configs):
+        if any(kind == _BROKER_CONFIG for kind, _ in delta.configs):
             self.settings.set_dynamic(image.configs(_BROKER_CONFIG, ""), image.configs(_BROKER_CONFIG, str(self.node_id)))
             self.partitions.reconfigure_all(image)
             if self.serving:
                 self.directories.settings_changed()
-        if self._moves and changes.topics_deleted:
-            for topic in changes.topics_deleted:
+        if self._moves and delta.topics_deleted:
+            for topic in delta.topics_deleted:
                 for state in topic.partitions:
                     self._moves.cancel(topic.name, state.index)
-        gone = self.partitions.apply(changes, image, loading=not self.serving)
+        gone = self.partitions.apply(delta, image, loading=not self.serving)
         # Who waits at what this broker does not lead (any more) is told.
-        for log in [*gone, *(self.partitions.followed if changes.partitions else ())]:
-            self.waits.touch(log)
+        for log in [*gone, *(self.partitions.not_led_here if delta.partitions else ())]:
+            self.purgatory.touch(log)
         if gone:
             self.housekeeping.compaction.forget(gone)
         self.dispatcher.forget_topics()
         if loading:
             return
-        self.client_metrics.configs_changed(changes.configs)
-        if changes.topics_deleted:
+        self.client_metrics.configs_changed(delta.configs)
+        if delta.topics_deleted:
             self.housekeeping.plan_deletions()
-            self.groups.topics_deleted([(topic.name, topic.id) for topic in changes.topics_deleted])
-        if changes.topics_created:
+            self.groups.topics_deleted([(topic.name, topic.id) for topic in delta.topics_deleted])
+        if delta.topics_created:
             self.groups.take_over()
 
     @staticmethod

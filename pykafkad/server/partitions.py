@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pykafkad import config
 from pykafkad.errors import StorageFailure
-from pykafkad.log import saved
+from pykafkad.log import snapshot_store
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
-from pykafkad.metadata import stored
-from pykafkad.server import openings
+from pykafkad.metadata import record_codec
+from pykafkad.server import pending_partitions
 from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pykafkad.metadata.image import Changes, Image
+    from pykafkad.metadata.image import MetadataDelta, Image
     from pykafkad.server.directories import Directories
 
 log_lines = logger("storage")
@@ -23,14 +23,14 @@ _TOPIC_CONFIG = 2
 
 
 class Partitions:
-    """`get` and `get_by_id` answer None for a partition that is not here. `plan` and `now` are those of `Openings`."""
+    """`get` and `get_by_id` answer None for a partition that is not here. `plan` and `now` are those of `PendingPartitions`."""
 
-    __slots__ = ("_by_id", "_by_name", "_image", "_loading", "_node_id", "_settings", "directories", "followed", "openings")
+    __slots__ = ("_by_id", "_by_name", "_image", "_loading", "_node_id", "_settings", "directories", "not_led_here", "pending")
 
     def __init__(self, directories: Directories, node_id: int, settings: object, plan: Callable[[object], None], now: Callable[[], float]) -> None:
         self.directories = directories
-        self.openings = openings.Openings(plan, now, self._open_waiting)
-        self.followed: dict[PartitionLog, int] = {}
+        self.pending = pending_partitions.PendingPartitions(plan, now, self._open_waiting)
+        self.not_led_here: dict[PartitionLog, int] = {}
         """Logs of partitions that another broker leads, or nobody, with the leader epoch: they are not written."""
         self._image: Image | None = None
         self._loading = True
@@ -47,18 +47,18 @@ class Partitions:
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         log = self._by_name.get((topic, partition))
-        if log is None and self.openings.take(topic, partition):
+        if log is None and self.pending.take(topic, partition):
             log = self._open_waiting(topic, partition)
         return log
 
     def get_by_id(self, topic_id: bytes, partition: int) -> PartitionLog | None:
         log = self._by_id.get((topic_id, partition))
-        if log is None and self.openings:
+        if log is None and self.pending:
             topic = self._image.topic_by_id(topic_id)
             log = None if topic is None else self.get(topic.name, partition)
         return log
 
-    def apply(self, changes: Changes, image: Image, *, loading: bool) -> list[PartitionLog]:
+    def apply(self, delta: MetadataDelta, image: Image, *, loading: bool) -> list[PartitionLog]:
         """Create, delete and reconfigure logs as the metadata changed; the logs that went are returned.
 
         `loading`: the broker starts, every log is opened now, and a StorageFailure is raised. Later, those beyond the first few
@@ -68,11 +68,11 @@ class Partitions:
         if loading and self._image is None:
             self._put_strays_aside(image)
         self._image, self._loading = image, loading
-        at_once = len(changes.partitions) if loading else openings.AT_ONCE
-        for topic in changes.topics_deleted:
-            gone += self._delete_topic(topic, openings.AT_ONCE - len(gone))
-        waiting = self.openings
-        for (topic, index), state in changes.partitions.items():
+        at_once = len(delta.partitions) if loading else pending_partitions.AT_ONCE
+        for topic in delta.topics_deleted:
+            gone += self._delete_topic(topic, pending_partitions.AT_ONCE - len(gone))
+        waiting = self.pending
+        for (topic, index), state in delta.partitions.items():
             if self._node_id not in state.replicas or topic not in image.topics:
                 continue
             if (topic, index) in self._by_name:
@@ -82,7 +82,7 @@ class Partitions:
                 self._take(image, topic, index, state)
             else:
                 waiting.add(topic, index)
-        for kind, name in changes.configs:
+        for kind, name in delta.configs:
             if kind == _TOPIC_CONFIG and name in image.topics:
                 self.reconfigure(image, name)
         return gone
@@ -92,7 +92,7 @@ class Partitions:
         known = {
             (topic.name, state.index): topic.id for topic in image.topics.values() for state in topic.partitions if self._node_id in state.replicas
         }
-        known[stored.LOG] = stored.TOPIC_ID
+        known[record_codec.LOG] = record_codec.TOPIC_ID
         for directory in list(self.directories.every()):
             try:
                 for path in directory.put_strays_aside(known):
@@ -119,7 +119,7 @@ class Partitions:
         Raises StorageFailure. Everything is made ready first, so that what can fail fails before anything is changed.
         """
         prepared = []
-        self.openings.finish()
+        self.pending.finish()
         try:
             for index in range(len(topic.partitions)):
                 log = self._by_name.get((topic.name, index))
@@ -129,7 +129,7 @@ class Partitions:
                 if directory is None or log.offline is not None:
                     raise StorageFailure("rewind", log.directory, f"the partition is out of service: {log.offline}")
                 others = (each for each in self.directories.every() if each is not directory)
-                if any(saved.has_partition(each.disk, each.path, name, topic.name, index) for each in others):
+                if any(snapshot_store.has_partition(each.disk, each.path, name, topic.name, index) for each in others):
                     raise StorageFailure("rewind", log.directory, "the partition was moved to another directory since; go back with everything")
                 prepared.append((directory, log, *directory.prepare_rewind(name, log)))
             for directory in dict.fromkeys(each for each, _, _, _ in prepared):
@@ -142,8 +142,8 @@ class Partitions:
             new = directory.finish_rewind(log, path, log_start_offset)
             state = topic.partitions[log.partition]
             self._by_name[topic.name, log.partition] = self._by_id[topic.id, log.partition] = new
-            if log in self.followed:
-                self.followed[new] = self.followed.pop(log)
+            if log in self.not_led_here:
+                self.not_led_here[new] = self.not_led_here.pop(log)
             elif new.offline is None:
                 new.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
         return [log for _, log, _, _ in prepared]
@@ -163,9 +163,9 @@ class Partitions:
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
         if state.leader != self._node_id:
-            self.followed[log] = state.leader_epoch
+            self.not_led_here[log] = state.leader_epoch
         else:
-            self.followed.pop(log, None)
+            self.not_led_here.pop(log, None)
             try:
                 log.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
             except StorageFailure as failure:
@@ -196,11 +196,11 @@ class Partitions:
         """The logs that went; the folders of all but the first few get their new names in later turns."""
         gone = []
         for index in range(len(topic.partitions)):
-            self.openings.take(topic.name, index)
+            self.pending.take(topic.name, index)
             log = self._by_id.pop((topic.id, index), None)
             if log is None:
                 continue
-            self.followed.pop(log, None)
+            self.not_led_here.pop(log, None)
             if self._by_name.get((topic.name, index)) is log:
                 del self._by_name[(topic.name, index)]
             gone.append(log)

@@ -106,8 +106,8 @@ class Reactor:
         connections = self._connections
         scratch = self._scratch
         start_of = _START.unpack_from
-        flat_by_word = node.flat_by_word
-        served_flat = 0
+        fast_paths = node.fast_paths
+        served_fast = 0
         for fileno, mask in events:
             connection = connections.get(fileno)
             if connection is None:
@@ -123,24 +123,24 @@ class Reactor:
                     self._epoll.modify(fileno, _NEWS)
             if mask & _IN:
                 try:
-                    if connection.halted or connection.pending or connection.large is not None:
+                    if connection.muted or connection.pending or connection.large is not None:
                         length = self._read(connection)
                     else:
                         length = connection.recv_into(scratch)
                         if length:
                             size, word, correlation_id = start_of(scratch)
-                            serve_flat = flat_by_word.get(word)
+                            serve_fast = fast_paths.get(word)
                             # The commonest read, one frame of a common shape and nothing else, without further calls.
-                            if (serve_flat is not None and size == length - 4 and 12 <= length < SCRATCH_BYTES
-                                    and serve_flat(connection, scratch, 4, length, word & 0xFFFF, correlation_id)):
-                                served_flat += 1
+                            if (serve_fast is not None and size == length - 4 and 12 <= length < SCRATCH_BYTES
+                                    and serve_fast(connection, scratch, 4, length, word & 0xFFFF, correlation_id)):
+                                served_fast += 1
                             else:
                                 if length == SCRATCH_BYTES:
                                     self._epoll.modify(fileno, _NEWS)
                                 connection.receive(scratch, length)
                     if not length:
                         self._ended(connection)
-                    elif connection.halted or connection.pending:
+                    elif connection.muted or connection.pending:
                         self._received(connection)
                 except (BlockingIOError, InterruptedError):
                     pass
@@ -150,7 +150,7 @@ class Reactor:
                     self._broken(connection, error)
             elif mask & _ENDED:
                 self._drop(connection, "ended by the peer")
-        node.metrics.requests += served_flat
+        node.metrics.requests += served_fast
         node.end_turn()
         if self.resumable:
             self._resume_some()
@@ -190,7 +190,7 @@ class Reactor:
         for connection in ready:
             connection.queued = False
             outbox = connection.outbox
-            if len(outbox) == 1 and not connection.halted:
+            if len(outbox) == 1 and not connection.muted:
                 data = outbox[0]
                 if type(data) is bytes:
                     # The commonest outbox, one answer, without a call; whatever goes wrong shows again in `_flush`.
@@ -327,7 +327,7 @@ class Reactor:
         return connection
 
     def _read(self, connection: Connection) -> int:
-        """Read for a connection that is halted, has kept bytes, or is in the middle of a large frame; the bytes read."""
+        """Read for a connection that is muted, has kept bytes, or is in the middle of a large frame; the bytes read."""
         if connection.interest == _IN:
             # There may be more than there is room for.
             self._epoll.modify(connection.fileno, _NEWS)
@@ -339,8 +339,8 @@ class Reactor:
             if length:
                 connection.receive_large(length)
             return length
-        if connection.halted:
-            return self._read_halted(connection)
+        if connection.muted:
+            return self._read_muted(connection)
         scratch = self._scratch
         kept = len(connection.pending)
         scratch[:kept] = connection.pending
@@ -349,12 +349,12 @@ class Reactor:
             connection.receive(scratch, kept + length)
         return length
 
-    def _read_halted(self, connection: Connection) -> int:
+    def _read_muted(self, connection: Connection) -> int:
         """Keep what arrives behind a request in service, at most as much as `_resume` can serve at once; the bytes read. There is
         room for some: what is in service took some of the scratch, and with half of it kept nothing more is read."""
         length = connection.recv_into(self._scratch[: SCRATCH_BYTES - len(connection.pending)])
         if length:
-            connection.receive_halted(self._scratch, length)
+            connection.receive_muted(self._scratch, length)
         if len(connection.pending) >= SCRATCH_BYTES // 2:
             self._set_interest(connection, connection.interest & ~_IN)
         return length
@@ -373,10 +373,10 @@ class Reactor:
 
     def _resume(self, connection: Connection) -> None:
         """Serve what the connection had already read when its request in service was answered, or when its share was used up."""
-        if connection.halted:
+        if connection.muted:
             if connection.close_reason is not None:
                 self.send_soon(connection)
-            elif connection.parked is not None and not connection.blocked and len(connection.pending) < SCRATCH_BYTES // 2:
+            elif connection.delayed is not None and not connection.blocked and len(connection.pending) < SCRATCH_BYTES // 2:
                 self._set_interest(connection, _IN)
             return
         # With a full outbox it comes back when that has been flushed; until then there may be no room for more.
@@ -391,10 +391,10 @@ class Reactor:
 
     def _received(self, connection: Connection) -> None:
         """Look at what became of a connection that was just fed."""
-        if connection.halted:
+        if connection.muted:
             if connection.close_reason is not None:
                 self.send_soon(connection)
-            elif connection.parked is not None:
+            elif connection.delayed is not None:
                 # The request behind may have come in the same read as the one that was parked, or later.
                 self.node.end_early(connection)
         elif connection.pending and connection.outbox_bytes <= OUTBOX_LIMIT_BYTES and connection.has_whole_frame():
@@ -439,14 +439,14 @@ class Reactor:
                 connection.blocked = False
                 # One that has kept enough behind a request in service reads again when that is answered.
                 self._set_interest(connection, 0 if len(connection.pending) >= SCRATCH_BYTES // 2 else _IN)
-                if not connection.update_halted():
+                if not connection.update_muted():
                     self.resumable.append(connection)
-            elif limited and not connection.halted:
+            elif limited and not connection.muted:
                 self.resumable.append(connection)
         elif connection.close_reason is not None:
             self._drop(connection, connection.close_reason)
         elif not connection.blocked:
-            connection.blocked = connection.halted = True
+            connection.blocked = connection.muted = True
             self._set_interest(connection, _OUT)
 
     def _set_interest(self, connection: Connection, interest: int) -> None:
@@ -470,7 +470,7 @@ class Reactor:
         self._epoll.unregister(connection.fileno)
         connection.socket.close()
         connection.outbox.clear()
-        connection.halted = True
+        connection.muted = True
         connection.pending = b""
         if connection.close_reason is None:
             connection.close_reason = reason
@@ -490,7 +490,7 @@ class Reactor:
         if self._large_buffers:
             self._large_buffers.pop()
         for connection in [each for each in self._connections.values() if now - each.last_active > self._idle_seconds]:
-            if connection.parked is None:
+            if connection.delayed is None:
                 self._drop(connection, "idle longer than connections.max.idle.ms")
 
     def _accept_again(self) -> None:

@@ -7,7 +7,7 @@ import os
 from pykafkad.clock import Clock
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure, StorageFailure
-from pykafkad.log import saved
+from pykafkad.log import snapshot_store
 from pykafkad.metadata import events
 from pykafkad.server import listeners
 from pykafkad.server.logs import logger
@@ -71,7 +71,7 @@ def run(
         if not snapshot or signals:
             _forget_ready(ready_file)
             return 0
-        saved.begin_restore(disk, paths, snapshot)
+        snapshot_store.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
         node = _node(settings, listening, data_directories, disk, paths)
         _start(node, [], None)
@@ -81,7 +81,7 @@ def run(
 
 
 def _node(settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]) -> Node:
-    saved.finish_restore(disk, paths)
+    snapshot_store.finish_restore(disk, paths)
     try:
         return Node(settings, listening, data_directories, disk=disk)
     except OSError as error:
@@ -104,12 +104,12 @@ def _start(node: Node, topics: list[tuple[str, int]], stale_file: str | None) ->
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    node.slices.collector = gc
+    node.tasks.collector = gc
 
 
 def _remove_leftovers(node: Node) -> None:
     try:
-        found = saved.leftovers(node.disk, [directory.path for directory in node.directories.every()])
+        found = snapshot_store.leftovers(node.disk, [directory.path for directory in node.directories.every()])
     except StorageFailure as failure:
         log_lines.warning("leftovers-not-removed", reason=failure)
     else:
@@ -156,8 +156,8 @@ def _create(node: Node, topics: list[tuple[str, int]]) -> None:
         topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
         node.controller.submit(events.CreateTopics(token, [topic]))
         # The answer comes when all of the topic's partitions are placed and their logs are there.
-        node.slices.finish(float("inf"))
-        node.partitions.openings.finish()
+        node.tasks.finish(float("inf"))
+        node.partitions.pending.finish()
         (row,) = token.message.topics
         if row.error_code:
             raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")

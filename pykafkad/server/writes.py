@@ -23,7 +23,7 @@ _ERROR_AND_OFFSETS = Struct(">hqq")  # error code, base offset, log append time:
 class Writes:
     """Collects during a turn, performs once at its end."""
 
-    __slots__ = ("_answers", "_hold", "_on_failure", "_on_written", "_reencode", "dirty", "flat_answers")
+    __slots__ = ("_answers", "_hold", "_on_failure", "_on_written", "_reencode", "dirty", "fast_answers")
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Writes:
         """`on_written(log)` says whether answers about the log must go on waiting; if any must, `hold` is given the turn's answers."""
         self.dirty: dict[object, None] = {}
         """Logs that got records in this turn."""
-        self.flat_answers: list[tuple[object, object, int, int]] = []
+        self.fast_answers: list[tuple[object, object, int, int]] = []
         """(log, connection, index, error position): the answer at `connection.outbox[index]`, with its error code at that position,
         depends on the write of `log`."""
         self._answers: list[tuple[list[object], object, int, object, object]] = []
@@ -78,15 +78,15 @@ class Writes:
                 waits = self._on_written(log) or waits
         dirty.clear()
         if failed:
-            self.take_back(failed, self.flat_answers, self._answers)
+            self.take_back(failed, self.fast_answers, self._answers)
         if waits:
-            self._hold(self.flat_answers, self._answers)
-        self.flat_answers.clear()
+            self._hold(self.fast_answers, self._answers)
+        self.fast_answers.clear()
         self._answers.clear()
 
-    def take_back(self, failed: dict[object, Exception], flat_answers: list[tuple], answers: list[tuple]) -> None:
+    def take_back(self, failed: dict[object, Exception], fast_answers: list[tuple], answers: list[tuple]) -> None:
         """Rewrite the answers that depend on a log in `failed`; none of them has left."""
-        for log, connection, index, position in flat_answers:
+        for log, connection, index, position in fast_answers:
             if log in failed and index < len(connection.outbox):
                 answer = bytearray(connection.outbox[index])
                 _ERROR_AND_OFFSETS.pack_into(answer, position, errors.KAFKA_STORAGE_ERROR, -1, -1)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_STEPS = 100_000
-"""Places looked at for one text, about 50 ms; a text that needs more does not match."""
+"""LongRequestLimiter looked at for one text, about 50 ms; a text that needs more does not match."""
 
 MAX_DEPTH = 40
 """Groups and repetitions within each other."""

@@ -13,7 +13,7 @@ TIMEOUT_S = 400
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-class Job:
+class IncrementalTask:
     """A Python module run as a program, with its Java process in its group; its output is in `log`."""
 
     def __init__(self, directory: Path, module: str, *arguments: str) -> None:

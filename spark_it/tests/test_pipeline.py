@@ -10,7 +10,7 @@ import pytest
 
 from spark_it.pipeline.report import read_statistics
 from spark_it.tests import expected
-from spark_it.tests.jobs import Job
+from spark_it.tests.jobs import IncrementalTask
 from spark_it.tests.topics import Topics
 
 FLIGHTS, WEATHER_ROWS, CLOSING = 336_776, 26_115, 1
@@ -30,7 +30,7 @@ def in_topic(topics: Topics, topic: str) -> list[tuple]:
 def test_a_year_of_flights(bootstrap: str, topics: Topics, tmp_path: Path) -> None:
     """Every flight is counted once, in Parquet and in the topic, and there is a table and a picture."""
     prefix = f"year-{uuid.uuid4().hex[:8]}"
-    printed = Job(tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix).run()
+    printed = IncrementalTask(tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix).run()
     wanted = expected.rows(expected.statistics())
     assert sum(row[3] for row in wanted) == FLIGHTS
     assert expected.rows(read_statistics(tmp_path)) == wanted
@@ -52,8 +52,8 @@ def test_a_killed_pipeline_is_resumed(bootstrap: str, topics: Topics, tmp_path: 
     prefix, days = f"resumed-{uuid.uuid4().hex[:8]}", 60
     arguments = ("spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix)
     arguments += ("--days", str(days), "--batch", "6000")
-    Job(tmp_path, *arguments).kill_after_batches(tmp_path / "checkpoint", 4)
-    Job(tmp_path, *arguments, "--resume").run()
+    IncrementalTask(tmp_path, *arguments).kill_after_batches(tmp_path / "checkpoint", 4)
+    IncrementalTask(tmp_path, *arguments, "--resume").run()
     wanted = expected.rows(expected.statistics(days))
     assert expected.rows(read_statistics(tmp_path)) == wanted
     # The topic is at least once: a batch that was under way may be there twice, with the same keys and values.
@@ -64,6 +64,6 @@ def test_existing_topics_are_not_touched(bootstrap: str, topics: Topics, tmp_pat
     """Without `--replace` a topic of that name ends the run with a message that says what to do."""
     topic = topics.create("flights")
     prefix = topic.removesuffix("-flights")
-    job = Job(tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix)
+    job = IncrementalTask(tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix)
     with pytest.raises(AssertionError, match="choose --replace, or another --prefix"):
         job.run()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from compat_tests.brokers.broker import Broker
-from spark_it.tests.jobs import Job, committed_batches
+from spark_it.tests.jobs import IncrementalTask, committed_batches
 from spark_it.tests.topics import Topics, numbered
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def test_killed_job_goes_on_from_its_checkpoint(spark: SparkSession, bootstrap: 
     topic = topics.create(partitions=3)
     topics.write(topic, numbered(60_000, partitions=3))
     arguments = ("spark_it.tests.copy_job", bootstrap, topic, str(tmp_path), "4000")
-    Job(tmp_path, *arguments).kill_after_batches(tmp_path / "checkpoint", 3)
+    IncrementalTask(tmp_path, *arguments).kill_after_batches(tmp_path / "checkpoint", 3)
     assert committed_batches(tmp_path / "checkpoint") < 15, "the job had finished before it was killed"
-    Job(tmp_path, *arguments).run()
+    IncrementalTask(tmp_path, *arguments).run()
     rows = spark.read.parquet(str(tmp_path / "files")).collect()
     assert sorted(row.number for row in rows) == list(range(60_000))
     assert len({(row.partition, row.offset) for row in rows}) == 60_000

@@ -17,8 +17,6 @@ SHARED = {
     "table": "the registry",
     "context": "what a handler may touch",
     "operations": "authorization's operations as bits",
-    "echo": "names and ids of topics, answered as they were asked",
-    "fetch_flat": "the fast path of Fetch",
     "refusals": "the errors of features that are switched off",
     "unexpected": "every API's answer to a request that met a bug",
     "transactional_ids": "the error of a transactional id that nobody has",
@@ -29,7 +27,6 @@ SHARED = {
     "snapshot_actions": "snapshots of the data, by way of the config APIs",
     "fetch_long": "Fetch for thousands of partitions",
     "fetch_sessions": "sessions of Fetch (KIP-227)",
-    "produce_flat": "the fast path of Produce",
 }
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from pykafkad.__main__ import main
 from pykafkad.cli import dump_log
-from pykafkad.coordinator import stored as group_records
+from pykafkad.coordinator import record_codec as group_records
 from pykafkad.log.producers import ProducerStates
-from pykafkad.metadata import stored as metadata_records
+from pykafkad.metadata import record_codec as metadata_records
 from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch, parse_header
 from pykafkad.wire.records import Record

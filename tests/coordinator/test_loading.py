@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafkad.coordinator import stored
+from pykafkad.coordinator import record_codec
 from pykafkad.coordinator.offsets import CommittedOffset
 from pykafkad.coordinator.shard import GroupShard
 from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, control_key
@@ -12,11 +12,11 @@ from tests.coordinator.world import Settings, batch
 
 
 def commit(offset, partition=0):
-    return stored.encode(stored.offset_commit("g", "t", partition, CommittedOffset(offset, -1, "", 1, -1, bytes(16))))
+    return record_codec.encode(record_codec.offset_commit("g", "t", partition, CommittedOffset(offset, -1, "", 1, -1, bytes(16))))
 
 
 def tombstones():
-    return [stored.encode(stored.offset_commit("g", "t", 0, None)), stored.encode(stored.group_tombstone("g"))]
+    return [record_codec.encode(record_codec.offset_commit("g", "t", 0, None)), record_codec.encode(record_codec.group_tombstone("g"))]
 
 
 def transaction(base_offset, *entries, producer_id=7):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafkad.coordinator import stored
+from pykafkad.coordinator import record_codec
 from pykafkad.coordinator.events import TopicsDeleted
 from pykafkad.effects import TimerFired
 from pykafkad.errors import name
@@ -311,7 +311,7 @@ def test_the_stored_commit_is_version_4_with_the_topic_id():
     world.commit({("t", 3): 9}, metadata="m")
     key, value = world.log[-1]
     assert value[:2] == (4).to_bytes(2, "big") and key[:2] == (1).to_bytes(2, "big")
-    record = stored.decode(key, value)
+    record = record_codec.decode(key, value)
     assert (record.key.group, record.key.topic, record.key.partition) == ("g", "t", 3)
     assert (record.value.offset, record.value.leader_epoch, record.value.metadata) == (9, 7, "m")
     assert record.value.topic_id == TOPIC_ID and record.value.commit_timestamp == world.clock.now_ms()

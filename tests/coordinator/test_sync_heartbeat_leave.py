@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafkad.coordinator import stored
+from pykafkad.coordinator import record_codec
 from tests.coordinator.world import World, error
 
 
@@ -451,7 +451,7 @@ def test_a_rebalance_under_way_is_forgotten_by_a_restart():
 def test_the_stored_group_says_what_kafka_stores():
     world = World()
     generation, (leader, follower) = world.stable(2, protocols=(("range", b"meta"), ("other", b"")))
-    record = stored.decode(*world.log[-1])
+    record = record_codec.decode(*world.log[-1])
     value = record.value
     assert (value.protocol_type, value.generation, value.protocol, value.leader) == ("consumer", 1, "range", leader)
     assert [(m.member_id, m.subscription, m.assignment) for m in value.members] == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from pykafkad.clock import ManualClock
-from pykafkad.coordinator import events, stored
+from pykafkad.coordinator import events, record_codec
 from pykafkad.coordinator.shard import GroupShard
 from pykafkad.effects import Append, CancelTimer, Reply, SetTimer, TimerFired
 from pykafkad.errors import name
@@ -54,7 +54,7 @@ class World:
             if type(effect) is Append:
                 assert effect.log == ("__consumer_offsets", 0) and effect.records
                 for record in effect.records:
-                    key, value = stored.encode(record)
+                    key, value = record_codec.encode(record)
                     self.log.append((key, value))
                     self.shard.apply(record)
             elif type(effect) is Reply:

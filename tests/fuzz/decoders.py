@@ -7,11 +7,11 @@ import struct
 import zlib
 from functools import cache
 
-from pykafkad.coordinator import stored as coordinator_stored
+from pykafkad.coordinator import record_codec as coordinator_codec
 from pykafkad.coordinator.consumer_protocol import subscribed_topics
 from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.log import append_rules
-from pykafkad.metadata import stored as metadata_stored
+from pykafkad.metadata import record_codec as metadata_codec
 from pykafkad.server.connection import Connection
 from pykafkad.wire import batch, compression, frames, messages, records
 from tests.fuzz.requests import plain_batch
@@ -237,11 +237,11 @@ def check_stored(data: bytes) -> bool:
     key, value = data[1 : 1 + (data[0] >> 2)], data[1 + (data[0] >> 2) :]
     try:
         if data[0] & 3 == 2 and len(data) > 3:
-            coordinator_stored.decode(data[1:], value or None)
+            coordinator_codec.decode(data[1:], value or None)
         elif data[0] & 1:
-            metadata_stored.decode(key, value)
+            metadata_codec.decode(key, value)
         else:
-            metadata_stored.decode(None, data[1:])
+            metadata_codec.decode(None, data[1:])
     except ProtocolError:
         return False
     return True

@@ -69,7 +69,7 @@ def test_whatever_is_accepted_can_be_read_now_and_after_a_crash(seed):
         answer = peer.ask(produce(topic, batches, draw.choice((1, -1))), draw.randrange(3, 13))
         if answer is NOTHING:
             # A batch that says it has very many records is opened on another thread.
-            world.node.computing.close()
+            world.node.cpu_offload.close()
             world.turn()
             answer = peer.answers[-1]
         assert peer.closed is None

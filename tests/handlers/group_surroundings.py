@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pykafkad.coordinator.producer_ids import ProducerIds
 from pykafkad.errors import name
-from pykafkad.handlers.context import PARKED
+from pykafkad.handlers.context import DEFERRED
 from pykafkad.metadata.image import Image
-from pykafkad.server.machines import Gather
+from pykafkad.server.machine_runner import CompositeReply
 from pykafkad.wire import messages
 from tests.coordinator.world import World
 from tests.metadata.context import finished
@@ -35,20 +35,20 @@ class Groups:
         self.world.send(event)
         if hasattr(event.token, "deliver"):
             event.token.deliver(self.world.replies.pop(event.token))
-        return PARKED
+        return DEFERRED
 
     def submit_many(self, entries: list, combine: object, token: object) -> object:
-        gather = Gather(len(entries), combine, token, self.world.replies.__setitem__)
+        composite = CompositeReply(len(entries), combine, token, self.world.replies.__setitem__)
         for index, (_, event) in enumerate(entries):
             event.token = self.world.token()
-            part = gather.part(index)
+            part = composite.part(index)
             self.world.send(event)
             answer = self.world.replies.pop(event.token, None)
             if answer is None:
-                self.parked = (event.token, part)
+                self.delayed = (event.token, part)
             else:
                 part.deliver(answer)
-        return PARKED
+        return DEFERRED
 
 
 class Controller:
@@ -64,7 +64,7 @@ class Controller:
         if hasattr(event, "respond"):
             self.world.replies[event.token] = event.respond(self.next_producer_id, 1000)
             self.next_producer_id += 1000
-        return PARKED
+        return DEFERRED
 
 
 class Context:
@@ -97,7 +97,7 @@ class Context:
         self.version = version
         self.token = self.world.token()
         answer = finished(handle(self, request))
-        if answer is PARKED:
+        if answer is DEFERRED:
             answer = self.world.replies.get(self.token)
         return None if answer is None else round_trip(answer, version)
 

@@ -53,5 +53,5 @@ def watch_flat_paths(world, allowed, monkeypatch):
         return lambda *arguments: served.append(allowed and serve(*arguments)) or served[-1]
 
     dispatcher = world.node.dispatcher
-    monkeypatch.setattr(dispatcher, "flat_by_word", {word: watch(serve) for word, serve in dispatcher.flat_by_word.items()})
+    monkeypatch.setattr(dispatcher, "fast_paths", {word: watch(serve) for word, serve in dispatcher.fast_paths.items()})
     return served

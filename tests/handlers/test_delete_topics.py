@@ -83,7 +83,7 @@ def test_permissions(cluster):
     denied = {cluster_wide, ("Delete", "Topic", "a"), ("Describe", "Topic", "nope"), ("Delete", "Topic", "nope")}
     refused = errors.TOPIC_AUTHORIZATION_FAILED
     rows = delete(cluster, 6, topics=[State(name="a"), State(name="nope"), State(name="b")], denied=denied)
-    assert codes(rows) == {("a", ZERO): refused, ("nope", ZERO): refused, ("b", cluster.changes.topics_deleted[0].id): 0}
+    assert codes(rows) == {("a", ZERO): refused, ("nope", ZERO): refused, ("b", cluster.delta.topics_deleted[0].id): 0}
     assert codes(delete(cluster, 6, topics=[State(topic_id=topic_id)], denied=denied)) == {("a", topic_id): refused}
     denied.add(("Describe", "Topic", "a"))
     assert codes(delete(cluster, 6, topics=[State(topic_id=topic_id)], denied=denied)) == {(None, topic_id): refused}

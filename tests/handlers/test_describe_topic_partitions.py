@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.handlers import describe_topic_partitions
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.wire import messages
 from tests.metadata.cluster import Cluster
 from tests.metadata.context import ask
@@ -97,7 +97,7 @@ def test_kept_pages_follow_the_image(cluster):
     assert cluster.image.topics["b"].pages is pages and len(pages[1]) == 1
     state = cluster.image.topics["b"].partitions[0]
     change = messages.PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics["b"].id, leader=state.leader)
-    cluster.image.apply(stored.record(change))
+    cluster.image.apply(record_codec.record(change))
     answer = ask(cluster, describe_topic_partitions, Request(topics=[Request.TopicRequest(name="b")]), 0)
     assert answer.topics[0].partitions[0].leader_epoch == 1
     create(cluster, topic("wide", 2 * describe_topic_partitions.MAX_PAGES))

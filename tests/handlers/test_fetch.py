@@ -156,7 +156,7 @@ def test_the_connection_of_a_parked_fetch_may_end(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
     world.node.connection_lost(peer.connection)
-    assert world.node.waits.count == 0
+    assert world.node.purgatory.count == 0
     fill(world, "t")
 
 
@@ -234,7 +234,7 @@ def test_a_damaged_frame_is_served_alike_with_and_without_the_flat_path(world, s
             raw = []
             peer.take = raw.append
             peer.send_bytes(bytes(frame))
-            outcomes.append((b"".join(raw), peer.closed is None, peer.connection.parked is None))
+            outcomes.append((b"".join(raw), peer.closed is None, peer.connection.delayed is None))
             if not outcomes[-1][2]:
                 world.node.connection_lost(peer.connection)
             monkeypatch.undo()

@@ -6,14 +6,14 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.handlers import fetch_long
-from pykafkad.server import dispatch, places
-from pykafkad.server.slices import BUDGET_SECONDS
+from pykafkad.server import dispatch, long_request_limiter
+from pykafkad.server.incremental_tasks import BUDGET_SECONDS
 from pykafkad.wire import messages
 from tests.handlers.requests import fetch
 from tests.handlers.test_fetch import *  # noqa: F403 - every test once more
 from tests.handlers.test_fetch import fill, rows_of
-from tests.server.test_places import turns_until
-from tests.server.test_slices import STEP_SECONDS, TickingClock
+from tests.server.test_long_request_limiter import turns_until
+from tests.server.test_incremental_tasks import STEP_SECONDS, TickingClock
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, World
 
@@ -34,9 +34,9 @@ def slow():
     made.create_topic("t", COUNT)
     made.create_topic("u", 2)
     yield made
-    waits = made.node.waits
-    assert made.node.metrics.unexpected_errors == 0 and not waits._listening and waits.count == 0 and type(waits).__name__ == "Waits"
-    assert not len(made.node.dispatcher.places)
+    waits = made.node.purgatory
+    assert made.node.metrics.unexpected_errors == 0 and not waits._listening and waits.count == 0 and type(waits).__name__ == "Purgatory"
+    assert not len(made.node.dispatcher.long_request_limiter)
 
 
 def asking(count=COUNT, **keywords):
@@ -46,7 +46,7 @@ def asking(count=COUNT, **keywords):
 def parked(world, **keywords):
     peer = world.connect()
     assert peer.ask(asking(**keywords), 11) is NOTHING
-    turns_until(world, lambda: peer.connection.parked)
+    turns_until(world, lambda: peer.connection.delayed)
     return peer
 
 
@@ -122,7 +122,7 @@ def test_what_was_not_there_from_the_start_does_not_end_the_wait(slow):
     append(slow, "u", 1)
     for _ in range(20):
         slow.turn()
-    assert peer.connection.parked and not peer.answers
+    assert peer.connection.delayed and not peer.answers
     slow.connect().ask(messages.DeleteTopicsRequest(topic_names=["u"], timeout_ms=1000), 5)
     turns_until(slow, lambda: peer.answers)
     assert {row.error_code for row in rows_of(peer.answers[0]).values()} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
@@ -134,9 +134,9 @@ def test_no_turn_has_all_of_it(slow):
     peer = slow.connect()
     began = slow.clock._now
     peer.send(asking(max_wait_ms=30_000), 11)
-    assert slow.clock._now - began < BUDGET_SECONDS + 50 * STEP_SECONDS and slow.node.slices
+    assert slow.clock._now - began < BUDGET_SECONDS + 50 * STEP_SECONDS and slow.node.tasks
     turns = 0
-    for is_done in (lambda: peer.connection.parked, lambda: peer.answers):
+    for is_done in (lambda: peer.connection.delayed, lambda: peer.answers):
         while not is_done():
             began = slow.clock._now
             slow.turn()
@@ -166,7 +166,7 @@ def test_only_its_own_partitions_wake_it(slow):
     append(slow)
     for _ in range(20):
         slow.turn()
-        assert not slow.node.slices and peer.connection.parked and not peer.answers
+        assert not slow.node.tasks and peer.connection.delayed and not peer.answers
     append(slow, partition=5)
     turns_until(slow, lambda: peer.answers)
     assert len(bytes(rows_of(peer.answers[0])[5].records)) > 100
@@ -176,8 +176,8 @@ def test_too_little_does_not_end_it_and_the_deadline_does(slow):
     peer = parked(slow, min_bytes=400)
     for number in range(2):
         append(slow)
-        assert slow.node.slices
-        turns_until(slow, lambda: peer.connection.parked)
+        assert slow.node.tasks
+        turns_until(slow, lambda: peer.connection.delayed)
         assert not peer.answers, number
     slow.clock.advance(60.0)
     turns_until(slow, lambda: peer.answers)
@@ -201,7 +201,7 @@ def test_a_log_that_another_took_the_place_of_ends_it(slow):
     peer = parked(slow)
     log = slow.node.partitions.get("t", 5)
     log.closed = True
-    slow.node.waits.touch(log)
+    slow.node.purgatory.touch(log)
     turns_until(slow, lambda: peer.answers)
     assert len(rows_of(peer.answers[0])) == COUNT
 
@@ -234,17 +234,17 @@ def test_whenever_its_connection_ends_nothing_is_left_of_it(slow, turns):
     slow.node.reactor.connections.pop(peer.connection.id)
     slow.node.connection_lost(peer.connection)
     slow.turn()
-    assert not slow.node.slices and not peer.answers
+    assert not slow.node.tasks and not peer.answers
 
 
 def test_also_when_it_was_just_woken(slow):
     peer = parked(slow, min_bytes=10_000)
     append(slow)
-    assert slow.node.slices and peer.connection.parked is None
+    assert slow.node.tasks and peer.connection.delayed is None
     peer.connection.close("ended by the peer")
     slow.turn()
     slow.node.connection_lost(peer.connection)
-    assert not slow.node.slices
+    assert not slow.node.tasks
 
 
 def test_a_topic_that_is_deleted_ends_it(slow):
@@ -265,18 +265,18 @@ def test_a_stop_answers_it_wherever_it_is(slow):
 
 
 def test_one_that_may_not_wait_for_lack_of_room_is_answered(slow, monkeypatch):
-    monkeypatch.setattr(places, "LANE_BYTES", 100)
+    monkeypatch.setattr(long_request_limiter, "LANE_BYTES", 100)
     waiting = parked(slow)
     peer = slow.connect()
     peer.send(asking(), 11)
     turns_until(slow, lambda: peer.answers)
-    assert len(rows_of(peer.answers[0])) == COUNT and waiting.connection.parked
+    assert len(rows_of(peer.answers[0])) == COUNT and waiting.connection.delayed
     slow.node.connection_lost(waiting.connection)
 
 
 def test_a_bug_in_one_that_waits_ends_it_alone(slow, monkeypatch):
     peer, other = parked(slow), parked(slow)
-    long = peer.connection.parked.wait._fetch
+    long = peer.connection.delayed.operation._fetch
     long._ctx = None
     append(slow)
     turns_until(slow, lambda: other.answers)

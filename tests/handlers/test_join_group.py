@@ -32,7 +32,7 @@ def test_a_member_joins_in_every_version(version):
     token = ctx.token
     ctx.world.advance(0)
     if version < 7:
-        parked, part = ctx.groups.parked
+        parked, part = ctx.groups.delayed
         part.deliver(ctx.world.replies[parked])
     answer = ctx.world.replies[token]
     assert (error(answer), answer.protocol_name, answer.generation_id) == ("NONE", "range", 1)

@@ -32,7 +32,7 @@ def long(count=300, key=b"k", **fields):
 
 
 def finish(world):
-    world.node.computing.close()
+    world.node.cpu_offload.close()
     world.turn()
 
 

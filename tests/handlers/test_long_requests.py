@@ -5,9 +5,9 @@ import pytest
 from pykafkad import errors
 from pykafkad.handlers import offset_fetch
 from pykafkad.server.dispatch import LONG_FRAME_BYTES
-from pykafkad.server.slices import BUDGET_SECONDS
+from pykafkad.server.incremental_tasks import BUDGET_SECONDS
 from pykafkad.wire import messages
-from tests.server.test_slices import STEP_SECONDS, TickingClock
+from tests.server.test_incremental_tasks import STEP_SECONDS, TickingClock
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import World
 
@@ -211,7 +211,7 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_looked_at_is_left_with_no
     if other_exists:
         request.topics.append(messages.OffsetCommitRequest.OffsetCommitRequestTopic(name="u", partitions=request.topics[0].partitions[:1]))
     peer.send(request, version)
-    assert world.node.slices
+    assert world.node.tasks
     deletion = messages.DeleteTopicsRequest
     assert other.ask(deletion(topics=[deletion.DeleteTopicState(name="t")], timeout_ms=1000), 6).responses[0].error_code == 0
     while not peer.answers:

@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.handlers import metadata
-from pykafkad.metadata import events, stored
+from pykafkad.metadata import events, record_codec
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.uuids import ZERO
 from pykafkad.wire import messages
@@ -153,7 +153,7 @@ def test_brokers_that_are_gone():
     create(cluster, topic("a", -1, -1, [(0, [1, 2])]))
     assert [broker.rack for broker in ask(cluster, metadata, names("a"), 1).brokers] == [None, "r2"]
     change = messages.BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=cluster.image.brokers[2].epoch, fenced=1)
-    cluster.image.apply(stored.record(change))
+    cluster.image.apply(record_codec.record(change))
     answer = ask(cluster, metadata, names("a"), 12)
     assert [broker.node_id for broker in answer.brokers] == [1]
     (part,) = answer.topics[0].partitions
@@ -171,7 +171,7 @@ def test_leaders_that_cannot_be_reached():
         (part,) = ask(cluster, metadata, names("a"), version).topics[0].partitions
         assert (part.error_code, part.leader_id, part.replica_nodes) == (code, -1, [2])
     change = messages.PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics["a"].id, leader=-1)
-    cluster.image.apply(stored.record(change))
+    cluster.image.apply(record_codec.record(change))
     (part,) = ask(cluster, metadata, names("a"), 12).topics[0].partitions
     assert (part.error_code, part.leader_id) == (errors.LEADER_NOT_AVAILABLE, -1)
 
@@ -196,10 +196,10 @@ def test_kept_rows_follow_the_image(cluster):
     cluster.submit(events.CreatePartitions("t", [part]))
     assert len(shown().partitions) == 3
     change = messages.PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics["a"].id, leader=1)
-    cluster.image.apply(stored.record(change))
+    cluster.image.apply(record_codec.record(change))
     assert shown().partitions[0].leader_epoch == 1
     fence = messages.BrokerRegistrationChangeRecord(broker_id=1, fenced=1)
-    cluster.image.apply(stored.record(fence))
+    cluster.image.apply(record_codec.record(fence))
     assert shown().partitions[0].offline_replicas == [1]
     assert shown(0).partitions[0].replica_nodes == []
     assert shown(1).partitions[0].replica_nodes == [1]

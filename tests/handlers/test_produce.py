@@ -77,14 +77,14 @@ def test_a_frame_cut_inside_what_the_last_one_said_is_not_taken_for_it(world, pe
 
 def test_what_clients_make_long_or_new_each_time_is_not_remembered_without_end(world, peer):
     """The flat path remembers what clients repeat: short, and so many."""
-    from pykafkad.handlers import produce_flat
+    from pykafkad.server import produce_fast_path
 
     world.create_topic("topic")
-    (flat,) = {serve.__self__ for word, serve in world.node.dispatcher.flat_by_word.items() if word >> 16 == 0}
+    (flat,) = {serve.__self__ for word, serve in world.node.dispatcher.fast_paths.items() if word >> 16 == 0}
     peer.send(produce("topic", {0: batch(b"x")}), 8, client_id="c" * 5000)
     assert peer.answers[-1].responses[0].partition_responses[0].error_code == 0
     assert flat._preambles[8] == {}
-    for number in range(produce_flat._MAX_REMEMBERED + 10):
+    for number in range(produce_fast_path._MAX_REMEMBERED + 10):
         flat._preambles[8][b"%d" % number] = None
     peer.send(produce("topic", {0: batch(b"x")}), 8, client_id="short")
     assert len(flat._preambles[8]) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.handlers import update_features
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.feature_updates import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.wire import messages
@@ -122,7 +122,7 @@ def test_a_static_quorum_becomes_a_dynamic_one():
     assert cluster.image.kraft_version == 0
     assert update(cluster, 2, ("kraft.version", 1, UPGRADE)).error_code == 0
     assert (cluster.image.kraft_version, cluster.image.voters) == (1, cluster.quorum.voters)
-    names = [type(stored.decode(*record).value).__name__ for _, batch in cluster.disk.batches[-2:] for record in batch]
+    names = [type(record_codec.decode(*record).value).__name__ for _, batch in cluster.disk.batches[-2:] for record in batch]
     assert names == ["KRaftVersionRecord", "VotersRecord", "NoOpRecord"]
 
 

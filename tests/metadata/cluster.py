@@ -8,16 +8,16 @@ import pytest
 
 from pykafkad.config import Settings
 from pykafkad.effects import Append, Persist, Reply
-from pykafkad.metadata import events, quorum, quorum_states, snapshots, stored
+from pykafkad.metadata import events, quorum, quorum_states, snapshots, record_codec
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
-from pykafkad.metadata.image import TYPE_BROKER, Changes, Image
+from pykafkad.metadata.image import TYPE_BROKER, MetadataDelta, Image
 from pykafkad.metadata.voters import Voter
 
 CLUSTER_ID = "AAsoE0KTRP2R9A4sSTVg0g"
 DIRECTORY_ID = bytes(range(16))
 NODE_ID = 1
-BOOTSTRAP = [record for record in snapshots.read(snapshots.bootstrap(0)) if not stored.is_control(record)]
+BOOTSTRAP = [record for record in snapshots.read(snapshots.bootstrap(0)) if not record_codec.is_control(record)]
 
 
 class Disk:
@@ -45,12 +45,12 @@ class Cluster:
         self.image = Image()
         self.replies: list[tuple[object, object]] = []
         self.now = 0.0
-        self.changes = Changes()
+        self.delta = MetadataDelta()
         epoch = 0
         for epoch, records in self.disk.batches:
             for key, value in records:
-                self.image.apply(stored.decode(key, value), epoch=epoch)
-        self.image.take_changes()
+                self.image.apply(record_codec.decode(key, value), epoch=epoch)
+        self.image.take_delta()
         endpoint = Endpoint("CONTROLLER", "localhost", 9093)
         self.quorum = quorum.Quorum(
             NODE_ID,
@@ -79,17 +79,17 @@ class Cluster:
     def perform(self, effects: list[object]) -> None:
         for effect in effects:
             if type(effect) is Append:
-                assert effect.log == stored.LOG
-                assert len({stored.is_control(record) for record in effect.records}) == 1, "control records stand alone"
-                encoded = [stored.encode(record) for record in effect.records]
+                assert effect.log == record_codec.LOG
+                assert len({record_codec.is_control(record) for record in effect.records}) == 1, "control records stand alone"
+                encoded = [record_codec.encode(record) for record in effect.records]
                 self.disk.batches.append((self.quorum.epoch, encoded))
                 end_offset = self.image.offset + 1 + len(encoded)
                 self.quorum.step(quorum.Durable(NODE_ID, end_offset), self.now, 0)
                 assert self.quorum.high_watermark == end_offset
                 for key, value in encoded:
-                    self.image.apply(stored.decode(key, value), epoch=self.quorum.epoch)
-                self.changes = self.image.take_changes()
-                if any(resource_type == TYPE_BROKER for resource_type, _ in self.changes.configs):
+                    self.image.apply(record_codec.decode(key, value), epoch=self.quorum.epoch)
+                self.delta = self.image.take_delta()
+                if any(resource_type == TYPE_BROKER for resource_type, _ in self.delta.configs):
                     own, everyone = self.image.configs(TYPE_BROKER, str(NODE_ID)), self.image.configs(TYPE_BROKER, "")
                     self.settings.set_dynamic(everyone, own)
             elif type(effect) is Persist:
@@ -106,16 +106,16 @@ class Cluster:
 def count_made(monkeypatch: pytest.MonkeyPatch, most: int) -> list[object]:
     """From now on a change may have `most` records; the values of those that are made, also of what is refused, as they come."""
     made: list[object] = []
-    real = stored.record
-    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", most)
-    monkeypatch.setattr(stored, "record", lambda value: made.append(value) or real(value))
+    real = record_codec.record
+    monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", most)
+    monkeypatch.setattr(record_codec, "record", lambda value: made.append(value) or real(value))
     return made
 
 
 def facts(value: object) -> object:
     """A comparable picture of an image: everything but what only a running process has."""
     if isinstance(value, Image):
-        return {name: facts(getattr(value, name)) for name in Image.__slots__ if name not in ("_shared", "before_change", "changes", "brokers_generation")}
+        return {name: facts(getattr(value, name)) for name in Image.__slots__ if name not in ("_shared", "before_change", "delta", "brokers_generation")}
     if isinstance(value, dict):
         return {key: facts(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

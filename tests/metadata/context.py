@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import GeneratorType
 
-from pykafkad.handlers.context import PARKED
+from pykafkad.handlers.context import DEFERRED
 from pykafkad.wire import messages
 from tests.metadata.cluster import CLUSTER_ID, NODE_ID, Cluster
 
@@ -18,7 +18,7 @@ class Controller:
 
     def submit(self, event: object) -> object:
         self._cluster.submit(event)
-        return PARKED
+        return DEFERRED
 
 
 class FakeContext:
@@ -65,7 +65,7 @@ def ask(cluster: Cluster, handler: object, request: object, version: int, *, den
     decoded, _ = messages.decoder(api, version)(_encode(request, version), 0)
     count = len(cluster.replies)
     answer = finished(handler.handle(ctx, decoded))
-    if answer is PARKED:
+    if answer is DEFERRED:
         assert len(cluster.replies) == count + 1
         token, answer = cluster.replies[-1]
         assert token == ctx.token

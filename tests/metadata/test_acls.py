@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafkad import errors
-from pykafkad.metadata import acls, stored
+from pykafkad.metadata import acls, record_codec
 from pykafkad.metadata.acls import ANY, LITERAL, MATCH, PREFIXED
 from pykafkad.metadata.events import Change
 from pykafkad.wire import messages
@@ -98,7 +98,7 @@ def test_a_restart_keeps_them():
 def test_no_more_than_a_batch_at_once():
     """10 000 entries and 8 MiB: beyond that nothing is created, and nothing deleted."""
     cluster = Cluster()
-    too_many = [entry(f"t{number}") for number in range(stored.MAX_RECORDS_PER_CHANGE + 1)]
+    too_many = [entry(f"t{number}") for number in range(record_codec.MAX_RECORDS_PER_CHANGE + 1)]
     assert set(create(cluster, *too_many)) == {errors.POLICY_VIOLATION}
     long = [entry("n" * 30_000 + str(number)) for number in range(300)]
     assert set(create(cluster, *long)) == {errors.POLICY_VIOLATION}
@@ -106,7 +106,7 @@ def test_no_more_than_a_batch_at_once():
     assert set(create(cluster, *too_many[1:])) == {0}
     create(cluster, too_many[0])
     assert delete(cluster, chosen(), chosen(resource_name_filter="t1")) == [(errors.INVALID_REQUEST, [])] * 2
-    assert len(cluster.image.acls) == stored.MAX_RECORDS_PER_CHANGE + 1
+    assert len(cluster.image.acls) == record_codec.MAX_RECORDS_PER_CHANGE + 1
 
 
 @pytest.mark.parametrize("bound", ["MAX_LOOKED_AT", "MAX_SHOWN"])
@@ -153,6 +153,6 @@ def test_a_deletion_that_is_too_much_compares_nothing(monkeypatch):
     create(cluster, *(entry(f"t{number}") for number in range(10)))
     compared.clear()
     monkeypatch.setattr(acls, "MAX_LOOKED_AT", 1000)
-    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 9)
+    monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 9)
     assert delete(cluster, *[chosen()] * 5) == [(errors.INVALID_REQUEST, [])] * 5
     assert compared == [10]

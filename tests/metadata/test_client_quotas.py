@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import client_quotas, stored
+from pykafkad.metadata import client_quotas, record_codec
 from pykafkad.metadata.client_quotas import DEFAULT, EXACT, SPECIFIED
 from pykafkad.metadata.events import Change
 from pykafkad.wire import messages
@@ -102,7 +102,7 @@ def test_filters():
 
 def test_no_more_than_a_batch_at_once():
     cluster = Cluster()
-    entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(stored.MAX_RECORDS_PER_CHANGE + 1)]
+    entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(record_codec.MAX_RECORDS_PER_CHANGE + 1)]
     assert set(alter(cluster, *entries)) == {errors.POLICY_VIOLATION}
     assert not cluster.image.client_quotas
     assert set(alter(cluster, *entries[1:])) == {0}

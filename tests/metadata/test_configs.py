@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafkad import errors
-from pykafkad.metadata import events, stored
+from pykafkad.metadata import events, record_codec
 from pykafkad.metadata.configs import APPEND, DELETE, MAX_VALUE_LENGTH, SET, SUBTRACT, TYPE_CLIENT_METRICS, TYPE_GROUP
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
 from tests.metadata.cluster import Cluster
@@ -37,7 +37,7 @@ def replace(cluster, kind, name, **configs):
 def test_setting_and_deleting(cluster):
     assert change(cluster, TYPE_TOPIC, "a", ("retention.ms", SET, "1"), ("segment.ms", SET, "2")) == 0
     assert cluster.image.configs(TYPE_TOPIC, "a") == {"retention.ms": "1", "segment.ms": "2"}
-    assert cluster.changes.configs == {(TYPE_TOPIC, "a")}
+    assert cluster.delta.configs == {(TYPE_TOPIC, "a")}
     assert change(cluster, TYPE_TOPIC, "a", ("retention.ms", DELETE, None)) == 0
     assert cluster.image.configs(TYPE_TOPIC, "a") == {"segment.ms": "2"}
     assert change(cluster, TYPE_TOPIC, "a", ("segment.ms", DELETE, None)) == 0
@@ -118,9 +118,9 @@ def test_values_are_checked_together_with_those_that_stand(cluster):
 def test_min_insync_replicas_clears_eligible_leaders(cluster):
     """A new minimum makes the old lists of eligible leaders meaningless (KIP-966)."""
     assert change(cluster, TYPE_TOPIC, "a", ("min.insync.replicas", SET, "2")) == 0
-    assert stored.decode(*cluster.disk.batches[-1][1][-1]).value.topic_name == "a"
+    assert record_codec.decode(*cluster.disk.batches[-1][1][-1]).value.topic_name == "a"
     assert change(cluster, TYPE_BROKER, "", ("min.insync.replicas", SET, "2")) == 0
-    assert stored.decode(*cluster.disk.batches[-1][1][-1]).value.topic_name == ""
+    assert record_codec.decode(*cluster.disk.batches[-1][1][-1]).value.topic_name == ""
 
 
 def test_the_legacy_api_replaces_everything(cluster):

@@ -7,7 +7,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.errors import ConfigError, KafkaError
 from pykafkad.metadata import controller as controller_module
-from pykafkad.metadata import configs, creation, events, stored
+from pykafkad.metadata import configs, creation, events, record_codec
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
 from pykafkad.wire import messages
@@ -41,7 +41,7 @@ def test_a_new_cluster_begins_as_kafkas():
     """Feature levels inside a metadata transaction, and the cluster-wide min.insync.replicas that ELR needs."""
     cluster = Cluster(min_insync_replicas="2")
     _, first = cluster.disk.batches[1]
-    names = [type(stored.decode(*record).value).__name__ for record in first]
+    names = [type(record_codec.decode(*record).value).__name__ for record in first]
     assert names[0] == "BeginTransactionRecord"
     assert names[-2:] == ["EndTransactionRecord", "RegisterControllerRecord"]
     assert cluster.image.features == {"kraft.version": 1, "metadata.version": 30, "eligible.leader.replicas.version": 1}
@@ -58,7 +58,7 @@ def test_no_feature_is_finalized_that_is_not_served():
 def with_feature(cluster, name, level):
     """The cluster's log, with one more feature level at its end."""
     feature = messages.FeatureLevelRecord(name=name, feature_level=level)
-    cluster.disk.batches.append((1, [stored.encode(stored.record(feature))]))
+    cluster.disk.batches.append((1, [record_codec.encode(record_codec.record(feature))]))
 
 
 @pytest.mark.parametrize(("name", "level"), [("transaction.version", 3), ("metadata.version", 31), ("metadata.version", 6), ("new.version", 1)])
@@ -85,9 +85,9 @@ def test_a_cut_bootstrap_is_aborted_and_written_again():
     cluster = Cluster()
     del cluster.disk.batches[1:]
     cut = [messages.BeginTransactionRecord(name="Bootstrap records"), messages.FeatureLevelRecord(name="metadata.version", feature_level=30)]
-    cluster.disk.batches.append((1, [stored.encode(stored.record(each)) for each in cut]))
+    cluster.disk.batches.append((1, [record_codec.encode(record_codec.record(each)) for each in cut]))
     again = cluster.restart()
-    names = [type(stored.decode(*record).value).__name__ for record in again.disk.batches[3][1]]
+    names = [type(record_codec.decode(*record).value).__name__ for record in again.disk.batches[3][1]]
     assert names[:2] == ["AbortTransactionRecord", "BeginTransactionRecord"]
     assert again.image.features["metadata.version"] == 30
     assert again.image.transaction is None
@@ -101,7 +101,7 @@ def test_broker_epoch_is_the_offset_of_the_registration():
         broker = again.image.brokers[NODE_ID]
         offset = broker.epoch
         records = [record for _, batch in again.disk.batches for record in batch]
-        registration = stored.decode(*records[offset]).value
+        registration = record_codec.decode(*records[offset]).value
         assert type(registration).__name__ == "RegisterBrokerRecord"
         assert registration.fenced
         assert not broker.fenced
@@ -149,9 +149,9 @@ def test_a_created_topic_has_everything():
         (index, (1,), (1,), 1, (DIRECTORY_ID,)) for index in range(3)
     ]
     assert cluster.image.configs(TYPE_TOPIC, "a") == {"retention.ms": "1000"}
-    assert cluster.changes.topics_created == [made]
-    assert set(cluster.changes.partitions) == {("a", 0), ("a", 1), ("a", 2)}
-    assert cluster.changes.configs == {(TYPE_TOPIC, "a")}
+    assert cluster.delta.topics_created == [made]
+    assert set(cluster.delta.partitions) == {("a", 0), ("a", 1), ("a", 2)}
+    assert cluster.delta.configs == {(TYPE_TOPIC, "a")}
 
 
 def test_each_topic_has_its_own_error():
@@ -235,16 +235,16 @@ def test_too_many_partitions_are_refused_as_a_whole():
     cluster = Cluster()
     results = create(cluster, topic("a", creation.MAX_PARTITIONS_PER_REQUEST), topic("b"))
     assert codes(results) == {"a": errors.POLICY_VIOLATION, "b": errors.POLICY_VIOLATION}
-    results = create(cluster, topic("a", stored.MAX_RECORDS_PER_CHANGE), validate_only=True)
+    results = create(cluster, topic("a", record_codec.MAX_RECORDS_PER_CHANGE), validate_only=True)
     assert codes(results) == {"a": errors.POLICY_VIOLATION}
-    results = create(cluster, topic("a", stored.MAX_RECORDS_PER_CHANGE - 1), validate_only=True)
+    results = create(cluster, topic("a", record_codec.MAX_RECORDS_PER_CHANGE - 1), validate_only=True)
     assert codes(results) == {"a": 0}
     assert not cluster.image.topics
 
 
 def test_values_that_do_not_fit_one_batch_are_refused_as_a_whole(monkeypatch):
     """What belongs together goes into one batch of the metadata log, or not at all."""
-    monkeypatch.setattr(stored, "MAX_CHANGE_BYTES", 20_000)
+    monkeypatch.setattr(record_codec, "MAX_CHANGE_BYTES", 20_000)
     cluster = Cluster()
     value = ",".join(["0:1"] * 1000)
     topics = [topic(f"t{number}", follower_replication_throttled_replicas=value) for number in range(5)]
@@ -259,7 +259,7 @@ def test_values_that_do_not_fit_one_batch_are_refused_as_a_whole(monkeypatch):
 
     assert alter(3) == {0}
     create(cluster, topic("t3"), topic("t4"))
-    monkeypatch.setattr(stored, "MAX_CHANGE_BYTES", 10_000)
+    monkeypatch.setattr(record_codec, "MAX_CHANGE_BYTES", 10_000)
     count = len(cluster.disk.batches)
     value += ",1:1"
     assert alter(5) == {errors.POLICY_VIOLATION}
@@ -269,7 +269,7 @@ def test_values_that_do_not_fit_one_batch_are_refused_as_a_whole(monkeypatch):
 def test_settings_behind_too_many_are_not_looked_at(monkeypatch):
     """A request that is refused as a whole costs no more than those that it may change."""
     cluster = Cluster()
-    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 10)
+    monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 10)
     checked = []
     real = configs.Alteration.resource
     monkeypatch.setattr(configs.Alteration, "resource", lambda self, *arguments: checked.append(arguments) or real(self, *arguments))
@@ -316,7 +316,7 @@ def test_deleting_topics():
     assert set(cluster.image.topics) == {"b"}
     assert cluster.image.topic_by_id(first.id) is None
     assert cluster.image.configs(TYPE_TOPIC, "a") == {}
-    assert cluster.changes.topics_deleted == [first]
+    assert cluster.delta.topics_deleted == [first]
     (result,) = create(cluster, topic("a"))
     assert result.error_code == 0
     assert cluster.image.topics["a"].id != first.id
@@ -355,8 +355,8 @@ def test_growing_topics():
     assert grow(cluster, "a", 4, [[1], [1]]) == 0
     assert grow(cluster, "a", 5) == 0
     assert [state.index for state in cluster.image.topics["a"].partitions] == [0, 1, 2, 3, 4]
-    assert set(cluster.changes.partitions) == {("a", 4)}
-    assert cluster.changes.topics_created == []
+    assert set(cluster.delta.partitions) == {("a", 4)}
+    assert cluster.delta.topics_created == []
 
 
 def test_growing_needs_a_live_broker():

@@ -8,7 +8,7 @@ import hashlib
 import pytest
 
 from pykafkad import errors
-from pykafkad.metadata import credentials, stored
+from pykafkad.metadata import credentials, record_codec
 from pykafkad.metadata.events import Change
 from pykafkad.wire import messages
 from tests.metadata.cluster import Cluster, facts
@@ -110,12 +110,12 @@ def test_no_more_than_a_batch_at_once():
     salts = [added(f"u{number}", salt=b"s" * 30_000) for number in range(300)]
     assert set(alter(cluster, (), salts).values()) == {errors.POLICY_VIOLATION}
     assert not cluster.image.scram_credentials
-    assert 300 < stored.MAX_RECORDS_PER_CHANGE and set(alter(cluster, (), salts[:200]).values()) == {0}
+    assert 300 < record_codec.MAX_RECORDS_PER_CHANGE and set(alter(cluster, (), salts[:200]).values()) == {0}
 
 
 def test_a_request_that_is_too_large_costs_no_keys(monkeypatch):
     """What cannot be is counted before the keys are made; what else is wrong is told of each user all the same."""
-    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 10)
+    monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 10)
     made = []
     real = credentials.keys
     monkeypatch.setattr(credentials, "keys", lambda *arguments: made.append(1) or real(*arguments))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.image import TYPE_TOPIC, Image
 from pykafkad.wire import messages
 
@@ -10,7 +10,7 @@ from pykafkad.wire import messages
 def picture(*values):
     image = Image()
     for value in values:
-        image.apply(stored.record(value))
+        image.apply(record_codec.record(value))
     return image
 
 
@@ -25,18 +25,18 @@ def a_partition(index=0, letter=b"a", **fields):
 def test_offsets_count_every_record():
     image = picture(messages.NoOpRecord(), a_topic())
     assert image.offset == 1
-    image.apply(stored.control_record(messages.LeaderChangeMessage()), 7, 3)
+    image.apply(record_codec.control_record(messages.LeaderChangeMessage()), 7, 3)
     assert (image.offset, image.epoch) == (7, 3)
 
 
 def test_what_changed_is_told_once():
     image = picture(a_topic(), a_partition(0), a_partition(1))
-    changes = image.take_changes()
-    assert [topic.name for topic in changes.topics_created] == ["a"]
-    assert set(changes.partitions) == {("a", 0), ("a", 1)}
-    assert not image.take_changes()
-    image.apply(stored.record(messages.PartitionChangeRecord(partition_id=1, topic_id=b"a" * 16, leader=1)))
-    assert set(image.take_changes().partitions) == {("a", 1)}
+    delta = image.take_delta()
+    assert [topic.name for topic in delta.topics_created] == ["a"]
+    assert set(delta.partitions) == {("a", 0), ("a", 1)}
+    assert not image.take_delta()
+    image.apply(record_codec.record(messages.PartitionChangeRecord(partition_id=1, topic_id=b"a" * 16, leader=1)))
+    assert set(image.take_delta().partitions) == {("a", 1)}
 
 
 def test_a_topic_that_came_and_went_is_in_no_list():
@@ -44,18 +44,18 @@ def test_a_topic_that_came_and_went_is_in_no_list():
         a_topic(), a_partition(), messages.ConfigRecord(resource_type=TYPE_TOPIC, resource_name="a", name="retention.ms", value="1"),
         messages.RemoveTopicRecord(topic_id=b"a" * 16),
     )  # fmt: skip
-    assert not image.take_changes()
+    assert not image.take_delta()
     assert image.partition("a", 0) is None
 
 
 def test_a_topic_that_was_made_anew_is_in_both_lists():
     image = picture(a_topic(), a_partition())
-    first = image.take_changes().topics_created[0]
+    first = image.take_delta().topics_created[0]
     for value in (messages.RemoveTopicRecord(topic_id=b"a" * 16), a_topic("a", b"b"), a_partition(0, b"b")):
-        image.apply(stored.record(value))
-    changes = image.take_changes()
-    assert changes.topics_deleted == [first]
-    assert [topic.id for topic in changes.topics_created] == [b"b" * 16]
+        image.apply(record_codec.record(value))
+    delta = image.take_delta()
+    assert delta.topics_deleted == [first]
+    assert [topic.id for topic in delta.topics_created] == [b"b" * 16]
     assert image.topic_by_id(b"b" * 16) is image.topics["a"]
 
 
@@ -77,7 +77,7 @@ def test_transactions_take_effect_whole():
     image = picture(begin, a_topic(), a_partition())
     assert not image.topics
     assert image.offset == 2
-    image.apply(stored.record(end))
+    image.apply(record_codec.record(end))
     assert len(image.topics["a"].partitions) == 1
     image = picture(begin, a_topic(), messages.AbortTransactionRecord(), a_topic("b", b"b"), end)
     assert set(image.topics) == {"b"}
@@ -87,7 +87,7 @@ def test_transactions_take_effect_whole():
 def test_control_records_count_inside_a_transaction():
     """A new leader's control records stand between the records of a transaction that its predecessor began."""
     image = picture(messages.BeginTransactionRecord(), a_topic())
-    image.apply(stored.control_record(messages.KRaftVersionRecord(k_raft_version=1)))
+    image.apply(record_codec.control_record(messages.KRaftVersionRecord(k_raft_version=1)))
     assert image.features == {"kraft.version": 1}
     assert not image.topics
 
@@ -110,17 +110,17 @@ def test_brokers_are_registered_fenced_and_gone():
         (messages.FenceBrokerRecord(id=3, epoch=5), True),
         (change(broker_id=3, fenced=-1, log_dirs=[b"e" * 16], cordoned_log_dirs=[b"e" * 16]), False),
     ):
-        image.apply(stored.record(record))
+        image.apply(record_codec.record(record))
         assert image.brokers[3].fenced is fenced
     assert (broker.log_dirs, broker.cordoned_log_dirs) == ([b"e" * 16], [b"e" * 16])
     assert image.alive_brokers() == [broker]
-    image.apply(stored.record(change(broker_id=3, in_controlled_shutdown=1)))
+    image.apply(record_codec.record(change(broker_id=3, in_controlled_shutdown=1)))
     assert not broker.active
     generation = image.brokers_generation
-    image.apply(stored.record(messages.UnregisterBrokerRecord(broker_id=3, broker_epoch=5)))
+    image.apply(record_codec.record(messages.UnregisterBrokerRecord(broker_id=3, broker_epoch=5)))
     assert image.brokers == {}
     assert image.brokers_generation == generation + 1
-    assert image.take_changes().brokers == {3}
+    assert image.take_delta().brokers == {3}
 
 
 def test_security_and_quota_records_are_carried():
@@ -133,14 +133,14 @@ def test_security_and_quota_records_are_carried():
         messages.DelegationTokenRecord(token_id="t", owner="User:a"),
     )
     assert len(image.client_quotas) == len(image.acls) == len(image.scram_credentials) == len(image.delegation_tokens) == 1
-    assert image.take_changes().others == {"client_quotas", "acls", "scram_credentials", "delegation_tokens"}
+    assert image.take_delta().others == {"client_quotas", "acls", "scram_credentials", "delegation_tokens"}
     for value in (
         quota(entity=[user], key="producer_byte_rate", remove=True),
         messages.RemoveAccessControlEntryRecord(id=b"1" * 16),
         messages.RemoveUserScramCredentialRecord(name="u", mechanism=1),
         messages.RemoveDelegationTokenRecord(token_id="t"),
     ):
-        image.apply(stored.record(value))
+        image.apply(record_codec.record(value))
     assert not image.client_quotas and not image.acls and not image.scram_credentials and not image.delegation_tokens
 
 
@@ -150,15 +150,15 @@ def test_eligible_leaders_are_cleared_per_topic_or_everywhere():
         a_topic("b", b"b"), a_partition(0, b"b", eligible_leader_replicas=[2]),
     )  # fmt: skip
     assert image.partition("a", 0).elr == (2,)
-    image.apply(stored.record(messages.ClearElrRecord(topic_name="a")))
+    image.apply(record_codec.record(messages.ClearElrRecord(topic_name="a")))
     assert (image.partition("a", 0).elr, image.partition("a", 0).last_known_elr, image.partition("b", 0).elr) == ((), (), (2,))
-    image.apply(stored.record(messages.ClearElrRecord(topic_name="")))
+    image.apply(record_codec.record(messages.ClearElrRecord(topic_name="")))
     assert image.partition("b", 0).elr == ()
 
 
 def test_unknown_records_are_counted():
     image = Image()
-    image.apply(stored.decode(None, b"\x01\x64\x00body"))
+    image.apply(record_codec.decode(None, b"\x01\x64\x00body"))
     assert (image.unknown_records, image.offset) == (1, 0)
 
 
@@ -171,7 +171,7 @@ def test_controllers_features_and_producer_ids():
     )
     assert image.controllers[4].endpoints["C"].port == 9093
     assert (image.features, image.next_producer_id, image.features_epoch()) == ({"group.version": 1}, 3000, 2)
-    image.apply(stored.record(messages.FeatureLevelRecord(name="group.version", feature_level=0)))
+    image.apply(record_codec.record(messages.FeatureLevelRecord(name="group.version", feature_level=0)))
     assert image.features == {}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pykafkad.effects import Append, Persist
 from pykafkad.metadata import quorum_states as states
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.quorum import STATE_FILE, Durable, Quorum, Resign, Start, Tick, VoteAnswer, format_state, parse_state
 from pykafkad.metadata.voters import Voter, from_records, majority, to_record
@@ -40,7 +40,7 @@ def test_one_voter_leads_at_once():
     assert parse_state(led.value) == (1, 1, -1, b"\0" * 16)
     assert voted.name == led.name == STATE_FILE
     assert [type(record.value).__name__ for record in append.records] == ["LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"]
-    assert append.log == stored.LOG
+    assert append.log == record_codec.LOG
     assert from_records(append.records[2].value.voters) == voters(1)
     assert machine.next_deadline() is None
 
@@ -184,5 +184,5 @@ def test_majorities():
 
 def test_voters_record_round_trip():
     record = to_record(voters(1, 2))
-    key, value = stored.encode(stored.control_record(record))
-    assert from_records(stored.decode(key, value).value.voters) == voters(1, 2)
+    key, value = record_codec.encode(record_codec.control_record(record))
+    assert from_records(record_codec.decode(key, value).value.voters) == voters(1, 2)

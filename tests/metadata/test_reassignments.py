@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.effects import Append
-from pykafkad.metadata import events, partition_changes, placement, reassignments, stored
+from pykafkad.metadata import events, partition_changes, placement, reassignments, record_codec
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.wire import messages
 from tests.metadata.cluster import DIRECTORY_ID, Cluster, facts
@@ -51,13 +51,13 @@ def change(cluster, **targets):
         setattr(made, name, value)
     record = made.record()
     if record is not None:
-        cluster.perform([Append(stored.LOG, [record])])
+        cluster.perform([Append(record_codec.LOG, [record])])
     return record
 
 
 def fence(cluster, broker):
-    record = stored.record(messages.FenceBrokerRecord(id=broker, epoch=cluster.image.brokers[broker].epoch))
-    cluster.perform([Append(stored.LOG, [record])])
+    record = record_codec.record(messages.FenceBrokerRecord(id=broker, epoch=cluster.image.brokers[broker].epoch))
+    cluster.perform([Append(record_codec.LOG, [record])])
 
 
 def elect(cluster, election, topics=None, version=2):
@@ -141,7 +141,7 @@ def test_what_is_not_there_cannot_be_moved(cluster):
 
 
 def test_a_request_for_too_many_partitions_moves_none(cluster, monkeypatch):
-    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 0)
+    monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 0)
     assert reassign(cluster, [1, 4]) == errors.POLICY_VIOLATION
     assert state(cluster).replicas == (1, 2, 3)
 
@@ -208,7 +208,7 @@ def test_a_replica_in_a_directory_that_is_gone_does_not_lead(cluster):
 @pytest.mark.parametrize("version", [0, 2])
 def test_elections_beyond_one_batch_are_refused(cluster, monkeypatch, version):
     reassign(cluster, [2, 1, 3])
-    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 0)
+    monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 0)
     answer = elect(cluster, partition_changes.PREFERRED, [("t", [0])], version)
     assert answer.error_code == (errors.POLICY_VIOLATION if version else errors.NONE)
     assert answer.replica_election_results[0].partition_result[0].error_code == errors.POLICY_VIOLATION

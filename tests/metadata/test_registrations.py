@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafkad.effects import Append
-from pykafkad.metadata import events, registrations, stored
+from pykafkad.metadata import events, registrations, record_codec
 from pykafkad.metadata.brokers import IN_CONTROLLED_SHUTDOWN
 from pykafkad.metadata.partition_changes import broker_changes, may_lead
 from pykafkad.metadata.placement import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
@@ -18,7 +18,7 @@ OTHER = 2
 
 def append(cluster, *values):
     """Put records into the log as another controller would have."""
-    cluster.perform([Append(stored.LOG, [stored.record(value) for value in values])])
+    cluster.perform([Append(record_codec.LOG, [record_codec.record(value) for value in values])])
 
 
 def stopped_by_kafka(cluster, name="a"):
@@ -127,7 +127,7 @@ def test_who_lost_the_directory_may_not_lead(directory, may):
 def test_what_concerns_all_partitions_goes_in_as_many_batches_as_it_needs(monkeypatch):
     cluster = Cluster()
     create(cluster, topic("a", 5))
-    monkeypatch.setattr(stored, "MAX_RECORDS_PER_CHANGE", 2)
+    monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 2)
     again = cluster.restart(clean=False)
     assert [state.leader for state in again.image.topics["a"].partitions] == [1] * 5
     assert again.image.brokers[NODE_ID].active

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykafkad.metadata import events, stored
+from pykafkad.metadata import events, record_codec
 from pykafkad.metadata.configs import APPEND, DELETE, SET
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC, Image
 from pykafkad.wire import messages
@@ -62,7 +62,7 @@ def test_replay_equals_live(steps):
     replayed = Image()
     for epoch, batch in cluster.disk.batches:
         for key, value in batch:
-            replayed.apply(stored.decode(key, value), epoch=epoch)
+            replayed.apply(record_codec.decode(key, value), epoch=epoch)
     assert facts(replayed) == facts(cluster.image)
     # Names and ids agree, and collisions are known for exactly the names that are there.
     image = cluster.image
@@ -81,6 +81,6 @@ def test_ten_thousand_partitions_replay_fast_enough():
     replayed = Image()
     begin = process_time()
     for key, value in records:
-        replayed.apply(stored.decode(key, value))
+        replayed.apply(record_codec.decode(key, value))
     assert process_time() - begin < len(records) * 50e-6
     assert len(records) > 10_000

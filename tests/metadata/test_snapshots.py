@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import events, snapshots, stored
+from pykafkad.metadata import events, snapshots, record_codec
 from pykafkad.metadata.image import TYPE_TOPIC, Image
 from pykafkad.metadata.voters import Voter
 from pykafkad.wire import messages
@@ -121,8 +121,8 @@ def test_a_step_is_bounded(monkeypatch):
     cluster = Cluster()
     create(cluster, topic("a", 5 * snapshots.RECORDS_PER_STEP))
     encoded = []
-    encode = stored.encode
-    monkeypatch.setattr(stored, "encode", lambda *record: encoded.append(1) or encode(*record))
+    encode = record_codec.encode
+    monkeypatch.setattr(record_codec, "encode", lambda *record: encoded.append(1) or encode(*record))
     monkeypatch.setattr(snapshots, "_PIECE_BYTES", 5000)
     counts = []
     sizes = []
@@ -178,7 +178,7 @@ def test_a_quorum_without_version_has_none_in_its_snapshot():
 def test_what_formatting_leaves():
     image = loaded(snapshots.voters_only([Voter(NODE_ID, DIRECTORY_ID, [])], 5), 0, 0)
     assert (image.offset, image.kraft_version, [voter.id for voter in image.voters]) == (-1, 1, [NODE_ID])
-    levels = [record.value for record in snapshots.read(snapshots.bootstrap(5)) if not stored.is_control(record)]
+    levels = [record.value for record in snapshots.read(snapshots.bootstrap(5)) if not record_codec.is_control(record)]
     assert [(level.name, level.feature_level) for level in levels] == [("metadata.version", 30), ("eligible.leader.replicas.version", 1)]
 
 

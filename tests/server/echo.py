@@ -15,7 +15,7 @@ class EchoNode:
         self.metrics = Metrics()
         self.now = 0.0
         self.lost = []
-        self.flat_by_word = {}
+        self.fast_paths = {}
         self.clock = ManualClock()
         self.answer = lambda connection, payload: connection.outbox.append(struct.pack(">i", len(payload)) + payload)
 

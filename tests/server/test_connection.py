@@ -21,7 +21,7 @@ class Peer:
         self.frames.append(bytes(view[start:end]))
         if self.halt_after == len(self.frames):
             connection.in_service = object()
-            connection.update_halted()
+            connection.update_muted()
 
     def feed(self, data):
         connection = self.connection
@@ -33,11 +33,11 @@ class Peer:
                 target.release()
                 data = data[size:]
                 connection.receive_large(size)
-            elif connection.halted:
+            elif connection.muted:
                 size = min(len(data), SCRATCH_BYTES)
                 self.scratch[:size] = data[:size]
                 data = data[size:]
-                connection.receive_halted(self.scratch, size)
+                connection.receive_muted(self.scratch, size)
             else:
                 kept = len(connection.pending)
                 self.scratch[:kept] = connection.pending
@@ -118,18 +118,18 @@ def test_what_is_no_frame_closes_with_a_reason(data, reason):
     peer.feed(frame(b"good") + data)
     assert peer.frames == [b"good"], "what came before is served"
     assert reason in peer.connection.close_reason
-    assert peer.connection.halted
+    assert peer.connection.muted
 
 
 def test_a_halted_connection_keeps_what_comes_and_serves_nothing():
     peer = Peer()
     peer.halt_after = 1
-    peer.feed(frame(b"parked") + frame(b"behind")[:3])
-    assert peer.frames == [b"parked"]
+    peer.feed(frame(b"delayed") + frame(b"behind")[:3])
+    assert peer.frames == [b"delayed"]
     assert not peer.connection.has_whole_frame()
     peer.feed(frame(b"behind")[3:])
     assert peer.connection.has_whole_frame()
-    assert peer.frames == [b"parked"]
+    assert peer.frames == [b"delayed"]
 
 
 def test_a_full_outbox_stops_serving():

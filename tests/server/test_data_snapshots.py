@@ -103,10 +103,10 @@ def test_a_producer_that_lives_on_is_ahead_of_the_snapshot_and_goes_on(world, ev
     act(world, "create", "one")
     assert [idempotent(world, sequence) for sequence in range(3, 6)] == [0] * 3
     if everything:
-        from pykafkad.log import saved
+        from pykafkad.log import snapshot_store
 
         world.stop()
-        saved.begin_restore(world.node.disk, [world.path], "one")
+        snapshot_store.begin_restore(world.node.disk, [world.path], "one")
         world = World(world.path)
     else:
         assert act(world, "restore", "one:t") == (0, None)
@@ -150,7 +150,7 @@ def test_what_has_no_leader_has_none_after_a_rewind(world):
     assert world.node.partitions.get("t", 0).end_offset == 5
     answer = world.connect().ask(produce("t", {0: batch(b"1")}), 8)
     assert answer.responses[0].partition_responses[0].error_code == errors.NOT_LEADER_OR_FOLLOWER
-    assert {log.topic for log in world.node.partitions.followed if log.closed} == set()
+    assert {log.topic for log in world.node.partitions.not_led_here if log.closed} == set()
     world.node.controller.submit(events.UnfenceBroker(this, world.node.image.brokers[this].epoch))
     fill(world, 50, 2)
     assert numbers(world) == [*range(10), 50, 51]
@@ -198,7 +198,7 @@ def test_a_rewind_that_cannot_be_made_ready_changes_nothing(world, monkeypatch):
 def test_a_snapshot_is_clean_as_soon_as_it_is_synced(world, tmp_path):
     act(world, "create", "one")
     marker = tmp_path / "data.snapshots" / "one" / ".kafka_cleanshutdown"
-    world.node.computing.close()
+    world.node.cpu_offload.close()
     assert marker.exists()
 
 
@@ -214,7 +214,7 @@ def test_the_list_and_deletion(world):
 def test_thousands_of_files_are_removed_beside_the_loop(world, tmp_path, monkeypatch):
     """Also when one is deleted, made and deleted again before the first is gone; and what a start finds left."""
     jobs = []
-    monkeypatch.setattr(type(world.node.computing), "submit", lambda self, job, then: jobs.append((job, then)))
+    monkeypatch.setattr(type(world.node.cpu_offload), "submit", lambda self, job, then: jobs.append((job, then)))
     for _ in range(2):
         act(world, "create", "a")
         assert act(world, "delete", "a") == (0, None)
@@ -371,9 +371,9 @@ def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monke
     node.run = lambda: None
     asking = process._serve(node)
     assert handed == [peer.connection] and asking.socket == "socket"
-    from pykafkad.log import saved
+    from pykafkad.log import snapshot_store
 
-    saved.begin_restore(node.disk, [world.path], "one")
+    snapshot_store.begin_restore(node.disk, [world.path], "one")
     again = World(world.path)
     new = again.connect()
     new.expected.append((messages.IncrementalAlterConfigsResponse, 1, True))
@@ -389,7 +389,7 @@ def test_a_signal_before_the_way_back_began_ends_the_broker(world, monkeypatch, 
     """Both in one turn: who serves afterwards would never hear of the signal."""
     import signal
 
-    from pykafkad.log import saved
+    from pykafkad.log import snapshot_store
 
     handlers = {}
     monkeypatch.setattr(signal, "signal", handlers.__setitem__)
@@ -397,7 +397,7 @@ def test_a_signal_before_the_way_back_began_ends_the_broker(world, monkeypatch, 
     monkeypatch.setattr(process, "_node", lambda *_: world.node)
     monkeypatch.setattr(process, "_start", lambda *_: None)
     monkeypatch.setattr(process, "_tell_ready", lambda *_: None)
-    monkeypatch.setattr(saved, "begin_restore", lambda *_: pytest.fail("it goes back all the same"))
+    monkeypatch.setattr(snapshot_store, "begin_restore", lambda *_: pytest.fail("it goes back all the same"))
     act(world, "create", "one")
 
     def serve(node):

@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log.checkpoints import encode_partition_metadata
-from pykafkad.server.openings import AT_ONCE
+from pykafkad.server.pending_partitions import AT_ONCE
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.simulation.disk import MemoryDisk

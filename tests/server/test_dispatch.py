@@ -45,7 +45,7 @@ class OneOfEverything(Values):
 @pytest.mark.parametrize("row", table.ROWS, ids=lambda row: row.name)
 def test_every_api_tells_of_a_bug_and_the_connection_goes_on(world, row):
     """What each says is compared with Kafka's own classes in `compat_tests/codec/test_stumbling.py`."""
-    world.node.dispatcher.flat_by_word.clear()
+    world.node.dispatcher.fast_paths.clear()
     route(world, row.key).handler = lambda ctx, request: 1 // 0
     peer = world.connect()
     version = row.max_version
@@ -57,7 +57,7 @@ def test_every_api_tells_of_a_bug_and_the_connection_goes_on(world, row):
 
 
 def test_a_bug_in_a_request_that_wants_no_answer_closes_that_connection_alone(world):
-    world.node.dispatcher.flat_by_word.clear()
+    world.node.dispatcher.fast_paths.clear()
     route(world, 0).handler = lambda ctx, request: 1 // 0
     peer, other = world.connect(), world.connect()
     peer.send(messages.ProduceRequest(acks=0), 9)
@@ -112,7 +112,7 @@ def test_a_bug_while_a_request_waits_is_told_in_its_rows(world, ends):
     peer = world.connect()
     assert peer.ask(list_offsets(), 5) is NOTHING
     if ends == "touched":
-        world.node.waits.touch("key")
+        world.node.purgatory.touch("key")
     else:
         world.clock.advance(2)
     world.turn()
@@ -132,8 +132,8 @@ def test_a_long_request_that_waits_is_not_kept_for_a_bug(world):
     assert peer.ask(request(topics=[request.ListOffsetsTopic(name="t", partitions=partitions)]), 5) is NOTHING
     for _ in range(100):
         world.turn()
-    assert world.node.waits.count and peer.connection.in_service.request is None
-    world.node.waits.touch("key")
+    assert world.node.purgatory.count and peer.connection.in_service.request is None
+    world.node.purgatory.touch("key")
     world.turn()
     assert "ListOffsets" in peer.closed and world.node.metrics.unexpected_errors == 1
 
@@ -142,7 +142,7 @@ def test_a_bug_in_what_is_computed_beside_the_loop_is_told_too(world):
     route(world, 2).handler = lambda ctx, request: ctx.answer_later(lambda: 1 // 0, lambda result: result)
     peer = world.connect()
     peer.send(list_offsets(), 5)
-    world.node.computing.close()
+    world.node.cpu_offload.close()
     world.turn()
     assert peer.answers[0].topics[0].partitions[0].error_code == errors.UNKNOWN_SERVER_ERROR and peer.closed is None
 

@@ -7,7 +7,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
-from tests.server.test_slices import TickingClock
+from tests.server.test_incremental_tasks import TickingClock
 from tests.simulation.world import NOTHING, World
 
 
@@ -196,9 +196,9 @@ def test_an_offset_committed_while_others_are_looked_up_is_not_told_before_it_is
     names = [*(f"unknown-{number}" for number in range(500)), "t"]
     asked = group(group_id="g", topics=[topic(name=name, partition_indexes=[0]) for name in names])
     assert reader.ask(messages.OffsetFetchRequest(groups=[asked]), 8) is NOTHING
-    assert world.node.slices
+    assert world.node.tasks
     assert commit_offset(world.connect()) is NOTHING
-    while world.node.slices:
+    while world.node.tasks:
         world.turn()
     assert not reader.answers
     world.node.offload.work()
@@ -249,7 +249,7 @@ def test_what_waits_on_one_connection_is_bounded(world):
     peer = world.connect()
     topics = {"t": 3}
     sent = 0
-    while not peer.connection.halted:
+    while not peer.connection.muted:
         peer.send(produce("t", {0: batch(b"x")}), 8)
         sent += 1
         assert sent < 3000, topics

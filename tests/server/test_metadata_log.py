@@ -9,7 +9,7 @@ import pytest
 
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.replay import batches
-from pykafkad.metadata import stored
+from pykafkad.metadata import record_codec
 from pykafkad.metadata.image import TYPE_TOPIC
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
@@ -165,7 +165,7 @@ def records_of(world, name):
     """The records of one kind in the metadata log, in order."""
     log = world.node.controller._log
     decoded = (
-        stored.decode(record.key if header.is_control else None, record.value).value
+        record_codec.decode(record.key if header.is_control else None, record.value).value
         for header, records in batches(log, 0)
         for record in records
     )
@@ -194,7 +194,7 @@ def test_brokers_that_are_not_here_are_fenced_at_the_start():
     topic = messages.TopicRecord(name="theirs", topic_id=b"t" * 16)
     fields = {"replicas": [own + 1, own], "isr": [own + 1, own], "directories": [b"o" * 16, world.node.directory_id]}
     partition = messages.PartitionRecord(partition_id=0, topic_id=b"t" * 16, leader=own + 1, leader_epoch=3, partition_epoch=3, **fields)
-    world.node.controller.append([stored.record(each) for each in (other, topic, partition)])
+    world.node.controller.append([record_codec.record(each) for each in (other, topic, partition)])
     world.disk.kill()
     world = world.restart(seed=2)
     assert [broker.id for broker in world.node.image.alive_brokers()] == [own]

@@ -9,7 +9,7 @@ import pytest
 from pykafkad.clock import ManualClock
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.replay import batches
-from pykafkad.metadata import snapshots, stored
+from pykafkad.metadata import snapshots, record_codec
 from pykafkad.server import metadata_snapshots
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
 from pykafkad.wire import messages
@@ -415,10 +415,10 @@ def test_a_cluster_of_an_older_level_is_served_and_upgraded(disk, level):
     world.create_topic("a", 2)
     assert world.node.image.features["metadata.version"] == level
     allowed = {
-        name: stored._version(name, level) for name in stored.OLDER_VERSIONS
+        name: record_codec._version(name, level) for name in record_codec.OLDER_VERSIONS
     }
-    assert written_versions(world) <= {(name, allowed.get(name, 0)) for name, _ in stored.RECORDS.values()} - {
-        (name, 0) for name, since in stored.LATER_RECORDS.items() if since > level
+    assert written_versions(world) <= {(name, allowed.get(name, 0)) for name, _ in record_codec.RECORDS.values()} - {
+        (name, 0) for name, since in record_codec.LATER_RECORDS.items() if since > level
     }
     world.stop()
     world = start(disk, seed=2)
@@ -438,5 +438,5 @@ def written_versions(world):
     found = set()
     for header, records in batches(world.node.controller._log, 0):
         for each in records if not header.is_control else ():
-            found.add((stored.RECORDS[each.value[1]][0], each.value[2]))
+            found.add((record_codec.RECORDS[each.value[1]][0], each.value[2]))
     return found

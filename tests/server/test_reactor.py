@@ -140,11 +140,11 @@ def test_more_connections_than_allowed_are_refused(listening):
 def test_idle_connections_are_closed_and_parked_ones_are_not(listening):
     idle, parked = connect(listening), connect(listening)
     connections = list(listening.reactor._connections.values())
-    connections[1].parked = object()
+    connections[1].delayed = object()
     listening.now = 601.0
     turns(listening)
     assert [connection for connection, _ in listening.lost] == [connections[0]]
-    connections[1].parked = None
+    connections[1].delayed = None
     idle.close()
     parked.close()
 
@@ -154,12 +154,12 @@ def test_a_peer_that_says_nothing_more_gets_the_answer_that_is_under_way(listeni
     """What waits for news instead is given up: most who end so are not there any more."""
     client = connect(listening)
     (connection,) = listening.reactor._connections.values()
-    connection.in_service, connection.halted = SimpleNamespace(is_long=is_long), True
+    connection.in_service, connection.muted = SimpleNamespace(is_long=is_long), True
     client.shutdown(socket.SHUT_WR)
     assert arrived(listening, client, select.POLLRDHUP) is connection
     turns(listening)
     connection.outbox.append(b"late")
-    connection.in_service, connection.halted = None, False
+    connection.in_service, connection.muted = None, False
     listening.reactor.send_soon(connection)
     listening.reactor.resumable.append(connection)
     assert received(listening, client, 5) == answered
@@ -189,7 +189,7 @@ def park_every(listening, first):
     def answer(connection, payload):
         if payload[:1] == first:
             connection.in_service = payload
-            connection.update_halted()
+            connection.update_muted()
         else:
             connection.outbox.append(frame(payload))
 
@@ -198,7 +198,7 @@ def park_every(listening, first):
             if connection.in_service is not None:
                 connection.outbox.append(frame(connection.in_service[:1]))
                 connection.in_service = None
-                connection.update_halted()
+                connection.update_muted()
                 listening.reactor.send_soon(connection)
                 listening.reactor.resumable.append(connection)
 
@@ -394,7 +394,7 @@ def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(liste
     """Its first four bytes find who serves it; who declines, and reads of anything else, go the general way. Both are counted."""
     flat = []
 
-    def serve_flat(connection, view, start, end, version, correlation_id):
+    def serve_fast(connection, view, start, end, version, correlation_id):
         flat.append((bytes(view[start:end]), version, correlation_id))
         if version == 9:
             return False
@@ -402,7 +402,7 @@ def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(liste
         listening.reactor.send_soon(connection)
         return True
 
-    listening.flat_by_word = {7: serve_flat, 9: serve_flat}
+    listening.fast_paths = {7: serve_fast, 9: serve_fast}
     client = connect(listening)
     known, declined = (struct.pack(">I", word) + b"corr, and so on" for word in (7, 9))
     client.sendall(frame(known))
@@ -430,5 +430,5 @@ def test_a_held_connection_sends_nothing_until_it_is_released(listening):
     assert connection.interest == 0, "the loop must not spin on a peer that would take more"
     listening.reactor.release(connection)
     assert got + len(received(listening, client, (4 << 20) - got)) == 4 << 20
-    assert not connection.halted or connection.update_halted() is False
+    assert not connection.muted or connection.update_muted() is False
     client.close()

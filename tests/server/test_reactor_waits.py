@@ -137,7 +137,7 @@ def test_an_end_that_came_while_something_was_at_work_is_seen_when_that_waits_fo
 
     def work(connection, payload):
         connection.in_service = SimpleNamespace(is_long=True)
-        connection.halted = True
+        connection.muted = True
 
     waiting.answer = work
     waiting.client.sendall(b"\0\0\0\1?")
@@ -146,7 +146,7 @@ def test_an_end_that_came_while_something_was_at_work_is_seen_when_that_waits_fo
     arrived(waiting, waiting.client, select.POLLRDHUP)
     turns(waiting, 3)
     assert not waiting.lost, "it may still want its answer"
-    connection.parked = object()
+    connection.delayed = object()
     waiting.reactor.resumable.append(connection)
     turns(waiting, 3)
     assert [reason for _, reason in waiting.lost] == ["closed by the peer"]
@@ -159,11 +159,11 @@ def test_what_stands_behind_a_read_that_filled_the_scratch_is_read(waiting, monk
     waiting.reactor._scratch = memoryview(bytearray(64))
     if flat:
 
-        def serve_flat(connection, view, start, end, version, correlation_id):
+        def serve_fast(connection, view, start, end, version, correlation_id):
             waiting.serve(connection, view, start, end)
             return True
 
-        waiting.flat_by_word = {7: serve_flat}
+        waiting.fast_paths = {7: serve_fast}
     sent = (b"\0\0\0\x3c" + b"\0\0\0\7" + b"x" * 56) * 2 + b"\0\0\0\1?"
     waiting.client.sendall(sent)
     assert received(waiting, waiting.client, len(sent)) == sent

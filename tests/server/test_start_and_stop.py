@@ -73,7 +73,7 @@ def test_a_topic_of_many_partitions_is_there_before_anybody_is_served():
     world = World("/data", disk=MemoryDisk())
     run._create(world.node, [("many", 1000)])
     assert len(world.node.image.topics["many"].partitions) == 1000
-    assert not world.node.partitions.openings
+    assert not world.node.partitions.pending
 
 
 def test_who_waits_in_a_group_is_sent_away_before_the_connections_close():

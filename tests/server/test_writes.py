@@ -35,7 +35,7 @@ def finish(*logs):
     connection = Connection()
     for log in logs:
         writes.mark(log)
-        writes.flat_answers.append((log, connection, len(connection.outbox), 0))
+        writes.fast_answers.append((log, connection, len(connection.outbox), 0))
         connection.outbox.append(ROW.pack(0, 7, -1))
     writes.finish()
     writes.finish()

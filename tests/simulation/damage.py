@@ -317,7 +317,7 @@ def outcome(disk: MemoryDisk, path: str, kind: str, name: str, expected: dict[st
         # A thread holds its broker, and with it the disk, for as long as it runs.
         for each in worlds:
             each.node.offload.close()
-            each.node.computing.close()
+            each.node.cpu_offload.close()
     return SERVED
 
 

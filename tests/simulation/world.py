@@ -59,7 +59,7 @@ class FakeReactor:
             self.send_soon(connection)
             if connection.blocked:
                 connection.blocked = False
-                if not connection.update_halted():
+                if not connection.update_muted():
                     self.resumable.append(connection)
 
     def send_soon(self, connection):
@@ -133,9 +133,9 @@ class Peer:
         """Feed bytes as the reactor would, then finish the turn."""
         reactor, connection = self.world.node.reactor, self.connection
         self.world.node.begin_turn()
-        if connection.halted:
+        if connection.muted:
             reactor.scratch[: len(data)] = data
-            connection.receive_halted(reactor.scratch, len(data))
+            connection.receive_muted(reactor.scratch, len(data))
             self.world.node.end_early(connection)
         else:
             data = bytes(connection.pending) + data
@@ -183,7 +183,7 @@ class World:
             random=random.Random(seed),
             reactor=FakeReactor,
         )
-        self.node.offload, self.node.computing = (LateOffload(self.node.reactor.wake, self.node.unexpected) for _ in range(2))
+        self.node.offload, self.node.cpu_offload = (LateOffload(self.node.reactor.wake, self.node.unexpected) for _ in range(2))
         self.node.start()
 
     def connect(self):
@@ -202,7 +202,7 @@ class World:
         scratch = self.node.reactor.scratch
         scratch[: len(data)] = data
         connection.receive(scratch, len(data))
-        while not connection.halted and connection.outbox_bytes <= OUTBOX_LIMIT_BYTES and connection.has_whole_frame():
+        while not connection.muted and connection.outbox_bytes <= OUTBOX_LIMIT_BYTES and connection.has_whole_frame():
             kept = len(connection.pending)
             scratch[:kept] = connection.pending
             connection.receive(scratch, kept)
@@ -217,7 +217,7 @@ class World:
         while reactor.resumable:
             resumable, reactor.resumable = reactor.resumable, []
             for connection in resumable:
-                if not connection.halted and connection.pending:
+                if not connection.muted and connection.pending:
                     self.feed(connection, bytes(connection.pending))
             node.end_turn()
         ready, reactor.ready = reactor.ready, []
@@ -225,7 +225,7 @@ class World:
             connection.queued = False
             data = b"".join(chunk.pread() if hasattr(chunk, "pread") else chunk for chunk in connection.outbox)
             connection.outbox.clear()
-            if connection.outbox_bytes > OUTBOX_LIMIT_BYTES and not connection.halted:
+            if connection.outbox_bytes > OUTBOX_LIMIT_BYTES and not connection.muted:
                 reactor.resumable.append(connection)
             connection.outbox_bytes = 0
             self.peers[connection.id - 1].take(data)

@@ -1,6 +1,6 @@
 """Performing the effects of pure machines, in order.
 
-A `Host` holds one machine with what its effects act on: the log it appends to, the files it persists, its timers. What
+A `MachineRunner` holds one machine with what its effects act on: the log it appends to, the files it persists, its timers. What
 follows an `Append` or `Persist` in a list of effects happens only when that write was made; if it fails, the rest of the
 list is dropped, the machine's host decides what becomes of it, and requests that were to be answered lose their connection.
 """
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from pykafkad import effects
 from pykafkad.errors import StorageFailure
-from pykafkad.handlers.context import PARKED, ReplyToken
+from pykafkad.handlers.context import DEFERRED, ReplyToken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Gather:
+class CompositeReply:
     """Collects the answers to several events of one request; `combine` makes the response when all are there."""
 
     __slots__ = ("_answers", "_combine", "_left", "_reply", "_token")
@@ -28,9 +28,9 @@ class Gather:
         self._token = token
         self._reply = reply
 
-    def part(self, index: int) -> GatherPart:
+    def part(self, index: int) -> CompositeReplyPart:
         """The token for the event at `index`."""
-        return GatherPart(self, index)
+        return CompositeReplyPart(self, index)
 
     def deliver(self, index: int, message: object) -> None:
         self._answers[index] = message
@@ -39,12 +39,12 @@ class Gather:
             self._reply(self._token, self._combine(self._answers))
 
 
-class GatherPart:
-    """A reply token that stands for one part of a `Gather`."""
+class CompositeReplyPart:
+    """A reply token that stands for one part of a `CompositeReply`."""
 
     __slots__ = ("_gather", "_index")
 
-    def __init__(self, gather: Gather, index: int) -> None:
+    def __init__(self, gather: CompositeReply, index: int) -> None:
         self._gather = gather
         self._index = index
 
@@ -57,7 +57,7 @@ class GatherPart:
         self._gather.deliver(self._index, message)
 
 
-class Host:
+class MachineRunner:
     """One machine and its surroundings. Subclasses say how to append and what a failed write means."""
 
     __slots__ = ("machine", "node")
@@ -67,9 +67,9 @@ class Host:
         self.machine = machine
 
     def step(self, event: object) -> object:
-        """Feed the machine and perform what it wants; PARKED, as its answers leave by tokens."""
+        """Feed the machine and perform what it wants; DEFERRED, as its answers leave by tokens."""
         self.perform(self.machine.step(event, self.node.now, self.node.now_ms))
-        return PARKED
+        return DEFERRED
 
     def perform(self, wanted: list[object]) -> None:
         """Perform effects in order; stop at a write that fails."""
@@ -114,7 +114,7 @@ _PERFORM = {
     effects.Append: lambda host, effect: host.append(effect),
     effects.Persist: lambda host, effect: host.persist(effect),
     effects.Reply: lambda host, effect: host.reply(effect),
-    effects.SetTimer: Host._set_timer,
-    effects.CancelTimer: Host._cancel_timer,
-    effects.Offload: Host._offload,
+    effects.SetTimer: MachineRunner._set_timer,
+    effects.CancelTimer: MachineRunner._cancel_timer,
+    effects.Offload: MachineRunner._offload,
 }

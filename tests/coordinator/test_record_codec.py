@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafkad.coordinator import stored
+from pykafkad.coordinator import record_codec
 from pykafkad.coordinator.consumer_protocol import subscribed_topics
 from pykafkad.coordinator.partitioning import java_hash, partition_for
 from pykafkad.coordinator.producer_ids import ProducerIds
@@ -20,7 +20,7 @@ def test_every_record_survives_encoding():
     world.commit({("t", 0): 1}, group="simple", retention_ms=5)
     world.delete_group("simple")
     for key, value in world.log:
-        assert stored.encode(stored.decode(key, value)) == (key, value)
+        assert record_codec.encode(record_codec.decode(key, value)) == (key, value)
 
 
 def test_a_commit_is_laid_out_as_kafka_lays_it_out():
@@ -36,11 +36,11 @@ def test_a_commit_is_laid_out_as_kafka_lays_it_out():
 
 
 def test_records_of_other_group_protocols_are_passed_over():
-    assert stored.decode(b"\x00\x03\x00\x01g", b"\x00\x00") is None
+    assert record_codec.decode(b"\x00\x03\x00\x01g", b"\x00\x00") is None
 
 
 def test_a_commit_of_a_very_old_cluster_is_read():
-    record = stored.decode(b"\x00\x00\x00\x01g\x00\x01t\x00\x00\x00\x03", b"\x00\x00" + (9).to_bytes(8, "big") + b"\x00\x01m" + bytes(8))
+    record = record_codec.decode(b"\x00\x00\x00\x01g\x00\x01t\x00\x00\x00\x03", b"\x00\x00" + (9).to_bytes(8, "big") + b"\x00\x01m" + bytes(8))
     assert (record.key.group, record.value.offset, record.value.metadata, record.value.leader_epoch) == ("g", 9, "m", -1)
 
 
@@ -50,7 +50,7 @@ def test_a_commit_of_a_very_old_cluster_is_read():
 )
 def test_bytes_that_are_no_record_are_refused(key, value):
     with pytest.raises(ProtocolError):
-        stored.decode(key, value)
+        record_codec.decode(key, value)
 
 
 @pytest.mark.parametrize(

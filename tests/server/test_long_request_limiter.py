@@ -5,12 +5,12 @@ import random
 import pytest
 
 from pykafkad import errors
-from pykafkad.handlers.context import PARKED
-from pykafkad.server import places as module
+from pykafkad.handlers.context import DEFERRED
+from pykafkad.server import long_request_limiter as module
 from pykafkad.server.dispatch import LONG_FRAME_BYTES
-from pykafkad.server.places import Places
+from pykafkad.server.long_request_limiter import LongRequestLimiter
 from pykafkad.wire import messages
-from tests.server.test_slices import LONG_NAME, TickingClock, fetching
+from tests.server.test_incremental_tasks import LONG_NAME, TickingClock, fetching
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, World
 
@@ -37,7 +37,7 @@ def world(monkeypatch):
 
 
 def places_of(world):
-    return world.node.dispatcher.places
+    return world.node.dispatcher.long_request_limiter
 
 
 def turns_until(world, condition):
@@ -55,19 +55,19 @@ def test_no_more_bytes_are_in_work_than_there_are_places_for(world):
     short = world.connect()
     for peer in peers:
         peer.send(asking(), 12, client_id=LONG_NAME)
-    assert len(world.node.slices) == 3 and len(places_of(world)) == 8
+    assert len(world.node.tasks) == 3 and len(places_of(world)) == 8
     answered = []
     for _ in range(2000):
         world.turn()
         answered += [peer for peer in peers if peer.answers and peer not in answered]
-        assert len(world.node.slices) <= 3
+        assert len(world.node.tasks) <= 3
         if len(answered) == 8:
             break
         assert short.ask(asking(count=1), 12).topics
     # Three at a time, which end together.
     order = [peers.index(peer) // 3 for peer in answered]
     assert order == sorted(order) and {len(peer.answers[0].topics) for peer in peers} == {COUNT}
-    assert not len(places_of(world)) and not world.node.slices
+    assert not len(places_of(world)) and not world.node.tasks
 
 
 def test_one_that_is_longer_than_all_places_gets_them_alone(world, monkeypatch):
@@ -75,7 +75,7 @@ def test_one_that_is_longer_than_all_places_gets_them_alone(world, monkeypatch):
     first, second = world.connect(), world.connect()
     for peer in (first, second):
         peer.send(asking(), 12, client_id=LONG_NAME)
-    assert len(world.node.slices) == 1
+    assert len(world.node.tasks) == 1
     turns_until(world, lambda: first.answers)
     assert not second.answers
     turns_until(world, lambda: second.answers)
@@ -89,7 +89,7 @@ def test_very_long_ones_have_a_lane_of_their_own(world, monkeypatch):
     very_long = [world.connect() for _ in range(3)]
     for peer in very_long:
         peer.send(asking(), 12, client_id=LONG_NAME)
-    assert len(world.node.slices) == 1
+    assert len(world.node.tasks) == 1
     long = world.connect()
     long.send(asking(count=10), 12, client_id=LONG_NAME)
     assert long.answers or turns_until(world, lambda: long.answers) < 5
@@ -108,7 +108,7 @@ def test_a_closed_connection_gives_its_place_back_at_once(world, whose):
     world.node.connection_lost(gone.connection)
     assert len(places_of(world)) == 4
     world.turn()
-    assert len(world.node.slices) == 3
+    assert len(world.node.tasks) == 3
     turns_until(world, lambda: all(peer.answers for peer in peers if peer is not gone))
     assert not len(places_of(world)) and not gone.answers
 
@@ -163,8 +163,8 @@ def test_a_fetch_that_waits_for_records_has_no_place(world):
     peers = [world.connect() for _ in range(4)]
     for peer in peers:
         peer.send(fetching(10), 11, client_id=LONG_NAME)
-    turns_until(world, lambda: not world.node.slices)
-    assert all(peer.connection.parked for peer in peers)
+    turns_until(world, lambda: not world.node.tasks)
+    assert all(peer.connection.delayed for peer in peers)
     other = world.connect()
     other.send(asking(), 12, client_id=LONG_NAME)
     turns_until(world, lambda: other.answers)
@@ -181,15 +181,15 @@ def test_a_fetch_beyond_what_may_wait_is_answered_at_once(world, monkeypatch):
     peers = [world.connect() for _ in range(3)]
     for peer in peers:
         peer.send(fetching(10), 11, client_id=LONG_NAME)
-        turns_until(world, lambda: not world.node.slices)
+        turns_until(world, lambda: not world.node.tasks)
     assert [len(peer.answers) for peer in peers] == [0, 0, 1]
     assert [row.error_code for row in peers[2].answers[0].responses[0].partitions] == [0] * 10
     # One that ends leaves its room to another.
     peers[0].send(asking(count=1), 12)
     turns_until(world, lambda: len(peers[0].answers) == 2)
     peers[2].send(fetching(10), 11, client_id=LONG_NAME)
-    turns_until(world, lambda: not world.node.slices)
-    assert peers[2].connection.parked
+    turns_until(world, lambda: not world.node.tasks)
+    assert peers[2].connection.delayed
 
 
 def joining(metadata, member_id=""):
@@ -229,7 +229,7 @@ def test_a_change_of_the_metadata_keeps_its_place_until_it_is_answered(world, mo
         peer.send(altering, 1)
     for _ in range(2000):
         world.turn()
-        assert not world.node.controller._events or len(world.node.slices) == 1
+        assert not world.node.controller._events or len(world.node.tasks) == 1
         if all(peer.answers for peer in peers):
             break
     assert {row.error_code for peer in peers for row in peer.answers[0].responses} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
@@ -245,7 +245,7 @@ def test_whatever_comes_and_goes_the_order_is_kept_and_no_byte_is_lost(monkeypat
     monkeypatch.setattr(module, "VERY_LONG_BYTES", 1_000)
     drawn = random.Random(7)
     for _ in range(200):
-        places, inside, waiting, begun = Places(), [], [], []
+        places, inside, waiting, begun = LongRequestLimiter(), [], [], []
         sizes = {}
         for number in range(30):
             sizes[number] = drawn.choice([1, 10, 60, 100, 500])
@@ -272,7 +272,7 @@ def test_whatever_comes_and_goes_the_order_is_kept_and_no_byte_is_lost(monkeypat
 def test_a_short_request_needs_no_place(world):
     peer = world.connect()
     assert peer.ask(asking(), 12) is NOTHING
-    assert not len(places_of(world)) and len(world.node.slices) == 1
+    assert not len(places_of(world)) and len(world.node.tasks) == 1
     turns_until(world, lambda: peer.answers)
 
 
@@ -293,7 +293,7 @@ def test_a_long_request_is_answered_once(world, second):
             world.node.fail(ctx.token, RuntimeError("a bug"))
         else:
             world.node.reply(ctx.token, answering(request))
-        return PARKED
+        return DEFERRED
 
     route = world.node.dispatcher._routes[3]
     world.node.dispatcher._flexible_from[3] = route.load()

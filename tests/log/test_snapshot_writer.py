@@ -7,7 +7,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
-from pykafkad.log import saved
+from pykafkad.log import snapshot_store
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 from pykafkad.server import data_snapshots
 from pykafkad.wire import messages
@@ -66,7 +66,7 @@ def state(world):
 
 
 def forked(tmp_path, name="fork"):
-    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / name))
+    snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / name))
     return World(tmp_path / name)
 
 
@@ -129,7 +129,7 @@ def test_it_is_of_the_moment_in_which_it_began(tmp_path, seed):
         chance.choice((produce_one, produce_one, roll_one, delete_some, retain, clean, create_topic, delete_topic))(world, chance)
         world.turn()
     assert finish(world, peer) == (0, None)
-    world.node.computing.close()
+    world.node.cpu_offload.close()
     before = contents(tmp_path / "data.snapshots")
     fork = forked(tmp_path)
     assert fork.node.directory.clean and state(fork) == expected
@@ -189,7 +189,7 @@ def test_a_log_that_fails_in_its_roll_takes_no_more_and_ends_the_snapshot(world,
 def test_a_bug_ends_the_snapshot_and_the_next_one_is_made(world, monkeypatch):
     peer = begin(world)
     with monkeypatch.context() as broken:
-        broken.setattr(saved, "link_partition", lambda *_: 1 // 0)
+        broken.setattr(snapshot_store, "link_partition", lambda *_: 1 // 0)
         assert finish(world, peer)[0] == errors.UNKNOWN_SERVER_ERROR
     assert world.node.metrics.unexpected_errors == 1
     assert finish(world, begin(world)) == (0, None)
@@ -199,7 +199,7 @@ def test_a_bug_in_the_first_share_ends_the_snapshot_and_the_next_one_is_made(wor
     """What was left as it was would refuse every later action."""
     peer = world.connect()
     with monkeypatch.context() as broken:
-        broken.setattr(saved, "link_partition", lambda *_: 1 // 0)
+        broken.setattr(snapshot_store, "link_partition", lambda *_: 1 // 0)
         (row,) = peer.ask(request("create", "one"), 1).responses
     assert row.error_code == errors.UNKNOWN_SERVER_ERROR and world.node.metrics.unexpected_errors == 1
     assert world.node.data_snapshots.making is None

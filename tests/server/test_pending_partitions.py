@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from pykafkad import errors
-from pykafkad.server.openings import AT_ONCE, BUDGET_SECONDS, PER_TURN, Openings
+from pykafkad.server.pending_partitions import AT_ONCE, BUDGET_SECONDS, PER_TURN, PendingPartitions
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.simulation.disk import MemoryDisk
@@ -49,7 +49,7 @@ def test_no_turn_makes_more_than_its_share(world, grow):
         assert before < COUNT + began
         world.turn()
         assert before < folders(world) <= before + PER_TURN
-    assert folders(world) == COUNT + began == len(world.node.partitions) and not world.node.partitions.openings
+    assert folders(world) == COUNT + began == len(world.node.partitions) and not world.node.partitions.pending
     rows = peer.answers[0].results if grow else peer.answers[0].topics
     assert [row.error_code for row in rows] == [0]
 
@@ -118,10 +118,10 @@ def test_a_stop_makes_the_rest(world):
     peer = world.connect()
     peer.send(creation(), 7)
     world.stop()
-    assert folders(world) == COUNT and not world.node.partitions.openings
+    assert folders(world) == COUNT and not world.node.partitions.pending
     world.disk.kill()
     again = world.restart()
-    assert len(again.node.partitions) == COUNT and not again.node.partitions.openings
+    assert len(again.node.partitions) == COUNT and not again.node.partitions.pending
 
 
 def test_a_kill_in_between_is_made_good_by_the_start(world):
@@ -151,7 +151,7 @@ def test_what_cannot_be_made_is_offline(world):
 def test_answers_keep_their_order_in_time():
     """An answer leaves when those before it were made, whatever is added meanwhile."""
     planned, made, said = [], [], []
-    openings = Openings(planned.append, lambda: 0.0, lambda topic, index: made.append((topic, index)))
+    openings = PendingPartitions(planned.append, lambda: 0.0, lambda topic, index: made.append((topic, index)))
     openings.after(lambda: said.append("none waits"))
     for index in range(PER_TURN + 1):
         openings.add("t", index)
@@ -178,7 +178,7 @@ def test_a_slow_disk_gets_less_done(cost, expected):
         made.append(index)
         clock[0] += cost
 
-    openings = Openings(lambda key: None, lambda: clock[0], make)
+    openings = PendingPartitions(lambda key: None, lambda: clock[0], make)
     for index in range(2 * PER_TURN):
         openings.add("t", index)
     openings.fired("")

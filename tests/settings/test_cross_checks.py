@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import config, errors
 from pykafkad.errors import ConfigError, KafkaError
-from pykafkad.settings.together import THREADS
+from pykafkad.settings.cross_checks import THREADS
 
 
 def settings(**values: str) -> config.Settings:

@@ -1,7 +1,7 @@
 """The bytes from a topic count to a partition index, which Produce and Fetch repeat in their answers.
 
 In a request for one topic and one partition these bytes name the log, and the answer begins with the same bytes. So the flat
-paths (`produce_flat.py`, `fetch_flat.py`) find the log by them and send them back as they came.
+paths (`produce_fast_path.py`, `fetch_fast_path.py`) find the log by them and send them back as they came.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _COUNT_AND_INDEX = Struct(">ii")
 _MAX_REMEMBERED = 20_000
 
 
-class Echoes:
-    """Remembers which log the bytes of an echo name, until told to forget."""
+class PartitionKeyCache:
+    """Remembers which log the bytes of a key name, until told to forget."""
 
     __slots__ = ("_accepts", "_partitions", "logs")
 
@@ -35,33 +35,33 @@ class Echoes:
         """Topics, leaders or settings changed."""
         self.logs.clear()
 
-    def log(self, echo: bytes, form: int) -> PartitionLog | None:
-        """The log that `echo` names; None if it is not of one partition, not here, or not accepted."""
-        log = self.logs.get(echo)
+    def log(self, key: bytes, form: int) -> PartitionLog | None:
+        """The log that `key` names; None if it is not of one partition, not here, or not accepted."""
+        log = self.logs.get(key)
         if log is None:
-            log = self._look_up(echo, form)
+            log = self._look_up(key, form)
             if log is None or not self._accepts(log):
                 return None
             if len(self.logs) >= _MAX_REMEMBERED:
                 self.logs.clear()
-            self.logs[echo] = log
+            self.logs[key] = log
         return log
 
-    def _look_up(self, echo: bytes, form: int) -> PartitionLog | None:
+    def _look_up(self, key: bytes, form: int) -> PartitionLog | None:
         if form == NAME:
-            count, index = _COUNT_AND_INDEX.unpack_from(echo, len(echo) - 8)
-            return self._partitions().get(echo[6:-8].decode("utf-8", "replace"), index) if count == 1 else None
-        index = int.from_bytes(echo[-4:], "big", signed=True)
+            count, index = _COUNT_AND_INDEX.unpack_from(key, len(key) - 8)
+            return self._partitions().get(key[6:-8].decode("utf-8", "replace"), index) if count == 1 else None
+        index = int.from_bytes(key[-4:], "big", signed=True)
         # A compact count of one is 2.
-        if echo[-5] != 2:
+        if key[-5] != 2:
             return None
         if form == ID:
-            return self._partitions().get_by_id(echo[1:17], index)
-        return self._partitions().get(echo[2:-5].decode("utf-8", "replace"), index)
+            return self._partitions().get_by_id(key[1:17], index)
+        return self._partitions().get(key[2:-5].decode("utf-8", "replace"), index)
 
 
-def end_of_echo(view: memoryview, start: int, form: int) -> int:
-    """Where an echo of one topic that starts at `start` (with the topic count) ends; -1 for a name that is none.
+def end_of_partition_key(view: memoryview, start: int, form: int) -> int:
+    """Where a key of one topic that starts at `start` (with the topic count) ends; -1 for a name that is none.
 
     Reads beyond the frame raise IndexError or struct.error, or give a position that the caller finds to be beyond its end.
     """

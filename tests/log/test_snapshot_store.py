@@ -10,7 +10,7 @@ import pytest
 from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
 from pykafkad.errors import StartFailure, StorageFailure
-from pykafkad.log import saved, saving
+from pykafkad.log import snapshot_store, snapshot_writer
 from pykafkad.memory_disk import MemoryDisk
 from tests.handlers.requests import batch, produce
 from tests.log.numbered import contents, fill, numbers
@@ -19,8 +19,8 @@ from tests.simulation.world import World
 
 def save(world, name):
     for directory in world.node.directories.every():
-        saving.save(directory, name)
-        saved.mark_clean(world.node.disk, directory.path, name, 5)
+        snapshot_writer.save(directory, name)
+        snapshot_store.mark_clean(world.node.disk, directory.path, name, 5)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_snapshot_is_a_whole_directory_and_stays_what_it_is(world, tmp_path):
     world.create_topic("later", 1)
     world.stop()
     assert contents(tmp_path / "data.snapshots" / "one") == before
-    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
+    snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
     fork = World(tmp_path / "fork")
     assert fork.node.directory.clean and "later" not in fork.node.image.topics
     assert numbers(fork) == list(range(10))
@@ -56,16 +56,16 @@ def test_partitions_that_were_not_opened_since_the_start_are_in_it(world, tmp_pa
     before = contents(tmp_path / "data.snapshots" / "one")
     fill(world, 10, 2)
     assert contents(tmp_path / "data.snapshots" / "one") == before
-    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
+    snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
     assert numbers(World(tmp_path / "fork")) == list(range(10))
 
 
 def test_a_half_made_snapshot_is_none_and_the_next_try_takes_its_place(world, tmp_path):
     (tmp_path / "data.snapshots" / "one.partial" / "t-0").mkdir(parents=True)
     (tmp_path / "data.snapshots" / "one.partial" / "t-0" / "rest").write_bytes(b"x")
-    assert saved.names(Disk(), str(tmp_path / "data")) == []
+    assert snapshot_store.names(Disk(), str(tmp_path / "data")) == []
     save(world, "one")
-    assert saved.names(Disk(), str(tmp_path / "data")) == ["one"]
+    assert snapshot_store.names(Disk(), str(tmp_path / "data")) == ["one"]
     assert not (tmp_path / "data.snapshots" / "one" / "t-0" / "rest").exists()
 
 
@@ -76,8 +76,8 @@ def test_a_partition_out_of_service_cannot_be_saved(world):
 
 
 def remove_leftovers(paths):
-    for path in saved.leftovers(Disk(), paths):
-        saved.remove(Disk(), path)
+    for path in snapshot_store.leftovers(Disk(), paths):
+        snapshot_store.remove(Disk(), path)
 
 
 class Cut(Exception):
@@ -123,15 +123,15 @@ def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world,
             shutil.copytree(tmp_path / "data", path)
             shutil.copytree(tmp_path / "data.snapshots", path + ".snapshots")
         try:
-            saved.begin_restore(CutDisk(left), paths, "one")
+            snapshot_store.begin_restore(CutDisk(left), paths, "one")
             ended = True
         except Cut:
             # The next start may be cut off too.
             try:
-                saved.finish_restore(CutDisk(random.Random(left).randrange(60)), paths)
+                snapshot_store.finish_restore(CutDisk(random.Random(left).randrange(60)), paths)
             except Cut:
                 pass
-            saved.finish_restore(Disk(), paths)
+            snapshot_store.finish_restore(Disk(), paths)
         states = []
         for path in paths:
             found = contents(path)
@@ -158,7 +158,7 @@ def test_what_is_appended_to_is_never_shared(world, tmp_path):
     save(world, "two")
     world.stop()
     for name in ("one", "two"):
-        saved.materialize(Disk(), str(tmp_path / "data.snapshots" / name), str(tmp_path / name))
+        snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / name), str(tmp_path / name))
     for folder in (tmp_path / "data", tmp_path / "one", tmp_path / "two"):
         last = [max(partition.glob("*.log")) for partition in folder.glob("t-*")]
         assert len(last) == 2
@@ -178,20 +178,20 @@ def test_a_partition_that_nobody_opened_is_saved_unopened(world, tmp_path):
     save(world, "one")
     assert [world.node.partitions.get("t", index).is_loaded for index in range(2)] == [False, True]
     fill(world, 10, 10)
-    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
+    snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
     fork = World(tmp_path / "fork")
     assert [fork.node.partitions.get("t", index).end_offset for index in range(2)] == [5, 8]
     fill(fork, 100, 4)
     fork.stop()
-    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "again"))
+    snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "again"))
     again = World(tmp_path / "again")
     assert [again.node.partitions.get("t", index).end_offset for index in range(2)] == [5, 8]
 
 
 def test_until_it_is_synced_a_snapshot_is_like_a_directory_after_a_kill(world, tmp_path):
     for directory in world.node.directories.every():
-        saving.save(directory, "one")
-    saved.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
+        snapshot_writer.save(directory, "one")
+    snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
     fork = World(tmp_path / "fork")
     assert not fork.node.directory.clean
     assert numbers(fork) == list(range(10))
@@ -205,14 +205,14 @@ def test_in_memory_too():
     save(world, "one")
     fill(world, 10, 10)
     world.stop()
-    saved.begin_restore(disk, ["data"], "one")
+    snapshot_store.begin_restore(disk, ["data"], "one")
     world = World("data", disk=disk, clock=disk.clock)
     assert numbers(world) == list(range(10))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../up", "x" * 101, "ä", ".old", "one.partial", "-x"])
 def test_names_that_cannot_be(name):
-    assert saved.name_problem(name)
+    assert snapshot_store.name_problem(name)
 
 
 def test_a_recovery_cuts_no_file_of_a_snapshot(world, tmp_path):
@@ -242,14 +242,14 @@ def test_a_deletion_that_is_cut_off_leaves_no_half_snapshot(world, tmp_path):
             shutil.rmtree(each)
         save(world, "one")
         try:
-            saved.discard(CutDisk(left), path, "one")
+            snapshot_store.discard(CutDisk(left), path, "one")
             break
         except Cut:
-            if saved.names(Disk(), path) == ["one"]:
+            if snapshot_store.names(Disk(), path) == ["one"]:
                 assert contents(tmp_path / "data.snapshots" / "one").keys() == whole.keys()
         remove_leftovers([path])
-        assert [each.name for each in (tmp_path / "data.snapshots").iterdir()] == saved.names(Disk(), path)
-    assert left > 2 and saved.names(Disk(), path) == []
+        assert [each.name for each in (tmp_path / "data.snapshots").iterdir()] == snapshot_store.names(Disk(), path)
+    assert left > 2 and snapshot_store.names(Disk(), path) == []
 
 
 def test_nobody_goes_back_under_a_broker_that_serves(world, tmp_path):
@@ -257,10 +257,10 @@ def test_nobody_goes_back_under_a_broker_that_serves(world, tmp_path):
     save(world, "one")
     before = contents(tmp_path / "data")
     with pytest.raises(StartFailure, match="another broker uses"):
-        saved.begin_restore(Disk(), [str(tmp_path / "data")], "one")
+        snapshot_store.begin_restore(Disk(), [str(tmp_path / "data")], "one")
     (tmp_path / "data.snapshots" / "restoring").write_text("one")
     with pytest.raises(StartFailure, match="another broker uses"):
-        saved.finish_restore(Disk(), [str(tmp_path / "data")])
+        snapshot_store.finish_restore(Disk(), [str(tmp_path / "data")])
     assert contents(tmp_path / "data") == before
 
 
@@ -272,14 +272,14 @@ def test_a_snapshot_that_went_while_the_way_back_had_begun_is_named(world, tmp_p
     shutil.rmtree(tmp_path / "data.snapshots" / "one")
     (tmp_path / "data.snapshots" / "restoring").write_text("one")
     with pytest.raises(StorageFailure, match="snapshots/one is missing"):
-        saved.finish_restore(Disk(), [str(tmp_path / "data")])
+        snapshot_store.finish_restore(Disk(), [str(tmp_path / "data")])
     assert contents(tmp_path / "data") == before
 
 
 def test_snapshots_of_the_working_directory_lie_beside_it(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     monkeypatch.chdir(tmp_path / "data")
-    assert [saved.folder(path) for path in (".", "./", "..", "x/", "../data")] == [
+    assert [snapshot_store.folder(path) for path in (".", "./", "..", "x/", "../data")] == [
         f"{tmp_path}/data.snapshots", f"{tmp_path}/data.snapshots", f"{tmp_path}.snapshots", "x.snapshots", "../data.snapshots"
     ]
 
@@ -302,6 +302,6 @@ def test_a_way_back_that_has_ended_does_not_begin_again_after_a_power_loss(world
     world.stop()
     path = str(tmp_path / "data")
     synced = []
-    monkeypatch.setattr(Disk, "sync_directory", lambda disk, each: synced.append((each, saved.restoring(disk, path))))
-    saved.begin_restore(Disk(), [path], "one")
+    monkeypatch.setattr(Disk, "sync_directory", lambda disk, each: synced.append((each, snapshot_store.restoring(disk, path))))
+    snapshot_store.begin_restore(Disk(), [path], "one")
     assert synced[-1] == (path + ".snapshots", "")

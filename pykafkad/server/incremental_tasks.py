@@ -34,7 +34,7 @@ PAUSE_SECONDS = 60.0
 _GO_ON = "go on with long requests"
 
 
-class Job:
+class IncrementalTask:
     """A generator that works for the request in service of a connection, or, with None, for the broker itself; `then` gets what it
     returns, or `failed` what it raises."""
 
@@ -63,7 +63,7 @@ class Job:
         self._generator.close()
 
 
-class Slices:
+class IncrementalTasks:
     """The jobs of a node that are under way, at most one for each connection and one of the controller's.
 
     The collector of garbage, if it is handed in as `collector`, is out of service while there are any: it would look at all their rows
@@ -74,7 +74,7 @@ class Slices:
 
     def __init__(self, node: object) -> None:
         self._node = node
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[IncrementalTask] = deque()
         self._turn = -1.0
         self._until = 0.0
         self._collects_at = 0.0
@@ -83,7 +83,7 @@ class Slices:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def begin(self, job: Job) -> bool:
+    def begin(self, job: IncrementalTask) -> bool:
         """Work as long as this turn has time for it; whether the job has ended."""
         now = self._node.clock.now()
         if self._work(job, max(self._turn_ends(now), now + FIRST_SECONDS)):
@@ -91,7 +91,7 @@ class Slices:
         self.add(job)
         return False
 
-    def add(self, job: Job) -> None:
+    def add(self, job: IncrementalTask) -> None:
         """Begin with it when it is its turn."""
         if not self._waiting:
             self._plan()
@@ -152,7 +152,7 @@ class Slices:
                 self._node.reactor.send_soon(connection)
             raise
 
-    def _work(self, job: Job, until: float) -> bool:
+    def _work(self, job: IncrementalTask, until: float) -> bool:
         now, step = self._node.clock.now, job.step
         while not step():
             if now() >= until:

@@ -21,7 +21,7 @@ LANE_BYTES = 8 * 1024 * 1024
 VERY_LONG_BYTES = 512 * 1024
 
 
-class Places:
+class LongRequestLimiter:
     """Who has a place, and who waits for one. All by connection, which has one request in service at a time."""
 
     __slots__ = ("_lane_of", "_long", "_parked", "_very_long")

@@ -1,6 +1,6 @@
 """The commonest Produce request, served without building a message: one topic, one partition, acks 1 or all, no transaction.
 
-Building messages is half of what a small request costs. The log is found by the bytes of `echo.py`.
+Building messages is half of what a small request costs. The log is found by the bytes of `partition_key_cache.py`.
 Whatever is not exactly this shape, and every error, is left to `produce.py`, which sees the untouched frame.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct, error as StructError
 
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
-from pykafkad.handlers import echo as echoes
+from pykafkad.server import partition_key_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MAX_REMEMBERED = 5_000
 _MAX_PREAMBLE_BYTES = 400
 
 # Version to the answer's layout, with the lengths of what stands before and behind the offsets to fill in, and what stands behind.
-# Before them: size, correlation id and, from version 9, an empty tag section; the echo; error code. Then base offset, log append
+# Before them: size, correlation id and, from version 9, an empty tag section; the key; error code. Then base offset, log append
 # time, log start offset (5). Behind: record errors and error message (8), throttle time; compact and with three empty tag sections from 9.
 _LAYOUTS = {
     3: (">ii{}sqq{}s", b"\0\0\0\0"),
@@ -36,7 +36,7 @@ _LAYOUTS = {
 }
 
 
-class FlatProduce:
+class ProduceFastPath:
     """Serves frames of the common shape. `serve` answers False for every other frame, having changed nothing.
 
     A client's frames differ in their correlation id and in their records; what stands between the two, from client id to
@@ -45,20 +45,20 @@ class FlatProduce:
 
     versions = frozenset(range(3, 14))
 
-    __slots__ = ("_cover", "_dirty", "_echoes", "_node", "_preambles")
+    __slots__ = ("_cover", "_dirty", "_partition_keys", "_node", "_preambles")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._dirty = node.writes.dirty
-        self._cover = node.writes.flat_answers.append
-        self._echoes = echoes.Echoes(lambda: node.partitions, node.writable_by_clients)
+        self._cover = node.writes.fast_answers.append
+        self._partition_keys = partition_key_cache.PartitionKeyCache(lambda: node.partitions, node.writable_by_clients)
         # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its offsets,
         # where its error code stands).
         self._preambles: list[dict[bytes, tuple]] = [{} for _ in range(max(self.versions) + 1)]
 
     def forget(self) -> None:
         """Topics, leaders or settings changed."""
-        self._echoes.forget()
+        self._partition_keys.forget()
         for each in self._preambles:
             each.clear()
 
@@ -107,39 +107,39 @@ class FlatProduce:
         """
         client_length = _CLIENT_LENGTH.unpack_from(view, start + 8)[0]
         position = start + 10 + (client_length if client_length > 0 else 0)
-        echo_start = position + 8
+        key_start = position + 8
         if version < 9:
             no_transaction, acks, _, topics, name_length = _FIXED_BODY.unpack_from(view, position)
-            echo_end = echo_start + 14 + name_length
+            key_end = key_start + 14 + name_length
             # A name length that lies ends beyond the frame and fails here, before anything is read there.
             if no_transaction != -1 or topics != 1 or name_length < 0:
                 return None
-            form = echoes.NAME
+            form = partition_key_cache.NAME
         else:
             header_tags, transaction, acks, _, topics = _FLEXIBLE_BODY.unpack_from(view, position)
             if header_tags or transaction or topics != 2:
                 return None
-            form = echoes.COMPACT_NAME if version < 13 else echoes.ID
-            echo_end = echoes.end_of_echo(view, echo_start, form)
-        if acks not in (1, -1) or echo_end < 0 or echo_end + (4 if version < 9 else 8) > end:
+            form = partition_key_cache.COMPACT_NAME if version < 13 else partition_key_cache.ID
+            key_end = partition_key_cache.end_of_partition_key(view, key_start, form)
+        if acks not in (1, -1) or key_end < 0 or key_end + (4 if version < 9 else 8) > end:
             return None
-        echo = bytes(view[echo_start:echo_end])
-        log = self._echoes.log(echo, form)
+        key = bytes(view[key_start:key_end])
+        log = self._partition_keys.log(key, form)
         if log is None:
             return None
-        connection.preamble_length = echo_end - start
-        found = (log, *_answer_parts(version, echo))
-        if echo_end - start <= _MAX_PREAMBLE_BYTES:
+        connection.preamble_length = key_end - start
+        found = (log, *_answer_parts(version, key))
+        if key_end - start <= _MAX_PREAMBLE_BYTES:
             known = self._preambles[version]
             if len(known) >= _MAX_REMEMBERED:
                 known.clear()
-            known[bytes(view[start + 8 : echo_end])] = found
+            known[bytes(view[start + 8 : key_end])] = found
         return found
 
 
-def _answer_parts(version: int, echo: bytes) -> tuple:
+def _answer_parts(version: int, key: bytes) -> tuple:
     """(pack function, size without the size field, bytes before and behind the offsets, position of the error code) of an answer."""
-    before = (b"\0" if version >= 9 else b"") + echo + b"\0\0"
+    before = (b"\0" if version >= 9 else b"") + key + b"\0\0"
     text, behind = _LAYOUTS[max(first for first in _LAYOUTS if first <= version)]
     layout = Struct(text.format(len(before), len(behind)))
     if version >= 5:

@@ -8,7 +8,7 @@ needs to ask nothing: the roll limit of its active segment is zero, and an appen
 from __future__ import annotations
 
 from pykafkad.errors import StorageFailure
-from pykafkad.log import checkpoints, saved
+from pykafkad.log import checkpoints, snapshot_store
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 
 TYPE_CHECKING = False
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pykafkad.log.segment import Segment
 
 
-class Saving:
-    """The snapshot `name` of one directory; `directories` is what `saved.directories_of` gives back. Nothing is synced: until
-    `saved.mark_clean` it is like a directory after a kill.
+class SnapshotWriter:
+    """The snapshot `name` of one directory; `directories` is what `snapshot_store.directories_of` gives back. Nothing is synced: until
+    `snapshot_store.mark_clean` it is like a directory after a kill.
 
     Constructing raises StorageFailure, also for a partition that is out of service. `failure` is why it cannot be made any more;
     then only `abandon` may be called. What was written of the logs must be in their files.
@@ -36,8 +36,8 @@ class Saving:
         self.failure: StorageFailure | None = None
         disk, partial = directory.disk, self._partial
         if disk.is_directory(partial):
-            saved.remove(disk, partial)
-        disk.make_directories(saved.folder(directory.path))
+            snapshot_store.remove(disk, partial)
+        disk.make_directories(snapshot_store.folder(directory.path))
         disk.make_directories(partial)
         self._watched = _watched_by(self)
         for log in directory.logs.values():
@@ -45,7 +45,7 @@ class Saving:
 
     @property
     def _partial(self) -> str:
-        return saved.path_of(self.directory.path, self._name) + saved.PARTIAL_SUFFIX
+        return snapshot_store.path_of(self.directory.path, self._name) + snapshot_store.PARTIAL_SUFFIX
 
     def _watch(self, log: PartitionLog) -> None:
         self._left[log] = None
@@ -83,33 +83,33 @@ class Saving:
         if log.offline is not None or log.closed:
             raise StorageFailure("save", log.directory, f"the partition is out of service: {log.offline}")
         target = f"{self._partial}/{log.topic}-{log.partition}"
-        if not log.is_loaded and directory.clean and saved.link_untouched(directory.disk, log.directory, target):
+        if not log.is_loaded and directory.clean and snapshot_store.link_untouched(directory.disk, log.directory, target):
             self._synced[key], self._starts[key], self._ends[key] = directory.checkpointed(key)
             return
         sealed = log.segments[-1]
         log.roll(directory.clock.now_ms())
         log.write_epochs()
-        saved.link_partition(directory.disk, log.directory, target)
+        snapshot_store.link_partition(directory.disk, log.directory, target)
         log.rest(sealed)
         self._synced[key], self._starts[key], self._ends[key] = log.recovery_point, log.log_start_offset, log.end_offset
 
     def finish(self) -> None:
         """Write what is not of one log. Raises StorageFailure."""
         disk, path = self.directory.disk, self.directory.path
-        files = {each: disk.read(f"{path}/{each}") for each in saved.IDENTITY_FILES}
+        files = {each: disk.read(f"{path}/{each}") for each in snapshot_store.IDENTITY_FILES}
         files[checkpoints.RECOVERY_POINT_FILE] = checkpoints.encode_offsets(self._synced)
         files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets(self._ends)
         files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets({key: offset for key, offset in self._starts.items() if offset})
         if self._directories:
-            files[saved.DIRECTORIES_FILE] = checkpoints.encode_properties(self._directories)
+            files[snapshot_store.DIRECTORIES_FILE] = checkpoints.encode_properties(self._directories)
         for each, content in files.items():
             if content is not None:
                 disk.write(f"{self._partial}/{each}", content)
 
     def publish(self) -> None:
         """The snapshot counts from here on. One of this name that an earlier try left in this directory alone goes. Raises StorageFailure."""
-        saved.discard(self.directory.disk, self.directory.path, self._name)
-        self.directory.disk.rename(self._partial, saved.path_of(self.directory.path, self._name))
+        snapshot_store.discard(self.directory.disk, self.directory.path, self._name)
+        self.directory.disk.rename(self._partial, snapshot_store.path_of(self.directory.path, self._name))
 
     def abandon(self) -> None:
         """Let go of the logs; what was made goes. What cannot be removed goes at the next start."""
@@ -117,23 +117,23 @@ class Saving:
             self._let_go(log)
         self._left.clear()
         try:
-            saved.remove(self.directory.disk, self._partial)
-            saved.discard(self.directory.disk, self.directory.path, self._name)
+            snapshot_store.remove(self.directory.disk, self._partial)
+            snapshot_store.discard(self.directory.disk, self.directory.path, self._name)
         except StorageFailure:
             pass
 
 
-def _watched_by(saving: Saving) -> type[PartitionLog]:
+def _watched_by(writer: SnapshotWriter) -> type[PartitionLog]:
     class Watched(UnopenedLog):
         """A log that tells `saving` of every change before it is made."""
 
         __slots__ = ()
 
         def before_change(self) -> None:
-            saving.save(self)
+            writer.save(self)
 
         def close(self) -> None:
-            saving.save(self)
+            writer.save(self)
             self.close()
 
         def _activate(self, segment: Segment) -> None:
@@ -141,7 +141,7 @@ def _watched_by(saving: Saving) -> type[PartitionLog]:
             segment.size_limit = 0
 
         def _roll_if_due(self, *arguments: object) -> Segment:
-            saving.save(self)
+            writer.save(self)
             if self.offline is not None:
                 raise self.offline.copy()
             return self._roll_if_due(*arguments)
@@ -151,12 +151,12 @@ def _watched_by(saving: Saving) -> type[PartitionLog]:
 
 def save(directory: LogDirectory, name: str) -> None:
     """Make the snapshot `name` of every partition of a directory in one go. Raises StorageFailure."""
-    saving = Saving(directory, name)
+    writer = SnapshotWriter(directory, name)
     try:
-        while saving.step():
+        while writer.step():
             pass
-        saving.finish()
-        saving.publish()
+        writer.finish()
+        writer.publish()
     except StorageFailure:
-        saving.abandon()
+        writer.abandon()
         raise

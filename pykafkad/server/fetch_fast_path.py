@@ -1,6 +1,6 @@
 """The commonest Fetch request, served without building a message: one topic, one partition, no session, and records to give.
 
-The log is found by the bytes of `echo.py`. Whatever is not exactly this shape, every error, and a fetch that would have to
+The log is found by the bytes of `partition_key_cache.py`. Whatever is not exactly this shape, every error, and a fetch that would have to
 wait, is left to `fetch.py`, which sees the untouched frame.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct, error as StructError
 
 from pykafkad.errors import KafkaError, StorageFailure
-from pykafkad.handlers import echo as echoes
+from pykafkad.server import partition_key_cache
 from pykafkad.wire.primitives import append_uvarint
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ _NO_FORGOTTEN = b"\0\0\0\0"
 _EMPTY_END = b"\0\0\0"  # tags of the partition, the topic and the answer
 _READ_COMMITTED = 1
 
-# After the echo: error code, high watermark, last stable offset, log start offset, aborted transactions, preferred replica.
+# After the key: error code, high watermark, last stable offset, log start offset, aborted transactions, preferred replica.
 _ROW_4 = Struct(">hqqii")
 _ROW_5 = Struct(">hqqqii")
 _ROW_11 = Struct(">hqqqiii")
@@ -43,7 +43,7 @@ _HEAD_7 = Struct(">iiihi")  # and error code, session id
 _HEAD_12 = Struct(">iibihi")  # and an empty tag section that ends the header
 
 
-class FlatFetch:
+class FetchFastPath:
     """Serves frames of the common shape. `serve` answers False for every other frame, having changed nothing."""
 
     versions = frozenset(range(4, 18))
@@ -53,7 +53,7 @@ class FlatFetch:
     def __init__(self, node: Node) -> None:
         self._node = node
         # Who may read what this broker does not lead depends on the version, and the epoch is not the log's.
-        known = echoes.Echoes(lambda: node.partitions, lambda log: log not in node.partitions.followed)
+        known = partition_key_cache.PartitionKeyCache(lambda: node.partitions, lambda log: log not in node.partitions.not_led_here)
         self._log = known.log
         self.forget = known.forget
 
@@ -77,25 +77,25 @@ class FlatFetch:
                     return False
                 position += 8
             if version < 12:
-                form = echoes.NAME
+                form = partition_key_cache.NAME
             else:
-                form = echoes.COMPACT_NAME if version < 13 else echoes.ID
+                form = partition_key_cache.COMPACT_NAME if version < 13 else partition_key_cache.ID
                 if view[position] != 2:
                     return False
-            echo_end = echoes.end_of_echo(view, position, form)
-            if echo_end < 0 or echo_end + 12 > end:
+            key_end = partition_key_cache.end_of_partition_key(view, position, form)
+            if key_end < 0 or key_end + 12 > end:
                 return False
-            asked = _asked(view, echo_end, end, version)
+            asked = _asked(view, key_end, end, version)
             if asked is None:
                 return False
         except (StructError, IndexError):
             # Not of the common shape, or broken: the general path tells which.
             return False
         fetch_offset, partition_max_bytes, leader_epoch = asked
-        echo = bytes(view[position:echo_end])
-        if form == echoes.NAME and echo[:4] != b"\0\0\0\1":
+        key = bytes(view[position:key_end])
+        if form == partition_key_cache.NAME and key[:4] != b"\0\0\0\1":
             return False
-        log = self._log(echo, form)
+        log = self._log(key, form)
         if log is None or (leader_epoch >= 0 and leader_epoch != log.leader_epoch):
             return False
         max_bytes = min(max_bytes, self._node.settings.fetch_max_bytes)
@@ -114,26 +114,26 @@ class FlatFetch:
             return False
         if records is None or records.chunk_size < min(min_bytes, max_bytes):
             return False
-        self._answer(connection, version, correlation_id, echo, log, records, isolation_level == _READ_COMMITTED)
+        self._answer(connection, version, correlation_id, key, log, records, isolation_level == _READ_COMMITTED)
         return True
 
-    def _answer(self, connection: Connection, version: int, correlation_id: int, echo: bytes, log: object, records: object, committed: bool) -> None:
+    def _answer(self, connection: Connection, version: int, correlation_id: int, key: bytes, log: object, records: object, committed: bool) -> None:
         size = records.chunk_size
         offsets = (0, log.high_watermark, log.last_stable_offset)
         none_aborted = 0 if committed else -1
         if version >= 12:
             lengths = bytearray(_ROW_12.pack(*offsets, log.log_start_offset, none_aborted + 1, -1))
             append_uvarint(lengths, size + 1)
-            head = _HEAD_12.pack(16 + len(echo) + len(lengths) + size - 1 + 3, correlation_id, 0, 0, 0, 0)
+            head = _HEAD_12.pack(16 + len(key) + len(lengths) + size - 1 + 3, correlation_id, 0, 0, 0, 0)
         elif version >= 7:
             row = (*offsets, log.log_start_offset, none_aborted)
             lengths = _ROW_11.pack(*row, -1, size) if version == 11 else _ROW_5.pack(*row, size)
-            head = _HEAD_7.pack(14 + len(echo) + len(lengths) + size, correlation_id, 0, 0, 0)
+            head = _HEAD_7.pack(14 + len(key) + len(lengths) + size, correlation_id, 0, 0, 0)
         else:
             lengths = _ROW_5.pack(*offsets, log.log_start_offset, none_aborted, size) if version >= 5 else _ROW_4.pack(*offsets, none_aborted, size)
-            head = _HEAD_4.pack(8 + len(echo) + len(lengths) + size, correlation_id, 0)
+            head = _HEAD_4.pack(8 + len(key) + len(lengths) + size, correlation_id, 0)
         outbox = connection.outbox
-        outbox.append(head + echo + lengths)
+        outbox.append(head + key + lengths)
         outbox.append(records)
         connection.outbox_bytes += 100
         if version >= 12:

@@ -22,7 +22,7 @@ BUDGET_SECONDS = 0.003
 _GO_ON = "open logs"
 
 
-class Openings:
+class PendingPartitions:
     """The partitions `(topic, index)` that wait, in the order of their creation; at most as many as the image has.
 
     `plan(key)` has `fired` called in a later turn; `now()` is monotonic; `make(topic, index)` makes a log that was taken out of here.

@@ -8,7 +8,7 @@ from pykafkad import errors
 from pykafkad.clock import ManualClock
 from pykafkad.handlers import metadata
 from pykafkad.metadata import controller, events
-from pykafkad.server.slices import BUDGET_SECONDS, FIRST_SECONDS, PAUSE_SECONDS
+from pykafkad.server.incremental_tasks import BUDGET_SECONDS, FIRST_SECONDS, PAUSE_SECONDS
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, World
@@ -63,7 +63,7 @@ def test_others_are_served_while_it_goes_on(world):
     turns = turn_until(world, long)
     assert (10 + turns) * BUDGET_SECONDS > 2.5 * COUNT * STEP_SECONDS
     assert [row.name for row in long.answers[0].topics] == [f"unknown-{number:06}" for number in range(COUNT)]
-    assert world.node.metrics.unexpected_errors == 0 and not world.node.slices
+    assert world.node.metrics.unexpected_errors == 0 and not world.node.tasks
 
 
 def test_no_turn_gives_them_more_than_the_budget(world):
@@ -73,8 +73,8 @@ def test_no_turn_gives_them_more_than_the_budget(world):
         began = world.clock._now
         peer.send(asking(), 12)
         assert world.clock._now - began < BUDGET_SECONDS + FIRST_SECONDS + BUDGET_SECONDS + 50 * STEP_SECONDS
-    assert len(world.node.slices) == 20
-    while world.node.slices:
+    assert len(world.node.tasks) == 20
+    while world.node.tasks:
         began = world.clock._now
         world.turn()
         assert world.clock._now - began < BUDGET_SECONDS + 50 * STEP_SECONDS
@@ -117,7 +117,7 @@ def test_a_fetch_that_was_read_in_slices_ends_for_what_waits_behind_it(world):
     world.create_topic("t", 300)
     peer = world.connect()
     peer.send(fetching(300), 11, client_id=LONG_NAME)
-    assert peer.connection.parked is None and world.node.slices
+    assert peer.connection.delayed is None and world.node.tasks
     peer.send(asking(1), 12)
     turn_until(world, peer, 2)
     assert [type(answer).__name__ for answer in peer.answers] == ["FetchResponse", "MetadataResponse"]
@@ -128,7 +128,7 @@ def test_what_a_gone_connection_asked_is_dropped(world):
     peer.send(asking(), 12)
     peer.connection.close("ended by the peer")
     world.turn()
-    assert not world.node.slices and not peer.answers and world.node.metrics.unexpected_errors == 0
+    assert not world.node.tasks and not peer.answers and world.node.metrics.unexpected_errors == 0
 
 
 def test_a_long_request_that_is_malformed_ends_its_connection(world):
@@ -138,7 +138,7 @@ def test_a_long_request_that_is_malformed_ends_its_connection(world):
     peer.send_bytes(frame[:-3] + b"\xff\xff\xff")
     for _ in range(50):
         world.turn()
-    assert "MetadataRequest" in peer.closed and not world.node.slices
+    assert "MetadataRequest" in peer.closed and not world.node.tasks
     assert len(other.ask(asking(1), 12).topics) == 1 and world.node.metrics.unexpected_errors == 0
 
 
@@ -178,11 +178,11 @@ def test_a_bug_behind_the_last_slice_ends_the_connection(world, monkeypatch):
 
 def test_a_stop_finishes_what_is_under_way(world):
     peer = world.connect()
-    collector = world.node.slices.collector = Collector()
+    collector = world.node.tasks.collector = Collector()
     peer.send(asking(), 12)
     assert not collector.is_enabled
     world.stop()
-    assert peer.connection.outbox and not world.node.slices and collector.is_enabled
+    assert peer.connection.outbox and not world.node.tasks and collector.is_enabled
 
 
 def test_a_stop_does_what_is_under_way_before_it_gives_up_the_groups(world):
@@ -192,7 +192,7 @@ def test_a_stop_does_what_is_under_way_before_it_gives_up_the_groups(world):
     request = messages.OffsetCommitRequest
     rows = [request.OffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in range(300)]
     peer.send(request(group_id="g", topics=[request.OffsetCommitRequestTopic(name="t", partitions=rows)]), 8)
-    assert world.node.slices
+    assert world.node.tasks
     world.stop()
     peer.take(b"".join(peer.connection.outbox))
     assert {row.error_code for row in peer.answers[0].topics[0].partitions} == {0}
@@ -202,11 +202,11 @@ def test_a_stop_answers_what_was_parked_however_long_the_answer(world):
     world.create_topic("t", 300)
     peer = world.connect()
     peer.send(fetching(300), 11, client_id=LONG_NAME)
-    while world.node.slices:
+    while world.node.tasks:
         world.turn()
-    assert peer.connection.parked is not None
+    assert peer.connection.delayed is not None
     world.stop()
-    assert peer.connection.outbox and not world.node.slices
+    assert peer.connection.outbox and not world.node.tasks
 
 
 @pytest.mark.parametrize("askers", [1, 2])
@@ -242,7 +242,7 @@ class Collector:
 
 def test_the_collector_is_left_out_while_there_are_many_rows_but_not_for_long(world):
     """A request that is served at once is none of its business; one that goes on and on must not keep all garbage."""
-    collector = world.node.slices.collector = Collector()
+    collector = world.node.tasks.collector = Collector()
     collector.disable = None
     peer, other = world.connect(), world.connect()
     assert peer.ask(asking(1), 12).topics
@@ -250,7 +250,7 @@ def test_the_collector_is_left_out_while_there_are_many_rows_but_not_for_long(wo
     peer.send(asking(), 12)
     assert not collector.is_enabled
     turn_until(world, peer, 2)
-    assert collector.is_enabled and not world.node.slices
+    assert collector.is_enabled and not world.node.tasks
     for each in (peer, other):
         each.send(asking(), 12)
     world.clock.advance(PAUSE_SECONDS - 0.1)
@@ -258,11 +258,11 @@ def test_the_collector_is_left_out_while_there_are_many_rows_but_not_for_long(wo
     assert not collector.is_enabled
     world.clock.advance(0.1)
     world.turn()
-    assert collector.is_enabled and world.node.slices
+    assert collector.is_enabled and world.node.tasks
 
 
 def test_the_collector_comes_back_when_who_asked_is_gone(world):
-    collector = world.node.slices.collector = Collector()
+    collector = world.node.tasks.collector = Collector()
     peer = world.connect()
     peer.send(asking(), 12)
     peer.connection.close("ended by the peer")
@@ -327,7 +327,7 @@ def test_a_bug_in_a_long_change_is_that_requests_alone(world, monkeypatch):
     assert peer.closed is None and world.node.metrics.unexpected_errors == 1
 
 
-@pytest.mark.parametrize("where", ["metadata.creation.Creation.partitions", "server.metadata_log._LogHost.perform"])
+@pytest.mark.parametrize("where", ["metadata.creation.Creation.partitions", "server.metadata_log._LogRunner.perform"])
 def test_the_controller_goes_on_even_if_telling_of_a_bug_fails(world, monkeypatch, where):
     peer, other = world.connect(), world.connect()
     monkeypatch.setattr(f"pykafkad.{where}", lambda self, wanted: 1 // 0)
