@@ -1,5 +1,5 @@
-"""For all tests: the option of `make quick`, and signals that whoever started them ignores (`nohup`, a shell's `&`), which the processes
-that they start heed."""
+"""For all tests: the option of `make quick`, and signals that whoever started them ignores (`nohup`, a shell's `&`),
+which the processes that they start heed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ NEEDED_BYTES = 1 << 30
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of ours."""
-    parser.addoption("--quick", action="store_true", help="random tests draw a part of what they draw otherwise; files are in memory")
+    parser.addoption(
+        "--quick", action="store_true", help="random tests draw a part of what they draw otherwise; files are in memory"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -23,6 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
-    # A third of the time goes into making and removing small files where they are on a disk, which sees them without --quick.
+    # A third of the time goes into making and removing small files where they are on a disk, which sees them without
+    # --quick.
     if config.getoption("--quick") and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= NEEDED_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)

@@ -1,7 +1,7 @@
 """Which brokers a run tests, and the fixtures that every compat test may ask for.
 
-`bootstrap` is parametrised for the whole session: all tests run against the real Kafka first, then all against pykafkad.
-"""
+`bootstrap` is parametrised for the whole session: all tests run against the real Kafka first, then all against
+pykafkad."""
 
 from __future__ import annotations
 
@@ -34,12 +34,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("compat tests")
     group.addoption("--against", choices=sorted(AGAINST), default="both", help="which brokers the tests run against")
     group.addoption("--kafka-by", choices=WAYS, default="auto", help="how the real Kafka runs")
-    group.addoption("--rounds", type=int, help="rounds of SIGKILL in each of its tests (default: 50 under load, 10 of each other kind)")
-    group.addoption("--crash-seed", type=int, help="seed of the moments of SIGKILL (default: another one each time, printed)")
+    group.addoption(
+        "--rounds",
+        type=int,
+        help="rounds of SIGKILL in each of its tests (default: 50 under load, 10 of each other kind)",
+    )
+    group.addoption(
+        "--crash-seed", type=int, help="seed of the moments of SIGKILL (default: another one each time, printed)"
+    )
     group.addoption("--whole-suites", action="store_true", help="other clients' suites whole, also the long ones")
     group.addoption("--every-version", action="store_true", help="bad fields in every version, not in a sample of them")
     group.addoption("--codec-seed", help="seed of the random messages in compat_tests/codec")
-    group.addoption("--codec-messages", help="names of the messages that compat_tests/codec compares, with commas; default all")
+    group.addoption(
+        "--codec-messages", help="names of the messages that compat_tests/codec compares, with commas; default all"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,7 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_unconfigure() -> None:
-    """The same for what is collected after the last test, where those filters do not hold any more: the run would end with an error."""
+    """The same for what is collected after the last test, where those filters do not hold any more: the run would end
+    with an error."""
     for category in (ResourceWarning, pytest.PytestUnraisableExceptionWarning):
         warnings.simplefilter("ignore", category)
 
@@ -137,7 +146,9 @@ def assert_no_bug_logged(broker: PykafkadProcess) -> None:
     """Fail if pykafkad met an exception that it did not expect, even though every test got its answer."""
     log = broker.log_text()
     found = re.search(r"Traceback \(most recent call last\)", log)
-    assert found is None, f"pykafkad logged an unexpected exception:\n{log[max(found.start() - 500, 0) : found.start() + 3000]}"
+    assert found is None, (
+        f"pykafkad logged an unexpected exception:\n{log[max(found.start() - 500, 0) : found.start() + 3000]}"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -179,7 +190,8 @@ def kafka_jars() -> Path:
 
 @pytest.fixture
 def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
-    """Starts a main class of the jars with a properties file, `_` in a name for a dot; what still runs at the end is ended."""
+    """Starts a main class of the jars with a properties file, `_` in a name for a dot; what still runs at the end is
+    ended."""
     logging = tmp_path / "log4j2.properties"
     logging.write_text(
         "rootLogger.level = warn\nrootLogger.appenderRef.f.ref = F\nappender.f.type = File\nappender.f.name = F\n"
@@ -190,8 +202,18 @@ def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subpr
         def begin(main_class: str, **properties: object) -> subprocess.Popen:
             path = tmp_path / f"{main_class.rpartition('.')[2]}.properties"
             path.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in properties.items()))
-            command = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{kafka_jars}/*", main_class, str(path)]
-            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            command = [
+                "java",
+                *JAVA_OPTIONS,
+                f"-Dlog4j2.configurationFile={logging}",
+                "-cp",
+                f"{kafka_jars}/*",
+                main_class,
+                str(path),
+            ]
+            process = stack.enter_context(
+                subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            )
             stack.callback(process.kill)
             return process
 

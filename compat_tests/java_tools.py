@@ -1,4 +1,5 @@
-"""Kafka's own command-line tools in a JVM of their own each: those that run long, and those that read files. `tools/` runs the others."""
+"""Kafka's own command-line tools in a JVM of their own each: those that run long, and those that read files. `tools/`
+runs the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Numbered records, spread over the partitions of one topic: written and read by kafka-python, and what a group has committed of them."""
+"""Numbered records, spread over the partitions of one topic: written and read by kafka-python, and what a group has
+committed of them."""
 
 from __future__ import annotations
 

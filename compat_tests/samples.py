@@ -52,8 +52,8 @@ def wait_until(condition: Callable[[], object], what: str, timeout_seconds: floa
 class GroupMember(threading.Thread):
     """One consumer of a group in a thread of its own; a subclass for each client says how it polls.
 
-    `owned` is the partitions it has now, `lost` those ever taken from it, `received` what it got as (partition, offset).
-    """
+    `owned` is the partitions it has now, `lost` those ever taken from it, `received` what it got as (partition,
+    offset)."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)

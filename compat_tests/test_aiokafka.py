@@ -75,7 +75,8 @@ def test_every_compression_and_acks(
         topic = await create(bootstrap, fresh_name())
         # The client asserts that a record has a key or a value.
         samples = [sample for sample in SAMPLES if sample[:2] != (None, None)]
-        # A Kafka tells of a leader before that takes records, and nobody hears of records without acks that came too early.
+        # A Kafka tells of a leader before that takes records, and nobody hears of records without acks that came too
+        # early.
         async with started(consumer(bootstrap)) as reader:
             assert await reader.end_offsets([TopicPartition(topic, 0)]) == {TopicPartition(topic, 0): 0}
         async with started(producer(bootstrap, acks=acks, compression_type=compression, linger_ms=20)) as sender:

@@ -1,8 +1,7 @@
 """Every field of every request at its extremes, to a real Kafka and to pykafkad: see `compat_tests/bad_fields/`.
 
-Both brokers are new, so that they hold the same; of Kafka's features those are off that pykafkad does not offer yet. A sample of the
-versions is asked, with `--every-version` all of them.
-"""
+Both brokers are new, so that they hold the same; of Kafka's features those are off that pykafkad does not offer yet. A
+sample of the versions is asked, with `--every-version` all of them."""
 
 from __future__ import annotations
 
@@ -36,7 +35,10 @@ def switch_off(broker: Broker) -> None:
     """Set the features to 0 whose APIs pykafkad refuses."""
     exchange = Exchange(broker.bootstrap, "features")
     try:
-        updates = [part("UpdateFeatures", "FeatureUpdateKey", feature=name, max_version_level=0, upgrade_type=SAFE_DOWNGRADE) for name in SWITCHED_OFF]
+        updates = [
+            part("UpdateFeatures", "FeatureUpdateKey", feature=name, max_version_level=0, upgrade_type=SAFE_DOWNGRADE)
+            for name in SWITCHED_OFF
+        ]
         answer = exchange.quietly("UpdateFeatures", 2, timeout_ms=10_000, feature_updates=updates)
         assert answer.error_code == 0, answer
     finally:
@@ -72,7 +74,8 @@ def test_every_answered_api_has_a_base() -> None:
 
 @pytest.mark.timeout(1200)
 def test_every_field_at_its_extremes(pytestconfig: pytest.Config, kafka_source: KafkaSource, tmp_path: Path) -> None:
-    """The two brokers answer alike, field by field, but for the differences that `bad_fields/differences.py` gives a reason for.
+    """The two brokers answer alike, field by field, but for the differences that `bad_fields/differences.py` gives a
+    reason for.
 
     With `--against` one of them it is asked twice and compared with itself: what is compared must not depend on chance.
     """
@@ -98,14 +101,19 @@ def plain_of(value: Any, fields: list[notation.Field], version: int) -> dict[str
             inner = getattr(value, field.name)
             if field.struct is not None and inner is not None:
                 below = field.struct.fields
-                inner = [plain_of(each, below, version) for each in inner] if field.is_array else plain_of(inner, below, version)
+                inner = (
+                    [plain_of(each, below, version) for each in inner]
+                    if field.is_array
+                    else plain_of(inner, below, version)
+                )
             plain[field.name] = inner
     return plain
 
 
 @pytest.mark.parametrize("row", table.ROWS, ids=lambda row: row.name)
 def test_what_is_sent_is_what_the_codec_would_send(row: table.Api) -> None:
-    """The encoder of these tests, which refuses nothing, writes valid values as our own does; and every field of a request is changed."""
+    """The encoder of these tests, which refuses nothing, writes valid values as our own does; and every field of a
+    request is changed."""
     cls = messages.request_class(row.key)
     fields = messages.schema(cls).root.fields
     values = Values(row.name)
@@ -116,7 +124,11 @@ def test_what_is_sent_is_what_the_codec_would_send(row: table.Api) -> None:
             assert body(cls, version, plain) == bytes(messages.encode(message, version))
             changed = {variant.path for variant in variants(cls, version, plain)}
             # A struct that is not there has no fields to change.
-            assert {field.name for field in fields if field.name in plain and (plain[field.name] is not None or field.struct is None or field.is_array)} <= changed
+            assert {
+                field.name
+                for field in fields
+                if field.name in plain and (plain[field.name] is not None or field.struct is None or field.is_array)
+            } <= changed
 
 
 def test_the_table_of_differences() -> None:

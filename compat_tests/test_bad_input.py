@@ -91,7 +91,10 @@ def test_unknown_api(peer: Callable[[], socket.socket], key: int) -> None:
     assert is_closed(connection)
 
 
-@pytest.mark.parametrize(("key", "version"), [(0, 2), (0, 14), (1, 3), (1, 99), (2, 0), (3, -1), (3, 99), (8, 1), (12, 5), (24, 6), (68, 2), (76, 0), (92, 1)])
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [(0, 2), (0, 14), (1, 3), (1, 99), (2, 0), (3, -1), (3, 99), (8, 1), (12, 5), (24, 6), (68, 2), (76, 0), (92, 1)],
+)
 def test_unknown_version(peer: Callable[[], socket.socket], key: int, version: int) -> None:
     """A version that is not served ends the connection, except for ApiVersions itself."""
     connection = peer()

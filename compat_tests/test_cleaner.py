@@ -1,7 +1,8 @@
-"""Compaction as Kafka does it: one directory, written by a real Kafka, is cleaned by it and, a copy, by pykafkad, and compared.
+"""Compaction as Kafka does it: one directory, written by a real Kafka, is cleaned by it and, a copy, by pykafkad, and
+compared.
 
-Transactions, ongoing ones too, idempotent producers, tombstones, every codec. Each side's result is then opened by the other.
-"""
+Transactions, ongoing ones too, idempotent producers, tombstones, every codec. Each side's result is then opened by the
+other."""
 
 from __future__ import annotations
 
@@ -27,7 +28,12 @@ from pykafkad.wire.records import iterate_records
 T0 = 1_700_000_000_000
 SEGMENT_BYTES = 16_384
 LARGE_SEGMENT_BYTES = 700_000
-CONFIGS = {"cleanup_policy": "compact", "internal_segment_bytes": str(SEGMENT_BYTES), "delete_retention_ms": "1", "retention_ms": "-1"}
+CONFIGS = {
+    "cleanup_policy": "compact",
+    "internal_segment_bytes": str(SEGMENT_BYTES),
+    "delete_retention_ms": "1",
+    "retention_ms": "-1",
+}
 CLEANER = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0", "file.delete.delay.ms": "1000"}
 LAG_MS = "1000000000000"
 CLEAN_SECONDS = 150.0
@@ -38,7 +44,12 @@ def fill_plain(broker: Exchange, name: str, rounds: int = 60) -> None:
     """Keys that come again, tombstones of some, headers and timestamps that do not rise."""
     for number in range(rounds):
         records = [
-            (b"k%d" % ((number * 7 + each) % 50), None if (number + each) % 6 == 0 else b"v" * 90, [("h", b"%d" % number)], T0 + number * 10 - each)
+            (
+                b"k%d" % ((number * 7 + each) % 50),
+                None if (number + each) % 6 == 0 else b"v" * 90,
+                [("h", b"%d" % number)],
+                T0 + number * 10 - each,
+            )
             for each in range(9)
         ]
         broker.produce(name, 0, bytes(build_batch(records)))
@@ -81,7 +92,13 @@ def fill_transactions(bootstrap: str, name: str, *, ids: str = "t") -> None:
         for number, producer in enumerate(producers):
             producer.begin_transaction()
             for each in range(3):
-                producer.produce(name, key=b"k%d" % ((turn * 5 + each + number) % 9), value=b"v" * 300, partition=0, timestamp=T0 + turn)
+                producer.produce(
+                    name,
+                    key=b"k%d" % ((turn * 5 + each + number) % 9),
+                    value=b"v" * 300,
+                    partition=0,
+                    timestamp=T0 + turn,
+                )
             producer.flush(100)
         for number, producer in enumerate(producers):
             producer.abort_transaction(100) if (turn + number) % 3 == 0 else producer.commit_transaction(100)
@@ -93,7 +110,10 @@ def fill(bootstrap: str) -> list[Any]:
     try:
         broker.prefix = "c"
         for topic in TOPICS:
-            more = {"lagging": {"min_compaction_lag_ms": LAG_MS}, "codecs": {"internal_segment_bytes": str(LARGE_SEGMENT_BYTES)}}.get(topic, {})
+            more = {
+                "lagging": {"min_compaction_lag_ms": LAG_MS},
+                "codecs": {"internal_segment_bytes": str(LARGE_SEGMENT_BYTES)},
+            }.get(topic, {})
             broker.topic(topic, **{**CONFIGS, **more})
         fill_plain(broker, "c.plain")
         fill_codecs(broker, "c.codecs")
@@ -125,12 +145,24 @@ def add_filler(broker: Exchange) -> None:
 def keep_for(broker: Exchange, lag_ms: str) -> None:
     """Have the cleaner leave alone what is younger, in all topics that it cleans otherwise."""
     names = [f"c.{topic}" for topic in TOPICS if topic != "lagging"]
-    change = part("IncrementalAlterConfigs", "AlterableConfig", name="min.compaction.lag.ms", config_operation=0, value=lag_ms)
-    resources = [part("IncrementalAlterConfigs", "AlterConfigsResource", resource_type=2, resource_name=name, configs=[change]) for name in names]
+    change = part(
+        "IncrementalAlterConfigs", "AlterableConfig", name="min.compaction.lag.ms", config_operation=0, value=lag_ms
+    )
+    resources = [
+        part("IncrementalAlterConfigs", "AlterConfigsResource", resource_type=2, resource_name=name, configs=[change])
+        for name in names
+    ]
     answer = broker.quietly("IncrementalAlterConfigs", 1, resources=resources)
     assert not any(row.error_code for row in answer.responses), answer
     asked = [
-        part("DescribeConfigs", "DescribeConfigsResource", resource_type=2, resource_name=name, configuration_keys=[change.name]) for name in names
+        part(
+            "DescribeConfigs",
+            "DescribeConfigsResource",
+            resource_type=2,
+            resource_name=name,
+            configuration_keys=[change.name],
+        )
+        for name in names
     ]
     broker.until(
         lambda: broker.quietly("DescribeConfigs", 4, resources=asked),
@@ -151,7 +183,11 @@ def wait_until_cleaned(data: Path) -> None:
     deadline = time.monotonic() + CLEAN_SECONDS
     while True:
         offsets = cleaned_offsets(data)
-        wanted = {f"c.{topic}": max(int(path.stem) for path in (data / f"c.{topic}-0").glob("*.log")) for topic in TOPICS if topic not in ("open", "lagging")}
+        wanted = {
+            f"c.{topic}": max(int(path.stem) for path in (data / f"c.{topic}-0").glob("*.log"))
+            for topic in TOPICS
+            if topic not in ("open", "lagging")
+        }
         if all(offsets.get(name, -1) >= base for name, base in wanted.items()) and offsets.get("c.open", 0) > 0:
             return
         assert time.monotonic() < deadline, f"cleaned {offsets}, wanted {wanted}"
@@ -166,11 +202,21 @@ def batches_of(data: Path, topic: str) -> list[Any]:
         position = 0
         while position < len(content):
             header = parse_header(content, position)
-            records = list(iterate_records(memoryview(content)[position:position + header.size_bytes], header))
-            found.append((
-                header.base_offset, header.last_offset, header.record_count, header.attributes, header.max_timestamp_ms, header.producer_epoch,
-                header.producer_id, header.base_sequence, header.leader_epoch, records,
-            ))
+            records = list(iterate_records(memoryview(content)[position : position + header.size_bytes], header))
+            found.append(
+                (
+                    header.base_offset,
+                    header.last_offset,
+                    header.record_count,
+                    header.attributes,
+                    header.max_timestamp_ms,
+                    header.producer_epoch,
+                    header.producer_id,
+                    header.base_sequence,
+                    header.leader_epoch,
+                    records,
+                )
+            )
             position += header.size_bytes
     return found
 
@@ -190,8 +236,15 @@ def segments_of(data: Path, topic: str) -> list[int]:
 
 def committed(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
     """What a consumer of committed records is given."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "c", "isolation.level": "read_committed",
-                         "enable.partition.eof": True, "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "c",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
     consumer.assign([TopicPartition(f"c.{topic}", 0, 0)])
     found = []
     while True:
@@ -216,8 +269,14 @@ class Sides:
         """Look at both directories as they are."""
         for topic in TOPICS:
             for what in (batches_of, aborted_of, segments_of):
-                self.snapshots.append({"topic": topic, "what": what.__name__, "kafka": what(self.kafka.data_directory, topic),
-                                       "ours": what(self.ours.data_directory, topic)})
+                self.snapshots.append(
+                    {
+                        "topic": topic,
+                        "what": what.__name__,
+                        "kafka": what(self.kafka.data_directory, topic),
+                        "ours": what(self.ours.data_directory, topic),
+                    }
+                )
 
 
 @pytest.fixture(scope="module")
@@ -270,14 +329,28 @@ def test_the_checkpoints_agree(sides: Sides) -> None:
 def test_kafkas_tools_find_nothing_wrong(sides: Sides, kafka_jars: Path, tmp_path: Path) -> None:
     """DumpLogSegments over what pykafkad cleaned."""
     tools = JavaTools(kafka_jars, "", tmp_path / "log4j2.properties")
-    files = [path for topic in TOPICS for path in sorted((sides.ours.data_directory / f"c.{topic}-0").glob("*.*"))
-             if path.suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot")]
-    output = tools.succeed("kafka-dump-log", "--deep-iteration", "--verify-index-only", "--files", ",".join(map(str, files)), connect=False)
-    for complaint in ("Found timestamp mismatch", "Index sanity check failed", "corrupt", "Mismatches in", "isvalid: false"):
+    files = [
+        path
+        for topic in TOPICS
+        for path in sorted((sides.ours.data_directory / f"c.{topic}-0").glob("*.*"))
+        if path.suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+    ]
+    output = tools.succeed(
+        "kafka-dump-log", "--deep-iteration", "--verify-index-only", "--files", ",".join(map(str, files)), connect=False
+    )
+    for complaint in (
+        "Found timestamp mismatch",
+        "Index sanity check failed",
+        "corrupt",
+        "Mismatches in",
+        "isvalid: false",
+    ):
         assert complaint not in output, output[:3000]
 
 
-def test_each_opens_what_the_other_cleaned(sides: Sides, kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_each_opens_what_the_other_cleaned(
+    sides: Sides, kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """And both give consumers of committed records the same, up to the transaction that is still open."""
     successor = KafkaProcess(kafka_jars, tmp_path_factory.mktemp("successor"))
     heir = PykafkadProcess(tmp_path_factory.mktemp("heir"))

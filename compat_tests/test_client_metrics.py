@@ -1,4 +1,5 @@
-"""librdkafka pushes its own metrics (KIP-714) to a real Kafka with a telemetry plug-in, and to pykafkad, which needs none."""
+"""librdkafka pushes its own metrics (KIP-714) to a real Kafka with a telemetry plug-in, and to pykafkad, which needs
+none."""
 
 from __future__ import annotations
 
@@ -34,10 +35,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def kafka_with_plug_in(jars: Path, directory: Path) -> tuple[Broker, Kept]:
     """A Kafka whose plug-in keeps what is pushed, and the names of the metrics in each push so far."""
     if shutil.which("javac") is None:
-        unavailable("the plug-in for Kafka is compiled with javac, which comes with a JDK and not with a Java to run programs alone")
+        unavailable(
+            "the plug-in for Kafka is compiled with javac, which comes with a JDK and not with a Java to run programs alone"
+        )
     classes, pushes = directory / "classes", directory / "pushes"
     pushes.mkdir()
-    subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(classes), str(SOURCE)], check=True, capture_output=True, text=True)
+    subprocess.run(
+        ["javac", "-cp", f"{jars}/*", "-d", str(classes), str(SOURCE)], check=True, capture_output=True, text=True
+    )
     broker = KafkaProcess(jars, directory, {"metric.reporters": "KeepTelemetry"})
     broker.add_classes(classes, {"telemetry.directory": str(pushes)})
 
@@ -45,7 +50,14 @@ def kafka_with_plug_in(jars: Path, directory: Path) -> tuple[Broker, Kept]:
         found = []
         for path in sorted(pushes.glob("*.otlp")):
             message = MetricsData.FromString(path.read_bytes())
-            found.append({metric.name for resource in message.resource_metrics for scope in resource.scope_metrics for metric in scope.metrics})
+            found.append(
+                {
+                    metric.name
+                    for resource in message.resource_metrics
+                    for scope in resource.scope_metrics
+                    for metric in scope.metrics
+                }
+            )
         return found
 
     return broker, kept
@@ -83,7 +95,10 @@ def test_a_producers_metrics_arrive(telemetry: tuple[str, Kept]) -> None:
     """Both APIs are advertised, and what is subscribed is pushed, decoded and kept; what is not, is not."""
     bootstrap, kept = telemetry
     exchange = Exchange(bootstrap, "client_metrics")
-    advertised = {row.api_key for row in exchange.quietly("ApiVersions", 3, client_software_name="a", client_software_version="1").api_keys}
+    advertised = {
+        row.api_key
+        for row in exchange.quietly("ApiVersions", 3, client_software_name="a", client_software_version="1").api_keys
+    }
     assert advertised >= TELEMETRY_KEYS
     subscribe(exchange, "producers", metrics=f"{PREFIX}node.,{PREFIX}connection.", interval_ms="200")
     exchange.close()

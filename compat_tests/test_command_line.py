@@ -50,9 +50,9 @@ def test_topics(run: Run, fresh_name: FreshName) -> None:
     listed = lambda: {row["topic"]: row["partitions"] for row in _json(run("topics", "list", "--json").stdout)}  # noqa: E731
     wait_until(lambda: listed().get(first) == 3, "the broker shows what was created")
     rows = _json(run("topics", "describe", first, "--json").stdout)
-    assert [(row["partition"], row["leader"], row["start_offset"], row["end_offset"], row["settings"]) for row in rows] == [
-        (number, 1, 0, 0, {"retention.ms": "5000"}) for number in range(3)
-    ]
+    assert [
+        (row["partition"], row["leader"], row["start_offset"], row["end_offset"], row["settings"]) for row in rows
+    ] == [(number, 1, 0, 0, {"retention.ms": "5000"}) for number in range(3)]
     refused = run("topics", "create", fresh_name(), "--config", "no.such=1", code=1)
     assert "INVALID_CONFIG: Unknown topic config name: no.such" in refused.stderr
     deleted = run("topics", "delete", first, "absent-" + second, code=1)
@@ -81,7 +81,10 @@ def test_produce_to_a_partition(run: Run, fresh_name: FreshName) -> None:
     (row,) = _json(run("produce", topic, "v", "--partition", "2", "--report").stdout)
     assert (row["partition"], row["offset"]) == (2, 0)
     for absent in ("3", "-1"):
-        assert run("produce", topic, "v", "--partition", absent, code=1).stderr == f"pykafkad: {topic} has partitions 0 to 2, not {absent}\n"
+        assert (
+            run("produce", topic, "v", "--partition", absent, code=1).stderr
+            == f"pykafkad: {topic} has partitions 0 to 2, not {absent}\n"
+        )
 
 
 def test_a_record_that_is_too_large_is_refused_by_the_broker(run: Run, fresh_name: FreshName) -> None:
@@ -159,4 +162,7 @@ def test_no_broker_is_a_sentence() -> None:
     command = [sys.executable, "-m", "pykafkad", "topics", "list", "--bootstrap", "localhost:1"]
     done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS)
     assert done.returncode == 1
-    assert done.stderr.decode() == "pykafkad: no broker answers at localhost:1; start one with `pykafkad serve`, or name another with --bootstrap\n"
+    assert (
+        done.stderr.decode()
+        == "pykafkad: no broker answers at localhost:1; start one with `pykafkad serve`, or name another with --bootstrap\n"
+    )

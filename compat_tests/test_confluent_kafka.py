@@ -405,7 +405,8 @@ def test_cluster(bootstrap: str, admin: AdminClient) -> None:
 
 
 def test_a_transactional_producer_begins_or_fails_at_once(bootstrap: str, fresh_name: FreshName) -> None:
-    """Kafka takes it; where transactions are not offered, the first call says so, and does not ask again until it times out."""
+    """Kafka takes it; where transactions are not offered, the first call says so, and does not ask again until it times
+    out."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": fresh_name("id")})
     began = time.monotonic()
     try:
@@ -419,7 +420,9 @@ def test_a_transactional_producer_begins_or_fails_at_once(bootstrap: str, fresh_
         producer.abort_transaction()
 
 
-def test_a_consumer_of_the_newer_protocol_reads_or_fails_at_once(bootstrap: str, topic: str, fresh_name: FreshName) -> None:
+def test_a_consumer_of_the_newer_protocol_reads_or_fails_at_once(
+    bootstrap: str, topic: str, fresh_name: FreshName
+) -> None:
     """Kafka serves it (KIP-848); where it is not offered the consumer is told, as by a Kafka that has the feature off."""
     produced = Producer({"bootstrap.servers": bootstrap})
     produced.produce(topic, b"v")

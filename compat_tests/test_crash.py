@@ -1,8 +1,7 @@
 """SIGKILL under load: whatever pykafkad acknowledged is there after its restart, in order, and not doubled.
 
-pykafkad alone. `--rounds N` sets the number of rounds of each test (by default `ROUNDS`, 200 before a release), `--crash-seed` the moments; each test
-prints its seed and what it did, and a failure names both.
-"""
+pykafkad alone. `--rounds N` sets the number of rounds of each test (by default `ROUNDS`, 200 before a release),
+`--crash-seed` the moments; each test prints its seed and what it did, and a failure names both."""
 
 from __future__ import annotations
 
@@ -40,7 +39,12 @@ class Load(threading.Thread):
         self.history = history
         self.stopped = threading.Event()
         self.failures: list[str] = []
-        retries = {"message.timeout.ms": 300_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "reconnect.backoff.ms": 20}
+        retries = {
+            "message.timeout.ms": 300_000,
+            "retry.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 100,
+            "reconnect.backoff.ms": 20,
+        }
         self.producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, "log_level": 0, **retries, **config})
 
     def run(self) -> None:
@@ -51,7 +55,10 @@ class Load(threading.Thread):
                 record = Sent(number % PARTITIONS, self.name, number)
                 self.history.send(record)
                 self.producer.produce(
-                    TOPIC, b"%s %d" % (self.name.encode(), number), partition=record.partition, on_delivery=self.reporter(record)
+                    TOPIC,
+                    b"%s %d" % (self.name.encode(), number),
+                    partition=record.partition,
+                    on_delivery=self.reporter(record),
                 )
                 number += 1
             self.producer.poll(0.01)
@@ -102,7 +109,12 @@ def own_broker(tmp_path: Path) -> Iterator[PykafkadProcess]:
 @pytest.fixture
 def committing_broker(tmp_path: Path) -> Iterator[PykafkadProcess]:
     """The same, with answers that leave after their sync."""
-    settings = {"log.segment.bytes": "1048576", "log.index.interval.bytes": "1024", "pykafkad.group.commit": "true", **CLEANING}
+    settings = {
+        "log.segment.bytes": "1048576",
+        "log.index.interval.bytes": "1024",
+        "pykafkad.group.commit": "true",
+        **CLEANING,
+    }
     broker = PykafkadProcess(tmp_path, settings)
     broker.start()
     yield broker
@@ -138,7 +150,12 @@ def create_topic(bootstrap: str) -> None:
 
 def create_thinned_topics(bootstrap: str) -> None:
     """One that is compacted all the time, and one that loses its old segments all the time."""
-    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": "1048576", "delete.retention.ms": "0"}
+    compacted = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.01",
+        "segment.bytes": "1048576",
+        "delete.retention.ms": "0",
+    }
     short = {"retention.bytes": "2000000", "segment.bytes": "1048576", "file.delete.delay.ms": "100"}
     topics = [NewTopic(COMPACTED, 1, 1, config=compacted), NewTopic(SHORT, 1, 1, config=short)]
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -147,7 +164,8 @@ def create_thinned_topics(bootstrap: str) -> None:
 
 
 class ThinnedLoad(threading.Thread):
-    """Writes to the compacted and the short topic, keys over and over; `newest` is the last acknowledged number of each key."""
+    """Writes to the compacted and the short topic, keys over and over; `newest` is the last acknowledged number of each
+    key."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(name="thinned", daemon=True)
@@ -156,8 +174,15 @@ class ThinnedLoad(threading.Thread):
         self.ends = 0
         self.thinned = ""
         self.failures: list[str] = []
-        retries = {"message.timeout.ms": 300_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "reconnect.backoff.ms": 20}
-        self.producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, "log_level": 0, "enable.idempotence": True, **retries})
+        retries = {
+            "message.timeout.ms": 300_000,
+            "retry.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 100,
+            "reconnect.backoff.ms": 20,
+        }
+        self.producer = Producer(
+            {"bootstrap.servers": bootstrap, "linger.ms": 2, "log_level": 0, "enable.idempotence": True, **retries}
+        )
 
     def run(self) -> None:
         """About a megabyte a second in each."""
@@ -187,7 +212,8 @@ class ThinnedLoad(threading.Thread):
             self.ends = max(self.ends, message.offset() + 1)  # type: ignore[attr-defined]
 
     def check(self, bootstrap: str) -> None:
-        """Every key's newest value is there, in order and once; the short topic ends where it was acknowledged, without a gap."""
+        """Every key's newest value is there, in order and once; the short topic ends where it was acknowledged, without
+        a gap."""
         numbers = [int(value) for _, value in read_partition(bootstrap, COMPACTED)]
         assert numbers == sorted(set(numbers)), "the compacted topic is out of order, or holds a record twice"
         latest = {number % KEYS: number for number in numbers}
@@ -198,13 +224,22 @@ class ThinnedLoad(threading.Thread):
         assert offsets == list(range(offsets[0], offsets[-1] + 1)) and offsets[-1] + 1 >= self.ends
         numbers = [int(value) for _, value in rows]
         self.thinned = f"compaction left {len(latest)} keys in {len(set(numbers))} records of {max(self.newest.values()) + 1}, retention {len(rows)}"
-        assert numbers == list(range(numbers[0], numbers[-1] + 1)), "the short topic lost, doubled or swapped records in its middle"
+        assert numbers == list(range(numbers[0], numbers[-1] + 1)), (
+            "the short topic lost, doubled or swapped records in its middle"
+        )
 
 
 def read_partition(bootstrap: str, topic: str) -> list[tuple[int, bytes]]:
     """(offset, value) of everything in partition 0."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False, "enable.partition.eof": True,
-                         "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "checker",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+    )
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     rows: list[tuple[int, bytes]] = []
     deadline = time.monotonic() + 300
@@ -220,18 +255,25 @@ def read_partition(bootstrap: str, topic: str) -> list[tuple[int, bytes]]:
 
 
 @pytest.mark.timeout(3600)
-def test_kill_under_load(own_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest) -> None:
-    """Rounds of SIGKILL at a moment that chance picks, while segments roll, are compacted and deleted, and offsets committed."""
+def test_kill_under_load(
+    own_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest
+) -> None:
+    """Rounds of SIGKILL at a moment that chance picks, while segments roll, are compacted and deleted, and offsets
+    committed."""
     kill_under_load(own_broker, chance, rounds, request)
 
 
 @pytest.mark.timeout(3600)
-def test_kill_with_group_commit(committing_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest) -> None:
+def test_kill_with_group_commit(
+    committing_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest
+) -> None:
     """The same where answers leave after their sync."""
     kill_under_load(committing_broker, chance, rounds, request)
 
 
-def kill_under_load(broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest) -> None:
+def kill_under_load(
+    broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest
+) -> None:
     """The rounds; then the whole history is checked, and once more after a clean restart."""
     create_topic(broker.bootstrap)
     create_thinned_topics(broker.bootstrap)
@@ -316,7 +358,9 @@ class Administration(threading.Thread):
 
 
 @pytest.mark.timeout(3600)
-def test_kill_while_topics_come_and_go(own_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest) -> None:
+def test_kill_while_topics_come_and_go(
+    own_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest
+) -> None:
     """A topic whose creation was acknowledged is there after SIGKILL, with its partitions; a deleted one is not."""
     administration = Administration(own_broker.bootstrap)
     administration.start()

@@ -45,7 +45,8 @@ def broker_on_small_disk(small_disk: Path, tmp_path: Path) -> Iterator[PykafkadP
     broker = PykafkadProcess(tmp_path)
     broker.data_directory = small_disk / "data"
     broker.start()
-    # Whoever reads as a group needs its topic; making one writes to the metadata log, without which no broker can go on.
+    # Whoever reads as a group needs its topic; making one writes to the metadata log, without which no broker can go
+    # on.
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader", "log_level": 0})
     consumer.commit(offsets=[TopicPartition(made(broker.bootstrap), 0, 0)], asynchronous=False)
     consumer.close()
@@ -65,7 +66,13 @@ def produce(bootstrap: str, first: int, count: int, patience_ms: int = 100_000) 
 
     The partition of a broken disk has no leader any more: who sends to it waits for one as long as `patience_ms`.
     """
-    settings = {"bootstrap.servers": bootstrap, "message.timeout.ms": patience_ms, "linger.ms": 0, "batch.num.messages": 1, "retries": 0}
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "message.timeout.ms": patience_ms,
+        "linger.ms": 0,
+        "batch.num.messages": 1,
+        "retries": 0,
+    }
     producer = Producer({**settings, "log_level": 0})
     acknowledged: list[int] = []
     errors: list[KafkaError] = []
@@ -84,7 +91,9 @@ def produce(bootstrap: str, first: int, count: int, patience_ms: int = 100_000) 
 
 def numbers(bootstrap: str) -> list[int]:
     """The numbers of all records in the topic, in their order."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "log_level": 0})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "log_level": 0}
+    )
     _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=100)
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     found: list[int] = []
@@ -140,7 +149,9 @@ def failing_disk(tmp_path: Path) -> Iterator[FailingDisk]:
     try:
         disk.make()
     except (OSError, subprocess.CalledProcessError) as error:
-        unavailable(f"this machine does not let root mount an ext4 from a file: {getattr(error, 'stderr', '') or error}")
+        unavailable(
+            f"this machine does not let root mount an ext4 from a file: {getattr(error, 'stderr', '') or error}"
+        )
     yield disk
     disk.unmount()
 
@@ -184,7 +195,9 @@ class FailingDisk:
             self._run("umount", str(self.mounted))
 
     def _trigger(self) -> Path:
-        device = subprocess.run(["findmnt", "-no", "SOURCE", str(self.mounted)], capture_output=True, text=True, check=True).stdout.strip()
+        device = subprocess.run(
+            ["findmnt", "-no", "SOURCE", str(self.mounted)], capture_output=True, text=True, check=True
+        ).stdout.strip()
         return Path("/sys/fs/ext4") / Path(device).name / "trigger_fs_error"
 
     @staticmethod
@@ -194,7 +207,8 @@ class FailingDisk:
 
 @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
 def test_disk_that_goes_read_only(failing_disk: FailingDisk, tmp_path: Path, killed: bool) -> None:
-    """Read-only in the middle: a storage error to producers, reading goes on; what was acknowledged after its sync is there at last."""
+    """Read-only in the middle: a storage error to producers, reading goes on; what was acknowledged after its sync is
+    there at last."""
     broker = PykafkadProcess(tmp_path, {"pykafkad.group.commit": "true"})
     broker.data_directory = failing_disk.mounted / "data"
     broker.start()
@@ -206,7 +220,10 @@ def test_disk_that_goes_read_only(failing_disk: FailingDisk, tmp_path: Path, kil
         assert len(acknowledged) == 30 and not errors
         failing_disk.fail()
         more, errors = produce(broker.bootstrap, 30, 10, FAILING_MS)
-        assert not more and errors[0].code() in (KafkaError.KAFKA_STORAGE_ERROR, KafkaError._MSG_TIMED_OUT), (more, errors)
+        assert not more and errors[0].code() in (KafkaError.KAFKA_STORAGE_ERROR, KafkaError._MSG_TIMED_OUT), (
+            more,
+            errors,
+        )
         assert numbers(broker.bootstrap)[:30] == acknowledged
         if killed:
             broker.kill()

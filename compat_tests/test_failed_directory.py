@@ -1,7 +1,8 @@
-"""A directory of log.dirs that fails under a running broker: what lies there is offline, the rest is served, a start brings it back.
+"""A directory of log.dirs that fails under a running broker: what lies there is offline, the rest is served, a start
+brings it back.
 
-The same steps against a real Kafka and against pykafkad, as processes whose directories the test can spoil; answers compared.
-"""
+The same steps against a real Kafka and against pykafkad, as processes whose directories the test can spoil; answers
+compared."""
 
 from __future__ import annotations
 
@@ -29,14 +30,18 @@ def ask_everything(broker: Exchange, name: str, paths: list[str], note: str) -> 
     """Whatever tells how partitions are, into the transcript."""
     asked = [part("Metadata", "MetadataRequestTopic", name=name)]
     broker.ask("Metadata", 12, note=note, topics=asked, allow_auto_topic_creation=False)
-    broker.ask("DescribeTopicPartitions", 0, note=note, topics=[part("DescribeTopicPartitions", "TopicRequest", name=name)])
+    broker.ask(
+        "DescribeTopicPartitions", 0, note=note, topics=[part("DescribeTopicPartitions", "TopicRequest", name=name)]
+    )
     rows = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=name, partitions=[0, 1])]
     results = sorted(broker.quietly("DescribeLogDirs", 5, topics=rows).results, key=lambda result: result.log_dir)
     told = [(result.error_code, result.total_bytes > 0, result.usable_bytes > 0, result.topics) for result in results]
     broker.record(f"directories {note}", str(told).replace(broker.prefix, ""))
     ask_leaders(broker, name, note)
     rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=index, timestamp=-1) for index in (0, 1)]
-    broker.ask("ListOffsets", 5, note=note, topics=[part("ListOffsets", "ListOffsetsTopic", name=name, partitions=rows)])
+    broker.ask(
+        "ListOffsets", 5, note=note, topics=[part("ListOffsets", "ListOffsetsTopic", name=name, partitions=rows)]
+    )
     rows = [part("DescribeProducers", "TopicRequest", name=name, partition_indexes=[0, 1])]
     broker.ask("DescribeProducers", 0, note=note, topics=rows)
     for kind in (0, 1):
@@ -57,24 +62,46 @@ def ask_leaders(broker: Exchange, name: str, note: str) -> None:
 
 
 def ask_with_epochs(broker: Exchange, name: str, note: str) -> None:
-    """What askers of an older, the present and a newer leader epoch are told, and that they are told who leads (KIP-320, KIP-951)."""
+    """What askers of an older, the present and a newer leader epoch are told, and that they are told who leads
+    (KIP-320, KIP-951)."""
     topic_id, present = told_of(broker, name)
     for kind, change in (("older", -1), ("present", 0), ("newer", 1)):
         asked = {index: max(epoch + change, 0) for index, epoch in present.items()}
         for version in (11, 12, 15, 16, 18):
             rows = [row(index, 0, current_leader_epoch=epoch) for index, epoch in asked.items()]
-            fields = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1_000_000, "topics": [from_topic(name, topic_id, *rows)]}
+            fields = {
+                "max_wait_ms": 0,
+                "min_bytes": 0,
+                "max_bytes": 1_000_000,
+                "topics": [from_topic(name, topic_id, *rows)],
+            }
             answer = broker.quietly("Fetch", version, **fields)
             told = sorted(leader_told(each, present) for topic in answer.responses for each in topic.partitions)
-            ends = [(end.node_id, end.host == "", str(end.port) == broker.bootstrap.rpartition(":")[2], end.rack) for end in answer.node_endpoints]
+            ends = [
+                (end.node_id, end.host == "", str(end.port) == broker.bootstrap.rpartition(":")[2], end.rack)
+                for end in answer.node_endpoints
+            ]
             broker.record(f"Fetch v{version} {note}, {kind} epochs", f"{told} {ends}")
-        for api, partition in (("ListOffsets", "ListOffsetsPartition"), ("OffsetForLeaderEpoch", "OffsetForLeaderPartition")):
+        for api, partition in (
+            ("ListOffsets", "ListOffsetsPartition"),
+            ("OffsetForLeaderEpoch", "OffsetForLeaderPartition"),
+        ):
             given = {"timestamp": -1} if api == "ListOffsets" else {"leader_epoch": 0}
             number = "partition_index" if api == "ListOffsets" else "partition"
-            rows = [part(api, partition, current_leader_epoch=epoch, **{number: index}, **given) for index, epoch in asked.items()]
-            topic = part(api, f"{partition.removesuffix('Partition')}Topic", **{"name" if api == "ListOffsets" else "topic": name}, partitions=rows)
+            rows = [
+                part(api, partition, current_leader_epoch=epoch, **{number: index}, **given)
+                for index, epoch in asked.items()
+            ]
+            topic = part(
+                api,
+                f"{partition.removesuffix('Partition')}Topic",
+                **{"name" if api == "ListOffsets" else "topic": name},
+                partitions=rows,
+            )
             answer = broker.quietly(api, 4, replica_id=-1, topics=[topic])
-            codes = sorted((getattr(each, number), each.error_code) for topic in answer.topics for each in topic.partitions)
+            codes = sorted(
+                (getattr(each, number), each.error_code) for topic in answer.topics for each in topic.partitions
+            )
             broker.record(f"{api} v4 {note}, {kind} epochs", str(codes))
 
 
@@ -127,7 +154,9 @@ def transcript(broker: Any, first_bootstrap: str) -> list[tuple[str, Any]]:
     again.topic_id(name)
     asked = [part("Metadata", "MetadataRequestTopic", name=name)]
     metadata = again.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False)
-    found = [(row.partition_index, row.error_code, row.leader_id, row.isr_nodes) for row in metadata.topics[0].partitions]
+    found = [
+        (row.partition_index, row.error_code, row.leader_id, row.isr_nodes) for row in metadata.topics[0].partitions
+    ]
     again.record("after the restart", str(sorted(found)))
     fetch(again, 12, from_topic(name, ZERO_UUID, row(0, 0), row(1, 0)), note="after the restart")
     ask_with_epochs(again, name, "after the restart")
@@ -192,5 +221,7 @@ def test_failed_directory(kafka_jars: Path, tmp_path: Path, pytestconfig: pytest
     lines = []
     for (label, expected), (other, found) in zip(first, second, strict=True):
         assert label == other
-        lines += [f"{label}: {path}: {left!r}, {right!r}" for _, path, left, right in differences(label, expected, found)]
+        lines += [
+            f"{label}: {path}: {left!r}, {right!r}" for _, path, left, right in differences(label, expected, found)
+        ]
     assert not lines, "\n".join(lines)

@@ -1,7 +1,8 @@
-"""A byte flipped in an old segment: the reader finds out by the checksum, what lies around it is read, the cleaner passes it by.
+"""A byte flipped in an old segment: the reader finds out by the checksum, what lies around it is read, the cleaner
+passes it by.
 
-The same steps against a real Kafka and against pykafkad, stopped and started around the damage; what a reader sees is compared.
-"""
+The same steps against a real Kafka and against pykafkad, stopped and started around the damage; what a reader sees is
+compared."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ VALUE_BYTES = 50_000
 # In the middle of the first segment, which ends with the twentieth.
 DAMAGED = 7
 TOPICS = ("kept", "cleaned")
-SETTINGS = {"log.segment.bytes": "1048576", "log.cleaner.min.compaction.lag.ms": "0", "log.cleaner.backoff.ms": "100", "log.cleaner.threads": "1"}
+SETTINGS = {
+    "log.segment.bytes": "1048576",
+    "log.cleaner.min.compaction.lag.ms": "0",
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.threads": "1",
+}
 
 
 def value_of(number: int) -> bytes:
@@ -77,7 +83,9 @@ def compact(broker: Any) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     changes = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
     entries = [ConfigEntry(key, each, incremental_operation=AlterConfigOpType.SET) for key, each in changes.items()]
-    for future in admin.incremental_alter_configs([ConfigResource(ConfigResource.Type.TOPIC, "cleaned", incremental_configs=entries)]).values():
+    for future in admin.incremental_alter_configs(
+        [ConfigResource(ConfigResource.Type.TOPIC, "cleaned", incremental_configs=entries)]
+    ).values():
         future.result(100)
 
 
@@ -90,10 +98,15 @@ def transcript(broker: Any) -> list[tuple[str, str]]:
     broker.start()
     seen = []
     offsets = (0, DAMAGED - 1, DAMAGED, DAMAGED + 1, 30, RECORDS - 1)
-    seen += [(f"{name} from {offset}", outcome(broker.bootstrap, name, offset)) for name in TOPICS for offset in offsets]
+    seen += [
+        (f"{name} from {offset}", outcome(broker.bootstrap, name, offset)) for name in TOPICS for offset in offsets
+    ]
     compact(broker)
     checkpoint = broker.data_directory / "cleaner-offset-checkpoint"
-    wait_until(lambda: checkpoint.exists() and "cleaned 0 40" in checkpoint.read_text(), f"{broker.name} cleans past the damage")
+    wait_until(
+        lambda: checkpoint.exists() and "cleaned 0 40" in checkpoint.read_text(),
+        f"{broker.name} cleans past the damage",
+    )
     seen += [(f"after the cleaner from {offset}", outcome(broker.bootstrap, "cleaned", offset)) for offset in offsets]
     assert paths[0].read_bytes() == before, "nothing of a damaged log is thrown away"
     return seen
@@ -123,9 +136,15 @@ def test_flipped_byte(kafka_jars: Path, tmp_path: Path, pytestconfig: pytest.Con
 def assert_tools_name_it(data: Path) -> None:
     """`pykafkad fsck` and `dump-log` name the file and the place."""
     path = data / "kept-0" / f"{0:020d}.log"
-    checked = subprocess.run([sys.executable, "-m", "pykafkad", "fsck", str(data)], cwd=REPOSITORY, capture_output=True, text=True)
+    checked = subprocess.run(
+        [sys.executable, "-m", "pykafkad", "fsck", str(data)], cwd=REPOSITORY, capture_output=True, text=True
+    )
     assert checked.returncode == 1
-    assert any("damage" in line and f"kept-0/{path.name}" in line for line in checked.stdout.splitlines()), checked.stdout
-    dumped = subprocess.run([sys.executable, "-m", "pykafkad", "dump-log", str(path)], cwd=REPOSITORY, capture_output=True, text=True)
+    assert any("damage" in line and f"kept-0/{path.name}" in line for line in checked.stdout.splitlines()), (
+        checked.stdout
+    )
+    dumped = subprocess.run(
+        [sys.executable, "-m", "pykafkad", "dump-log", str(path)], cwd=REPOSITORY, capture_output=True, text=True
+    )
     text = dumped.stdout + dumped.stderr
     assert any(word in text.lower() for word in ("crc", "checksum", "invalid")), text[-2000:]

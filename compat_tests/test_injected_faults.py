@@ -1,8 +1,7 @@
 """System calls of a running pykafkad that fail or take long, by strace: full disk, broken device, no descriptors left.
 
-pykafkad alone: a real Kafka whose only log directory fails shuts itself down. Every acknowledgement is true, the partition says
-KAFKA_STORAGE_ERROR, the others are served, and after a restart all that was acknowledged is there.
-"""
+pykafkad alone: a real Kafka whose only log directory fails shuts itself down. Every acknowledgement is true, the
+partition says KAFKA_STORAGE_ERROR, the others are served, and after a restart all that was acknowledged is there."""
 
 from __future__ import annotations
 
@@ -32,8 +31,9 @@ GROUP_COMMIT = {"pykafkad.group.commit": "true"}
 
 
 class Fault(NamedTuple):
-    """`inject` is strace's expression, `path` what it is limited to (None: every file). `fails`: whether producers of the
-    partition are to be told; `passes`: whether they are served again as soon as the fault is gone, without a restart."""
+    """`inject` is strace's expression, `path` what it is limited to (None: every file). `fails`: whether producers of
+    the partition are to be told; `passes`: whether they are served again as soon as the fault is gone, without a
+    restart."""
 
     name: str
     inject: str
@@ -50,14 +50,28 @@ FAULTS = (
     Fault("no space, and no way to cut", "pwrite64,pwritev,ftruncate:error=ENOSPC:when=3+", LOG),
     Fault("broken device at the seventh write", "pwrite64,pwritev:error=EIO:when=7", LOG),
     Fault("read-only from the second write on", "pwrite64,pwritev:error=EROFS:when=2+", LOG),
-    Fault("no descriptors for the files of a roll", "openat:error=EMFILE:when=1+", "{name}-0/00000000000000000000.index", passes=True),
-    Fault("no descriptors for the next segment", "openat:error=EMFILE:when=1+", "{name}-0/00000000000000000011.log", passes=True),
+    Fault(
+        "no descriptors for the files of a roll",
+        "openat:error=EMFILE:when=1+",
+        "{name}-0/00000000000000000000.index",
+        passes=True,
+    ),
+    Fault(
+        "no descriptors for the next segment",
+        "openat:error=EMFILE:when=1+",
+        "{name}-0/00000000000000000011.log",
+        passes=True,
+    ),
     Fault("no space for the files of a roll", "write:error=ENOSPC:when=1+", "{name}-0/00000000000000000000.index"),
     Fault("broken device at the first sync", "fdatasync:error=EIO:when=1", LOG, GROUP_COMMIT),
     Fault("broken device at the fifth sync", "fdatasync:error=EIO:when=5", LOG, GROUP_COMMIT),
     Fault("no space for a write before a sync", "pwrite64,pwritev:error=ENOSPC:when=6+", LOG, GROUP_COMMIT),
-    Fault("checkpoints cannot be renamed", "rename:error=EIO:when=1+", "replication-offset-checkpoint.tmp", fails=False),
-    Fault("checkpoints cannot be written", "write:error=ENOSPC:when=1+", "replication-offset-checkpoint.tmp", fails=False),
+    Fault(
+        "checkpoints cannot be renamed", "rename:error=EIO:when=1+", "replication-offset-checkpoint.tmp", fails=False
+    ),
+    Fault(
+        "checkpoints cannot be written", "write:error=ENOSPC:when=1+", "replication-offset-checkpoint.tmp", fails=False
+    ),
     Fault("slow writes", "pwrite64,pwritev:delay_enter=30000", fails=False),
     Fault("slow syncs", "fdatasync:delay_enter=40000", settings=GROUP_COMMIT, fails=False),
 )

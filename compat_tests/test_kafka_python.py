@@ -6,7 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
-from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafka import (
+    ConsumerRebalanceListener,
+    KafkaAdminClient,
+    KafkaConsumer,
+    KafkaProducer,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import MessageSizeTooLargeError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
@@ -156,7 +163,13 @@ def test_automatic_creation(bootstrap: str, admin: KafkaAdminClient, fresh_name:
 
 def test_long_poll_wakes_for_a_record(bootstrap: str, topic: str) -> None:
     """A fetch that waits for data is answered when data comes, long before its maximum wait."""
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest", fetch_max_wait_ms=60_000, request_timeout_ms=90_000)
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=None,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=60_000,
+        request_timeout_ms=90_000,
+    )
     consumer.assign([TopicPartition(topic, 0)])
     assert consumer.poll(timeout_ms=500) == {}
     producer = KafkaProducer(bootstrap_servers=bootstrap)
@@ -269,8 +282,9 @@ class Member(GroupMember):
         self.consumer = KafkaConsumer(**self.options)
         coordinator = self.consumer._coordinator
         join = coordinator.ensure_active_group
-        # A rebalance that goes on over the end of a poll: whoever the broker is, kafka-python 3.0.12 forgets to look for its result
-        # where new metadata had set it going, and joins once more where it has ended before the next poll.
+        # A rebalance that goes on over the end of a poll: whoever the broker is, kafka-python 3.0.12 forgets to look
+        # for its result where new metadata had set it going, and joins once more where it has ended before the next
+        # poll.
         coordinator.ensure_active_group = lambda timeout_ms: join(REBALANCE_TIMEOUT_MS)
         self.consumer.subscribe([self.topic], listener=Listener(self))
 

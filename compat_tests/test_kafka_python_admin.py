@@ -6,8 +6,15 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, OffsetSpec, TopicPartition
-from kafka import errors as kafka_errors
+from kafka import (
+    KafkaAdminClient,
+    KafkaConsumer,
+    KafkaProducer,
+    OffsetAndMetadata,
+    OffsetSpec,
+    TopicPartition,
+    errors as kafka_errors,
+)
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from compat_tests.samples import wait_until
@@ -40,7 +47,9 @@ def send(bootstrap: str, topic: str, count: int, **options: object) -> None:
 def test_create_describe_delete_topics(admin: KafkaAdminClient, fresh_name: FreshName) -> None:
     """A topic is created with an id and its partitions, found by name and by id, and gone after its deletion."""
     name = fresh_name()
-    created = admin.create_topics({name: {"num_partitions": 3, "configs": {"retention.ms": "1000"}}}, wait_for_metadata=True)
+    created = admin.create_topics(
+        {name: {"num_partitions": 3, "configs": {"retention.ms": "1000"}}}, wait_for_metadata=True
+    )
     (answer,) = created["topics"]
     assert (answer["num_partitions"], answer["replication_factor"]) == (3, 1)
     (described,) = admin.describe_topics([name])
@@ -193,7 +202,9 @@ def test_deleting_a_topic_deletes_its_offsets(bootstrap: str, admin: KafkaAdminC
     admin.alter_group_offsets(group, {partition: OffsetAndMetadata(2, "", -1)})
     assert admin.list_group_offsets({group: None})[group][partition].offset == 2
     admin.delete_topics([topic])
-    wait_until(lambda: admin.list_group_offsets({group: [partition]})[group][partition].offset == -1, "offsets are gone")
+    wait_until(
+        lambda: admin.list_group_offsets({group: [partition]})[group][partition].offset == -1, "offsets are gone"
+    )
 
 
 def test_cluster_and_log_directories(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:

@@ -43,7 +43,8 @@ def kafkajs() -> Path:
 
 @pytest.fixture
 def run_round(kafkajs: Path, bootstrap: str, fresh_name: Callable[..., str]) -> Round:
-    """Runs one of the rounds on a new topic of two partitions; returns what it printed, with the topic's name taken out."""
+    """Runs one of the rounds on a new topic of two partitions; returns what it printed, with the topic's name taken
+    out."""
     topic, group = fresh_name(), fresh_name("group")
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
         # The rounds write records of a day long past.

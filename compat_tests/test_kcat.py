@@ -32,7 +32,20 @@ def test_produce_and_consume(run_kcat: Callable[..., str], fresh_name: FreshName
     """Lines with keys and headers go in and come out; the topic is made by producing to it."""
     topic = fresh_name()
     lines = "".join(f"key-{number}\tvalue {number}\n" for number in range(100))
-    run_kcat("-P", "-t", topic, "-K", "\t", "-z", codec, "-H", "name=header", "-X", "topic.partitioner=consistent", input=lines)
+    run_kcat(
+        "-P",
+        "-t",
+        topic,
+        "-K",
+        "\t",
+        "-z",
+        codec,
+        "-H",
+        "name=header",
+        "-X",
+        "topic.partitioner=consistent",
+        input=lines,
+    )
     output = run_kcat("-C", "-t", topic, "-o", "beginning", "-e", "-q", "-f", "%p %o %h %k\\t%s\\n")
     assert output == "".join(f"0 {n} name=header key-{n}\tvalue {n}\n" for n in range(100))
     last = run_kcat("-C", "-t", topic, "-o", "-3", "-e", "-q", "-f", "%o\\n")

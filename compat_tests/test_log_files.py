@@ -50,7 +50,13 @@ def tools(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> JavaToo
 def dumped(tools: JavaTools, files: list[Path], *options: str) -> str:
     """The output of DumpLogSegments over `files`, in which it found nothing wrong."""
     output = tools.succeed("kafka-dump-log", *options, "--files", ",".join(map(str, files)), connect=False)
-    for complaint in ("Found timestamp mismatch", "Index sanity check failed", "corrupt", "Mismatches in", "isvalid: false"):
+    for complaint in (
+        "Found timestamp mismatch",
+        "Index sanity check failed",
+        "corrupt",
+        "Mismatches in",
+        "isvalid: false",
+    ):
         assert complaint not in output, output[:3000]
     return output
 
@@ -63,7 +69,9 @@ def test_segments(tools: JavaTools, broker_directory: Path) -> None:
     assert output.count("| offset: ") == 5 * RECORDS
     offsets = [int(offset) for offset in re.findall(r"\| offset: (\d+) ", output)]
     assert offsets == list(range(5 * RECORDS))
-    assert {"NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD"} <= {name.upper() for name in re.findall(r"compresscodec: (\w+)", output)}
+    assert {"NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD"} <= {
+        name.upper() for name in re.findall(r"compresscodec: (\w+)", output)
+    }
     assert "headerKeys: [number]" in output
 
 
@@ -120,7 +128,9 @@ def test_a_real_kafka_opens_the_directory(broker_directory: Path, kafka_jars: Pa
     try:
         successor.start()
         partition = TopicPartition("files", 0)
-        consumer = KafkaConsumer(bootstrap_servers=successor.bootstrap, group_id="readers", auto_offset_reset="earliest")
+        consumer = KafkaConsumer(
+            bootstrap_servers=successor.bootstrap, group_id="readers", auto_offset_reset="earliest"
+        )
         assert consumer.committed(partition) == 5 * RECORDS
         consumer.assign([partition])
         consumer.seek(partition, 0)

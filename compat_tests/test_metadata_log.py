@@ -1,4 +1,5 @@
-"""The metadata log and its snapshots, both ways: what a real Kafka wrote is served, and a real Kafka goes on with what is here."""
+"""The metadata log and its snapshots, both ways: what a real Kafka wrote is served, and a real Kafka goes on with what
+is here."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def retention(broker: ProcessBroker) -> str:
 def fill(broker: ProcessBroker) -> None:
     """Topics, configs of every kind, a user, quotas, records and a group: most kinds of metadata records."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    admin.create_topics({TOPIC: {"num_partitions": PARTITIONS, "configs": {"retention.ms": RETENTION}}, "gone": {"num_partitions": 1}})
+    admin.create_topics(
+        {TOPIC: {"num_partitions": PARTITIONS, "configs": {"retention.ms": RETENTION}}, "gone": {"num_partitions": 1}}
+    )
     admin.delete_topics(["gone"])
     admin.close()
     exchange = Exchange(broker.bootstrap, "fill")
@@ -61,7 +64,9 @@ def users(broker: ProcessBroker) -> tuple[list[str], list[float]]:
     credentials = exchange.quietly("DescribeUserScramCredentials", 0, users=None)
     quotas = exchange.quietly("DescribeClientQuotas", 1, components=[], strict=False)
     exchange.close()
-    return [row.user for row in credentials.results], [value.value for entry in quotas.entries for value in entry.values]
+    return [row.user for row in credentials.results], [
+        value.value for entry in quotas.entries for value in entry.values
+    ]
 
 
 def assert_no_fault(kafka: KafkaProcess) -> None:
@@ -129,7 +134,13 @@ def test_a_cluster_of_an_older_level_is_taken_over_upgraded_and_given_back(kafka
             admin.close()
             if upgrade:
                 exchange = Exchange(broker.bootstrap, "upgrade")
-                row = part("UpdateFeatures", "FeatureUpdateKey", feature="metadata.version", max_version_level=30, upgrade_type=1)
+                row = part(
+                    "UpdateFeatures",
+                    "FeatureUpdateKey",
+                    feature="metadata.version",
+                    max_version_level=30,
+                    upgrade_type=1,
+                )
                 assert exchange.quietly("UpdateFeatures", 1, feature_updates=[row], timeout_ms=10_000).error_code == 0
                 exchange.close()
             assert level(broker) == (30 if expected > 39 else 21)
@@ -143,7 +154,11 @@ def test_a_cluster_of_an_older_level_is_taken_over_upgraded_and_given_back(kafka
 
 
 # Segments of a size that only Kafka's own tests have, so that old ones go within a test.
-SMALL_SEGMENTS = {**SNAPSHOT_BYTES, "internal.metadata.log.segment.bytes": "40000", "metadata.max.retention.bytes": "60000"}
+SMALL_SEGMENTS = {
+    **SNAPSHOT_BYTES,
+    "internal.metadata.log.segment.bytes": "40000",
+    "metadata.max.retention.bytes": "60000",
+}
 TOPICS = 300
 
 
@@ -185,15 +200,27 @@ def test_the_dump_tool_reads_log_snapshots_and_bootstrap(tools: JavaTools, writt
     assert int(segments[0].stem) > 0, "the log starts where a snapshot stands for what was before"
     assert snapshots and "00000000000000000000-0000000000.checkpoint" not in {path.name for path in snapshots}
     files = ",".join(map(str, [*segments, *snapshots, written / "bootstrap.checkpoint"]))
-    output = tools.succeed("kafka-dump-log", "--cluster-metadata-decoder", "--deep-iteration", "--files", files, connect=False)
+    output = tools.succeed(
+        "kafka-dump-log", "--cluster-metadata-decoder", "--deep-iteration", "--files", files, connect=False
+    )
     assert "isvalid: false" not in output and "isvalid: true" in output
     assert not re.search(r"Error|Exception|Could not|unknown|payload: \*", output), output[:3000]
     for text in ("SnapshotHeader", "SnapshotFooter", "KRaftVersion", "KRaftVoters", "KRaft bootstrap snapshot"):
         assert text in output, text
-    for record in ("TOPIC", "PARTITION", "REGISTER_BROKER", "REGISTER_CONTROLLER", "FEATURE_LEVEL", "CONFIG", "PRODUCER_IDS"):
+    for record in (
+        "TOPIC",
+        "PARTITION",
+        "REGISTER_BROKER",
+        "REGISTER_CONTROLLER",
+        "FEATURE_LEVEL",
+        "CONFIG",
+        "PRODUCER_IDS",
+    ):
         assert f'"type":"{record}_RECORD"' in output, record
     listed = [line for line in output.splitlines() if line.startswith("|")]
-    assert all("payload: {" in line or "Snapshot" in line or "KRaft" in line or "LeaderChange" in line for line in listed)
+    assert all(
+        "payload: {" in line or "Snapshot" in line or "KRaft" in line or "LeaderChange" in line for line in listed
+    )
 
 
 def test_the_metadata_shell_shows_a_snapshot(tools: JavaTools, written: Path) -> None:

@@ -1,4 +1,5 @@
-"""MirrorMaker 2 as a process: topics copied with their settings, committed offsets translated, internal topics of three kinds kept.
+"""MirrorMaker 2 as a process: topics copied with their settings, committed offsets translated, internal topics of three
+kinds kept.
 
 Source and target are one broker under two names, which MirrorMaker does not know.
 """
@@ -26,9 +27,14 @@ def admin(bootstrap: str) -> AdminClient:
 
 def properties_of(source: str, target: str, bootstrap: str, **settings: str) -> dict[str, str]:
     """MirrorMaker's, from the first name to the second."""
-    copied = {"clusters": f"{source}, {target}", f"{source}->{target}.enabled": "true", "emit.heartbeats.enabled": "false"}
-    # Looking through every class takes it longer than all else; what it has not yet told of offsets it tells when it flushes.
-    copied |= {name: "service_load" for name in ("plugin.discovery", f"{target}.plugin.discovery")}
+    copied = {
+        "clusters": f"{source}, {target}",
+        f"{source}->{target}.enabled": "true",
+        "emit.heartbeats.enabled": "false",
+    }
+    # Looking through every class takes it longer than all else; what it has not yet told of offsets it tells when it
+    # flushes.
+    copied |= dict.fromkeys(("plugin.discovery", f"{target}.plugin.discovery"), "service_load")
     copied[f"{target}.offset.flush.interval.ms"] = "500"
     copied |= {f"{name}.bootstrap.servers": bootstrap for name in (source, target)}
     kinds = ("checkpoints.topic", "offset-syncs.topic", "offset.storage", "status.storage", "config.storage")
@@ -38,7 +44,8 @@ def properties_of(source: str, target: str, bootstrap: str, **settings: str) -> 
 def test_topics_settings_and_groups_are_mirrored(
     bootstrap: str, admin: AdminClient, start_java: Callable[..., subprocess.Popen], fresh_name: FreshName
 ) -> None:
-    """Every record with key, headers and time in its partition; a group's committed offset, on the copy; topics of its own are the known ones."""
+    """Every record with key, headers and time in its partition; a group's committed offset, on the copy; topics of its
+    own are the known ones."""
     topic, group, source, target = fresh_name(), fresh_name("group"), fresh_name("from"), fresh_name("to")
     copy = f"{source}.{topic}"
     settings = {"max.message.bytes": "123456", "cleanup.policy": "compact", "retention.ms": "-1"}
@@ -46,7 +53,9 @@ def test_topics_settings_and_groups_are_mirrored(
     written = {(number % 3, number // 3): f"value {number}".encode() for number in range(RECORDS)}
     producer = Producer({"bootstrap.servers": bootstrap})
     for (partition, offset), value in written.items():
-        producer.produce(topic, value, f"key {offset}", partition, headers={"at": str(offset)}, timestamp=FIRST_TIMESTAMP + offset)
+        producer.produce(
+            topic, value, f"key {offset}", partition, headers={"at": str(offset)}, timestamp=FIRST_TIMESTAMP + offset
+        )
     producer.flush()
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     wait_until(lambda: _commit(reader, TopicPartition(topic, 1, RECORDS // 3)), "the group's offset is committed")
@@ -58,7 +67,12 @@ def test_topics_settings_and_groups_are_mirrored(
     )  # fmt: skip
     process = start_java("org.apache.kafka.connect.mirror.MirrorMaker", **properties)
     copied = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": fresh_name("reader"), "auto.offset.reset": "earliest", "topic.metadata.refresh.interval.ms": 500}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": fresh_name("reader"),
+            "auto.offset.reset": "earliest",
+            "topic.metadata.refresh.interval.ms": 500,
+        }
     )
     wait_until(lambda: copy in admin.list_topics().topics, "the copy is made")
     copied.subscribe([copy])
@@ -71,7 +85,9 @@ def test_topics_settings_and_groups_are_mirrored(
             assert place not in found, place
             found[place] = message.value()
             told = (message.key(), message.headers(), message.timestamp()[1])
-            assert told == (f"key {place[1]}".encode(), [("at", str(place[1]).encode())], FIRST_TIMESTAMP + place[1]), place
+            assert told == (f"key {place[1]}".encode(), [("at", str(place[1]).encode())], FIRST_TIMESTAMP + place[1]), (
+                place
+            )
         return len(found) >= len(written)
 
     wait_until(found_all, "every record is copied")

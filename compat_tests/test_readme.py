@@ -43,7 +43,17 @@ def test_the_fixture_for_other_projects(tmp_path: Path) -> None:
     """The fixture gives a broker that works, and leaves none behind."""
     (tmp_path / "conftest.py").write_text(example("import subprocess"))
     (tmp_path / "test_use.py").write_text(USE_OF_THE_FIXTURE)
-    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "temporary")]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-s",
+        "-p",
+        "no:cacheprovider",
+        "--basetemp",
+        str(tmp_path / "temporary"),
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0 and "1 passed" in ran.stdout, ran.stdout + ran.stderr

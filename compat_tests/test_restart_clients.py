@@ -1,4 +1,5 @@
-"""librdkafka lives through restarts: its idempotent producer and its member of a group go on, and no record is lost, doubled or read twice."""
+"""librdkafka lives through restarts: its idempotent producer and its member of a group go on, and no record is lost,
+doubled or read twice."""
 
 from __future__ import annotations
 
@@ -42,15 +43,17 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield own
     finally:
         own.close()
-        # kafka-python leaves sockets of refused connections to the collector, who complains about those that it finds after the tests.
+        # kafka-python leaves sockets of refused connections to the collector, who complains about those that it finds
+        # after the tests.
         gc.collect()
     if isinstance(own, PykafkadProcess):
         assert_no_bug_logged(own)
 
 
 class Client:
-    """A producer of one client that sends 0, 1, 2… until it is told to stop, and a consumer of the same client that reads them in a
-    group. `sent` is how many were acknowledged, `read` what came, `assignments` how often the consumer was given its partition."""
+    """A producer of one client that sends 0, 1, 2… until it is told to stop, and a consumer of the same client that
+    reads them in a group. `sent` is how many were acknowledged, `read` what came, `assignments` how often the consumer
+    was given its partition."""
 
     def __init__(self, name: str, bootstrap: str) -> None:
         self.topic = name
@@ -61,13 +64,15 @@ class Client:
         self.sent = 0
         self.read: list[int] = []
         self.assignments = 0
-        self.threads = [threading.Thread(target=self.guarded, args=(each,), daemon=True) for each in (self.produce, self.consume)]
+        self.threads = [
+            threading.Thread(target=self.guarded, args=(each,), daemon=True) for each in (self.produce, self.consume)
+        ]
 
     def guarded(self, work: object) -> None:
         """What ends a thread is told."""
         try:
             work()  # type: ignore[operator]
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test fails with it
+        except Exception as error:
             self.failures.append(f"{self.topic}: {error!r}")
 
     def produce(self) -> None:
@@ -84,7 +89,9 @@ class Confluent(Client):
 
     def produce(self) -> None:
         retries = {"message.timeout.ms": DELIVERY_MS, "reconnect.backoff.max.ms": BACKOFF_MS}
-        producer = confluent_kafka.Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "log_level": 0, **retries})
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "log_level": 0, **retries}
+        )
         number = 0
         while not self.stopping.is_set():
             producer.produce(self.topic, b"%d" % number, on_delivery=self.delivered)
@@ -101,8 +108,15 @@ class Confluent(Client):
             self.failures.append(f"{self.topic}: {error}")
 
     def consume(self) -> None:
-        config = {"bootstrap.servers": self.bootstrap, "group.id": self.topic, "auto.offset.reset": "earliest", "log_level": 0}
-        consumer = confluent_kafka.Consumer({**config, "session.timeout.ms": SESSION_MS, "reconnect.backoff.max.ms": BACKOFF_MS})
+        config = {
+            "bootstrap.servers": self.bootstrap,
+            "group.id": self.topic,
+            "auto.offset.reset": "earliest",
+            "log_level": 0,
+        }
+        consumer = confluent_kafka.Consumer(
+            {**config, "session.timeout.ms": SESSION_MS, "reconnect.backoff.max.ms": BACKOFF_MS}
+        )
         consumer.subscribe([self.topic], on_assign=self.assigned)
         while not self.ending.is_set():
             message = consumer.poll(0.2)
@@ -130,8 +144,8 @@ def all_of(bootstrap: str, topic: str, count: int) -> list[int]:
 
 
 def test_clients_live_through_restarts(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    """A clean restart and a kill, with a producer and a consumer at work: everything sent is there once and in order, and was read once; nobody
-    had to join anew, since the group and its members were loaded again."""
+    """A clean restart and a kill, with a producer and a consumer at work: everything sent is there once and in order,
+    and was read once; nobody had to join anew, since the group and its members were loaded again."""
     # Lines that are kept hold the errors that they tell of, and those the sockets.
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
@@ -160,7 +174,11 @@ def test_clients_live_through_restarts(broker: Broker, caplog: pytest.LogCapture
         client.threads[0].join(READ_SECONDS)
     # What would come a second time comes by then.
     with contextlib.suppress(AssertionError):
-        wait_until(lambda: all(len(client.read) >= client.sent or client.failures for client in clients), "everything sent was read", 100)
+        wait_until(
+            lambda: all(len(client.read) >= client.sent or client.failures for client in clients),
+            "everything sent was read",
+            100,
+        )
     time.sleep(QUIET_SECONDS)
     for client in clients:
         client.ending.set()

@@ -22,7 +22,8 @@ from compat_tests.scenarios.differences import allowed
 from compat_tests.scenarios.exchange import CLOSED, Exchange
 from compat_tests.scenarios.normalise import differences, normalised
 
-# Kafka's controller waits so long before it lets a broker come back that was killed; one that is held up for so long loses its leaders.
+# Kafka's controller waits so long before it lets a broker come back that was killed; one that is held up for so long
+# loses its leaders.
 SETTINGS = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
 WAYS = ("restart", "kill", "restart")
 NOT_COORDINATOR = 16
@@ -84,16 +85,19 @@ def brokers(request: pytest.FixtureRequest, pytestconfig: pytest.Config, tmp_pat
 
 
 def is_chance(label: str, *answers: tuple[str, Any]) -> bool:
-    """Whether one is a Kafka's that stopped before it had told who waits in a group that it is no coordinator any more, which it tells mostly."""
+    """Whether one is a Kafka's that stopped before it had told who waits in a group that it is no coordinator any more,
+    which it tells mostly."""
     if re.match("(joining|syncing) at restart", label) is None:
         return False
     untold = [name for name, answer in answers if answer == CLOSED]
-    return untold in (["kafka"], ["kafka", "kafka"]) and all(answer == CLOSED or answer["error_code"] == NOT_COORDINATOR for _, answer in answers)
+    return untold in (["kafka"], ["kafka", "kafka"]) and all(
+        answer == CLOSED or answer["error_code"] == NOT_COORDINATOR for _, answer in answers
+    )
 
 
 def test_restarts_look_like_kafkas(brokers: list[Broker]) -> None:
-    """Leader epochs, logs, producers, groups and their members, epochs of the quorum, settings: over a clean restart, a kill, and
-    another clean one."""
+    """Leader epochs, logs, producers, groups and their members, epochs of the quorum, settings: over a clean restart, a
+    kill, and another clean one."""
     transcripts = []
     for broker in brokers:
         broker.start()

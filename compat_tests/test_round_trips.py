@@ -1,7 +1,6 @@
-"""One data directory (two, in fact) that a real Kafka and pykafkad serve in turn, after clean stops and after SIGKILL, with all in it
-that a log can hold. What was written is kept here record by record, and both must give exactly that, refuse what the other would have
-refused, and leave files that the other's tools find nothing wrong with.
-"""
+"""One data directory (two, in fact) that a real Kafka and pykafkad serve in turn, after clean stops and after SIGKILL,
+with all in it that a log can hold. What was written is kept here record by record, and both must give exactly that,
+refuse what the other would have refused, and leave files that the other's tools find nothing wrong with."""
 
 from __future__ import annotations
 
@@ -88,7 +87,9 @@ class Life:
     """The directory's content as it ought to be, and what adds to it through one broker at a time."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[str, int], dict[int, Row]] = {(topic, p): {} for topic, count in PARTITIONS.items() for p in range(count)}
+        self.rows: dict[tuple[str, int], dict[int, Row]] = {
+            (topic, p): {} for topic, count in PARTITIONS.items() for p in range(count)
+        }
         self.aborted: set[tuple[str, int, int]] = set()
         self.start_offsets = dict.fromkeys(self.rows, 0)
         self.stable_offsets: dict[tuple[str, int], int] = {}
@@ -105,14 +106,18 @@ class Life:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def batch(self, partition: tuple[str, int], records: list[Any], sequence: Sequence | None = None, **keywords: Any) -> int:
+    def batch(
+        self, partition: tuple[str, int], records: list[Any], sequence: Sequence | None = None, **keywords: Any
+    ) -> int:
         """Append one batch and remember its records by offset; the base offset."""
         ids: dict[str, Any] = {}
         if sequence is not None:
             ids = {**sequence.ids, "base_sequence": sequence.next.get(partition, 0)}
             sequence.next[partition] = ids["base_sequence"] + len(records)
         data = bytes(build_batch(records, **ids, **keywords))
-        error_code, base_offset = self.produce(partition, data, sequence.transactional_id if sequence is not None else None)
+        error_code, base_offset = self.produce(
+            partition, data, sequence.transactional_id if sequence is not None else None
+        )
         assert error_code == 0, (partition, error_code)
         for at, (key, value, headers, timestamp_ms) in enumerate(records):
             self.rows[partition][base_offset + at] = Row(timestamp_ms, key, value, list(headers))
@@ -123,7 +128,9 @@ class Life:
         """(error code, base offset) of appending a batch."""
         rows = [part("Produce", "PartitionProduceData", index=partition[1], records=data)]
         topics = [part("Produce", "TopicProduceData", name=partition[0], partition_data=rows)]
-        answer = self.broker.quietly("Produce", 9, acks=-1, timeout_ms=10_000, transactional_id=transactional_id, topic_data=topics)
+        answer = self.broker.quietly(
+            "Produce", 9, acks=-1, timeout_ms=10_000, transactional_id=transactional_id, topic_data=topics
+        )
         (row,) = answer.responses[0].partition_responses
         return row.error_code, row.base_offset
 
@@ -132,7 +139,9 @@ class Life:
         if transactional_id is not None:
             find = lambda: self.broker.quietly("FindCoordinator", 4, key_type=1, coordinator_keys=[transactional_id])  # noqa: E731
             self.broker.until(find, lambda answer: answer.coordinators[0].error_code == 0)
-        ask = lambda: self.broker.quietly("InitProducerId", 4, transactional_id=transactional_id, transaction_timeout_ms=3_600_000)  # noqa: E731
+        ask = lambda: self.broker.quietly(
+            "InitProducerId", 4, transactional_id=transactional_id, transaction_timeout_ms=3_600_000
+        )
         answer = self.broker.until(ask, lambda answer: answer.error_code == 0)
         if transactional_id is None:
             assert answer.producer_id not in self.producer_ids
@@ -145,7 +154,10 @@ class Life:
             configs = {name.replace(".", "_"): value for name, value in CONFIGS[topic].items()}
             self.broker.prefix = "x"
             wanted = part("CreateTopics", "CreatableTopic", name=topic, num_partitions=count, replication_factor=1)
-            wanted.configs = [part("CreateTopics", "CreatableTopicConfig", name=name.replace("_", "."), value=value) for name, value in configs.items()]
+            wanted.configs = [
+                part("CreateTopics", "CreatableTopicConfig", name=name.replace("_", "."), value=value)
+                for name, value in configs.items()
+            ]
             answer = self.broker.quietly("CreateTopics", 7, topics=[wanted], timeout_ms=10_000)
             assert answer.topics[0].error_code == 0, answer
             self.broker.topic_id(topic)
@@ -158,11 +170,20 @@ class Life:
             partition = (PLAIN, number % 3)
             rows = [(s.key, s.value, s.headers, now_ms + number * 20 - at) for at, s in enumerate(SAMPLES)]
             self.batch(partition, rows, codec=number % 5)
-            self.batch(partition, [(b"t%d" % self.tenure, bytes(range(256)) * (number % 7), [], now_ms + number)], codec=number // 3 % 5)
+            self.batch(
+                partition,
+                [(b"t%d" % self.tenure, bytes(range(256)) * (number % 7), [], now_ms + number)],
+                codec=number // 3 % 5,
+            )
         for number in range(60):
             key = b"k%d" % random.Random(self.tenure * 100 + number).randrange(12)
-            value = None if number % 7 == self.tenure % 7 else b"%d of %d" % (number, self.tenure) + random.randbytes(900)
-            rows = [(key, value, [("n", b"%d" % number)], now_ms + number), (b"of tenure %d" % self.tenure, b"%d" % number, [], now_ms)]
+            value = (
+                None if number % 7 == self.tenure % 7 else b"%d of %d" % (number, self.tenure) + random.randbytes(900)
+            )
+            rows = [
+                (key, value, [("n", b"%d" % number)], now_ms + number),
+                (b"of tenure %d" % self.tenure, b"%d" % number, [], now_ms),
+            ]
             self.batch((COMPACTED, number % 2), rows, codec=number % 5)
         for number in range(6):
             self.batch((TRANSACTIONAL, number % 2), [(b"between", b"%d" % self.tenure + b"." * 3000, [], now_ms)])
@@ -183,7 +204,8 @@ class Life:
             self.last_of_sequence = (self.last_data, base_offset)
 
     def check_sequence(self) -> None:
-        """The last batch again is no new one, and one behind a gap or of an older epoch is refused; whoever took what was before."""
+        """The last batch again is no new one, and one behind a gap or of an older epoch is refused; whoever took what
+        was before."""
         data, base_offset = self.last_of_sequence
         assert self.produce((PLAIN, 0), data) == (0, base_offset)
         following = self.sequence.next[PLAIN, 0]
@@ -194,7 +216,8 @@ class Life:
     # -- transactions: by a real Kafka's coordinator -------------------------------------------------------------------
 
     def write_transactions(self, now_ms: int) -> None:
-        """A committed one, an aborted one, each over two partitions and twice; and one that is left open until Kafka comes again."""
+        """A committed one, an aborted one, each over two partitions and twice; and one that is left open until Kafka
+        comes again."""
         if self.open is not None:
             self.end(self.open, is_commit=True)
         for is_commit in (True, False, True, False):
@@ -211,17 +234,26 @@ class Life:
         """Three batches in each partition; the first offset in the first."""
         topic = part("AddPartitionsToTxn", "AddPartitionsToTxnTopic", name=TRANSACTIONAL, partitions=list(partitions))
         transaction = {
-            "v3_and_below_transactional_id": sequence.transactional_id, "v3_and_below_producer_id": sequence.ids["producer_id"],
-            "v3_and_below_producer_epoch": sequence.ids["producer_epoch"], "v3_and_below_topics": [topic],
+            "v3_and_below_transactional_id": sequence.transactional_id,
+            "v3_and_below_producer_id": sequence.ids["producer_id"],
+            "v3_and_below_producer_epoch": sequence.ids["producer_epoch"],
+            "v3_and_below_topics": [topic],
         }
         self.broker.until(
             lambda: self.broker.quietly("AddPartitionsToTxn", 3, **transaction),
-            lambda answer: not any(row.partition_error_code for row in answer.results_by_topic_v3_and_below[0].results_by_partition),
+            lambda answer: (
+                not any(
+                    row.partition_error_code for row in answer.results_by_topic_v3_and_below[0].results_by_partition
+                )
+            ),
         )
         offsets = []
         for each in range(3):
             for index in partitions:
-                rows = [(b"in a transaction", value + b" %d.%d" % (self.tenure, each), [], now_ms), (None, None, [], now_ms + 1)]
+                rows = [
+                    (b"in a transaction", value + b" %d.%d" % (self.tenure, each), [], now_ms),
+                    (None, None, [], now_ms + 1),
+                ]
                 offsets.append(self.batch((TRANSACTIONAL, index), rows, sequence, codec=each, is_transactional=True))
                 if value == b"aborted":
                     self.aborted |= {(TRANSACTIONAL, index, offsets[-1]), (TRANSACTIONAL, index, offsets[-1] + 1)}
@@ -230,7 +262,9 @@ class Life:
     def end(self, sequence: Sequence, *, is_commit: bool) -> None:
         """Commit or abort; it is asked until it is done."""
         answer = self.broker.until(
-            lambda: self.broker.quietly("EndTxn", 3, transactional_id=sequence.transactional_id, committed=is_commit, **sequence.ids),
+            lambda: self.broker.quietly(
+                "EndTxn", 3, transactional_id=sequence.transactional_id, committed=is_commit, **sequence.ids
+            ),
             lambda answer: answer.error_code not in (14, 15, 16, 51),
         )
         assert answer.error_code == 0, answer
@@ -238,7 +272,9 @@ class Life:
     def wait_until_stable(self) -> None:
         """Until the markers of everything that was ended are there."""
         for partition in ((TRANSACTIONAL, 0), (TRANSACTIONAL, 1)):
-            wait_until(lambda: self.offset(partition, -1, 1) == self.offset(partition, -1, 0), "all transactions are decided")
+            wait_until(
+                lambda: self.offset(partition, -1, 1) == self.offset(partition, -1, 0), "all transactions are decided"
+            )
 
     # -- everything else -----------------------------------------------------------------------------------------------
 
@@ -266,7 +302,11 @@ class Life:
             self.broker.coordinator(group)
             for topic, partition in ((PLAIN, 0), (PLAIN, 2), (COMPACTED, self.tenure % 2)):
                 committed = (self.tenure * 10 + partition, f"by tenure {self.tenure} 💡")
-                row = {"partition_index": partition, "committed_offset": committed[0], "committed_metadata": committed[1]}
+                row = {
+                    "partition_index": partition,
+                    "committed_offset": committed[0],
+                    "committed_metadata": committed[1],
+                }
                 rows = [part("OffsetCommit", "OffsetCommitRequestPartition", **row)]
                 topics = [part("OffsetCommit", "OffsetCommitRequestTopic", name=topic, partitions=rows)]
                 answer = self.broker.quietly("OffsetCommit", 8, group_id=group, topics=topics)
@@ -275,22 +315,46 @@ class Life:
         answer = self.broker.quietly("DeleteGroups", 2, groups_names=[group])
         assert answer.results[0].error_code == 0, answer
         self.commits = {each: committed for each, committed in self.commits.items() if each[0] != group}
-        consumer = KafkaConsumer(PLAIN, bootstrap_servers=self.broker.bootstrap, group_id="classic", auto_offset_reset="earliest",
-                                 enable_auto_commit=False, consumer_timeout_ms=100_000)
+        consumer = KafkaConsumer(
+            PLAIN,
+            bootstrap_servers=self.broker.bootstrap,
+            group_id="classic",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            consumer_timeout_ms=100_000,
+        )
         for _, _ in zip(range(50), consumer, strict=False):
             pass
         positions = {each: consumer.position(each) for each in consumer.assignment()}
         consumer.commit({each: OffsetAndMetadata(position, "by a member", -1) for each, position in positions.items()})
-        self.commits |= {("classic", PLAIN, each.partition): (position, "by a member") for each, position in positions.items()}
+        self.commits |= {
+            ("classic", PLAIN, each.partition): (position, "by a member") for each, position in positions.items()
+        }
         consumer.close()
 
     def alter_configs(self) -> None:
         """A setting of every topic changes; one is taken back."""
         for topic in PARTITIONS:
             self.retention[topic] = str(900_000_000 + self.tenure)
-            configs = [part("IncrementalAlterConfigs", "AlterableConfig", name="retention.ms", config_operation=0, value=self.retention[topic]),
-                       part("IncrementalAlterConfigs", "AlterableConfig", name="segment.ms", config_operation=self.tenure % 2, value="600000000")]
-            resource = part("IncrementalAlterConfigs", "AlterConfigsResource", resource_type=2, resource_name=topic, configs=configs)
+            configs = [
+                part(
+                    "IncrementalAlterConfigs",
+                    "AlterableConfig",
+                    name="retention.ms",
+                    config_operation=0,
+                    value=self.retention[topic],
+                ),
+                part(
+                    "IncrementalAlterConfigs",
+                    "AlterableConfig",
+                    name="segment.ms",
+                    config_operation=self.tenure % 2,
+                    value="600000000",
+                ),
+            ]
+            resource = part(
+                "IncrementalAlterConfigs", "AlterConfigsResource", resource_type=2, resource_name=topic, configs=configs
+            )
             answer = self.broker.quietly("IncrementalAlterConfigs", 1, resources=[resource])
             assert answer.responses[0].error_code == 0, answer
 
@@ -320,13 +384,27 @@ class Life:
     def expected(self, partition: tuple[str, int], isolation_level: str) -> dict[int, Row]:
         """The records that a reader has to be given."""
         end = self.stable_offsets.get(partition, 1 << 62) if isolation_level == COMMITTED else 1 << 62
-        hidden = {offset for topic, index, offset in self.aborted if (topic, index) == partition} if isolation_level == COMMITTED else set()
+        hidden = (
+            {offset for topic, index, offset in self.aborted if (topic, index) == partition}
+            if isolation_level == COMMITTED
+            else set()
+        )
         rows = self.rows[partition]
-        return {offset: row for offset, row in rows.items() if self.start_offsets[partition] <= offset < end and offset not in hidden}
+        return {
+            offset: row
+            for offset, row in rows.items()
+            if self.start_offsets[partition] <= offset < end and offset not in hidden
+        }
 
     def read(self, isolation_level: str) -> dict[tuple[str, int], dict[int, Row]]:
         """What librdkafka gives of every partition from its start to its end; it checks the checksums."""
-        settings = {"isolation.level": isolation_level, "enable.partition.eof": True, "enable.auto.commit": False, "check.crcs": True, "fetch.wait.max.ms": 50}
+        settings = {
+            "isolation.level": isolation_level,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "check.crcs": True,
+            "fetch.wait.max.ms": 50,
+        }
         consumer = Consumer({"bootstrap.servers": self.broker.bootstrap, "group.id": "reader", **settings})
         consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for topic, index in self.rows])
         given: dict[tuple[str, int], dict[int, Row]] = {partition: {} for partition in self.rows}
@@ -359,14 +437,24 @@ class Life:
             self.broker.coordinator(group)
             asked = [part("OffsetFetch", "OffsetFetchRequestGroup", group_id=group, topics=None)]
             (answer,) = self.broker.quietly("OffsetFetch", 8, groups=asked).groups
-            found = {(group, t.name, p.partition_index): (p.committed_offset, p.metadata) for t in answer.topics for p in t.partitions}
+            found = {
+                (group, t.name, p.partition_index): (p.committed_offset, p.metadata)
+                for t in answer.topics
+                for p in t.partitions
+            }
             expected = {each: committed for each, committed in self.commits.items() if each[0] == group}
             assert found == expected, (found, expected)
 
     def check_configs(self) -> None:
         """The settings that were given to the topics, and no others."""
         for topic, retention in self.retention.items():
-            resource = part("DescribeConfigs", "DescribeConfigsResource", resource_type=2, resource_name=topic, configuration_keys=None)
+            resource = part(
+                "DescribeConfigs",
+                "DescribeConfigsResource",
+                resource_type=2,
+                resource_name=topic,
+                configuration_keys=None,
+            )
             (answer,) = self.broker.quietly("DescribeConfigs", 4, resources=[resource]).results
             changed = {row.name: row.value for row in answer.configs if row.config_source == 1}
             segment = {"segment.ms": "600000000"} if self.tenure % 2 == 0 else {}
@@ -404,7 +492,10 @@ class Directories:
     def is_clean(self) -> bool:
         """Whether the compacted topic is clean up to the active segments."""
         cleaned = self.cleaned()
-        return all(cleaned.get(each.name, -1) == max(int(path.stem) for path in each.glob("*.log")) for each in self.partitions(COMPACTED))
+        return all(
+            cleaned.get(each.name, -1) == max(int(path.stem) for path in each.glob("*.log"))
+            for each in self.partitions(COMPACTED)
+        )
 
     def start_offsets(self) -> dict[tuple[str, int], int]:
         """The checkpoints of log starts inside a segment."""
@@ -425,20 +516,37 @@ def lines(path: Path) -> list[str]:
 
 def check_by_kafkas_tools(jars: Path, folder: Path, directories: Directories) -> None:
     """DumpLogSegments over every file that pykafkad left behind when it stopped."""
-    files = [path for each in directories.partitions(*PARTITIONS, *INTERNAL) for path in sorted(each.iterdir()) if path.suffix in DATA_FILES]
+    files = [
+        path
+        for each in directories.partitions(*PARTITIONS, *INTERNAL)
+        for path in sorted(each.iterdir())
+        if path.suffix in DATA_FILES
+    ]
     arguments = ("--deep-iteration", "--verify-index-only", "--files", ",".join(map(str, files)))
     output = JavaTools(jars, "", folder / "log4j2.properties").succeed("kafka-dump-log", *arguments, connect=False)
-    for complaint in ("Found timestamp mismatch", "Index sanity check failed", "corrupt", "Mismatches in", "isvalid: false", "out of order"):
+    for complaint in (
+        "Found timestamp mismatch",
+        "Index sanity check failed",
+        "corrupt",
+        "Mismatches in",
+        "isvalid: false",
+        "out of order",
+    ):
         assert complaint not in output, output[:3000]
 
 
 def check_by_fsck(directories: Directories, *, is_clean: bool) -> None:
-    """No record that Kafka wrote is damaged; after a clean stop only files go that were deleted already, or tell of an older stop."""
+    """No record that Kafka wrote is damaged; after a clean stop only files go that were deleted already, or tell of an
+    older stop."""
     command = [sys.executable, "-m", "pykafkad", "fsck", *map(str, directories.paths)]
     checked = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=200)
     assert "damage" not in checked.stdout and "offline" not in checked.stdout, checked.stdout
     if is_clean:
-        found = [line for line in checked.stdout.splitlines()[1:] if not line.endswith((".deleted\tremoved", ".snapshot\tremoved"))]
+        found = [
+            line
+            for line in checked.stdout.splitlines()[1:]
+            if not line.endswith((".deleted\tremoved", ".snapshot\tremoved"))
+        ]
         assert found == [], checked.stdout + checked.stderr
 
 
@@ -460,7 +568,9 @@ def serve_one_tenure(life: Life, broker: ProcessBroker, directories: Directories
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_both_serve_one_directory_in_turn(kafka_jars: Path, tmp_path: Path, pytestconfig: pytest.Config, end: str) -> None:
+def test_both_serve_one_directory_in_turn(
+    kafka_jars: Path, tmp_path: Path, pytestconfig: pytest.Config, end: str
+) -> None:
     """See the module. With more `--rounds` than in a quick run there are more tenures, which end in either way."""
     directories = Directories(tmp_path)
     (tmp_path / "kafka").mkdir()
@@ -489,7 +599,9 @@ def test_both_serve_one_directory_in_turn(kafka_jars: Path, tmp_path: Path, pyte
                     check_by_kafkas_tools(kafka_jars, tmp_path, directories)
             else:
                 check_by_fsck(directories, is_clean=end == "stop")
-                complaints = re.findall(f".*(?:{COMPLAINTS}{'|' + UNCLEAN if was_clean else ''}).*", kafka.log_text()[printed:])
+                complaints = re.findall(
+                    f".*(?:{COMPLAINTS}{'|' + UNCLEAN if was_clean else ''}).*", kafka.log_text()[printed:]
+                )
                 assert complaints == [], "\n".join(complaints)
         assert_no_bug_logged(ours)
     finally:

@@ -1,8 +1,7 @@
 """Every scenario of `compat_tests/scenarios/`: the same requests to a real Kafka and to pykafkad, answers compared.
 
-With `--against kafka` or `--against pykafkad` that broker is asked twice and compared with itself: what a scenario compares must
-not depend on chance.
-"""
+With `--against kafka` or `--against pykafkad` that broker is asked twice and compared with itself: what a scenario
+compares must not depend on chance."""
 
 from __future__ import annotations
 
@@ -58,7 +57,9 @@ def test_scenario(name: str, request: pytest.FixtureRequest, pytestconfig: pytes
             if first == second or not allowed(name, label, path):
                 lines.append(f"{label}: {path}: {first} {left!r}, {second} {right!r}")
     if len(transcripts[0]) != len(transcripts[1]):
-        lines.append(f"the transcript of {first} has {len(transcripts[0])} steps, that of {second} {len(transcripts[1])}")
+        lines.append(
+            f"the transcript of {first} has {len(transcripts[0])} steps, that of {second} {len(transcripts[1])}"
+        )
     if lines:
         more = f"\n… and {len(lines) - SHOWN_DIFFERENCES} more" if len(lines) > SHOWN_DIFFERENCES else ""
         pytest.fail("\n".join(lines[:SHOWN_DIFFERENCES]) + more, pytrace=False)
@@ -69,8 +70,11 @@ def test_every_version_of_every_api_is_asked() -> None:
     if len(asked) < len(SCENARIOS):
         return  # Only some of the scenarios were chosen for this run.
     everything = set().union(*asked.values())
-    promised = {(name, version) for key, name, versions, _ in messages.all_apis() if key in PROMISED for version in versions}
-    # Version 6 of InitProducerId prepares two-phase commits and is not answered by Kafka 4.3.1 unless unstable ones are enabled.
+    promised = {
+        (name, version) for key, name, versions, _ in messages.all_apis() if key in PROMISED for version in versions
+    }
+    # Version 6 of InitProducerId prepares two-phase commits and is not answered by Kafka 4.3.1 unless unstable ones are
+    # enabled.
     assert promised - everything <= {("InitProducerId", 6)}
 
 

@@ -20,10 +20,15 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 from kafka import KafkaAdminClient
-from kafka.admin import ACL, ACLFilter, ACLPermissionType, ResourcePattern
-from kafka.admin import ACLOperation as KafkaPythonOperation
-from kafka.admin import ACLResourcePatternType as KafkaPythonPattern
-from kafka.admin import ResourceType as KafkaPythonResource
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation as KafkaPythonOperation,
+    ACLPermissionType,
+    ACLResourcePatternType as KafkaPythonPattern,
+    ResourcePattern,
+    ResourceType as KafkaPythonResource,
+)
 
 from compat_tests.conftest import AGAINST
 from compat_tests.samples import wait_until
@@ -33,7 +38,9 @@ FreshName = Callable[..., str]
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Once for each broker, the real Kafka first."""
-    metafunc.parametrize("configured", [f"configured_{name}" for name in AGAINST[metafunc.config.getoption("--against")]])
+    metafunc.parametrize(
+        "configured", [f"configured_{name}" for name in AGAINST[metafunc.config.getoption("--against")]]
+    )
 
 
 @pytest.fixture
@@ -52,22 +59,40 @@ def test_acls_by_librdkafka(bootstrap: str, fresh_name: FreshName) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topic = fresh_name()
 
-    def binding(operation: AclOperation, name: str = topic, pattern: ResourcePatternType = ResourcePatternType.LITERAL) -> AclBinding:
+    def binding(
+        operation: AclOperation, name: str = topic, pattern: ResourcePatternType = ResourcePatternType.LITERAL
+    ) -> AclBinding:
         return AclBinding(ResourceType.TOPIC, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
 
-    def matching(name: str | None = topic, pattern: ResourcePatternType = ResourcePatternType.MATCH) -> AclBindingFilter:
-        return AclBindingFilter(ResourceType.TOPIC, name, pattern, "User:alice", None, AclOperation.ANY, AclPermissionType.ANY)
+    def matching(
+        name: str | None = topic, pattern: ResourcePatternType = ResourcePatternType.MATCH
+    ) -> AclBindingFilter:
+        return AclBindingFilter(
+            ResourceType.TOPIC, name, pattern, "User:alice", None, AclOperation.ANY, AclPermissionType.ANY
+        )
 
     prefixed = binding(AclOperation.DESCRIBE, topic[:-2], ResourcePatternType.PREFIXED)
     done(admin.create_acls([binding(AclOperation.READ), binding(AclOperation.WRITE), prefixed]))
     wait_until(lambda: len(admin.describe_acls(matching()).result(100)) == 3, "the broker shows what was changed")
-    assert set(admin.describe_acls(matching()).result(100)) == {binding(AclOperation.READ), binding(AclOperation.WRITE), prefixed}
+    assert set(admin.describe_acls(matching()).result(100)) == {
+        binding(AclOperation.READ),
+        binding(AclOperation.WRITE),
+        prefixed,
+    }
     literal = matching(pattern=ResourcePatternType.LITERAL)
     (deleted,) = done(admin.delete_acls([literal]))
     assert set(deleted) == {binding(AclOperation.READ), binding(AclOperation.WRITE)}
     done(admin.delete_acls([matching()]))
     wait_until(lambda: admin.describe_acls(matching()).result(100) == [], "the broker shows what was changed")
-    cluster = AclBinding(ResourceType.BROKER, "no-cluster", ResourcePatternType.LITERAL, "User:a", "*", AclOperation.ALTER, AclPermissionType.ALLOW)
+    cluster = AclBinding(
+        ResourceType.BROKER,
+        "no-cluster",
+        ResourcePatternType.LITERAL,
+        "User:a",
+        "*",
+        AclOperation.ALTER,
+        AclPermissionType.ALLOW,
+    )
     with pytest.raises(KafkaException):
         done(admin.create_acls([cluster]))
 
@@ -93,8 +118,12 @@ def test_scram_credentials(bootstrap: str, fresh_name: FreshName) -> None:
     done(admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, b"secret", b"salt")]))
     wait_until(lambda: user in admin.describe_user_scram_credentials().result(100), "the broker shows what was changed")
     described = admin.describe_user_scram_credentials([user])[user].result(100)
-    assert [(each.mechanism, each.iterations) for each in described.scram_credential_infos] == [(ScramMechanism.SCRAM_SHA_512, 8192)]
+    assert [(each.mechanism, each.iterations) for each in described.scram_credential_infos] == [
+        (ScramMechanism.SCRAM_SHA_512, 8192)
+    ]
     with pytest.raises(KafkaException):
         done(admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_256)]))
     done(admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_512)]))
-    wait_until(lambda: user not in admin.describe_user_scram_credentials().result(100), "the broker shows what was changed")
+    wait_until(
+        lambda: user not in admin.describe_user_scram_credentials().result(100), "the broker shows what was changed"
+    )

@@ -1,4 +1,5 @@
-"""Snapshots, forks, memory and fsck through ordinary clients: features of pykafkad's own, held against a real Kafka where it can judge."""
+"""Snapshots, forks, memory and fsck through ordinary clients: features of pykafkad's own, held against a real Kafka
+where it can judge."""
 
 from __future__ import annotations
 
@@ -66,7 +67,10 @@ def test_everything_goes_back(saved: PykafkadProcess) -> None:
         read_in_group(saved.bootstrap, TOPIC, GROUP, 20)
         assert committed(saved.bootstrap, TOPIC, GROUP) == 35
         act(saved, "restore", "prepared")
-        assert (read_all(saved.bootstrap, TOPIC), read_all(saved.bootstrap, OTHER)) == (list(range(30)), list(range(30)))
+        assert (read_all(saved.bootstrap, TOPIC), read_all(saved.bootstrap, OTHER)) == (
+            list(range(30)),
+            list(range(30)),
+        )
         assert committed(saved.bootstrap, TOPIC, GROUP) == 15
         admin = KafkaAdminClient(bootstrap_servers=saved.bootstrap)
         assert "later" not in admin.list_topics()
@@ -101,12 +105,15 @@ def test_the_command_line(saved: PykafkadProcess) -> None:
     assert pykafkad("snapshot", "list", *bootstrap).stdout == "name\nprepared\nsecond\n"
     produce(saved.bootstrap, TOPIC, range(30, 40))
     again = pykafkad("snapshot", "create", "second", *bootstrap)
-    assert (again.returncode, again.stderr) == (1, "pykafkad: there is a snapshot second already; delete it, or take another name\n")
+    assert (again.returncode, again.stderr) == (
+        1,
+        "pykafkad: there is a snapshot second already; delete it, or take another name\n",
+    )
     assert pykafkad("snapshot", "restore", "second", "--topic", TOPIC, *bootstrap).returncode == 0
     assert read_all(saved.bootstrap, TOPIC) == list(range(30))
     produce(saved.bootstrap, TOPIC, range(30, 40))
     shown = {}
-    exec(example("from kafka.admin import"), shown)  # noqa: S102 - the README's own
+    exec(example("from kafka.admin import"), shown)
     shown["rewind"](saved.bootstrap, "second")
     assert read_all(saved.bootstrap, TOPIC) == list(range(30))
     with pytest.raises(AssertionError, match="there is no snapshot third"):
@@ -146,7 +153,8 @@ def test_a_real_kafka_starts_on_a_fork(kafka_jars: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_fsck_reads_a_real_kafkas_directory(kafka_jars: Path, tmp_path: Path, end: str) -> None:
-    """After a clean stop nothing is wrong; after a kill no record is damaged. Nothing is changed, and Kafka starts as before."""
+    """After a clean stop nothing is wrong; after a kill no record is damaged. Nothing is changed, and Kafka starts as
+    before."""
     kafka = KafkaProcess(kafka_jars, tmp_path)
     try:
         kafka.start()

@@ -1,4 +1,5 @@
-"""ACLs, client quotas, SCRAM credentials, client-metrics subscriptions and group settings: kept over restarts, and Kafka's own records."""
+"""ACLs, client quotas, SCRAM credentials, client-metrics subscriptions and group settings: kept over restarts, and
+Kafka's own records."""
 
 from __future__ import annotations
 
@@ -34,9 +35,17 @@ def store(broker: Broker) -> None:
     with_names = exchange(broker)
     ask = with_names.quietly
     topic, user = with_names.name("topic"), with_names.name("user")
-    rows = [acls.acl(topic, principal="User:x"), acls.acl(topic, principal="User:y", resource_pattern_type=4, host="h", permission_type=2), acls.acl("gone")]
+    rows = [
+        acls.acl(topic, principal="User:x"),
+        acls.acl(topic, principal="User:y", resource_pattern_type=4, host="h", permission_type=2),
+        acls.acl("gone"),
+    ]
     ask("CreateAcls", 3, creations=rows)
-    ask("DeleteAcls", 3, filters=[acls.part("DeleteAcls", "DeleteAclsFilter", **acls.chosen(resource_name_filter="gone"))])
+    ask(
+        "DeleteAcls",
+        3,
+        filters=[acls.part("DeleteAcls", "DeleteAclsFilter", **acls.chosen(resource_name_filter="gone"))],
+    )
     entries = [
         quotas.entry({"user": user}, (quotas.PRODUCER, 1e9), (quotas.CONSUMER, 2e9)),
         quotas.entry({"user": user, "client-id": None}, (quotas.REQUEST, 99.5)),
@@ -44,15 +53,30 @@ def store(broker: Broker) -> None:
     ]
     ask("AlterClientQuotas", 1, entries=entries)
     ask("AlterClientQuotas", 1, entries=[quotas.entry({"user": user}, (quotas.CONSUMER,))])
-    # A Kafka that loads a removal may forget other users of the same mechanism (its own fault), so the removed one has a mechanism alone.
-    ask("AlterUserScramCredentials", 0, deletions=[], upsertions=[credentials.credential(user), credentials.credential("other", mechanism=2)])
-    ask("AlterUserScramCredentials", 0, deletions=[credentials.removal("other", 2)], upsertions=[credentials.credential(user, iterations=8192)])
+    # A Kafka that loads a removal may forget other users of the same mechanism (its own fault), so the removed one has
+    # a mechanism alone.
+    ask(
+        "AlterUserScramCredentials",
+        0,
+        deletions=[],
+        upsertions=[credentials.credential(user), credentials.credential("other", mechanism=2)],
+    )
+    ask(
+        "AlterUserScramCredentials",
+        0,
+        deletions=[credentials.removal("other", 2)],
+        upsertions=[credentials.credential(user, iterations=8192)],
+    )
     for kind, name, key, value in (
         (configs.CLIENT_METRICS, with_names.name("metrics"), "interval.ms", "1234"),
         (configs.CLIENT_METRICS, with_names.name("gone"), "interval.ms", "1234"),
         (configs.GROUP, with_names.name("group"), "consumer.session.timeout.ms", "50000"),
     ):
-        ask("IncrementalAlterConfigs", 1, resources=[configs.changed("IncrementalAlterConfigs", kind, name, (key, 0, value))])
+        ask(
+            "IncrementalAlterConfigs",
+            1,
+            resources=[configs.changed("IncrementalAlterConfigs", kind, name, (key, 0, value))],
+        )
     ask("AlterConfigs", 2, resources=[configs.changed("AlterConfigs", configs.CLIENT_METRICS, with_names.name("gone"))])
     with_names.close()
 
@@ -69,7 +93,10 @@ def described(broker: Broker) -> list[tuple[str, Any]]:
     for kind, name in ((configs.CLIENT_METRICS, "metrics"), (configs.CLIENT_METRICS, "gone"), (configs.GROUP, "group")):
         configs.describe(with_names, 4, configs.resource(kind, with_names.name(name)), include_synonyms=True, note=name)
     answer = with_names.quietly("ListConfigResources", 1, resource_types=[configs.CLIENT_METRICS, configs.GROUP])
-    with_names.record("listed", " ".join(sorted(row.resource_name for row in answer.config_resources if row.resource_name.startswith(PREFIX))))
+    with_names.record(
+        "listed",
+        " ".join(sorted(row.resource_name for row in answer.config_resources if row.resource_name.startswith(PREFIX))),
+    )
     with_names.close()
     return normalised(with_names)
 
@@ -89,7 +116,13 @@ def is_whole(found: list[tuple[str, Any]]) -> bool:
     values = [value for entry in answers["DescribeClientQuotas v1 user"]["entries"] for value in entry["values"]]
     counts = [len(row["credential_infos"]) for row in answers["DescribeUserScramCredentials v0"]["results"]]
     listed = answers["listed"] == f"{PREFIX}.group {PREFIX}.metrics"
-    return len(resources) == 2 and not answers["DescribeAcls v3 gone"]["resources"] and len(values) == 2 and sorted(counts) == [0, 1] and listed
+    return (
+        len(resources) == 2
+        and not answers["DescribeAcls v3 gone"]["resources"]
+        and len(values) == 2
+        and sorted(counts) == [0, 1]
+        and listed
+    )
 
 
 def test_restarts_keep_them(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> None:

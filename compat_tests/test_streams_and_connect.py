@@ -1,4 +1,5 @@
-"""Kafka Streams and Kafka Connect, which live by internal topics, groups of their own kinds, and admin calls between them."""
+"""Kafka Streams and Kafka Connect, which live by internal topics, groups of their own kinds, and admin calls between
+them."""
 
 from __future__ import annotations
 
@@ -25,8 +26,11 @@ INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"
 LINES = 120
 
 
-def test_streams_counts_words(bootstrap: str, start_java: Start, runner: ToolRunner, fresh_name: FreshName, tmp_path: Path) -> None:
-    """Through a repartition topic, which it empties by DeleteRecords, and a compacted changelog; then its reset tool removes both."""
+def test_streams_counts_words(
+    bootstrap: str, start_java: Start, runner: ToolRunner, fresh_name: FreshName, tmp_path: Path
+) -> None:
+    """Through a repartition topic, which it empties by DeleteRecords, and a compacted changelog; then its reset tool
+    removes both."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for created in admin.create_topics([NewTopic(INPUT, 2, 1), NewTopic(OUTPUT, 1, 1)]).values():
         created.result(100)
@@ -40,8 +44,16 @@ def test_streams_counts_words(bootstrap: str, start_java: Start, runner: ToolRun
         application_id=name, bootstrap_servers=bootstrap, state_dir=tmp_path / "state", commit_interval_ms=200,
         repartition_purge_interval_ms=200, statestore_cache_max_bytes=0,
     )  # fmt: skip
-    expected = {"all": LINES, "streams": LINES, "lead": LINES, "to": LINES, **{f"w{n}": len(range(n, LINES, 7)) for n in range(7)}}
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": fresh_name("group"), "auto.offset.reset": "earliest"})
+    expected = {
+        "all": LINES,
+        "streams": LINES,
+        "lead": LINES,
+        "to": LINES,
+        **{f"w{n}": len(range(n, LINES, 7)) for n in range(7)},
+    }
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": fresh_name("group"), "auto.offset.reset": "earliest"}
+    )
     consumer.subscribe([OUTPUT])
     counted: dict[str, int] = {}
 
@@ -62,15 +74,24 @@ def test_streams_counts_words(bootstrap: str, start_java: Start, runner: ToolRun
     watched.close()
     application.terminate()
     application.wait(100)
-    outcome = runner.run("streams-application-reset", ["--bootstrap-server", bootstrap, "--application-id", name, "--input-topics", INPUT, "--force"])
+    outcome = runner.run(
+        "streams-application-reset",
+        ["--bootstrap-server", bootstrap, "--application-id", name, "--input-topics", INPUT, "--force"],
+    )
     assert outcome.code == 0, outcome
     wait_until(lambda: not own & set(admin.list_topics().topics), "the internal topics are gone")
 
 
-def test_connect_moves_a_file_through_a_topic(bootstrap: str, start_java: Start, fresh_name: FreshName, tmp_path: Path) -> None:
-    """A worker of a group of type `connect` keeps connectors, offsets and states in compacted topics; a sink's offsets can be reset."""
+def test_connect_moves_a_file_through_a_topic(
+    bootstrap: str, start_java: Start, fresh_name: FreshName, tmp_path: Path
+) -> None:
+    """A worker of a group of type `connect` keeps connectors, offsets and states in compacted topics; a sink's offsets
+    can be reset."""
     name, port = fresh_name("connect"), free_port()
-    json_form = {"key.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter": "org.apache.kafka.connect.json.JsonConverter"}
+    json_form = {
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    }
     start_java(
         "org.apache.kafka.connect.cli.ConnectDistributed",
         **json_form, group_id=name, bootstrap_servers=bootstrap, listeners=f"http://localhost:{port}", plugin_discovery="service_load",
@@ -79,10 +100,14 @@ def test_connect_moves_a_file_through_a_topic(bootstrap: str, start_java: Start,
            (("topic", f"{name}-{kind}"), ("replication.factor", 1))},
     )  # fmt: skip
 
-    def asked(method: str, path: str, body: dict[str, str] | None = None, check: Callable[[Any], bool] = lambda answer: True) -> bool:
+    def asked(
+        method: str, path: str, body: dict[str, str] | None = None, check: Callable[[Any], bool] = lambda answer: True
+    ) -> bool:
         """Whether the worker answers so; while it starts or its group rebalances it does not."""
         data = json.dumps(body).encode() if body else None
-        request = urllib.request.Request(f"http://localhost:{port}{path}", data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            f"http://localhost:{port}{path}", data, {"Content-Type": "application/json"}, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=100) as answer:
                 return check(json.loads(answer.read() or "null"))
@@ -103,7 +128,10 @@ def test_connect_moves_a_file_through_a_topic(bootstrap: str, start_java: Start,
     wait_until(lambda: sink.exists() and sink.read_text() == source.read_text(), "the lines came through")
     wait_until(lambda: asked("PUT", "/connectors/out/stop"), "the sink is stopped")
     read = [{"partition": {"kafka_topic": lines, "kafka_partition": 0}, "offset": {"kafka_offset": LINES}}]
-    wait_until(lambda: asked("GET", "/connectors/out/offsets", check=lambda answer: answer["offsets"] == read), "its offsets are committed")
+    wait_until(
+        lambda: asked("GET", "/connectors/out/offsets", check=lambda answer: answer["offsets"] == read),
+        "its offsets are committed",
+    )
     wait_until(lambda: asked("DELETE", "/connectors/out/offsets"), "they are reset")
     wait_until(lambda: asked("PUT", "/connectors/out/resume"), "the sink goes on")
     wait_until(lambda: sink.read_text() == source.read_text() * 2, "it read everything again")

@@ -1,4 +1,5 @@
-"""The suites of other clients pass here what they pass on a real Kafka; and the parts of `compat_tests/suites` themselves."""
+"""The suites of other clients pass here what they pass on a real Kafka; and the parts of `compat_tests/suites`
+themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from compat_tests.suites.run import run_suite
 from compat_tests.suites.suite import FAILED, PASSED, SKIPPED, Comparison, Suite, SuiteUnavailable, reason_for
 
 README = Path(__file__).resolve().parents[1] / "README.md"
-EXAMPLE = Suite("example", "1", "PyPI", "Python", Path, lambda _: {}, differences={"*sasl*": "no SASL", "*gone*": "no more"})
+EXAMPLE = Suite(
+    "example", "1", "PyPI", "Python", Path, lambda _: {}, differences={"*sasl*": "no SASL", "*gone*": "no more"}
+)
 
 
 @pytest.mark.timeout(3000)
@@ -24,9 +27,8 @@ EXAMPLE = Suite("example", "1", "PyPI", "Python", Path, lambda _: {}, difference
 def test_what_passes_on_kafka_passes_here(suite: Suite, pytestconfig: pytest.Config, kafka_jars: Path) -> None:
     """Every test of the suite that a real Kafka passes is passed here, or the suite names the reason why not.
 
-    Other people's tests have hopes of their own about time, which a busy machine disappoints on either broker. So what failed
-    here alone is tried once more, and a bug is what fails both times; a log of each run is kept.
-    """
+    Other people's tests have hopes of their own about time, which a busy machine disappoints on either broker. So what
+    failed here alone is tried once more, and a bug is what fails both times; a log of each run is kept."""
     whole = pytestconfig.getoption("--whole-suites")
     if not (whole or suite.quick):
         pytest.skip("a long one: make test-long, or --whole-suites")
@@ -80,7 +82,8 @@ def test_libtest_is_counted() -> None:
 
 
 def test_differences_need_a_reason_and_end_with_it() -> None:
-    """A test without a reason is a bug of ours; a reason whose tests all pass is outdated; one that met none is neither."""
+    """A test without a reason is a bug of ours; a reason whose tests all pass is outdated; one that met none is
+    neither."""
     compared = Comparison(
         EXAMPLE, {"a_sasl": PASSED, "b": PASSED, "c": FAILED}, {"a_sasl": FAILED, "b": FAILED, "c": PASSED}
     )

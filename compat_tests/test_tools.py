@@ -1,4 +1,5 @@
-"""Every case of `compat_tests/tools/cases/`: Kafka's own tools run against a real Kafka and pykafkad, what they print compared."""
+"""Every case of `compat_tests/tools/cases/`: Kafka's own tools run against a real Kafka and pykafkad, what they print
+compared."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from compat_tests.tools.runner import TOOLS, ToolRunner
 
 CASES = all_cases()
 SHOWN_LINES = 60
-# Beside Kafka's defaults: without an authorizer there are no permissions to add and list, without a second directory no moves.
+# Beside Kafka's defaults: without an authorizer there are no permissions to add and list, without a second directory no
+# moves.
 SETTINGS = {
     "log.dirs": "{data},{data}-2",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -47,7 +49,9 @@ compared: set[str] = set()
 
 
 @pytest.fixture(scope="module")
-def brokers(kafka_jars: Path, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ProcessBroker]]:
+def brokers(
+    kafka_jars: Path, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[ProcessBroker]]:
     """A real Kafka and a pykafkad of these tests' own, so that what tools list is what these tests made."""
     with ExitStack() as stack:
         started: list[ProcessBroker] = []
@@ -71,7 +75,9 @@ def test_tool(name: str, runner: ToolRunner, brokers: list[ProcessBroker], tmp_p
     for broker in brokers:
         stage = Stage(runner, broker.bootstrap, broker.data_directory, tmp_path / broker.name, broker.name == "kafka")
         try:
-            transcripts.append([(step, normalised(step, outcome, stage)) for step, outcome in perform(CASES[name], stage)])
+            transcripts.append(
+                [(step, normalised(step, outcome, stage)) for step, outcome in perform(CASES[name], stage)]
+            )
         except CaseFailed as error:
             # The other broker performs it all the same: what its tools list later has to be the same on both.
             lines.append(f"{broker.name}: {error}")
@@ -86,14 +92,25 @@ def test_tool(name: str, runner: ToolRunner, brokers: list[ProcessBroker], tmp_p
         pytest.fail("\n".join(lines[:SHOWN_LINES]) + more, pytrace=False)
 
 
-def test_replica_verification(runner: ToolRunner, brokers: list[ProcessBroker], kafka_jars: Path, tmp_path: Path) -> None:
+def test_replica_verification(
+    runner: ToolRunner, brokers: list[ProcessBroker], kafka_jars: Path, tmp_path: Path
+) -> None:
     """kafka-replica-verification reads every replica at once and reports how far they are apart, until it is ended."""
     reports = []
     for broker in brokers:
         addressed = ["--bootstrap-server", broker.bootstrap, "--topic", "verified"]
         assert runner.run("topics", [*addressed, "--create"]).code == 0
         assert runner.run("console-producer", addressed, "1\n2\n").code == 0
-        options = ("--broker-list", broker.bootstrap, "--topics-include", "verified", "--report-interval-ms", "200", "--time", "-2")
+        options = (
+            "--broker-list",
+            broker.bootstrap,
+            "--topics-include",
+            "verified",
+            "--report-interval-ms",
+            "200",
+            "--time",
+            "-2",
+        )
         tools = JavaTools(kafka_jars, broker.bootstrap, tmp_path / "log4j2.properties")
         limits = ("--max-wait-ms", "100", "--fetch-size", "10000")
         with tools.start("kafka-replica-verification", *options, *limits, connect=False) as process:

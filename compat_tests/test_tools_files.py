@@ -1,4 +1,5 @@
-"""`pykafkad dump-log` and Kafka's DumpLogSegments on the same files, a real Kafka's and pykafkad's: every fact is the same.
+"""`pykafkad dump-log` and Kafka's DumpLogSegments on the same files, a real Kafka's and pykafkad's: every fact is the
+same.
 
 Kafka's StorageTool looks at both directories too.
 """
@@ -50,7 +51,17 @@ def _fill(runner: ToolRunner, bootstrap: str, name: str) -> None:
 
     run("topics", "--create", "--topic", "plain")
     stamped = ("--config", "message.timestamp.type=LogAppendTime")
-    run("topics", "--create", "--topic", "compacted", "--partitions", "2", "--config", "cleanup.policy=compact", *stamped)
+    run(
+        "topics",
+        "--create",
+        "--topic",
+        "compacted",
+        "--partitions",
+        "2",
+        "--config",
+        "cleanup.policy=compact",
+        *stamped,
+    )
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         lines = "h:1,i:2\tk\tv\nh:\tl\tw\n" * 3
         run("console-producer", "--topic", "plain", "--compression-codec", codec, *WITH_HEADERS, typed=lines)
@@ -61,7 +72,17 @@ def _fill(runner: ToolRunner, bootstrap: str, name: str) -> None:
     run("consumer-groups", "--delete", "--group", "resetters")
     if name == "kafka":
         newer = ("--command-property", "group.protocol=consumer")
-        run("console-consumer", "--topic", "plain", "--group", "newer", "--from-beginning", "--max-messages", "4", *newer)
+        run(
+            "console-consumer",
+            "--topic",
+            "plain",
+            "--group",
+            "newer",
+            "--from-beginning",
+            "--max-messages",
+            "4",
+            *newer,
+        )
         run("producer-perf-test", "--topic", "paid", "--num-records", "500", "--record-size", "20", *TRANSACTIONS)
 
 
@@ -83,14 +104,22 @@ def test_facts_of_every_file(name: str, runner: ToolRunner, directories: dict[st
         expected, answered = kafka_facts(runner, path), our_facts(path)
         if len(expected) != len(answered):
             wrong.append(OF_FEWER_LINES.format(path=path, expected=len(expected), answered=len(answered)))
-        wrong += [f"{path}: {left}, {right}" for left, right in zip(expected, answered, strict=False) if not agrees(left, right)]
+        wrong += [
+            f"{path}: {left}, {right}"
+            for left, right in zip(expected, answered, strict=False)
+            if not agrees(left, right)
+        ]
     assert wrong[:5] == []
 
 
 def test_facts_of_a_transaction_index(runner: ToolRunner, tmp_path: Path) -> None:
     """The aborted transactions of a segment."""
     path = tmp_path / "00000000000000000100.txnindex"
-    path.write_bytes(txn_index.to_bytes([txn_index.AbortedTransaction(7, 100, 120, 121), txn_index.AbortedTransaction(8, 110, 130, 111)]))
+    path.write_bytes(
+        txn_index.to_bytes(
+            [txn_index.AbortedTransaction(7, 100, 120, 121), txn_index.AbortedTransaction(8, 110, 130, 111)]
+        )
+    )
     assert our_facts(path) == kafka_facts(runner, path)
     assert len(our_facts(path)) == 2
 
@@ -118,7 +147,12 @@ def test_storage_tool(runner: ToolRunner, directories: dict[str, Path], tmp_path
         properties.write_text(f"{roles}{listeners}{protocols}node.id=1\nlog.dirs={data}\n")
         info = runner.run("storage", ["info", "--config", str(properties)])
         cluster_id = decode_properties((data / "meta.properties").read_bytes())["cluster.id"]
-        again = runner.run("storage", ["format", "--cluster-id", cluster_id, "--standalone", "--config", str(properties)])
-        shape = [line.split("=")[0].replace(str(data), "<data>") for line in (info.output + again.output + again.errors).splitlines()]
+        again = runner.run(
+            "storage", ["format", "--cluster-id", cluster_id, "--standalone", "--config", str(properties)]
+        )
+        shape = [
+            line.split("=")[0].replace(str(data), "<data>")
+            for line in (info.output + again.output + again.errors).splitlines()
+        ]
         said.append((info.code, again.code, [line for line in shape if not line.startswith("\t")]))
     assert said[0] == said[-1], said

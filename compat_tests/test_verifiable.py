@@ -98,5 +98,7 @@ def test_acknowledged_is_consumed(start: Callable[..., Verifiable], fresh_name: 
         consumer.stop()
     assert sorted(records(consumers)) == acknowledged
     last = max(offset for _, offset in acknowledged) + 1
-    commits = [entry["offset"] for one in consumers for event in one.named("offsets_committed") for entry in event["offsets"]]
+    commits = [
+        entry["offset"] for one in consumers for event in one.named("offsets_committed") for entry in event["offsets"]
+    ]
     assert max(commits) == last

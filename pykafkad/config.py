@@ -1,14 +1,13 @@
 """The settings table: every broker, topic, group and client-metrics setting of Apache Kafka 4.3.1, one row each.
 
-The rows are the text files in `pykafkad/settings/` (name, type, default, allowed values, when a change applies, whether this
-version acts on it, one line of help). Everything reads them: `Settings` and `TopicSettings` (typed, slotted, the names with dots
-turned into underscores), the checks of CreateTopics and AlterConfigs (`validate*`), DescribeConfigs (`settings/entries.py`),
-`pykafkad describe-config` and the README.
+The rows are the text files in `pykafkad/settings/` (name, type, default, allowed values, when a change applies, whether
+this version acts on it, one line of help). Everything reads them: `Settings` and `TopicSettings` (typed, slotted, the
+names with dots turned into underscores), the checks of CreateTopics and AlterConfigs (`validate*`), DescribeConfigs
+(`settings/entries.py`), `pykafkad describe-config` and the README.
 
-Start reading at `Settings.from_properties` and `topic_settings`. Where values come from, strongest first: command line, `--set`,
-environment (`PYKAFKAD_NUM_PARTITIONS`), `server.properties`, default: see `settings/sources.py`. Values changed live through
-AlterConfigs are laid over these by `Settings.set_dynamic`.
-"""
+Start reading at `Settings.from_properties` and `topic_settings`. Where values come from, strongest first: command line,
+`--set`, environment (`PYKAFKAD_NUM_PARTITIONS`), `server.properties`, default: see `settings/sources.py`. Values
+changed live through AlterConfigs are laid over these by `Settings.set_dynamic`."""
 
 from __future__ import annotations
 
@@ -19,8 +18,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BROKER", "CLIENT_METRICS", "GROUP", "LISTENER_PREFIX", "ROWS", "SCOPES", "TOPIC", "InvalidValue", "Row", "Settings",
-           "SYNONYM_GROUPS", "TopicSettings", "topic_settings", "validate", "validate_broker_changes", "validate_overrides"]  # fmt: skip
+__all__ = [
+    "BROKER",
+    "CLIENT_METRICS",
+    "GROUP",
+    "LISTENER_PREFIX",
+    "ROWS",
+    "SCOPES",
+    "SYNONYM_GROUPS",
+    "TOPIC",
+    "InvalidValue",
+    "Row",
+    "Settings",
+    "TopicSettings",
+    "topic_settings",
+    "validate",
+    "validate_broker_changes",
+    "validate_overrides",
+]  # fmt: skip
 
 # A setting may be given for one listener only: listener.name.<listener>.<setting>.
 LISTENER_PREFIX = "listener.name."
@@ -37,7 +52,8 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 # Settings that Kafka's authorizer reads and its broker does not know.
 _AUTHORIZER_SETTINGS = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
 
-# Plug-ins that refuse what they do not like: as Java classes they cannot run here, and whoever counts on them has to know.
+# Plug-ins that refuse what they do not like: as Java classes they cannot run here, and whoever counts on them has to
+# know.
 _POLICIES = frozenset(("create.topic.policy.class.name", "alter.config.policy.class.name"))
 
 # How alike (0 to 1) a name must be to one that there is, to be taken for a slip of it.
@@ -63,17 +79,16 @@ ORDERED_PAIRS = (
 class _BrokerValues:
     """The broker's settings, typed: `settings.num_partitions`, `settings.log_dirs` …; None where Kafka has no value.
 
-    `static` maps names to the texts that were set at start, `dynamic_default` and `dynamic_broker` to those set live (for all
-    brokers, for this one). `warnings` are sentences for the log: unknown names, settings without effect.
-    `described` is a place for what is computed from them to answer DescribeConfigs; it is emptied when they change.
-    """
+    `static` maps names to the texts that were set at start, `dynamic_default` and `dynamic_broker` to those set live
+    (for all brokers, for this one). `warnings` are sentences for the log: unknown names, settings without effect.
+    `described` is a place for what is computed from them to answer DescribeConfigs; it is emptied when they change."""
 
-    __slots__ = ("static", "dynamic_default", "dynamic_broker", "warnings", "described", "_topic_defaults")
+    __slots__ = ("_topic_defaults", "described", "dynamic_broker", "dynamic_default", "static", "warnings")
 
     def __init__(self, static: Mapping[str, str]) -> None:
         rows = ROWS[BROKER]
-        # A default of ours that is not Kafka's counts as set at start: DescribeConfigs then shows both, as with Kafka's own
-        # sample server.properties, which sets the same.
+        # A default of ours that is not Kafka's counts as set at start: DescribeConfigs then shows both, as with Kafka's
+        # own sample server.properties, which sets the same.
         self.static = {row.name: row.default for row in rows.values() if row.default != row.kafka_default}
         self.static.update(static)
         # Kafka gives the older name of the same setting the same value.
@@ -96,9 +111,8 @@ class _BrokerValues:
     def from_properties(cls, properties: Mapping[str, tuple[str, str]]) -> _BrokerValues:
         """Settings from `{name: (text, origin)}`; `origin` is where it was said, such as `server.properties:12`.
 
-        Raises `ConfigError` naming origin, setting and what is allowed. Unknown names and settings that this version does
-        not act on become sentences in `warnings`.
-        """
+        Raises `ConfigError` naming origin, setting and what is allowed. Unknown names and settings that this version
+        does not act on become sentences in `warnings`."""
         properties = _with_node_id(properties)
         rows = ROWS[BROKER]
         for name, (text, origin) in properties.items():
@@ -121,9 +135,8 @@ class _BrokerValues:
     def set_dynamic(self, defaults: Mapping[str, str], broker: Mapping[str, str]) -> None:
         """Lays the live values over the static ones, in place, so that every holder of these settings sees them.
 
-        `defaults` are the cluster-wide ones, `broker` those of this broker. A text that cannot be is skipped: it was checked
-        when it was set, and a broker that has it in its log must still start.
-        """
+        `defaults` are the cluster-wide ones, `broker` those of this broker. A text that cannot be is skipped: it was
+        checked when it was set, and a broker that has it in its log must still start."""
         rows = ROWS[BROKER]
         touched = {*self.dynamic_default, *self.dynamic_broker, *defaults, *broker}
         self.dynamic_default = dict(defaults)
@@ -180,9 +193,9 @@ TopicSettings = _slotted("TopicSettings", _TopicValues, TOPIC)
 def topic_settings(settings: Settings, overrides: Mapping[str, str]) -> TopicSettings:
     """A topic's settings: its own `overrides` (texts), else the broker's by Kafka's synonyms, else the defaults.
 
-    Without overrides the same object is answered until the broker's settings change. Unknown or impossible overrides are passed
-    over: they were checked when they were set (`validate_overrides`), and a topic that has them must still open.
-    """
+    Without overrides the same object is answered until the broker's settings change. Unknown or impossible overrides
+    are passed over: they were checked when they were set (`validate_overrides`), and a topic that has them must still
+    open."""
     if settings._topic_defaults is None:
         settings._topic_defaults = _topic_defaults(settings)
     defaults = settings._topic_defaults
@@ -228,7 +241,9 @@ def _with_node_id(properties: Mapping[str, tuple[str, str]]) -> dict[str, tuple[
     properties = dict(properties)
     node, broker = properties.get("node.id"), properties.get("broker.id")
     if node and broker and node[0].strip() != broker[0].strip():
-        raise ConfigError(f"{node[1]}: node.id={node[0]} must equal broker.id={broker[0]} ({broker[1]}), or leave broker.id out")
+        raise ConfigError(
+            f"{node[1]}: node.id={node[0]} must equal broker.id={broker[0]} ({broker[1]}), or leave broker.id out"
+        )
     if node or broker:
         properties["node.id"] = properties["broker.id"] = node or broker
     return properties
@@ -242,9 +257,15 @@ def _check_together(settings: _BrokerValues, properties: Mapping[str, tuple[str,
         raise ConfigError(f"{origin}: {name}: {text}")
 
     if "broker" not in settings.process_roles:
-        fail("process.roles", f"must contain broker: a pykafkad that is only {', '.join(sorted(settings.process_roles))} is not offered")
+        fail(
+            "process.roles",
+            f"must contain broker: a pykafkad that is only {', '.join(sorted(settings.process_roles))} is not offered",
+        )
     if settings.authorizer_class_name not in ("", STANDARD_AUTHORIZER):
-        fail("authorizer.class.name", f"{settings.authorizer_class_name} cannot run here: leave it out, or name {STANDARD_AUTHORIZER}")
+        fail(
+            "authorizer.class.name",
+            f"{settings.authorizer_class_name} cannot run here: leave it out, or name {STANDARD_AUTHORIZER}",
+        )
     if len(set(settings.log_directories)) != len(settings.log_directories):
         fail("log.dirs", "names a directory twice")
     problem = cordoned_problem(settings.cordoned_log_dirs, settings.log_directories)
@@ -274,13 +295,19 @@ def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
     sentences = []
     roles, origin = properties.get("process.roles", ("controller", ""))
     if "controller" not in roles:
-        sentences.append(f"{origin}: process.roles={roles}: this version is always its own controller and joins no other cluster")
+        sentences.append(
+            f"{origin}: process.roles={roles}: this version is always its own controller and joins no other cluster"
+        )
     for name, (text, origin) in properties.items():
         row = rows.get(name)
         if name == "authorizer.class.name" and text:
-            sentences.append(f"{origin}: {name}: ACLs are kept and shown, and not yet enforced: everybody may do everything")
+            sentences.append(
+                f"{origin}: {name}: ACLs are kept and shown, and not yet enforced: everybody may do everything"
+            )
         elif name in _POLICIES and text:
-            sentences.append(f"{origin}: {name}={text} is a Java class, which cannot run here: nothing is refused by it")
+            sentences.append(
+                f"{origin}: {name}={text} is a Java class, which cannot run here: nothing is refused by it"
+            )
         elif row is None:
             if name in _AUTHORIZER_SETTINGS or (name.startswith(LISTENER_PREFIX) and name.split(".", 3)[-1] in rows):
                 sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
@@ -303,7 +330,8 @@ def _unknown(name: str) -> str:
     return f"{name} is not a setting of Kafka 4.3.1 and is ignored{f' (meant is {near[0]}?)' if near else ''}"
 
 
-# The error that an impossible value gives, by scope: Kafka answers broker changes with INVALID_REQUEST, the others with INVALID_CONFIG.
+# The error that an impossible value gives, by scope: Kafka answers broker changes with INVALID_REQUEST, the others with
+# INVALID_CONFIG.
 _ERRORS = {BROKER: INVALID_REQUEST, TOPIC: INVALID_CONFIG, GROUP: INVALID_CONFIG, CLIENT_METRICS: INVALID_CONFIG}
 _UNKNOWN = {
     TOPIC: (INVALID_CONFIG, "Unknown topic config name: "),
@@ -361,7 +389,10 @@ def _check_topic(values: TopicSettings, settings: Settings) -> None:
 def _check_group(overrides: Mapping[str, str], settings: Settings) -> None:
     """A group's value lies between the broker's `group.<kind>.min.…` and `max.…`, and a session outlasts a heartbeat."""
     rows = ROWS[GROUP]
-    values = {name: inherited(settings, row) if name not in overrides else row.parse(overrides[name]) for name, row in rows.items()}
+    values = {
+        name: inherited(settings, row) if name not in overrides else row.parse(overrides[name])
+        for name, row in rows.items()
+    }
     for name in overrides:
         kind, _, rest = name.partition(".")
         for bound, words in (("min", "greater"), ("max", "less")):
@@ -433,4 +464,6 @@ def validate_broker_changes(changes: Mapping[str, str | None], settings: Setting
 
 def _for_one_broker(name: str) -> bool:
     row = ROWS[BROKER].get(name.split(".", 3)[-1] if name.startswith(LISTENER_PREFIX) else name)
-    return row is not None and (row.applies == "broker" or (name.startswith(LISTENER_PREFIX) and row.applies != "cluster"))
+    return row is not None and (
+        row.applies == "broker" or (name.startswith(LISTENER_PREFIX) and row.applies != "cluster")
+    )

@@ -1,8 +1,8 @@
 """The only module that asks the operating system for files.
 
-Everything below `log/` is handed a `Disk`, so that a test can hand in one that lives in memory, fails on the n-th call or
-forgets what was never synced (`tests/simulation/disk.py`). Paths are plain strings, positions and sizes are bytes. Every
-refusal of the operating system arrives as `StorageFailure`, which names the operation, the path and the reason.
+Everything below `log/` is handed a `Disk`, so that a test can hand in one that lives in memory, fails on the n-th call
+or forgets what was never synced (`tests/simulation/disk.py`). Paths are plain strings, positions and sizes are bytes.
+Every refusal of the operating system arrives as `StorageFailure`, which names the operation, the path and the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ SPARE_DESCRIPTORS = 16
 
 
 def leave_spare(fd: int) -> int:
-    """`fd`, if it is none of the last ones that this process may have; else it is closed, and OSError raised as without one.
+    """`fd`, if it is none of the last ones that this process may have; else it is closed, and OSError raised as without
+    one.
 
     The system gives out the lowest that is free.
     """
@@ -44,7 +45,7 @@ class File:
     file of a deleted segment readable.
     """
 
-    __slots__ = ("path", "_fd")
+    __slots__ = ("_fd", "path")
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
@@ -143,9 +144,8 @@ class Disk:
     def reserve(self, file: File, end_position: int, *, beyond_bound: bool = False) -> int:
         """Up to which position `file` may be written without asking again, at least `end_position`.
 
-        Raises KafkaError where there is a bound and no room below it, unless the file may grow `beyond_bound`. The real disk says
-        so only when it is written to.
-        """
+        Raises KafkaError where there is a bound and no room below it, unless the file may grow `beyond_bound`. The real
+        disk says so only when it is written to."""
         return NO_BOUND
 
     def read(self, path: str) -> bytes | None:
@@ -187,7 +187,7 @@ class Disk:
             try:
                 view = memoryview(data)
                 while view:
-                    view = view[os.write(fd, view):]
+                    view = view[os.write(fd, view) :]
                 if sync:
                     os.fdatasync(fd)
             finally:

@@ -1,9 +1,8 @@
 """What a pure machine wants done, as values.
 
-A machine's `step(event, now, now_ms)` returns a list of these; the shell (`server/node.py`) performs them.
-**List order is causal order**: a `Reply` or `Send` that stands after an `Append` or `Persist` in the same list leaves only
-when that write is as durable as the policy asks. The shell may not reorder.
-"""
+A machine's `step(event, now, now_ms)` returns a list of these; the shell (`server/node.py`) performs them. **List order
+is causal order**: a `Reply` or `Send` that stands after an `Append` or `Persist` in the same list leaves only when that
+write is as durable as the policy asks. The shell may not reorder."""
 
 from __future__ import annotations
 
@@ -23,7 +22,8 @@ class _Effect:
 
 
 class StoredRecord(_Effect):
-    """A typed record of an internal log. `key` is a wire message, or None in the metadata log; `value` None is a tombstone."""
+    """A typed record of an internal log. `key` is a wire message, or None in the metadata log; `value` None is a
+    tombstone."""
 
     __slots__ = ("key", "value")
 
@@ -46,7 +46,7 @@ class Append(_Effect):
 class Reply(_Effect):
     """Answer the request that `token` stands for. A reply to a connection that is gone is dropped by the shell."""
 
-    __slots__ = ("token", "message")
+    __slots__ = ("message", "token")
 
     def __init__(self, token: object, message: object) -> None:
         self.token = token
@@ -75,9 +75,10 @@ class Persist(_Effect):
 
 
 class SetTimer(_Effect):
-    """Deliver `TimerFired(key)` to the machine at monotonic second `at`; a second timer of the same key replaces the first."""
+    """Deliver `TimerFired(key)` to the machine at monotonic second `at`; a second timer of the same key replaces the
+    first."""
 
-    __slots__ = ("key", "at")
+    __slots__ = ("at", "key")
 
     def __init__(self, key: object, at: float) -> None:
         self.key = key

@@ -205,8 +205,8 @@ class StorageFailure(Exception):
         return getattr(self.reason, "errno", None) in (errno.EMFILE, errno.ENFILE)
 
     def copy(self) -> StorageFailure:
-        """A new exception that says the same. What is kept, or raised again, is a copy: an exception that was raised holds the
-        stack that it came up through, and with it the bytes of the request."""
+        """A new exception that says the same. What is kept, or raised again, is a copy: an exception that was raised
+        holds the stack that it came up through, and with it the bytes of the request."""
         return StorageFailure(self.operation, self.path, getattr(self.reason, "strerror", None) or str(self.reason))
 
 

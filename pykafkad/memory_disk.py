@@ -1,9 +1,9 @@
 """A disk that is memory: for brokers whose data need not outlive them, with a bound on what they keep.
 
-A file that is opened lives behind a descriptor of its own (`memfd_create`), so that `sendfile` and everything else works as on
-a real disk; a small file that is only read and written whole is bytes. Room is handed out ahead of the writes: who asks
-`reserve` for more than the bound has left is refused before anything is changed, and may ask again when something was deleted.
-"""
+A file that is opened lives behind a descriptor of its own (`memfd_create`), so that `sendfile` and everything else
+works as on a real disk; a small file that is only read and written whole is bytes. Room is handed out ahead of the
+writes: who asks `reserve` for more than the bound has left is refused before anything is changed, and may ask again
+when something was deleted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _STRIDE_BYTES = 64 * 1024
 """Room is handed out in pieces of this size, so that few appends have to ask."""
 
 _SMALL_BYTES = 64 * 1024
-"""A file up to this size that nobody has open gives its descriptor back: so there are fewer of them than the bound has such pieces."""
+"""A file up to this size that nobody has open gives its descriptor back: so there are fewer of them than the bound has
+such pieces."""
 
 
 class _Content:
@@ -124,7 +125,8 @@ class MemoryFile(File):
 
 
 class MemoryDisk(Disk):
-    """The methods of `Disk`; everything is gone with the process. `used_bytes` never passes `max_bytes` by what was reserved."""
+    """The methods of `Disk`; everything is gone with the process. `used_bytes` never passes `max_bytes` by what was
+    reserved."""
 
     __slots__ = ("_root", "clock", "max_bytes", "used_bytes")
 
@@ -175,7 +177,10 @@ class MemoryDisk(Disk):
             if beyond_bound or self.used_bytes - content.charged + wanted <= self.max_bytes:
                 content.charge(max(wanted, content.charged))
                 return content.charged
-        raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"memory is full: {self.used_bytes} of pykafkad.memory.max.bytes={self.max_bytes} bytes are in use")
+        raise KafkaError(
+            errors.KAFKA_STORAGE_ERROR,
+            f"memory is full: {self.used_bytes} of pykafkad.memory.max.bytes={self.max_bytes} bytes are in use",
+        )
 
     def read(self, path: str) -> bytes | None:
         found = self._entry(path)

@@ -1,4 +1,5 @@
-"""A disk over another that is only read: what is written stays in memory, so that a start can be tried without making it.
+"""A disk over another that is only read: what is written stays in memory, so that a start can be tried without making
+it.
 
 Under it lie real files, opened for reading alone. `changes()` tells afterwards what would be different on the disk.
 """
@@ -101,7 +102,8 @@ class OverlayFile(File):
 
 
 class _Directory:
-    """One directory above the real one at `source` (None: made here). `entries` are the names that were looked up or changed."""
+    """One directory above the real one at `source` (None: made here). `entries` are the names that were looked up or
+    changed."""
 
     __slots__ = ("entries", "source")
 
@@ -269,7 +271,9 @@ class OverlayDisk(Disk):
         except FileNotFoundError:
             pass
         except BlockingIOError:
-            raise StartFailure(f"a broker uses the directory {os.path.dirname(path)} (it holds the lock on {path}); stop it first") from None
+            raise StartFailure(
+                f"a broker uses the directory {os.path.dirname(path)} (it holds the lock on {path}); stop it first"
+            ) from None
         except OSError as error:
             raise StorageFailure("lock", path, error) from error
         return OverlayFile(path, _Layer(None, 0))
@@ -314,6 +318,8 @@ def _difference(path: str, layer: _Layer) -> str | None:
         return None if layer.kept == before else f"cut from {before} to {layer.kept} bytes"
     if layer.source == path and layer.kept == before:
         return f"{len(layer.tail)} bytes appended to {before}"
-    if before == layer.size and all(_read(path, _PIECE_BYTES, at) == layer.read(_PIECE_BYTES, at) for at in range(0, before, _PIECE_BYTES)):
+    if before == layer.size and all(
+        _read(path, _PIECE_BYTES, at) == layer.read(_PIECE_BYTES, at) for at in range(0, before, _PIECE_BYTES)
+    ):
         return None
     return f"rewritten, {layer.size} bytes instead of {before}"

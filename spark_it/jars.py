@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 SPARK_VERSION = "4.0.0"
-"""The newest release whose connector and whose connector's dependencies are all published, and what `pyproject.toml` pins."""
+"""The newest release whose connector and whose connector's dependencies are all published, and what `pyproject.toml`
+pins."""
 
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 
@@ -67,7 +68,9 @@ def _resolve_into(directory: Path) -> None:
             "--class", "org.apache.spark.sql.kafka010.KafkaSourceProvider", "no-application",
         ]  # fmt: skip
         for _ in range(ATTEMPTS):
-            result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "SPARK_LOCAL_HOSTNAME": "localhost"})
+            result = subprocess.run(
+                command, capture_output=True, text=True, env={**os.environ, "SPARK_LOCAL_HOSTNAME": "localhost"}
+            )
             resolved = [jar for jar in Path(scratch).glob("ivy/jars/*.jar") if any(name in jar.name for name in NEEDED)]
             if len(resolved) == len(NEEDED):
                 break

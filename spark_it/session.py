@@ -43,7 +43,9 @@ def spark_session(name: str) -> SparkSession:
     for setting, value in SETTINGS.items():
         builder = builder.config(setting, value)
     builder = builder.config("spark.jars", ",".join(str(jar.absolute()) for jar in connector_jars()))
-    builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={logging.as_uri()}")
+    builder = builder.config(
+        "spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={logging.as_uri()}"
+    )
     # The Java process inherits the working directory, and makes folders (`artifacts`, `spark-warehouse`) in it.
     with contextlib.chdir(_working_directory()):
         return builder.getOrCreate()

@@ -1,8 +1,8 @@
 """How long Spark's `count()` takes over many small partitions: a measurement of waiting at the end of a log.
 
 After each poll an executor asks for the partition's offsets, on the connection on which its consumer's next Fetch is
-already parked for up to half a second. A broker that lets the Fetch go as soon as a request arrives behind it gives that
-time back; Apache Kafka does not.
+already parked for up to half a second. A broker that lets the Fetch go as soon as a request arrives behind it gives
+that time back; Apache Kafka does not.
 
     python -m spark_it.small_partitions HOST:PORT
 """

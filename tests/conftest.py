@@ -12,14 +12,18 @@ from hypothesis import HealthCheck, settings
 from tests import collector, seeds
 from tests.simulation.world import LateOffload
 
-# How long an example takes, and how long it takes to draw one, tells how busy the machine is; the same code has the same result.
-settings.register_profile("any-machine", settings.default, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes, and how long it takes to draw one, tells how busy the machine is; the same code has the
+# same result.
+settings.register_profile(
+    "any-machine", settings.default, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("quick", settings.get_profile("any-machine"), max_examples=seeds.QUICK_EXAMPLES)
 
 # Of one process between two tests; many a system allows 1024.
 MOST_DESCRIPTORS = 200
 
-# The C library keeps freed memory for the next block of up to that size, where it would give it back and have it zeroed page by page.
+# The C library keeps freed memory for the next block of up to that size, where it would give it back and have it zeroed
+# page by page.
 bytearray(31 << 20)
 
 
@@ -29,13 +33,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and what they import are here to stay: the collector need not look at them again, as often as it is called."""
+    """Thousands of tests and what they import are here to stay: the collector need not look at them again, as often as
+    it is called."""
     collector.freeze()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """Worlds that tests leave hold files until the collector comes, which is seldom, as little lives but what is frozen."""
+    """Worlds that tests leave hold files until the collector comes, which is seldom, as little lives but what is
+    frozen."""
     LateOffload.end_threads()
     if len(os.listdir("/proc/self/fd")) > MOST_DESCRIPTORS:
         gc.collect()
@@ -50,8 +56,8 @@ def frozen_anew() -> Iterator[None]:
 
 @pytest.fixture
 def descriptors_at_rest() -> Iterator[None]:
-    """For tests that count descriptors: what earlier tests left to the garbage collector gives none back meanwhile, and those in use
-    are the lowest ones."""
+    """For tests that count descriptors: what earlier tests left to the garbage collector gives none back meanwhile, and
+    those in use are the lowest ones."""
     gc.collect()
     gc.disable()
     highest = max(map(int, os.listdir("/proc/self/fd")))

@@ -1,8 +1,8 @@
 """Where random tests begin, a number that follows from the code under test, and how much they draw.
 
-The same code has the same result, however often and wherever it is tested; code that has changed is tried with other inputs. The
-commands behind these tests (`python -m tests.fuzz`, `tests.log.crashes`, `tests.simulation.damage`) begin anywhere unless told.
-"""
+The same code has the same result, however often and wherever it is tested; code that has changed is tried with other
+inputs. The commands behind these tests (`python -m tests.fuzz`, `tests.log.crashes`, `tests.simulation.damage`) begin
+anywhere unless told."""
 
 from __future__ import annotations
 

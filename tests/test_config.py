@@ -24,7 +24,9 @@ def test_no_settings_at_all_is_a_broker_that_starts() -> None:
 
 def test_values_are_typed() -> None:
     """Code sees numbers, booleans and tuples, never texts."""
-    settings = _settings(num_partitions="3", delete_topic_enable="false", listeners="PLAINTEXT://:1,OTHER://:2", log_dirs="/a,/b")
+    settings = _settings(
+        num_partitions="3", delete_topic_enable="false", listeners="PLAINTEXT://:1,OTHER://:2", log_dirs="/a,/b"
+    )
     assert (settings.num_partitions, settings.delete_topic_enable) == (3, False)
     assert settings.listeners == ("PLAINTEXT://:1", "OTHER://:2")
     assert settings.log_directories == ("/a", "/b")
@@ -75,7 +77,9 @@ def test_warnings_name_what_has_no_effect() -> None:
 def test_a_broker_of_another_cluster_is_told_so() -> None:
     """With process.roles=broker Kafka would look for its controllers elsewhere."""
     (sentence,) = _settings(process_roles="broker").warnings
-    assert sentence == "test:1: process.roles=broker: this version is always its own controller and joins no other cluster"
+    assert (
+        sentence == "test:1: process.roles=broker: this version is always its own controller and joins no other cluster"
+    )
 
 
 def test_node_id_and_broker_id_are_one() -> None:
@@ -92,7 +96,10 @@ def test_node_id_and_broker_id_are_one() -> None:
         ({"process_roles": "controller"}, "must contain broker"),
         ({"log_dirs": "/a,/a"}, "names a directory twice"),
         ({"group_min_session_timeout_ms": "9000000"}, "must not be above group.max.session.timeout.ms"),
-        ({"group_max_session_timeout_ms": "1"}, "group.max.session.timeout.ms: group.min.session.timeout.ms must not be above"),
+        (
+            {"group_max_session_timeout_ms": "1"},
+            "group.max.session.timeout.ms: group.min.session.timeout.ms must not be above",
+        ),
     ],
 )
 def test_values_that_do_not_go_together(properties: dict[str, str], words: str) -> None:
@@ -102,7 +109,8 @@ def test_values_that_do_not_go_together(properties: dict[str, str], words: str) 
 
 
 def test_live_values_lie_over_static_ones() -> None:
-    """This broker's live value, then the live default of all brokers, then server.properties, then the default (KIP-226)."""
+    """This broker's live value, then the live default of all brokers, then server.properties, then the default
+    (KIP-226)."""
     settings = _settings(message_max_bytes="10")
     settings.set_dynamic({"message.max.bytes": "20"}, {"message.max.bytes": "30"})
     assert settings.message_max_bytes == 30
@@ -127,17 +135,28 @@ def test_topics_inherit_by_synonyms() -> None:
     """The first unit that is set wins; minutes and hours become milliseconds; a negative time is without end."""
     assert config.topic_settings(_settings(), {}).retention_ms == 7 * 24 * 3_600_000
     assert config.topic_settings(_settings(log_retention_hours="2"), {}).retention_ms == 7_200_000
-    assert config.topic_settings(_settings(log_retention_hours="2", log_retention_minutes="3"), {}).retention_ms == 180_000
+    assert (
+        config.topic_settings(_settings(log_retention_hours="2", log_retention_minutes="3"), {}).retention_ms == 180_000
+    )
     assert config.topic_settings(_settings(log_retention_minutes="3", log_retention_ms="4"), {}).retention_ms == 4
     assert config.topic_settings(_settings(log_retention_hours="-1"), {}).retention_ms == -1
     assert config.topic_settings(_settings(log_flush_scheduler_interval_ms="9"), {}).flush_ms == 9
-    assert config.topic_settings(_settings(log_flush_scheduler_interval_ms="9", log_flush_interval_ms="8"), {}).flush_ms == 8
+    assert (
+        config.topic_settings(_settings(log_flush_scheduler_interval_ms="9", log_flush_interval_ms="8"), {}).flush_ms
+        == 8
+    )
 
 
 def test_a_topics_own_settings_win() -> None:
     """Overrides are texts; unknown and impossible ones of an older log are passed over."""
-    values = config.topic_settings(_settings(), {"retention.ms": "5", "cleanup.policy": "compact, delete", "old.one": "1", "segment.ms": "x"})
-    assert (values.retention_ms, values.cleanup_policy, values.segment_ms) == (5, {"compact", "delete"}, 7 * 24 * 3_600_000)
+    values = config.topic_settings(
+        _settings(), {"retention.ms": "5", "cleanup.policy": "compact, delete", "old.one": "1", "segment.ms": "x"}
+    )
+    assert (values.retention_ms, values.cleanup_policy, values.segment_ms) == (
+        5,
+        {"compact", "delete"},
+        7 * 24 * 3_600_000,
+    )
     assert values.compacted and values.deleted
     neither = config.topic_settings(_settings(), {"cleanup.policy": ""})
     assert not neither.compacted and not neither.deleted
@@ -168,7 +187,10 @@ def test_what_is_no_regular_expression_matches_no_client(expression: str) -> Non
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"}, r"min.compaction.lag.ms \(10\) > max.compaction.lag.ms \(9\)"),
+        (
+            {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"},
+            r"min.compaction.lag.ms \(10\) > max.compaction.lag.ms \(9\)",
+        ),
         ({"remote.storage.enable": "true"}, "Tiered Storage functionality is disabled"),
         ({"no.such": "1"}, "Unknown topic config name: no.such"),
     ],
@@ -185,14 +207,20 @@ def test_remote_storage_goes_with_delete_only() -> None:
     settings = _settings(remote_log_storage_system_enable="true")
     config.validate_overrides(config.TOPIC, {"remote.storage.enable": "true"}, settings)
     with pytest.raises(KafkaError, match="only supports topics with cleanup.policy=delete"):
-        config.validate_overrides(config.TOPIC, {"remote.storage.enable": "true", "cleanup.policy": "compact"}, settings)
+        config.validate_overrides(
+            config.TOPIC, {"remote.storage.enable": "true", "cleanup.policy": "compact"}, settings
+        )
 
 
 def test_a_groups_session_must_outlast_its_heartbeat() -> None:
     """Each may be within its limits, together they cannot be."""
     settings = _settings(group_consumer_min_session_timeout_ms="1", group_consumer_max_heartbeat_interval_ms="60000")
-    with pytest.raises(KafkaError, match="consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"):
-        config.validate_overrides(config.GROUP, {"consumer.session.timeout.ms": "20000", "consumer.heartbeat.interval.ms": "20000"}, settings)
+    with pytest.raises(
+        KafkaError, match="consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"
+    ):
+        config.validate_overrides(
+            config.GROUP, {"consumer.session.timeout.ms": "20000", "consumer.heartbeat.interval.ms": "20000"}, settings
+        )
 
 
 def test_validate_gives_the_typed_value() -> None:
@@ -205,7 +233,8 @@ def test_validate_gives_the_typed_value() -> None:
 
 
 def test_deleting_is_always_allowed() -> None:
-    """None deletes: whatever stands in the metadata log may go, even what could not be set live, or not for all brokers."""
+    """None deletes: whatever stands in the metadata log may go, even what could not be set live, or not for all
+    brokers."""
     settings = config.Settings({})
     for name in ("message.max.bytes", "num.partitions", "ssl.keystore.type", "listeners", "no.such"):
         for one_broker in (True, False):
@@ -215,7 +244,8 @@ def test_deleting_is_always_allowed() -> None:
 
 
 def test_authorizers() -> None:
-    """Kafka's own is known, with a warning as long as nothing is enforced; another would let everybody in unseen, so it is an error."""
+    """Kafka's own is known, with a warning as long as nothing is enforced; another would let everybody in unseen, so it
+    is an error."""
     settings = from_properties({"authorizer.class.name": config.STANDARD_AUTHORIZER, "super.users": "User:a"})
     assert any("not yet enforced" in sentence for sentence in settings.warnings)
     assert any("super.users has no effect" in sentence for sentence in settings.warnings)
@@ -227,7 +257,11 @@ def test_authorizers() -> None:
 @pytest.mark.parametrize("name", ["create.topic.policy.class.name", "alter.config.policy.class.name"])
 def test_policies_are_java_classes(name: str) -> None:
     """They cannot run here, and whoever counts on their refusals is told."""
-    assert [sentence for sentence in from_properties({name: "my.Policy"}).warnings if "my.Policy is a Java class" in sentence]
+    assert [
+        sentence
+        for sentence in from_properties({name: "my.Policy"}).warnings
+        if "my.Policy is a Java class" in sentence
+    ]
     assert from_properties({name: ""}).warnings == [f"test:1: {name} has no effect in this version of pykafkad"]
 
 

@@ -68,11 +68,25 @@ def test_replacing_a_file_leaves_no_temporary_behind(disk, tmp_path):
 
 def test_what_is_not_there(disk, tmp_path):
     path = str(tmp_path / "none")
-    assert (disk.read(path), disk.read_end(path, 5), disk.size(path), disk.modified_ms(path), disk.exists(path)) == (None, b"", 0, 0, False)
+    assert (disk.read(path), disk.read_end(path, 5), disk.size(path), disk.modified_ms(path), disk.exists(path)) == (
+        None,
+        b"",
+        0,
+        0,
+        False,
+    )
     disk.unlink(path)
-    for attempt in (lambda: disk.open(path), lambda: disk.listdir(path), lambda: disk.rename(path, path + "2"), lambda: disk.sync(path),
-                    lambda: disk.sync_directory(path), lambda: disk.remove_directory(path), lambda: disk.usage(path),
-                    lambda: disk.write(path + "/deep", b""), lambda: disk.replace(path + "/deep", b"")):
+    for attempt in (
+        lambda: disk.open(path),
+        lambda: disk.listdir(path),
+        lambda: disk.rename(path, path + "2"),
+        lambda: disk.sync(path),
+        lambda: disk.sync_directory(path),
+        lambda: disk.remove_directory(path),
+        lambda: disk.usage(path),
+        lambda: disk.write(path + "/deep", b""),
+        lambda: disk.replace(path + "/deep", b""),
+    ):
         with pytest.raises(StorageFailure, match="none"):
             attempt()
 

@@ -29,10 +29,16 @@ def test_names_and_codes_equal_another_projects() -> None:
     known = {
         cls.errno: cls.message
         for cls in vars(kafka_errors).values()
-        if isinstance(cls, type) and issubclass(cls, kafka_errors.BrokerResponseError) and isinstance(getattr(cls, "errno", None), int)
+        if isinstance(cls, type)
+        and issubclass(cls, kafka_errors.BrokerResponseError)
+        and isinstance(getattr(cls, "errno", None), int)
     }
     assert len(known) > 80
-    different = {code: (name, errors.name(code)) for code, name in known.items() if name != errors.name(code) and OTHER_NAMES.get(code) != name}
+    different = {
+        code: (name, errors.name(code))
+        for code, name in known.items()
+        if name != errors.name(code) and OTHER_NAMES.get(code) != name
+    }
     assert different == {}
 
 

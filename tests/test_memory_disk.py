@@ -56,7 +56,11 @@ def test_both_disks_answer_alike(disk_and_root):
     assert disk.read(f"{root}/second") == b"y"
     disk.rename(f"{root}/second", f"{root}/meta")
     disk.rename(f"{root}/t-0", f"{root}/t-0.x-delete")
-    assert (disk.exists(f"{root}/t-0"), disk.is_directory(f"{root}/t-0.x-delete"), disk.is_directory(f"{root}/meta")) == (False, True, False)
+    assert (
+        disk.exists(f"{root}/t-0"),
+        disk.is_directory(f"{root}/t-0.x-delete"),
+        disk.is_directory(f"{root}/meta"),
+    ) == (False, True, False)
     disk.remove_directory(f"{root}/t-0.x-delete")
     assert file.pread(2, 0) == b"01", "who reads goes on reading"
     disk.unlink(f"{root}/index")
@@ -185,7 +189,8 @@ def test_topics_are_kept_beyond_the_bound(world):
 
 
 def test_small_files_that_nobody_has_open_take_no_descriptor(descriptors_at_rest):
-    """Each has its bytes all the same, under one name or two; what is large keeps its own, as copying it would take long."""
+    """Each has its bytes all the same, under one name or two; what is large keeps its own, as copying it would take
+    long."""
     disk = MemoryDisk(10 << 20, ManualClock())
     disk.make_directories("d")
     before = len(os.listdir("/proc/self/fd"))

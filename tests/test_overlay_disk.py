@@ -70,7 +70,8 @@ def do_something(chance, disk, root):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_it_reads_as_if_it_had_been_written(tmp_path, seed):
-    """The same calls on a real directory and on an overlay over its twin leave the same files and give the same answers."""
+    """The same calls on a real directory and on an overlay over its twin leave the same files and give the same
+    answers."""
     real, under = tmp_path / "real", tmp_path / "under"
     for name in ("a-0", "b-0"):
         (real / name).mkdir(parents=True)
@@ -80,19 +81,28 @@ def test_it_reads_as_if_it_had_been_written(tmp_path, seed):
     before = contents(under)
     overlay = OverlayDisk()
     for step in range(40):
-        answers = [do_something(random.Random(f"{seed} {step}"), disk, str(root)) for disk, root in ((Disk(), real), (overlay, under))]
+        answers = [
+            do_something(random.Random(f"{seed} {step}"), disk, str(root))
+            for disk, root in ((Disk(), real), (overlay, under))
+        ]
         assert answers[0] == answers[1], f"step {step}"
     assert seen(overlay, str(under)) == contents(real)
     assert contents(under) == before
     changed = {change.path for change in overlay.changes(str(under))}
-    for path in before.keys() ^ contents(real).keys() | {name for name in before.keys() & contents(real).keys() if before[name] != contents(real)[name]}:
+    for path in before.keys() ^ contents(real).keys() | {
+        name for name in before.keys() & contents(real).keys() if before[name] != contents(real)[name]
+    }:
         whole = f"{under}/{path}"
         assert whole in changed or os.path.dirname(whole) in changed, path
 
 
 def damage(chance, root):
     """Something that a crash or a hand does to one file."""
-    files = [path for path in sorted(Path(root).rglob("*")) if path.is_file() and path.suffix in (".log", ".index", ".timeindex", ".snapshot")]
+    files = [
+        path
+        for path in sorted(Path(root).rglob("*"))
+        if path.is_file() and path.suffix in (".log", ".index", ".timeindex", ".snapshot")
+    ]
     path = chance.choice(files)
     data = bytearray(path.read_bytes())
     kind = chance.randrange(4)
@@ -138,7 +148,9 @@ def test_a_tried_start_tells_what_a_start_does(tmp_path, seed, monkeypatch):
                     pass
         started.append(world)
     monkeypatch.chdir(tmp_path / "one")
-    assert seen(overlay, "data") == {path: data for path, data in contents(tmp_path / "two" / "data").items() if path != ".lock"}
+    assert seen(overlay, "data") == {
+        path: data for path, data in contents(tmp_path / "two" / "data").items() if path != ".lock"
+    }
     assert contents(tmp_path / "one" / "data") == before
 
 

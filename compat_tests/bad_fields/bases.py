@@ -54,7 +54,12 @@ def offset_commit_of_a_member(cluster: Cluster, version: int) -> Plain:
 
 
 def offset_fetch_of_all(cluster: Cluster, version: int) -> Plain:
-    return {"group_id": cluster.group, "topics": None, "groups": [{"group_id": cluster.group, "topics": None}], "require_stable": True}
+    return {
+        "group_id": cluster.group,
+        "topics": None,
+        "groups": [{"group_id": cluster.group, "topics": None}],
+        "require_stable": True,
+    }
 
 
 def offset_fetch(cluster: Cluster, version: int) -> Plain:
@@ -76,12 +81,26 @@ def join_group_as_a_stranger(cluster: Cluster, version: int) -> Plain:
     protocol = {"name": "range", "metadata": b"range"}
     timeouts = {"session_timeout_ms": session_ms, "rebalance_timeout_ms": REBALANCE_MS}
     instance = {"group_instance_id": "new" if version >= 5 else None}
-    return {"group_id": cluster.fresh("joined"), "member_id": "", "protocol_type": "consumer", "protocols": [protocol], **timeouts, **instance}
+    return {
+        "group_id": cluster.fresh("joined"),
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": [protocol],
+        **timeouts,
+        **instance,
+    }
 
 
 def static_member(cluster: Cluster, version: int) -> Plain:
     group, member_id = cluster.static_group, cluster.static_id
-    return {"group_id": group, "generation_id": 1, "member_id": member_id, "group_instance_id": "instance", "protocol_type": "consumer", "protocol_name": "range"}
+    return {
+        "group_id": group,
+        "generation_id": 1,
+        "member_id": member_id,
+        "group_instance_id": "instance",
+        "protocol_type": "consumer",
+        "protocol_name": "range",
+    }
 
 
 def member(cluster: Cluster, version: int) -> Plain:
@@ -100,7 +119,11 @@ def leave_group(cluster: Cluster, version: int) -> Plain:
 
 def leave_group_as_static(cluster: Cluster, version: int) -> Plain:
     group, member_id = cluster.fresh_member(instance_id="instance")
-    return {"group_id": group, "member_id": member_id, "members": [{"member_id": "", "group_instance_id": "instance", "reason": "why"}]}
+    return {
+        "group_id": group,
+        "member_id": member_id,
+        "members": [{"member_id": "", "group_instance_id": "instance", "reason": "why"}],
+    }
 
 
 def create_topics(cluster: Cluster, version: int) -> Plain:
@@ -122,7 +145,11 @@ def delete_topics(cluster: Cluster, version: int) -> Plain:
 
 def delete_topics_by_id(cluster: Cluster, version: int) -> Plain:
     name = cluster.fresh_topic()
-    return {"topics": [{"name": None, "topic_id": cluster.broker.topic_id(name)}], "topic_names": [name], "timeout_ms": WAIT_MS}
+    return {
+        "topics": [{"name": None, "topic_id": cluster.broker.topic_id(name)}],
+        "topic_names": [name],
+        "timeout_ms": WAIT_MS,
+    }
 
 
 def offset_for_leader_epoch(cluster: Cluster, version: int) -> Plain:
@@ -142,7 +169,11 @@ def broker_configs(cluster: Cluster, version: int) -> Plain:
 
 
 def group_configs(cluster: Cluster, version: int) -> Plain:
-    row = {"resource_type": GROUP, "resource_name": cluster.group, "configuration_keys": ["consumer.session.timeout.ms"]}
+    row = {
+        "resource_type": GROUP,
+        "resource_name": cluster.group,
+        "configuration_keys": ["consumer.session.timeout.ms"],
+    }
     row["configs"] = [{"name": "consumer.session.timeout.ms", "value": "50000", "config_operation": 0}]
     return {"resources": [row], "include_synonyms": True, "include_documentation": True}
 
@@ -159,14 +190,24 @@ def create_partitions(cluster: Cluster, version: int) -> Plain:
 
 
 def create_partitions_for_good(cluster: Cluster, version: int) -> Plain:
-    return {"topics": [{"name": cluster.fresh_topic(), "count": 3, "assignments": None}], "timeout_ms": WAIT_MS, "validate_only": False}
+    return {
+        "topics": [{"name": cluster.fresh_topic(), "count": 3, "assignments": None}],
+        "timeout_ms": WAIT_MS,
+        "validate_only": False,
+    }
 
 
 def transaction(cluster: Cluster, version: int) -> Plain:
     identity = {"transactional_id": "nobody", "producer_id": 4000, "producer_epoch": 0}
     topics = numbers(cluster.topic)
     old = {f"v3_and_below_{name}": value for name, value in {**identity, "topics": topics}.items()}
-    return {**identity, **old, "transactions": [{**identity, "topics": topics}], "group_id": cluster.group, "committed": True}
+    return {
+        **identity,
+        **old,
+        "transactions": [{**identity, "topics": topics}],
+        "group_id": cluster.group,
+        "committed": True,
+    }
 
 
 def txn_offset_commit(cluster: Cluster, version: int) -> Plain:
@@ -176,7 +217,17 @@ def txn_offset_commit(cluster: Cluster, version: int) -> Plain:
 
 def write_txn_markers(cluster: Cluster, version: int) -> Plain:
     topics = numbers(cluster.written, "partition_indexes")
-    return {"markers": [{"producer_id": 4000, "producer_epoch": 0, "transaction_result": True, "topics": topics, "coordinator_epoch": 0}]}
+    return {
+        "markers": [
+            {
+                "producer_id": 4000,
+                "producer_epoch": 0,
+                "transaction_result": True,
+                "topics": topics,
+                "coordinator_epoch": 0,
+            }
+        ]
+    }
 
 
 def acl(cluster: Cluster, version: int) -> Plain:
@@ -191,7 +242,14 @@ def share_partitions(cluster: Cluster, version: int) -> Plain:
     acknowledged = {"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}
     row = {"partition": 0, "partition_index": 0, "acknowledgement_batches": [acknowledged], "state_batches": []}
     topic = {"topic_id": cluster.topic_id, "topic_name": cluster.topic, "partitions": [row]}
-    session = {"member_id": "AAAAAAAAAAAAAAAAAAAAAQ", "share_session_epoch": 0, "max_wait_ms": 100, "min_bytes": 1, "max_records": 10, "batch_size": 10}
+    session = {
+        "member_id": "AAAAAAAAAAAAAAAAAAAAAQ",
+        "share_session_epoch": 0,
+        "max_wait_ms": 100,
+        "min_bytes": 1,
+        "max_records": 10,
+        "batch_size": 10,
+    }
     return {"group_id": "share", **session, "topics": [topic]}
 
 
@@ -201,10 +259,21 @@ def share_offsets(cluster: Cluster, version: int) -> Plain:
 
 
 def group_heartbeat(cluster: Cluster, version: int) -> Plain:
-    identity = {"group_id": "modern", "member_id": "AAAAAAAAAAAAAAAAAAAAAQ", "member_epoch": 0, "rebalance_timeout_ms": 5000}
+    identity = {
+        "group_id": "modern",
+        "member_id": "AAAAAAAAAAAAAAAAAAAAAQ",
+        "member_epoch": 0,
+        "rebalance_timeout_ms": 5000,
+    }
     topology = {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": [cluster.topic]}]}
     tasks = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": [], "process_id": "process"}
-    return {**identity, "subscribed_topic_names": [cluster.topic], "topic_partitions": [], "topology": topology, **tasks}
+    return {
+        **identity,
+        "subscribed_topic_names": [cluster.topic],
+        "topic_partitions": [],
+        "topology": topology,
+        **tasks,
+    }
 
 
 def scram(cluster: Cluster, version: int) -> Plain:
@@ -243,9 +312,26 @@ Base = Callable[[Cluster, int], Plain]
 BASES: tuple[tuple[str, Base], ...] = (
     ("ApiVersions", lambda cluster, version: {"client_software_name": "bad-fields", "client_software_version": "1.0"}),
     ("Metadata", lambda cluster, version: {"topics": [{"name": cluster.topic}], "allow_auto_topic_creation": False}),
-    ("Metadata", lambda cluster, version: {"topics": [{"name": None if version >= 12 else cluster.topic, "topic_id": cluster.topic_id if version >= 12 else bytes(16)}], "allow_auto_topic_creation": False}),
+    (
+        "Metadata",
+        lambda cluster, version: {
+            "topics": [
+                {
+                    "name": None if version >= 12 else cluster.topic,
+                    "topic_id": cluster.topic_id if version >= 12 else bytes(16),
+                }
+            ],
+            "allow_auto_topic_creation": False,
+        },
+    ),
     ("DescribeCluster", lambda cluster, version: {}),
-    ("DescribeTopicPartitions", lambda cluster, version: {"topics": [{"name": cluster.topic}], "cursor": {"topic_name": cluster.topic, "partition_index": 0}}),
+    (
+        "DescribeTopicPartitions",
+        lambda cluster, version: {
+            "topics": [{"name": cluster.topic}],
+            "cursor": {"topic_name": cluster.topic, "partition_index": 0},
+        },
+    ),
     ("DescribeLogDirs", lambda cluster, version: {"topics": numbers(cluster.topic)}),
     ("DescribeConfigs", configs),
     ("DescribeConfigs", broker_configs),
@@ -257,7 +343,14 @@ BASES: tuple[tuple[str, Base], ...] = (
     ("Produce", produce),
     ("Fetch", fetch),
     ("Fetch", fetch_in_a_session),
-    ("ListOffsets", lambda cluster, version: {"replica_id": -1, "topics": partitions(cluster.topic, timestamp=-1), "timeout_ms": WAIT_MS}),
+    (
+        "ListOffsets",
+        lambda cluster, version: {
+            "replica_id": -1,
+            "topics": partitions(cluster.topic, timestamp=-1),
+            "timeout_ms": WAIT_MS,
+        },
+    ),
     ("DescribeProducers", lambda cluster, version: {"topics": numbers(cluster.topic, "partition_indexes")}),
     ("OffsetForLeaderEpoch", offset_for_leader_epoch),
     ("FindCoordinator", lambda cluster, version: {"key": cluster.group, "coordinator_keys": [cluster.group]}),
@@ -304,11 +397,21 @@ BASES: tuple[tuple[str, Base], ...] = (
     ("SaslAuthenticate", lambda cluster, version: {"auth_bytes": b"\0alice\0secret"}),
     ("GetTelemetrySubscriptions", lambda cluster, version: {"client_instance_id": bytes(15) + b"\7"}),
     ("PushTelemetry", lambda cluster, version: {"client_instance_id": bytes(15) + b"\7", "metrics": b""}),
-    ("AlterReplicaLogDirs", lambda cluster, version: {"dirs": [{"path": cluster.log_dir, "topics": numbers(cluster.topic)}]}),
+    (
+        "AlterReplicaLogDirs",
+        lambda cluster, version: {"dirs": [{"path": cluster.log_dir, "topics": numbers(cluster.topic)}]},
+    ),
     ("AlterPartitionReassignments", reassignments),
     ("ListPartitionReassignments", listed_reassignments),
     ("DescribeQuorum", lambda cluster, version: {"topics": partitions("__cluster_metadata")}),
-    ("UpdateFeatures", lambda cluster, version: {"timeout_ms": WAIT_MS, "feature_updates": [{"feature": "eligible.leader.replicas.version", "max_version_level": 1}], "validate_only": True}),
+    (
+        "UpdateFeatures",
+        lambda cluster, version: {
+            "timeout_ms": WAIT_MS,
+            "feature_updates": [{"feature": "eligible.leader.replicas.version", "max_version_level": 1}],
+            "validate_only": True,
+        },
+    ),
     ("AddPartitionsToTxn", transaction),
     ("AddOffsetsToTxn", transaction),
     ("EndTxn", transaction),

@@ -81,8 +81,8 @@ class Cluster:
         self.broker.until(add, lambda answer: isinstance(answer, str) or answer.error_code not in LOADING)
 
     def await_end_of_sessions(self) -> None:
-        """Wait until no group with a name of the variants' has members: they are not heard of any more, and how long their sessions
-        still last is each broker's own."""
+        """Wait until no group with a name of the variants' has members: they are not heard of any more, and how long
+        their sessions still last is each broker's own."""
         states = ["Stable", "PreparingRebalance", "CompletingRebalance"]
         deadline = time.monotonic() + SESSION_SECONDS
         while True:
@@ -107,7 +107,8 @@ class Cluster:
         return name
 
     def fetch_session(self, version: int) -> int:
-        """The id of a new session on the first topic, whose next request has epoch 1 (KIP-227); the one before is closed, for few are kept."""
+        """The id of a new session on the first topic, whose next request has epoch 1 (KIP-227); the one before is
+        closed, for few are kept."""
         if self._session_id:
             self.broker.quietly("Fetch", version, session_id=self._session_id, session_epoch=-1)
         row = part("Fetch", "FetchPartition", partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
@@ -139,9 +140,15 @@ class Cluster:
         """A stable group of one member in generation 1, static if it has an instance id."""
         group = kind if kind.startswith(self.broker.prefix) else self.broker.name(kind)
         protocol = part("JoinGroup", "JoinGroupRequestProtocol", name="range", metadata=b"range")
-        fields: dict[str, Any] = {"session_timeout_ms": session_ms, "rebalance_timeout_ms": REBALANCE_MS, "protocol_type": "consumer"}
+        fields: dict[str, Any] = {
+            "session_timeout_ms": session_ms,
+            "rebalance_timeout_ms": REBALANCE_MS,
+            "protocol_type": "consumer",
+        }
         version = 3 if instance_id is None else 5
-        joined = self.broker.quietly("JoinGroup", version, group_id=group, group_instance_id=instance_id, protocols=[protocol], **fields)
+        joined = self.broker.quietly(
+            "JoinGroup", version, group_id=group, group_instance_id=instance_id, protocols=[protocol], **fields
+        )
         assert joined.error_code == 0, joined
         assigned = [part("SyncGroup", "SyncGroupRequestAssignment", member_id=joined.member_id, assignment=b"all")]
         identity = {"generation_id": 1, "member_id": joined.member_id, "group_instance_id": instance_id}

@@ -14,7 +14,8 @@ NAMES = ("name", "topic", "topic_name", "api_key")
 
 
 def compared(expected: Iterable[Answer], found: Iterable[Answer]) -> Iterator[tuple[Answer, str, Any, Any]]:
-    """`(what was asked, dotted path, expected, found)` for every difference; both runs asked the same in the same order."""
+    """`(what was asked, dotted path, expected, found)` for every difference; both runs asked the same in the same
+    order."""
     for left, right in zip(expected, found, strict=True):
         assert left[:4] == right[:4], f"the runs differ: {left[:4]}, {right[:4]}"
         for _, path, one, other in differences("", _named(left.answer), _named(right.answer)):

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """One allowed difference: patterns for the API, the field, what was done to it, and the path in the answer; the reason."""
+    """One allowed difference: patterns for the API, the field, what was done to it, and the path in the answer; the
+    reason."""
 
     api: str
     field: str
@@ -27,36 +28,123 @@ _NO_TRANSACTIONS = "Transactions are not offered yet: a transactional id is refu
 _OWN_ADDRESSES = "The two brokers have different addresses and directories, and Kafka has a controller's listener."
 
 ALLOWED = (
-    *(Difference("ApiVersions", "*", "*", f"api_keys.{row.key}", "An API that is only refused is not advertised.") for row in table.ROWS if row.state == table.REFUSED),
-    *(Difference("ApiVersions", "*", "*", f"supported_features.{name}*", "A feature is supported once its APIs are served.") for name in (
-        "group.version", "share.version", "streams.version", "transaction.version",
-    )),
-    Difference("DescribeTopicPartitions", "cursor.partition_index", "2147483647", "next_cursor*", "Kafka adds the limit to it beyond the end of an int32."),
-    *(Difference("DescribeConfigs", "*", "*", f"results.0.configs.{name}*", _OWN_ADDRESSES) for name in (
-        "advertised.listeners", "controller.quorum.bootstrap.servers", "inter.broker.listener.name", "listener.security.protocol.map", "listeners",
-        "log.dirs", "log.dir", "process.roles", "controller.listener.names",
-    )),
+    *(
+        Difference("ApiVersions", "*", "*", f"api_keys.{row.key}", "An API that is only refused is not advertised.")
+        for row in table.ROWS
+        if row.state == table.REFUSED
+    ),
+    *(
+        Difference(
+            "ApiVersions", "*", "*", f"supported_features.{name}*", "A feature is supported once its APIs are served."
+        )
+        for name in (
+            "group.version",
+            "share.version",
+            "streams.version",
+            "transaction.version",
+        )
+    ),
+    Difference(
+        "DescribeTopicPartitions",
+        "cursor.partition_index",
+        "2147483647",
+        "next_cursor*",
+        "Kafka adds the limit to it beyond the end of an int32.",
+    ),
+    *(
+        Difference("DescribeConfigs", "*", "*", f"results.0.configs.{name}*", _OWN_ADDRESSES)
+        for name in (
+            "advertised.listeners",
+            "controller.quorum.bootstrap.servers",
+            "inter.broker.listener.name",
+            "listener.security.protocol.map",
+            "listeners",
+            "log.dirs",
+            "log.dir",
+            "process.roles",
+            "controller.listener.names",
+        )
+    ),
     Difference("*", "*", "longest", "*", _OVERSIZED),
-    Difference("Produce", "*", "*twice", "*", "We append and answer every row. No client sends two; dropping records that were answered for would be worse."),
+    Difference(
+        "Produce",
+        "*",
+        "*twice",
+        "*",
+        "We append and answer every row. No client sends two; dropping records that were answered for would be worse.",
+    ),
     Difference("Produce", "topic_data.partition_data.records", "*", "", _EXCEPTION),
-    Difference("Produce", "*", "*", "*.error_message", "Where Kafka refuses a batch without a word, ours says why; the code is the same."),
-    Difference("Fetch", "session_id", "*2147483*", "*", f"{_EXCEPTION} Its cache of sessions is divided by id, and these belong to none."),
+    Difference(
+        "Produce",
+        "*",
+        "*",
+        "*.error_message",
+        "Where Kafka refuses a batch without a word, ours says why; the code is the same.",
+    ),
+    Difference(
+        "Fetch",
+        "session_id",
+        "*2147483*",
+        "*",
+        f"{_EXCEPTION} Its cache of sessions is divided by id, and these belong to none.",
+    ),
     Difference("JoinGroup", "protocols", "*twice", "*", _EXCEPTION),
-    Difference("JoinGroup", "group_id", "*", "generation_id", "The group is the same for all versions, and how often it was rebalanced depends on when its members were given up."),
-    Difference("JoinGroup", "protocols.metadata", "a hundred bytes", "*", f"{_EXCEPTION} Only it reads the metadata of classic members, and these bytes announce a list of 33 million topics."),
+    Difference(
+        "JoinGroup",
+        "group_id",
+        "*",
+        "generation_id",
+        "The group is the same for all versions, and how often it was rebalanced depends on when its members were given up.",
+    ),
+    Difference(
+        "JoinGroup",
+        "protocols.metadata",
+        "a hundred bytes",
+        "*",
+        f"{_EXCEPTION} Only it reads the metadata of classic members, and these bytes announce a list of 33 million topics.",
+    ),
     Difference("AlterConfigs", "resources", "*twice", "", _EXCEPTION),
     Difference("InitProducerId", "transactional_id", "*", "*", _NO_TRANSACTIONS),
-    *(Difference("DescribeQuorum", "*", "*", f"*.{name}", "How often Kafka's controller was elected, and how many records it has written.")
-      for name in ("leader_epoch", "high_watermark", "log_end_offset")),
+    *(
+        Difference(
+            "DescribeQuorum",
+            "*",
+            "*",
+            f"*.{name}",
+            "How often Kafka's controller was elected, and how many records it has written.",
+        )
+        for name in ("leader_epoch", "high_watermark", "log_end_offset")
+    ),
     Difference("DescribeQuorum", "*", "*", "nodes.0.listeners*", _OWN_ADDRESSES),
-    Difference("GetTelemetrySubscriptions", "client_instance_id", "zero", "subscription_id", "It follows from the client's id, which the broker has drawn."),
-    Difference("WriteTxnMarkers", "*", "*", "*", "Transactions are not offered yet: Kafka writes the markers, or never answers where a partition is named twice."),
+    Difference(
+        "GetTelemetrySubscriptions",
+        "client_instance_id",
+        "zero",
+        "subscription_id",
+        "It follows from the client's id, which the broker has drawn.",
+    ),
+    Difference(
+        "WriteTxnMarkers",
+        "*",
+        "*",
+        "*",
+        "Transactions are not offered yet: Kafka writes the markers, or never answers where a partition is named twice.",
+    ),
     Difference("AddPartitionsToTxn", "transactions", "empty", "", "Kafka never answers."),
-    *(Difference(f"{what}ShareGroupState*", "*", "*", "*", "Kafka has no switch for the coordinator of share groups; we refuse, as all else of share groups.")
-      for what in ("Initialize", "Read", "Write", "Delete")),
+    *(
+        Difference(
+            f"{what}ShareGroupState*",
+            "*",
+            "*",
+            "*",
+            "Kafka has no switch for the coordinator of share groups; we refuse, as all else of share groups.",
+        )
+        for what in ("Initialize", "Read", "Write", "Delete")
+    ),
 )
 
-# What Kafka never answers, as API, field and what was done to it: nobody waits long for that. (Produce without acks is not meant to be answered.)
+# What Kafka never answers, as API, field and what was done to it: nobody waits long for that. (Produce without acks is
+# not meant to be answered.)
 NEVER_ANSWERED = (
     ("Produce", "acks", "0"),
     ("Produce", "topic_data.partition_data.records", "null"),
@@ -73,12 +161,17 @@ NEVER_ANSWERED = (
 
 def never_answered(api: str, field: str, what: str) -> bool:
     """Whether Kafka is known not to answer it."""
-    return any(fnmatchcase(api, row[0]) and fnmatchcase(field, row[1]) and fnmatchcase(what, row[2]) for row in NEVER_ANSWERED)
+    return any(
+        fnmatchcase(api, row[0]) and fnmatchcase(field, row[1]) and fnmatchcase(what, row[2]) for row in NEVER_ANSWERED
+    )
 
 
 def allowed(asked: Answer, path: str) -> bool:
     """Whether the table has a row for it."""
     return any(
-        fnmatchcase(asked.api, row.api) and fnmatchcase(asked.path, row.field) and fnmatchcase(asked.what, row.what) and fnmatchcase(path, row.path)
+        fnmatchcase(asked.api, row.api)
+        and fnmatchcase(asked.path, row.field)
+        and fnmatchcase(asked.what, row.what)
+        and fnmatchcase(path, row.path)
         for row in ALLOWED
     )

@@ -1,7 +1,7 @@
 """A request as bytes, straight off its schema and out of plain dicts, with no rule about what a field may hold.
 
-Our own codec refuses to write a null where none may be; this one writes it, and takes `Raw` bytes in place of any value.
-"""
+Our own codec refuses to write a null where none may be; this one writes it, and takes `Raw` bytes in place of any
+value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ def complete(plain: Plain, fields: list[notation.Field], version: int) -> Plain:
             value = _default(field, version)
         elif field.struct is not None and value is not None:
             inner = field.struct.fields
-            value = [complete(item, inner, version) for item in value] if field.is_array else complete(value, inner, version)
+            value = (
+                [complete(item, inner, version) for item in value]
+                if field.is_array
+                else complete(value, inner, version)
+            )
         made[field.name] = value
     return made
 

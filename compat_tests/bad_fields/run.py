@@ -10,8 +10,8 @@ from compat_tests.bad_fields.cluster import Cluster
 from compat_tests.bad_fields.differences import never_answered
 from compat_tests.bad_fields.encoding import body, complete
 from compat_tests.bad_fields.variants import Variant, variants
-from compat_tests.scenarios.exchange import CLIENT_ID, FLEXIBLE_FROM, Connection, Exchange
 from compat_tests.scenarios import normalise
+from compat_tests.scenarios.exchange import CLIENT_ID, FLEXIBLE_FROM, Connection, Exchange
 from pykafkad.handlers import table
 from pykafkad.wire import frames, messages
 
@@ -55,7 +55,8 @@ def versions_asked(row: table.Api, whole: bool) -> list[int]:
 
 
 def left_out(api: str, variant: Variant) -> bool:
-    """Timeouts that are long enough or not as the machine has it; what takes all of Kafka's memory; and of what makes its controller resign all but one."""
+    """Timeouts that are long enough or not as the machine has it; what takes all of Kafka's memory; and of what makes
+    its controller resign all but one."""
     if variant.path == "timeout_ms" and variant.what in ("1", "2", "3", "77"):
         return api not in ("Produce", "ListOffsets")
     if api == "CreatePartitions" and (variant.path, variant.what) == ("topics.count", "2147483647"):
@@ -101,10 +102,14 @@ class Run:
                 # Every variant is made anew, because some requests use up what they name.
                 for variant in list(variants(cls, version, make())):
                     if not left_out(api, variant):
-                        yield self._ask(row, version, variant.path, variant.what, body(cls, version, variant.applied(make())))
+                        yield self._ask(
+                            row, version, variant.path, variant.what, body(cls, version, variant.applied(make()))
+                        )
                         self._settle(api, version, variant)
                 if messages.schema(cls).flexible(version):
-                    yield self._ask(row, version, "", "a tag that nobody knows", body(cls, version, make(), extra_tag=True))
+                    yield self._ask(
+                        row, version, "", "a tag that nobody knows", body(cls, version, make(), extra_tag=True)
+                    )
                 yield self._ask(row, version, "", "a byte too many", body(cls, version, make()) + b"\0")
 
     def _prepare(self, api: str) -> None:
@@ -115,7 +120,11 @@ class Run:
 
     def _settle(self, api: str, version: int, variant: Variant) -> None:
         """Wait for what a request has set going; what two brokers do differently, for a reason, must not show later."""
-        if api == "Metadata" and (version < 4 or variant.path == "allow_auto_topic_creation") and variant.what != "as it is":
+        if (
+            api == "Metadata"
+            and (version < 4 or variant.path == "allow_auto_topic_creation")
+            and variant.what != "as it is"
+        ):
             self._cluster.create_made_up()
             self._cluster.delete_made_up()
         if api == "CreateTopics" and (variant.what in ("unknown", "249 letters") or "bad" in variant.what):

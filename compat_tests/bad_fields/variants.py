@@ -3,7 +3,8 @@
 A field is changed where it stands first: of an array the first element is. The rules:
 
 * integers: the ends of the type, -2, -1, 0, 1, and a number no broker, partition or version has;
-* texts: null, empty, unknown, the longest that the wire carries, 249 and 250 letters, characters that names may not have;
+* texts: null, empty, unknown, the longest that the wire carries, 249 and 250 letters, characters that names may not
+  have;
 * arrays: null, empty, the same element twice, a good one beside a bad one in both orders, lengths that lie;
 * uuids: zero, Kafka's reserved ones, an unknown one; bytes and records: null, empty, garbage.
 """
@@ -78,7 +79,9 @@ def _to(value: Any) -> Make:
     return lambda original: value
 
 
-def _fields(fields: list[notation.Field], plain: Plain, version: int, path: tuple[str, ...], keys: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...], notation.Field]]:
+def _fields(
+    fields: list[notation.Field], plain: Plain, version: int, path: tuple[str, ...], keys: tuple[Any, ...]
+) -> Iterator[tuple[str, tuple[Any, ...], notation.Field]]:
     """Every field of the request with the way to it; behind an array the way leads through its first element."""
     for field in fields:
         if not field.alive(version):
@@ -139,7 +142,9 @@ def _scalars(field: notation.Field, flexible: bool) -> Iterator[tuple[str, Any]]
             yield "length -2", Raw(b"\xff\xff\xff\xfe")
 
 
-def _arrays(field: notation.Field, original: list[Any] | None, version: int, flexible: bool) -> Iterator[tuple[str, Make]]:
+def _arrays(
+    field: notation.Field, original: list[Any] | None, version: int, flexible: bool
+) -> Iterator[tuple[str, Make]]:
     if original is not None:
         yield "null", _to(None)
     if original != []:
@@ -178,7 +183,8 @@ def _bad_scalar(kind: str) -> Any:
 
 
 def _bad_struct(struct: notation.Struct, good: Plain, version: int) -> Plain:
-    """A row that names something which is not: its first text, number or id is unknown; what stands below it is the same."""
+    """A row that names something which is not: its first text, number or id is unknown; what stands below it is the
+    same."""
     bad = copy.deepcopy(good)
     for field in struct.fields:
         if field.alive(version) and not field.is_array and field.struct is None and field.type != "bool":

@@ -121,9 +121,9 @@ class ProcessBroker(Broker):
 def free_port() -> int:
     """A port that nothing listens on now, another one at each call.
 
-    Below the range from which clients' own ports are taken: a broker that was stopped must find its port free again, and a
-    client that tries a closed port again and again must not meet itself there. Never a round number, which may be a setting's value.
-    """
+    Below the range from which clients' own ports are taken: a broker that was stopped must find its port free again,
+    and a client that tries a closed port again and again must not meet itself there. Never a round number, which may be
+    a setting's value."""
     chance = random.Random()
     while True:
         port = chance.randrange(*PORTS)
@@ -144,13 +144,18 @@ def wait_until_ready(broker: Broker, is_alive: object = None, timeout_seconds: f
         if callable(is_alive) and not is_alive():
             break
         time.sleep(0.05)
-    raise BrokerFailed(f"{broker.name} ({broker.how}) does not answer on {broker.bootstrap}\n{broker.log_text()[-4000:]}")
+    raise BrokerFailed(
+        f"{broker.name} ({broker.how}) does not answer on {broker.bootstrap}\n{broker.log_text()[-4000:]}"
+    )
 
 
 def answers(bootstrap: str) -> bool:
     """Whether the broker at `bootstrap` answers ApiVersions."""
     host, port = bootstrap.rsplit(":", 1)
-    with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS) as connection:
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS) as connection,
+    ):
         connection.sendall(API_VERSIONS_FRAME)
         with connection.makefile("rb") as answer:
             return answer.read(8)[4:] == b"\0\0\0\7"

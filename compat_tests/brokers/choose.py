@@ -15,7 +15,9 @@ WAYS = ("auto", "container", "process")
 
 def broker_process(name: str, jars: Path, directory: Path, overrides: dict[str, str] | None = None) -> ProcessBroker:
     """A new "kafka" or "pykafkad" as a process, not yet started."""
-    return KafkaProcess(jars, directory, overrides) if name == KafkaProcess.name else PykafkadProcess(directory, overrides)
+    return (
+        KafkaProcess(jars, directory, overrides) if name == KafkaProcess.name else PykafkadProcess(directory, overrides)
+    )
 
 
 class KafkaUnavailable(Exception):

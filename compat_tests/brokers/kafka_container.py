@@ -34,7 +34,9 @@ class KafkaContainer(Broker):
 
     name = "kafka"
 
-    def __init__(self, image: str, image_from: str, host_network: bool, overrides: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, image: str, image_from: str, host_network: bool, overrides: dict[str, str] | None = None
+    ) -> None:
         self.how = f"Kafka {KAFKA_VERSION} in a container, from {image_from}"
         port = free_port()
         self.bootstrap = f"localhost:{port}"
@@ -80,5 +82,5 @@ class KafkaContainer(Broker):
             return ""
         return self._container().logs().decode(errors="replace")
 
-    def _container(self):  # noqa: ANN202 - docker's own type
+    def _container(self):
         return self._description.get_wrapped_container()

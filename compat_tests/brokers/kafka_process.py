@@ -13,14 +13,19 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class KafkaProcess(ProcessBroker):
-    """Kafka from `jars` with its data under `directory`; `overrides` are settings beyond the shared ones, `port` its own or a free one,
-    `release` the metadata.version that a new directory begins with (`3.9-IV0`)."""
+    """Kafka from `jars` with its data under `directory`; `overrides` are settings beyond the shared ones, `port` its
+    own or a free one, `release` the metadata.version that a new directory begins with (`3.9-IV0`)."""
 
     name = "kafka"
     how = f"Kafka {KAFKA_VERSION} as a process, from Maven's jars"
 
     def __init__(
-        self, jars: Path, directory: Path, overrides: dict[str, str] | None = None, port: int | None = None, release: str | None = None
+        self,
+        jars: Path,
+        directory: Path,
+        overrides: dict[str, str] | None = None,
+        port: int | None = None,
+        release: str | None = None,
     ) -> None:
         super().__init__(directory)
         self._release = [] if release is None else ["--release-version", release]

@@ -16,7 +16,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class PykafkadProcess(ProcessBroker):
-    """pykafkad with its data under `directory`; `overrides` are settings beyond the shared ones, `options` more arguments."""
+    """pykafkad with its data under `directory`; `overrides` are settings beyond the shared ones, `options` more
+    arguments."""
 
     name = "pykafkad"
     how = "pykafkad as a process"

@@ -1,4 +1,5 @@
-"""Our messages beside the JSON that Kafka's converters print of theirs: every field that the version carries, by name and value."""
+"""Our messages beside the JSON that Kafka's converters print of theirs: every field that the version carries, by name
+and value."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ class MessageOracle:
         with open(questions, "w", encoding="ascii") as out:
             out.writelines(line + "\n" for line in lines)
         with open(questions, "rb") as given, open(answers, "wb") as taken:
-            done = subprocess.run(self._command, stdin=given, stdout=taken, stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS)
+            done = subprocess.run(
+                self._command, stdin=given, stdout=taken, stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS
+            )
         assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
         with open(answers, encoding="utf-8", newline="\n") as stream:
             for line in stream:

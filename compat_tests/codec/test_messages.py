@@ -1,4 +1,5 @@
-"""Every request, response, header and stored record in every version, between Kafka's own classes and ours, both directions.
+"""Every request, response, header and stored record in every version, between Kafka's own classes and ours, both
+directions.
 
 Values are random, edges likely. The seed is printed; a failure names the one message, and the line that repeats it:
 `python -m pytest compat_tests/codec --codec-seed SEED --codec-messages NAME`.
@@ -67,7 +68,8 @@ def test_every_message_class_of_kafka_has_a_schema(oracle: MessageOracle) -> Non
 
 
 def test_the_table_has_every_api_key_of_kafka(oracle: MessageOracle) -> None:
-    """Number, name, versions of all keys; what Kafka's broker listener does not answer is answered by no row of ours either."""
+    """Number, name, versions of all keys; what Kafka's broker listener does not answer is answered by no row of ours
+    either."""
     theirs = {}
     for line in oracle.ask(["apis"]):
         if line != ".":
@@ -78,7 +80,9 @@ def test_the_table_has_every_api_key_of_kafka(oracle: MessageOracle) -> None:
             theirs[int(key)] = name, first if first == last else versions, *answered
     assert len(theirs) == 93
     served = {table.OFFERED: "broker", table.REFUSED: "broker"}
-    assert {row.key: (row.name, row.kafka_versions, served.get(row.state, row.state)) for row in table.every_row()} == theirs
+    assert {
+        row.key: (row.name, row.kafka_versions, served.get(row.state, row.state)) for row in table.every_row()
+    } == theirs
 
 
 def _answers(oracle: MessageOracle, questions: list[str]) -> Iterator[list[str]]:
@@ -92,8 +96,11 @@ def _bytes(text: str) -> bytes:
 
 
 @pytest.mark.timeout(600)
-def test_bytes_of_kafkas_classes_are_read_and_written_again(oracle: MessageOracle, versions: list[tuple[str, int]], seed: str) -> None:
-    """What Java writes we read as the values that Java prints, and write as the bytes that Java wrote. Unknown tagged fields are skipped."""
+def test_bytes_of_kafkas_classes_are_read_and_written_again(
+    oracle: MessageOracle, versions: list[tuple[str, int]], seed: str
+) -> None:
+    """What Java writes we read as the values that Java prints, and write as the bytes that Java wrote. Unknown tagged
+    fields are skipped."""
     print(f"codec seed {seed}")
     answers = _answers(oracle, [f"random {name} {version} {seed} {EXAMPLES}" for name, version in versions])
     for name, version in versions:
@@ -112,7 +119,9 @@ def test_bytes_of_kafkas_classes_are_read_and_written_again(oracle: MessageOracl
 
 
 @pytest.mark.timeout(600)
-def test_our_bytes_are_read_and_written_again_by_kafkas_classes(oracle: MessageOracle, versions: list[tuple[str, int]], seed: str) -> None:
+def test_our_bytes_are_read_and_written_again_by_kafkas_classes(
+    oracle: MessageOracle, versions: list[tuple[str, int]], seed: str
+) -> None:
     """What we write Java reads as our values, and writes as the same bytes."""
     print(f"codec seed {seed}")
     sent: list[tuple[str, int, int, bytes]] = []
@@ -134,7 +143,9 @@ def test_our_bytes_are_read_and_written_again_by_kafkas_classes(oracle: MessageO
 
 def test_the_comparison_sees_every_difference(oracle: MessageOracle) -> None:
     """A guard for the guard: a field that is missing, changed or too many is told."""
-    message = messages.OffsetCommitValue(offset=5, leader_epoch=2, metadata="m", commit_timestamp=7, topic_id=bytes(range(16)))
+    message = messages.OffsetCommitValue(
+        offset=5, leader_epoch=2, metadata="m", commit_timestamp=7, topic_id=bytes(range(16))
+    )
     (answer,) = _answers(oracle, [f"echo OffsetCommitValue 4 {messages.encode(message, 4).hex()}"])
     printed = json.loads(answer[1])
     assert len(printed) == 5 and difference(message, printed, 4) is None

@@ -1,4 +1,5 @@
-"""What is answered to a request that meets a bug: for every API and version, ours beside what Kafka's own request classes make."""
+"""What is answered to a request that meets a bug: for every API and version, ours beside what Kafka's own request
+classes make."""
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ from pykafkad.handlers import table, unexpected
 from pykafkad.wire import messages, notation
 from tests.wire.values import RANGES, Values
 
-
 # Kafka answers these in the order of a hash table.
 IN_NO_ORDER = ("Produce", "WriteTxnMarkers")
 # What may be null in a request and comes back in the answer.
@@ -20,7 +20,8 @@ WITH_NULLS = ("Metadata", "DeleteTopics", "ElectLeaders", "ListPartitionReassign
 
 
 class Counted(Values):
-    """Every list has rows, so that none can be forgotten, nor one row be taken for another; what may be null is as asked."""
+    """Every list has rows, so that none can be forgotten, nor one row be taken for another; what may be null is as
+    asked."""
 
     def __init__(self, seed: object, rows: int, nullable: tuple[str, ...]) -> None:
         super().__init__(seed)
@@ -48,8 +49,13 @@ def test_every_api_answers_a_bug_as_kafka_does(kafka_jars: Path, tmp_path: Path)
     for row in table.ROWS:
         cls = messages.request_class(row.key)
         for version in range(row.min_version, row.max_version + 1):
-            for nullable in ((), *(((("name", "entity_name"), ("topics", "topic_partitions"))) if row.name in WITH_NULLS else ())):
-                request = Counted((row.name, version), 1 if row.name in IN_NO_ORDER else 2, nullable).message(cls, version)
+            for nullable in (
+                (),
+                *(((("name", "entity_name"), ("topics", "topic_partitions"))) if row.name in WITH_NULLS else ()),
+            ):
+                request = Counted((row.name, version), 1 if row.name in IN_NO_ORDER else 2, nullable).message(
+                    cls, version
+                )
                 asked.append((row, version, request, messages.encode(request, version)))
     questions = [f"stumble {row.key} {version} {data.hex() or '-'}" for row, version, _, data in asked]
     wrong = []
@@ -70,5 +76,8 @@ def _our_sentences(printed: object) -> object:
     if isinstance(printed, list):
         return [_our_sentences(each) for each in printed]
     if isinstance(printed, dict):
-        return {name: errors.message(-1) if name == "errorMessage" and value else _our_sentences(value) for name, value in printed.items()}
+        return {
+            name: errors.message(-1) if name == "errorMessage" and value else _our_sentences(value)
+            for name, value in printed.items()
+        }
     return printed

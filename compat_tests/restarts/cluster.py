@@ -38,7 +38,13 @@ class Cluster:
 
     def changed(self, kind: int, resource: str, name: str, value: str) -> Any:
         config = part("IncrementalAlterConfigs", "AlterableConfig", name=name, value=value)
-        return part("IncrementalAlterConfigs", "AlterConfigsResource", resource_type=kind, resource_name=resource, configs=[config])
+        return part(
+            "IncrementalAlterConfigs",
+            "AlterConfigsResource",
+            resource_type=kind,
+            resource_name=resource,
+            configs=[config],
+        )
 
     def look(self, broker: Exchange, note: str) -> None:
         """What is known of it."""
@@ -46,7 +52,13 @@ class Cluster:
         broker.record(f"epoch of the quorum {note}", str(described(broker).leader_epoch))
         broker.record(f"block of producer ids {note}", str(new_producer(broker)[0] // 1000))
         resources = [
-            part("DescribeConfigs", "DescribeConfigsResource", resource_type=kind, resource_name=resource, configuration_keys=keys)
+            part(
+                "DescribeConfigs",
+                "DescribeConfigsResource",
+                resource_type=kind,
+                resource_name=resource,
+                configuration_keys=keys,
+            )
             for kind, resource, keys in (
                 (TOPIC, self.partitions.name, ["max.message.bytes", "retention.ms", "segment.bytes"]),
                 (BROKER, "", ["log.retention.ms"]),
@@ -69,7 +81,9 @@ class Cluster:
         if self.session_id:
             old = {"session_id": self.session_id, "session_epoch": 1}
             broker.ask("Fetch", FETCH_VERSION, note=f"session of before {note}", **self.fields(1, 0, **old))
-        opened = broker.ask("Fetch", FETCH_VERSION, note=f"new session {note}", **self.fields(1, 0, session_id=0, session_epoch=0))
+        opened = broker.ask(
+            "Fetch", FETCH_VERSION, note=f"new session {note}", **self.fields(1, 0, session_id=0, session_epoch=0)
+        )
         self.session_id = opened.session_id
         for epoch in (2, 1):
             session = {"session_id": self.session_id, "session_epoch": epoch, "topics": []}

@@ -1,4 +1,5 @@
-"""Groups over restarts: what is loaded of them, how their members go on, and what those are told who wait in them at a stop."""
+"""Groups over restarts: what is loaded of them, how their members go on, and what those are told who wait in them at a
+stop."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ DESCRIBED, JOINED, SYNCED, BEATEN, LEFT = 6, 9, 5, 4, 5
 
 
 class Groups:
-    """A group in every state that a stop may meet. The members of `two` go on over all restarts: one that leads, one that follows
-    with an instance id."""
+    """A group in every state that a stop may meet. The members of `two` go on over all restarts: one that leads, one
+    that follows with an instance id."""
 
     def __init__(self, broker: Exchange, partitions: Partitions) -> None:
         self.partitions = partitions
@@ -72,8 +73,15 @@ class Groups:
 
     def commit(self, broker: Exchange, kind: str, member: str, generation: int, note: str | None = None) -> None:
         """An offset with metadata and one without, into the transcript if there is a note."""
-        topic = commit_topic(self.partitions.name, self.partitions.topic_id, commit_row(0, 3, "three", 0), commit_row(1, 0, None))
-        fields = {"group_id": self.names[kind], "member_id": member, "generation_id_or_member_epoch": generation, "topics": [topic]}
+        topic = commit_topic(
+            self.partitions.name, self.partitions.topic_id, commit_row(0, 3, "three", 0), commit_row(1, 0, None)
+        )
+        fields = {
+            "group_id": self.names[kind],
+            "member_id": member,
+            "generation_id_or_member_epoch": generation,
+            "topics": [topic],
+        }
         if note is None:
             broker.quietly("OffsetCommit", 9, **fields)
         else:
@@ -93,7 +101,12 @@ class Groups:
         send(one, "JoinGroup", JOINED, join_fields(group, first, **LONG))
         generation = one.receive().generation_id
         assert other.receive().generation_id == generation
-        send(other, "SyncGroup", SYNCED, sync_fields(group, second, generation, protocol_type="consumer", protocol_name="range"))
+        send(
+            other,
+            "SyncGroup",
+            SYNCED,
+            sync_fields(group, second, generation, protocol_type="consumer", protocol_name="range"),
+        )
         self.waiting["syncing"] = other
 
     def emptied(self, broker: Exchange, group: str) -> None:
@@ -127,17 +140,32 @@ class Groups:
             broker.ask("OffsetFetch", 8, note=f"{kind} {note}", **fetch_fields(8, group, everything=True))
 
     def go_on(self, broker: Exchange, note: str) -> None:
-        """The members of `two` beat, commit and sync in the generation they know; the follower's client is started anew."""
+        """The members of `two` beat, commit and sync in the generation they know; the follower's client is started
+        anew."""
         two = self.names["two"]
-        for member, instance in ((self.leader, None), (self.follower, "second"), ("nobody", None), ("nobody", "second")):
+        for member, instance in (
+            (self.leader, None),
+            (self.follower, "second"),
+            ("nobody", None),
+            ("nobody", "second"),
+        ):
             for generation in (self.generation - 1, self.generation):
-                beat = {"group_id": two, "generation_id": generation, "member_id": member, "group_instance_id": instance}
-                broker.ask("Heartbeat", BEATEN, note=f"{note}, {instance}, generation {generation - self.generation}", **beat)
+                beat = {
+                    "group_id": two,
+                    "generation_id": generation,
+                    "member_id": member,
+                    "group_instance_id": instance,
+                }
+                broker.ask(
+                    "Heartbeat", BEATEN, note=f"{note}, {instance}, generation {generation - self.generation}", **beat
+                )
         self.commit(broker, "two", self.leader, self.generation, f"by the leader {note}")
         self.commit(broker, "two", self.leader, self.generation - 1, f"of an old generation {note}")
         self.commit(broker, "simple", "", -1, f"by nobody {note}")
         names = {"protocol_type": "consumer", "protocol_name": "range"}
-        broker.ask("SyncGroup", SYNCED, note=f"leader {note}", **sync_fields(two, self.leader, self.generation, **names))
+        broker.ask(
+            "SyncGroup", SYNCED, note=f"leader {note}", **sync_fields(two, self.leader, self.generation, **names)
+        )
         more = {"group_instance_id": "second", **LONG}
         answer = broker.ask("JoinGroup", JOINED, note=f"second {note}", **join_fields(two, **more))
         old, self.follower = self.follower, answer.member_id

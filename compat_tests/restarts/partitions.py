@@ -14,8 +14,8 @@ KEPT = {"retention_ms": "-1"}
 
 
 class Partitions:
-    """One topic with a log that every life of the broker adds a batch to, one whose second partition stays empty, and the
-    producer that goes on over all restarts."""
+    """One topic with a log that every life of the broker adds a batch to, one whose second partition stays empty, and
+    the producer that goes on over all restarts."""
 
     def __init__(self, broker: Exchange) -> None:
         self.name = broker.topic("written", 2, **KEPT)
@@ -52,10 +52,24 @@ class Partitions:
         for current in EPOCHS:
             self.epoch_end(broker, f"{note}, current {current}", 0, current)
         for timestamp in (-1, -2, -3, -4, 0):
-            rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=index, timestamp=timestamp) for index in (0, 1)]
+            rows = [
+                part("ListOffsets", "ListOffsetsPartition", partition_index=index, timestamp=timestamp)
+                for index in (0, 1)
+            ]
             asked = [part("ListOffsets", "ListOffsetsTopic", name=self.name, partitions=rows)]
             broker.ask("ListOffsets", 8, note=f"{note}, timestamp {timestamp}", replica_id=-1, topics=asked)
-        for current, last in ((-1, -1), (0, -1), (2, -1), (4, -1), (9, -1), (-1, 0), (-1, 1), (-1, 2), (-1, 3), (-1, 4)):
+        for current, last in (
+            (-1, -1),
+            (0, -1),
+            (2, -1),
+            (4, -1),
+            (9, -1),
+            (-1, 0),
+            (-1, 1),
+            (-1, 2),
+            (-1, 3),
+            (-1, 4),
+        ):
             rows = [self.fetched(index, current, last) for index in (0, 1)]
             topics = [part("Fetch", "FetchTopic", topic_id=self.topic_id, partitions=rows)]
             fields = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 10_000_000, "session_id": 0, "session_epoch": -1}
@@ -65,9 +79,20 @@ class Partitions:
 
     def epoch_end(self, broker: Exchange, note: str, epoch: int, current: int) -> None:
         api = "OffsetForLeaderEpoch"
-        rows = [part(api, "OffsetForLeaderPartition", partition=index, leader_epoch=epoch, current_leader_epoch=current) for index in (0, 1)]
-        broker.ask(api, 4, note=note, replica_id=-1, topics=[part(api, "OffsetForLeaderTopic", topic=self.name, partitions=rows)])
+        rows = [
+            part(api, "OffsetForLeaderPartition", partition=index, leader_epoch=epoch, current_leader_epoch=current)
+            for index in (0, 1)
+        ]
+        broker.ask(
+            api,
+            4,
+            note=note,
+            replica_id=-1,
+            topics=[part(api, "OffsetForLeaderTopic", topic=self.name, partitions=rows)],
+        )
 
     def fetched(self, index: int, current: int, last: int) -> Any:
         fields = {"fetch_offset": 0, "partition_max_bytes": 1_000_000, "log_start_offset": -1}
-        return part("Fetch", "FetchPartition", partition=index, current_leader_epoch=current, last_fetched_epoch=last, **fields)
+        return part(
+            "Fetch", "FetchPartition", partition=index, current_leader_epoch=current, last_fetched_epoch=last, **fields
+        )

@@ -1,8 +1,7 @@
 """DescribeAcls, CreateAcls and DeleteAcls, where an authorizer is configured and where none is.
 
-Resource types: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user. Patterns: 1 any, 2 match, 3 literal,
-4 prefixed. Operations: 1 any, 2 all, 3 read … 15. Permissions: 1 any, 2 deny, 3 allow.
-"""
+Resource types: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user. Patterns: 1 any, 2 match, 3
+literal, 4 prefixed. Operations: 1 any, 2 all, 3 read … 15. Permissions: 1 any, 2 deny, 3 allow."""
 
 from __future__ import annotations
 
@@ -48,11 +47,14 @@ def chosen(**fields: Any) -> dict[str, Any]:
 
 def delete(broker: Exchange, version: int, note: str, *filters: dict[str, Any]) -> None:
     """A DeleteAcls request into the transcript."""
-    broker.ask("DeleteAcls", version, note=note, filters=[part("DeleteAcls", "DeleteAclsFilter", **each) for each in filters])
+    broker.ask(
+        "DeleteAcls", version, note=note, filters=[part("DeleteAcls", "DeleteAclsFilter", **each) for each in filters]
+    )
 
 
 def stored(broker: Exchange, principal: str, count: int) -> None:
-    """Wait until the broker shows `count` ACLs of a principal: Kafka's own brokers learn of them a moment after the answer."""
+    """Wait until the broker shows `count` ACLs of a principal: Kafka's own brokers learn of them a moment after the
+    answer."""
     broker.until(
         lambda: broker.quietly("DescribeAcls", 3, **chosen(principal_filter=principal)),
         lambda answer: sum(len(resource.acls) for resource in answer.resources) == count,
@@ -120,7 +122,10 @@ def impossible_acls(broker: Exchange) -> None:
         principal = f"User:{broker.name('strict')}-{version}"
 
         def create(note: str, **fields: Any) -> None:
-            rows = [acl("good", principal=principal), acl(fields.pop("name", "bad"), **{"principal": principal, **fields})]  # noqa: B023
+            rows = [
+                acl("good", principal=principal),
+                acl(fields.pop("name", "bad"), **{"principal": principal, **fields}),
+            ]
             broker.ask("CreateAcls", version, note=note, creations=rows)  # noqa: B023
 
         create("no name", name="")
@@ -168,7 +173,11 @@ def filters(broker: Exchange) -> None:
     for version in versions("DescribeAcls"):
         for pattern in (ANY, MATCH, LITERAL, PREFIXED, 99, -1):
             for resource in (name, "*", name[:-3], f"{name}-more-and-more", "", None):
-                fields = {"principal_filter": principal, "pattern_type_filter": pattern, "resource_name_filter": resource}
+                fields = {
+                    "principal_filter": principal,
+                    "pattern_type_filter": pattern,
+                    "resource_name_filter": resource,
+                }
                 shown = "null" if resource is None else resource
                 broker.ask("DescribeAcls", version, note=f"pattern {pattern} of {shown!r}", **chosen(**fields))
         for field, values in (
@@ -178,7 +187,12 @@ def filters(broker: Exchange) -> None:
             ("host_filter", ("h", "*", "")),
         ):
             for value in values:
-                broker.ask("DescribeAcls", version, note=f"{field} {value}", **chosen(principal_filter=principal, **{field: value}))
+                broker.ask(
+                    "DescribeAcls",
+                    version,
+                    note=f"{field} {value}",
+                    **chosen(principal_filter=principal, **{field: value}),
+                )
         for wrong in ("", "alice", principal.lower(), principal[:-1]):
             broker.ask("DescribeAcls", version, note=f"principal {wrong!r}", **chosen(principal_filter=wrong))
     for version in versions("DeleteAcls"):
@@ -186,13 +200,16 @@ def filters(broker: Exchange) -> None:
         for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"):
             delete(broker, version, f"{field} 99", nothing, {**nothing, field: 99})
         unknown_elements(broker, version)
-    delete(broker, 3, "matching", chosen(principal_filter=principal, pattern_type_filter=MATCH, resource_name_filter=name))
+    delete(
+        broker, 3, "matching", chosen(principal_filter=principal, pattern_type_filter=MATCH, resource_name_filter=name)
+    )
     delete(broker, 3, "clean up", chosen(principal_filter=principal))
 
 
 @configured_scenario
 def more_than_a_batch_takes(broker: Exchange) -> None:
-    """More than 10 000 new entries are POLICY_VIOLATION and none is created; what is wrong with a name is told all the same."""
+    """More than 10 000 new entries are POLICY_VIOLATION and none is created; what is wrong with a name is told all the
+    same."""
     rows = [acl(broker.name(str(number))) for number in range(10_001)]
     wrong = [acl(""), acl("x", resource_type=CLUSTER), acl(broker.name("0")), acl("x", principal="alice")]
     answer = broker.quietly("CreateAcls", 3, creations=rows + wrong)

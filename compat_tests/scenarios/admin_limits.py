@@ -1,4 +1,5 @@
-"""Admin requests at their edges: timeouts that are over, limits, repetitions, and settings of groups, metrics and loggers."""
+"""Admin requests at their edges: timeouts that are over, limits, repetitions, and settings of groups, metrics and
+loggers."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ def changes_that_are_too_large(broker: Exchange) -> None:
     """More than 10 000 settings in one request are refused for all its resources, wrong ones included, and none is set."""
     name = broker.name("some")
     entries = [("consumer.session.timeout.ms", SET, "50000")]
-    resources = [changed("IncrementalAlterConfigs", GROUP, f"{name}{number}", *entries) for number in range(LARGEST + 1)]
+    resources = [
+        changed("IncrementalAlterConfigs", GROUP, f"{name}{number}", *entries) for number in range(LARGEST + 1)
+    ]
     resources.append(changed("IncrementalAlterConfigs", GROUP, broker.name("wrong"), ("no.such", SET, "1")))
     resources.append(changed("IncrementalAlterConfigs", TOPIC, broker.name("none"), ("retention.ms", SET, "1")))
     answer = broker.quietly("IncrementalAlterConfigs", 1, resources=resources, validate_only=True)
@@ -133,7 +136,9 @@ def groups_and_metrics(broker: Exchange) -> None:
         describe(broker, 4, resource(kind, name), include_synonyms=True, note=f"{kind} defaults")
         incremental(broker, 1, f"{kind} set", kind, name, (key, SET, good))
         broker.until(
-            lambda kind=kind, name=name, key=key: broker.quietly("DescribeConfigs", 4, resources=[resource(kind, name, [key])]),
+            lambda kind=kind, name=name, key=key: broker.quietly(
+                "DescribeConfigs", 4, resources=[resource(kind, name, [key])]
+            ),
             lambda answer, good=good: answer.results[0].configs[0].value == good,
         )
         describe(broker, 4, resource(kind, name, [key]), include_synonyms=True, note=f"{kind} changed")

@@ -42,7 +42,14 @@ def served_apis(broker: Exchange) -> None:
 def bad_software_names(broker: Exchange) -> None:
     """Names and versions outside [a-zA-Z0-9](?:[a-zA-Z0-9\\-.]*[a-zA-Z0-9])? are INVALID_REQUEST (KIP-511)."""
     for version in (3, 4):
-        for name, software_version in (("", "1"), ("a", ""), ("a b", "1"), ("-a", "1"), ("a-", "1"), ("a.b-c", "1.0-x")):
+        for name, software_version in (
+            ("", "1"),
+            ("a", ""),
+            ("a b", "1"),
+            ("-a", "1"),
+            ("a-", "1"),
+            ("a.b-c", "1.0-x"),
+        ):
             fields = {"client_software_name": name, "client_software_version": software_version}
             of_promised(broker.ask("ApiVersions", version, note=f"{name!r} {software_version!r}", **fields))
 
@@ -66,7 +73,8 @@ def version_above_ours(broker: Exchange) -> None:
 
 @scenario
 def keys_of_controllers(broker: Exchange) -> None:
-    """What travels between controllers, and what is gone, is not answered on a broker's listener: the connection closes."""
+    """What travels between controllers, and what is gone, is not answered on a broker's listener: the connection
+    closes."""
     for row in table.UNANSWERED:
         for version in (0, 1, 2, 3, 4):
             connection = broker.connect()
@@ -84,7 +92,9 @@ def null_client_id(broker: Exchange) -> None:
     """A null client id is allowed."""
     for version in (0, 3):
         connection = broker.connect()
-        body = messages.encode(messages.ApiVersionsRequest(client_software_name="a", client_software_version="b"), version)
+        body = messages.encode(
+            messages.ApiVersionsRequest(client_software_name="a", client_software_version="b"), version
+        )
         tags = b"\0" if version == 3 else b""
         frame = struct.pack(">hhih", 18, version, 9, -1) + tags + body
         connection.socket.sendall(struct.pack(">i", len(frame)) + frame)

@@ -35,7 +35,9 @@ def recompression_of_idempotent_batches(broker: Exchange) -> None:
     producer_id, _ = new_producer(broker)
     ids = {"producer_id": producer_id, "producer_epoch": 0}
     for sequence in (0, 3, 3, 9):
-        produce(broker, 9, to(name, (0, batch_of_now(codec=1, base_sequence=sequence, **ids))), note=f"sequence {sequence}")
+        produce(
+            broker, 9, to(name, (0, batch_of_now(codec=1, base_sequence=sequence, **ids))), note=f"sequence {sequence}"
+        )
     stored(broker, name, "stored")
 
 
@@ -46,7 +48,9 @@ def compression_levels(broker: Exchange) -> None:
     for kind, values in levels.items():
         for level in values:
             name = broker.topic(f"{kind}{level}", compression_type=kind, **{f"compression_{kind}_level": level}, **KEPT)
-            produce(broker, 9, to(name, (0, build_batch([(b"k", b"abc" * 5000)], timestamp_ms=T0))), note=f"{kind} {level}")
+            produce(
+                broker, 9, to(name, (0, build_batch([(b"k", b"abc" * 5000)], timestamp_ms=T0))), note=f"{kind} {level}"
+            )
             stored(broker, name, f"{kind} {level}")
 
 
@@ -66,7 +70,12 @@ def compacted_topic_with_the_brokers_time(broker: Exchange) -> None:
     name = broker.topic(cleanup_policy="compact", message_timestamp_type="LogAppendTime", compression_type="lz4")
     for codec in range(5):
         produce(broker, 9, to(name, (0, batch(codec=codec))), note=f"{codec} without a key")
-        produce(broker, 9, to(name, (0, build_batch([RECORDS[0], RECORDS[2]], timestamp_ms=T0, codec=codec))), note=f"{codec} with keys")
+        produce(
+            broker,
+            9,
+            to(name, (0, build_batch([RECORDS[0], RECORDS[2]], timestamp_ms=T0, codec=codec))),
+            note=f"{codec} with keys",
+        )
     stored(broker, name, "stored")
 
 

@@ -1,8 +1,8 @@
-"""Client-metrics resources, and what clients are told by them: GetTelemetrySubscriptions, PushTelemetry, ListConfigResources.
+"""Client-metrics resources, and what clients are told by them: GetTelemetrySubscriptions, PushTelemetry,
+ListConfigResources.
 
-Kafka answers the two telemetry APIs even where it does not advertise them; without a plug-in it drops what is pushed. Client instances
-have ids of their own here, so that subscription ids, which depend on them, can be compared.
-"""
+Kafka answers the two telemetry APIs even where it does not advertise them; without a plug-in it drops what is pushed.
+Client instances have ids of their own here, so that subscription ids, which depend on them, can be compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import hashlib
 import time
 from typing import Any
 
-from compat_tests.scenarios.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, changed, describe, incremental, resource
+from compat_tests.scenarios.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    changed,
+    describe,
+    incremental,
+    resource,
+)
 from compat_tests.scenarios.exchange import Connection, Exchange, versions
 from compat_tests.scenarios.registry import scenario
 
@@ -26,9 +36,14 @@ def instance_id(name: str) -> bytes:
 def subscribe(broker: Exchange, name: str, **values: str) -> None:
     """Set a subscription quietly, and wait until it counts; underscores stand for dots."""
     entries = [(key.replace("_", "."), SET, value) for key, value in values.items()]
-    answer = broker.quietly("IncrementalAlterConfigs", 1, resources=[changed("IncrementalAlterConfigs", CLIENT_METRICS, name, *entries)])
+    answer = broker.quietly(
+        "IncrementalAlterConfigs", 1, resources=[changed("IncrementalAlterConfigs", CLIENT_METRICS, name, *entries)]
+    )
     assert answer.responses[0].error_code == 0, answer
-    broker.until(lambda: broker.quietly("ListConfigResources", 0), lambda answer: name in [row.resource_name for row in answer.config_resources])
+    broker.until(
+        lambda: broker.quietly("ListConfigResources", 0),
+        lambda answer: name in [row.resource_name for row in answer.config_resources],
+    )
     broker.in_effect()
 
 
@@ -50,7 +65,9 @@ def get(broker: Exchange, note: str, name: str, on: Connection | None = None) ->
 def push(broker: Exchange, note: str, name: str, subscription_id: int, **fields: Any) -> Any:
     """A PushTelemetry request into the transcript."""
     wanted = {"terminating": False, "compression_type": 0, "metrics": b"", **fields}
-    return broker.ask("PushTelemetry", 0, note=note, client_instance_id=instance_id(name), subscription_id=subscription_id, **wanted)
+    return broker.ask(
+        "PushTelemetry", 0, note=note, client_instance_id=instance_id(name), subscription_id=subscription_id, **wanted
+    )
 
 
 @scenario
@@ -59,7 +76,10 @@ def subscriptions(broker: Exchange) -> None:
     get(broker, "nothing is subscribed", "none")
     answer = broker.quietly("GetTelemetrySubscriptions", 0)
     again = broker.quietly("GetTelemetrySubscriptions", 0)
-    broker.record("ids of their own", f"{answer.client_instance_id == again.client_instance_id} {answer.requested_metrics} {answer.push_interval_ms}")
+    broker.record(
+        "ids of their own",
+        f"{answer.client_instance_id == again.client_instance_id} {answer.requested_metrics} {answer.push_interval_ms}",
+    )
     for number, (note, metrics, interval) in enumerate((
         ("one metric", "org.apache.kafka.producer.", 60_000),
         ("several", "a.b,c.d,e.f,org.apache.kafka.consumer.fetch.manager.,x", 1000),
@@ -169,7 +189,9 @@ def resources_listed(broker: Exchange) -> None:
         answer = broker.quietly("ListConfigResources", version, resource_types=types)
         brokers = (BROKER, BROKER_LOGGER)
         answer.config_resources = [
-            row for row in answer.config_resources if row.resource_name.startswith(broker.prefix) or row.resource_type in brokers
+            row
+            for row in answer.config_resources
+            if row.resource_name.startswith(broker.prefix) or row.resource_type in brokers
         ]
         if note:
             broker.record(f"ListConfigResources v{version} {note}", answer, version)
@@ -178,7 +200,21 @@ def resources_listed(broker: Exchange) -> None:
     broker.until(lambda: listed("", 1, [GROUP]), lambda answer: answer.config_resources)
     for version in versions("ListConfigResources"):
         listed("all", version, [])
-    for types in ([TOPIC], [BROKER], [BROKER_LOGGER], [CLIENT_METRICS], [GROUP], [TOPIC, GROUP], [GROUP, GROUP], [0], [1], [3], [99], [-1], [TOPIC, 3]):
+    for types in (
+        [TOPIC],
+        [BROKER],
+        [BROKER_LOGGER],
+        [CLIENT_METRICS],
+        [GROUP],
+        [TOPIC, GROUP],
+        [GROUP, GROUP],
+        [0],
+        [1],
+        [3],
+        [99],
+        [-1],
+        [TOPIC, 3],
+    ):
         listed(str(types), 1, types)
     incremental(broker, 1, "group back", GROUP, group, ("consumer.session.timeout.ms", DELETE, None))
     unsubscribe(broker, metrics)
@@ -189,7 +225,8 @@ def resources_listed(broker: Exchange) -> None:
 
 @scenario
 def subscription_settings(broker: Exchange) -> None:
-    """A subscription's settings are checked alone and together, described with their sources, and gone when the last one is."""
+    """A subscription's settings are checked alone and together, described with their sources, and gone when the last
+    one is."""
     name = broker.name("metrics")
 
     def change(note: str, *entries: tuple, on: str = name, **more: Any) -> None:
@@ -217,8 +254,20 @@ def subscription_settings(broker: Exchange) -> None:
         for version in versions("DescribeConfigs"):
             describe(broker, version, resource(CLIENT_METRICS, asked), include_synonyms=True, note=asked)
     describe(broker, 4, resource(CLIENT_METRICS, name, ["match"]), note="chosen")
-    broker.ask("AlterConfigs", 2, note="bad", resources=[changed("AlterConfigs", CLIENT_METRICS, name, ("interval.ms", "1"))])
-    broker.ask("AlterConfigs", 2, note="replaced", resources=[changed("AlterConfigs", CLIENT_METRICS, name, ("interval.ms", "1000"))])
-    broker.ask("AlterConfigs", 2, note="no name", resources=[changed("AlterConfigs", CLIENT_METRICS, "", ("interval.ms", "1000"))])
+    broker.ask(
+        "AlterConfigs", 2, note="bad", resources=[changed("AlterConfigs", CLIENT_METRICS, name, ("interval.ms", "1"))]
+    )
+    broker.ask(
+        "AlterConfigs",
+        2,
+        note="replaced",
+        resources=[changed("AlterConfigs", CLIENT_METRICS, name, ("interval.ms", "1000"))],
+    )
+    broker.ask(
+        "AlterConfigs",
+        2,
+        note="no name",
+        resources=[changed("AlterConfigs", CLIENT_METRICS, "", ("interval.ms", "1000"))],
+    )
     unsubscribe(broker, name, f"{name} / ä")
     describe(broker, 4, resource(CLIENT_METRICS, name), note="gone")

@@ -65,7 +65,13 @@ def errors(broker: Exchange) -> None:
             ("client metrics", resource(CLIENT_METRICS, broker.name("metrics"))),
         ):
             describe(broker, version, asked, resource(TOPIC, name, ["retention.ms"]), note=note)
-        describe(broker, version, resource(TOPIC, name, ["retention.ms"]), resource(TOPIC, name, ["segment.ms"]), note="twice")
+        describe(
+            broker,
+            version,
+            resource(TOPIC, name, ["retention.ms"]),
+            resource(TOPIC, name, ["segment.ms"]),
+            note="twice",
+        )
 
 
 @scenario
@@ -73,7 +79,9 @@ def of_the_broker(broker: Exchange) -> None:
     """The broker's own settings and the cluster's dynamic defaults, but for the values that are a machine's own."""
     for version in versions("DescribeConfigs"):
         for asked in ("1", ""):
-            answer = broker.quietly("DescribeConfigs", version, resources=[resource(BROKER, asked)], include_synonyms=True)
+            answer = broker.quietly(
+                "DescribeConfigs", version, resources=[resource(BROKER, asked)], include_synonyms=True
+            )
             for result in answer.results:
                 result.configs = [entry for entry in result.configs if entry.name not in OWN_VALUES]
             broker.record(f"DescribeConfigs v{version} broker {asked!r}", answer, version)
@@ -197,7 +205,9 @@ def odd_numbers(broker: Exchange) -> None:
     for index, value in enumerate(("0.5f", "NaN", "0x1p-1", ".25D", "-0", "1e-4")):
         config = part("CreateTopics", "CreatableTopicConfig", name=key, value=value)
         name = broker.name(f"{index}")
-        topic = part("CreateTopics", "CreatableTopic", name=name, num_partitions=1, replication_factor=1, configs=[config])
+        topic = part(
+            "CreateTopics", "CreatableTopic", name=name, num_partitions=1, replication_factor=1, configs=[config]
+        )
         broker.ask("CreateTopics", 7, note=value, topics=[topic], timeout_ms=30_000)
         broker.until(
             lambda: broker.quietly("DescribeConfigs", 4, resources=[resource(TOPIC, name, [key])]),  # noqa: B023
@@ -208,16 +218,23 @@ def odd_numbers(broker: Exchange) -> None:
 
 @scenario
 def of_groups(broker: Exchange) -> None:
-    """A group's settings are stored whether or not there is such a group, described with their sources, and held against the broker's bounds."""
+    """A group's settings are stored whether or not there is such a group, described with their sources, and held
+    against the broker's bounds."""
     name = broker.name("group")
 
     def change(note: str, *entries: tuple, on: str = name, **more: Any) -> None:
         incremental(broker, 1, note, GROUP, on, *entries, **more)
 
     change("one", ("consumer.session.timeout.ms", SET, "50000"))
-    change("others", ("share.auto.offset.reset", SET, "by_duration:PT5M"), ("share.isolation.level", SET, "read_committed"))
+    change(
+        "others", ("share.auto.offset.reset", SET, "by_duration:PT5M"), ("share.isolation.level", SET, "read_committed")
+    )
     change("heartbeat above the session", ("consumer.heartbeat.interval.ms", SET, "60000"))
-    change("session below the heartbeat", ("consumer.session.timeout.ms", SET, "46000"), ("consumer.heartbeat.interval.ms", SET, "46000"))
+    change(
+        "session below the heartbeat",
+        ("consumer.session.timeout.ms", SET, "46000"),
+        ("consumer.heartbeat.interval.ms", SET, "46000"),
+    )
     change("below the broker's least", ("consumer.session.timeout.ms", SET, "44999"))
     change("above the broker's most", ("consumer.session.timeout.ms", SET, "60001"))
     change("a topic's setting", ("retention.ms", SET, "1"))
@@ -229,19 +246,38 @@ def of_groups(broker: Exchange) -> None:
     change("name of anything", ("consumer.session.timeout.ms", SET, "50000"), on=f"{name} / ä")
     for asked in (name, f"{name} / ä"):
         broker.until(
-            lambda asked=asked: broker.quietly("DescribeConfigs", 4, resources=[resource(GROUP, asked, ["consumer.session.timeout.ms"])]),
+            lambda asked=asked: broker.quietly(
+                "DescribeConfigs", 4, resources=[resource(GROUP, asked, ["consumer.session.timeout.ms"])]
+            ),
             lambda answer: answer.results[0].configs[0].value == "50000",
         )
         for version in versions("DescribeConfigs"):
             describe(broker, version, resource(GROUP, asked), include_synonyms=True, note=asked)
-    broker.ask("AlterConfigs", 2, note="replaced", resources=[changed("AlterConfigs", GROUP, name, ("share.heartbeat.interval.ms", "6000"))])
-    broker.ask("AlterConfigs", 2, note="bad", resources=[changed("AlterConfigs", GROUP, name, ("share.heartbeat.interval.ms", "1"))])
+    broker.ask(
+        "AlterConfigs",
+        2,
+        note="replaced",
+        resources=[changed("AlterConfigs", GROUP, name, ("share.heartbeat.interval.ms", "6000"))],
+    )
+    broker.ask(
+        "AlterConfigs",
+        2,
+        note="bad",
+        resources=[changed("AlterConfigs", GROUP, name, ("share.heartbeat.interval.ms", "1"))],
+    )
     broker.until(
-        lambda: broker.quietly("DescribeConfigs", 4, resources=[resource(GROUP, name, ["share.heartbeat.interval.ms"])]),
+        lambda: broker.quietly(
+            "DescribeConfigs", 4, resources=[resource(GROUP, name, ["share.heartbeat.interval.ms"])]
+        ),
         lambda answer: answer.results[0].configs[0].value == "6000",
     )
     describe(broker, 4, resource(GROUP, name), include_synonyms=True, note="replaced")
-    broker.ask("AlterConfigs", 2, note="emptied", resources=[changed("AlterConfigs", GROUP, each) for each in (name, f"{name} / ä")])
+    broker.ask(
+        "AlterConfigs",
+        2,
+        note="emptied",
+        resources=[changed("AlterConfigs", GROUP, each) for each in (name, f"{name} / ä")],
+    )
 
 
 @scenario
@@ -302,14 +338,22 @@ def settings_of_the_broker_replaced(broker: Exchange) -> None:
     for name in ("1", ""):
 
         def replace(note: str, *entries: tuple, **more: Any) -> None:
-            broker.ask("AlterConfigs", 2, note=f"{note} {name!r}", resources=[changed("AlterConfigs", BROKER, name, *entries)], **more)  # noqa: B023
+            broker.ask(
+                "AlterConfigs",
+                2,
+                note=f"{note} {name!r}",
+                resources=[changed("AlterConfigs", BROKER, name, *entries)],
+                **more,
+            )
 
         def waited(key: str, value: str | None) -> None:
             def current(answer: Any) -> str | None:
                 return next((entry.value for entry in answer.results[0].configs), None)
 
             asked = [resource(BROKER, name, [key])]  # noqa: B023
-            broker.until(lambda: broker.quietly("DescribeConfigs", 4, resources=asked), lambda answer: current(answer) == value)
+            broker.until(
+                lambda: broker.quietly("DescribeConfigs", 4, resources=asked), lambda answer: current(answer) == value
+            )
             describe(broker, 4, *asked, include_synonyms=True, note=f"{key} of {name!r}")  # noqa: B023
 
         # The cluster-wide min.insync.replicas stands in the log of a new cluster, and has to stay there.

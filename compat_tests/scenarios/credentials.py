@@ -1,4 +1,5 @@
-"""DescribeUserScramCredentials and AlterUserScramCredentials; SaslHandshake, SaslAuthenticate and delegation tokens where there is no SASL."""
+"""DescribeUserScramCredentials and AlterUserScramCredentials; SaslHandshake, SaslAuthenticate and delegation tokens
+where there is no SASL."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def users(*names: str) -> list[Any]:
 
 
 def settled(broker: Exchange, name: str, count: int) -> None:
-    """Wait until the broker shows `count` credentials of a user: Kafka's own brokers learn of them a moment after the answer."""
+    """Wait until the broker shows `count` credentials of a user: Kafka's own brokers learn of them a moment after the
+    answer."""
     broker.until(
         lambda: broker.quietly("DescribeUserScramCredentials", 0, users=users(name)),
         lambda answer: len(answer.results[0].credential_infos) == count,
@@ -43,7 +45,12 @@ def settled(broker: Exchange, name: str, count: int) -> None:
 def stored_and_removed(broker: Exchange) -> None:
     """Credentials of both mechanisms are added, replaced, described and deleted."""
     alice, bob = broker.name("alice"), broker.name("bob")
-    alter(broker, "two users", [], [credential(alice), credential(bob, mechanism=SHA_512, iterations=16384, salted_password=b"p" * 64)])
+    alter(
+        broker,
+        "two users",
+        [],
+        [credential(alice), credential(bob, mechanism=SHA_512, iterations=16384, salted_password=b"p" * 64)],
+    )
     settled(broker, bob, 1)
     alter(broker, "another mechanism", [], [credential(alice, mechanism=SHA_512, iterations=8192)])
     settled(broker, alice, 2)

@@ -29,7 +29,9 @@ def not_needed(broker: Exchange) -> None:
             broker.ask("ElectLeaders", version, note=f"type {election_type} nothing", topic_partitions=[], **fields)
         for timeout_ms in (0, -1):
             asked = [partitions(name, 0)]
-            broker.ask("ElectLeaders", version, note=f"timeout {timeout_ms}", topic_partitions=asked, timeout_ms=timeout_ms)
+            broker.ask(
+                "ElectLeaders", version, note=f"timeout {timeout_ms}", topic_partitions=asked, timeout_ms=timeout_ms
+            )
 
 
 @scenario

@@ -204,7 +204,10 @@ class Exchange:
 
         attempt = lambda: self.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False)  # noqa: E731
         (topic,) = self.until(attempt, led).topics
-        rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=p.partition_index, timestamp=-1) for p in topic.partitions]
+        rows = [
+            part("ListOffsets", "ListOffsetsPartition", partition_index=p.partition_index, timestamp=-1)
+            for p in topic.partitions
+        ]
         asked = [part("ListOffsets", "ListOffsetsTopic", name=name, partitions=rows)]
         self.until(
             lambda: self.quietly("ListOffsets", 5, replica_id=-1, topics=asked),
@@ -222,16 +225,19 @@ class Exchange:
         return row
 
     def in_effect(self) -> None:
-        """Wait until what a request has changed, and the broker shows, has its effect: a Kafka shows a change a moment before it acts by it.
+        """Wait until what a request has changed, and the broker shows, has its effect: a Kafka shows a change a moment
+        before it acts by it.
 
-        It takes its controller's changes one after the other, so that one which shows later is behind whatever showed before.
-        """
+        It takes its controller's changes one after the other, so that one which shows later is behind whatever showed
+        before."""
         user = self.name(f"in-effect-{uuid.uuid4().hex[:6]}")
         entity = [part("AlterClientQuotas", "EntityData", entity_type="user", entity_name=user)]
         asked = [part("DescribeClientQuotas", "ComponentData", entity_type="user", match_type=0, match=user)]
         for remove in (False, True):
             change = part("AlterClientQuotas", "OpData", key="producer_byte_rate", value=1e9, remove=remove)
-            answer = self.quietly("AlterClientQuotas", 1, entries=[part("AlterClientQuotas", "EntryData", entity=entity, ops=[change])])
+            answer = self.quietly(
+                "AlterClientQuotas", 1, entries=[part("AlterClientQuotas", "EntryData", entity=entity, ops=[change])]
+            )
             assert not any(entry.error_code for entry in answer.entries), answer
             self.until(
                 lambda: self.quietly("DescribeClientQuotas", 1, components=asked, strict=False),

@@ -25,14 +25,26 @@ def leader_epochs(broker: Exchange) -> None:
     for version in versions("ListOffsets"):
         if version >= 4:
             rows = [
-                part("ListOffsets", "ListOffsetsPartition", partition_index=index, timestamp=-1, current_leader_epoch=epoch)
+                part(
+                    "ListOffsets",
+                    "ListOffsetsPartition",
+                    partition_index=index,
+                    timestamp=-1,
+                    current_leader_epoch=epoch,
+                )
                 for index, epoch in ((0, OLD_EPOCH), (1, 0))
             ]
             topics = [part("ListOffsets", "ListOffsetsTopic", name=name, partitions=rows)]
             broker.ask("ListOffsets", version, replica_id=-1, topics=topics)
     for version in versions("OffsetForLeaderEpoch"):
         rows = [
-            part("OffsetForLeaderEpoch", "OffsetForLeaderPartition", partition=index, current_leader_epoch=epoch, leader_epoch=0)
+            part(
+                "OffsetForLeaderEpoch",
+                "OffsetForLeaderPartition",
+                partition=index,
+                current_leader_epoch=epoch,
+                leader_epoch=0,
+            )
             for index, epoch in ((0, OLD_EPOCH), (1, 0))
         ]
         topics = [part("OffsetForLeaderEpoch", "OffsetForLeaderTopic", topic=name, partitions=rows)]
@@ -49,7 +61,13 @@ def commits_of_static_members(broker: Exchange) -> None:
     static = {"group_instance_id": "one"}
     first = broker.quietly("JoinGroup", 5, **join_fields(group, **static))
     shares = [part("SyncGroup", "SyncGroupRequestAssignment", member_id=first.member_id, assignment=b"all")]
-    synced = {"group_id": group, "generation_id": first.generation_id, "member_id": first.member_id, "assignments": shares, **static}
+    synced = {
+        "group_id": group,
+        "generation_id": first.generation_id,
+        "member_id": first.member_id,
+        "assignments": shares,
+        **static,
+    }
     assert broker.quietly("SyncGroup", 3, **synced).error_code == 0
     again = broker.quietly("JoinGroup", 5, **join_fields(group, **static))
     assert again.error_code == 0 and again.member_id != first.member_id, again
@@ -62,7 +80,12 @@ def commits_of_static_members(broker: Exchange) -> None:
             ("its new id", again.member_id, static),
             ("without its name", again.member_id, {}),
         ):
-            asked = {"group_id": group, "member_id": member, "generation_id_or_member_epoch": again.generation_id, "topics": topics}
+            asked = {
+                "group_id": group,
+                "member_id": member,
+                "generation_id_or_member_epoch": again.generation_id,
+                "topics": topics,
+            }
             broker.ask("OffsetCommit", version, note=note, **asked, **fields)
 
 

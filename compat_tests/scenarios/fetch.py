@@ -31,7 +31,9 @@ def fetch(broker: Exchange, version: int, *topics: Any, **fields: Any) -> Any:
     return broker.ask("Fetch", version, topics=list(topics), **limits)
 
 
-def filled(broker: Exchange, kind: str = "topic", partitions: int = 1, batches: int = 3, **configs: str) -> tuple[str, bytes]:
+def filled(
+    broker: Exchange, kind: str = "topic", partitions: int = 1, batches: int = 3, **configs: str
+) -> tuple[str, bytes]:
     """A topic with `batches` batches of three records in each partition, and its id."""
     name = broker.topic(kind, partitions, **KEPT, **configs)
     for partition in range(partitions):
@@ -84,7 +86,8 @@ def size_limits(broker: Exchange) -> None:
 
 @scenario
 def waiting(broker: Exchange) -> None:
-    """Too few bytes wait for `max_wait_ms`; an error or enough bytes do not wait; an append ends the wait, and a deletion."""
+    """Too few bytes wait for `max_wait_ms`; an error or enough bytes do not wait; an append ends the wait, and a
+    deletion."""
     name, topic_id = filled(broker)
 
     def took(note: str, *topics: Any, max_wait_ms: int = 60_000, **fields: Any) -> None:
@@ -110,7 +113,9 @@ def waiting(broker: Exchange) -> None:
     broker.record("woken by an append: waited", str(time.monotonic() - before > 40))
     going, going_id = filled(broker, "going")
     staying, staying_id = filled(broker, "staying")
-    fields["topics"] = [from_topic(each, each_id, row(0, 9)) for each, each_id in ((going, going_id), (staying, staying_id))]
+    fields["topics"] = [
+        from_topic(each, each_id, row(0, 9)) for each, each_id in ((going, going_id), (staying, staying_id))
+    ]
     connection.send("Fetch", 12, request("Fetch", 12, **fields))
     time.sleep(0.1)
     broker.quietly("DeleteTopics", 5, topic_names=[going], timeout_ms=10_000)

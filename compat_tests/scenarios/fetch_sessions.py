@@ -12,7 +12,9 @@ def moved_between_names_and_ids(broker: Exchange) -> None:
     """A session keeps to names or to ids; an attempt of the other kind is an error that does not end it."""
     name, topic_id = filled(broker, batches=1)
     for first, other in ((12, 13), (13, 12), (18, 7)):
-        opened = fetch(broker, first, from_topic(name, topic_id, row(0, 3)), session_id=0, session_epoch=0, note=f"open {other}")
+        opened = fetch(
+            broker, first, from_topic(name, topic_id, row(0, 3)), session_id=0, session_epoch=0, note=f"open {other}"
+        )
         session = {"session_id": opened.session_id}
         fetch(broker, other, **session, session_epoch=1, note=f"after {first}")
         fetch(broker, first, **session, session_epoch=2, note="wrong epoch")
@@ -38,7 +40,9 @@ def added_and_forgotten_at_once(broker: Exchange) -> None:
     """What a request both asks and forgets is forgotten."""
     name, topic_id = filled(broker, partitions=2, batches=1)
     for version in (11, 13):
-        opened = fetch(broker, version, from_topic(name, topic_id, row(0, 0)), session_id=0, session_epoch=0, note="open")
+        opened = fetch(
+            broker, version, from_topic(name, topic_id, row(0, 0)), session_id=0, session_epoch=0, note="open"
+        )
         session = {"session_id": opened.session_id}
         forgotten = [part("Fetch", "ForgottenTopic", topic=name, topic_id=topic_id, partitions=[1])]
         more = from_topic(name, topic_id, row(1, 0))
@@ -56,6 +60,11 @@ def leader_hints(broker: Exchange) -> None:
             topic = from_topic(name, topic_id, row(0, 0))
             fetch(broker, version, topic, replica_state=state, note=f"replica {replica}")
         for epoch in (0, 1, 9):
-            fetch(broker, version, from_topic(name, topic_id, row(0, 0, current_leader_epoch=epoch)), note=f"epoch {epoch}")
+            fetch(
+                broker,
+                version,
+                from_topic(name, topic_id, row(0, 0, current_leader_epoch=epoch)),
+                note=f"epoch {epoch}",
+            )
         topics = (from_topic(name, topic_id, row(0, 0), row(7, 0)), from_topic("", b"q" * 16, row(0, 0)))
         fetch(broker, version, *topics, replica_state=part("Fetch", "ReplicaState", replica_id=5), note="beside others")

@@ -155,7 +155,9 @@ def heartbeat_and_leave_errors(broker: Exchange) -> None:
     for version in versions("LeaveGroup"):
         for name, who in ((group, "nobody"), (broker.name("none"), member), ("", member)):
             identity = part("LeaveGroup", "MemberIdentity", member_id=who)
-            broker.ask("LeaveGroup", version, note=f"{name} {who[:6]}", group_id=name, member_id=who, members=[identity])
+            broker.ask(
+                "LeaveGroup", version, note=f"{name} {who[:6]}", group_id=name, member_id=who, members=[identity]
+            )
         if version >= 3:
             strangers = [part("LeaveGroup", "MemberIdentity", member_id="", group_instance_id="nobody")]
             strangers.append(part("LeaveGroup", "MemberIdentity", member_id="nobody", group_instance_id="nobody"))
@@ -165,7 +167,8 @@ def heartbeat_and_leave_errors(broker: Exchange) -> None:
 
 @scenario
 def second_member(broker: Exchange) -> None:
-    """A second member makes the first one rejoin; the leader assigns, both get their share; one leaves, the other rejoins."""
+    """A second member makes the first one rejoin; the leader assigns, both get their share; one leaves, the other
+    rejoins."""
     for version in (1, 3, 5, 9):
         group = broker.name(f"group-{version}")
         first, generation = joined(broker, group)
@@ -244,7 +247,9 @@ def session_expires(broker: Exchange) -> None:
     member, generation = joined(broker, group, session_timeout_ms=3000)
     beat = {"group_id": group, "generation_id": generation, "member_id": member}
     broker.ask("Heartbeat", 3, **beat)
-    broker.until(lambda: broker.quietly("DescribeGroups", 4, groups=[group]), lambda a: a.groups[0].group_state == "Empty")
+    broker.until(
+        lambda: broker.quietly("DescribeGroups", 4, groups=[group]), lambda a: a.groups[0].group_state == "Empty"
+    )
     broker.ask("Heartbeat", 3, note="too late", **beat)
 
 

@@ -46,7 +46,9 @@ def committed_and_fetched(broker: Exchange) -> None:
             asked = fetch_fields(fetch_version, group, (name, topic_id, [0, 1, 2, 9]))
             broker.ask("OffsetFetch", fetch_version, **asked)
             if fetch_version >= 2:
-                broker.ask("OffsetFetch", fetch_version, note="all", **fetch_fields(fetch_version, group, everything=True))
+                broker.ask(
+                    "OffsetFetch", fetch_version, note="all", **fetch_fields(fetch_version, group, everything=True)
+                )
 
 
 @scenario
@@ -99,7 +101,9 @@ def fetch_errors(broker: Exchange) -> None:
         broker.ask("OffsetFetch", version, note="empty group", **fetch_fields(version, "", *asked[:1]))
         broker.ask("OffsetFetch", version, note="no topics", **fetch_fields(version, group))
         if version >= 7:
-            broker.ask("OffsetFetch", version, note="stable", require_stable=True, **fetch_fields(version, group, *asked[:1]))
+            broker.ask(
+                "OffsetFetch", version, note="stable", require_stable=True, **fetch_fields(version, group, *asked[:1])
+            )
         if version >= 9:
             fields = fetch_fields(version, group, *asked[:1])
             fields["groups"][0].member_id = "somebody"

@@ -1,4 +1,5 @@
-"""Classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, DescribeGroups, ListGroups, DeleteGroups, FindCoordinator."""
+"""Classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, DescribeGroups, ListGroups, DeleteGroups,
+FindCoordinator."""
 
 from __future__ import annotations
 
@@ -66,8 +67,13 @@ class Group:
 
     def sync(self, member_id: str, content: dict[str, bytes] | None = None, instance: str | None = None) -> str:
         answer = self.broker.quietly(
-            "SyncGroup", 4, group_id=self.name, generation_id=self.generation, member_id=member_id,
-            group_instance_id=instance, assignments=assignments(**(content or {})),
+            "SyncGroup",
+            4,
+            group_id=self.name,
+            generation_id=self.generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            assignments=assignments(**(content or {})),
         )
         assert answer.error_code == 0, answer
         return member_id
@@ -88,7 +94,8 @@ class Group:
 
     def until_state(self, state: str) -> None:
         self.broker.until(
-            lambda: self.broker.quietly("DescribeGroups", 5, groups=[self.name]), lambda answer: answer.groups[0].group_state == state
+            lambda: self.broker.quietly("DescribeGroups", 5, groups=[self.name]),
+            lambda answer: answer.groups[0].group_state == state,
         )
 
 
@@ -110,7 +117,9 @@ def find_coordinator(broker: Exchange) -> None:
     for version in versions("FindCoordinator"):
         fields = {"coordinator_keys": names} if version >= 4 else {"key": names[0]}
         broker.ask("FindCoordinator", version, **fields)
-        broker.ask("FindCoordinator", version, note="empty id", **({"coordinator_keys": [""]} if version >= 4 else {"key": ""}))
+        broker.ask(
+            "FindCoordinator", version, note="empty id", **({"coordinator_keys": [""]} if version >= 4 else {"key": ""})
+        )
     broker.ask("FindCoordinator", 4, note="no keys", coordinator_keys=[])
 
 
@@ -146,7 +155,11 @@ def one_member(broker: Exchange) -> None:
         broker.ask("SyncGroup", min(version, 5), note="again", **fields, **named)
         for described in versions("DescribeGroups"):
             broker.ask("DescribeGroups", described, groups=[group])
-        left = {"members": [part("LeaveGroup", "MemberIdentity", member_id=member)]} if version >= 3 else {"member_id": member}
+        left = (
+            {"members": [part("LeaveGroup", "MemberIdentity", member_id=member)]}
+            if version >= 3
+            else {"member_id": member}
+        )
         broker.ask("LeaveGroup", min(version, 5), group_id=group, **left)
         broker.ask("DescribeGroups", 5, note="left", groups=[group])
         broker.ask("Heartbeat", min(version, 4), note="left", **fields)
@@ -178,7 +191,9 @@ def protocols_that_do_not_match(broker: Exchange) -> None:
     for version in (3, 9):
         broker.ask("JoinGroup", version, note="type", **join_fields(group.name, protocol_type="connect"))
         broker.ask("JoinGroup", version, note="name", **join_fields(group.name, protocols=protocols("other")))
-        broker.ask("JoinGroup", version, note="member, name", **join_fields(group.name, member, protocols=protocols("other")))
+        broker.ask(
+            "JoinGroup", version, note="member, name", **join_fields(group.name, member, protocols=protocols("other"))
+        )
         broker.ask("JoinGroup", version, note="stranger", **join_fields(group.name, "stranger"))
         broker.ask("JoinGroup", version, note="instance", **join_fields(group.name, member, group_instance_id="nobody"))
 
@@ -187,13 +202,19 @@ def protocols_that_do_not_match(broker: Exchange) -> None:
 def the_chosen_protocol(broker: Exchange) -> None:
     """Of the protocols common to all, the one that most members prefer."""
     group = Group(broker)
-    offered = [protocols(*((name, name.encode() * index) for name in names)) for index, names in ((1, "abc"), (2, "bad"), (3, "dab"))]
+    offered = [
+        protocols(*((name, name.encode() * index) for name in names))
+        for index, names in ((1, "abc"), (2, "bad"), (3, "dab"))
+    ]
     leader = group.alone(protocols=offered[0])
     second, third = broker.connect(), broker.connect()
     for connection, each in ((second, offered[1]), (third, offered[2])):
         member = group.given_id(protocols=each)
         send(connection, "JoinGroup", 9, **join_fields(group.name, member, protocols=each))
-    broker.until(lambda: broker.quietly("DescribeGroups", 5, groups=[group.name]), lambda answer: len(answer.groups[0].members) == 3)
+    broker.until(
+        lambda: broker.quietly("DescribeGroups", 5, groups=[group.name]),
+        lambda answer: len(answer.groups[0].members) == 3,
+    )
     broker.ask("JoinGroup", 9, **join_fields(group.name, leader, protocols=offered[0]))
     for connection in (second, third):
         broker.record("follower", connection.receive(), 9)
@@ -259,7 +280,12 @@ def a_rebalance_that_somebody_misses(broker: Exchange) -> None:
     """After the rebalance timeout it goes on without them."""
     group = Group(broker)
     (leader, _), (follower, second) = group.pair(rebalance_timeout_ms=3_000)
-    broker.ask("JoinGroup", 9, on=second, **join_fields(group.name, follower, rebalance_timeout_ms=3_000, protocols=protocols(("range", b"new"))))
+    broker.ask(
+        "JoinGroup",
+        9,
+        on=second,
+        **join_fields(group.name, follower, rebalance_timeout_ms=3_000, protocols=protocols(("range", b"new"))),
+    )
     broker.ask("Heartbeat", 4, group_id=group.name, member_id=leader, generation_id=group.generation)
 
 
@@ -275,7 +301,9 @@ def an_assignment_that_never_comes(broker: Exchange) -> None:
     broker.record("follower", second.receive(), 9)
     broker.ask("SyncGroup", 4, on=second, group_id=group.name, member_id=follower, generation_id=answer.generation_id)
     broker.ask("Heartbeat", 4, group_id=group.name, member_id=leader, generation_id=answer.generation_id)
-    broker.ask("JoinGroup", 9, on=second, **join_fields(group.name, follower, protocols=protocols(("range", b"new")), **fields))
+    broker.ask(
+        "JoinGroup", 9, on=second, **join_fields(group.name, follower, protocols=protocols(("range", b"new")), **fields)
+    )
 
 
 # SyncGroup, Heartbeat, LeaveGroup.
@@ -303,7 +331,14 @@ def refused_syncs_and_heartbeats(broker: Exchange) -> None:
             broker.ask("Heartbeat", version, note=note, **known)
         broker.ask("SyncGroup", 5, note=note, protocol_type="consumer", protocol_name="range", **known)
     known = {"group_id": group.name, "member_id": member, "generation_id": group.generation}
-    for named in ((None, None), ("consumer", None), (None, "range"), ("connect", "range"), ("consumer", "sticky"), ("", "")):
+    for named in (
+        (None, None),
+        ("consumer", None),
+        (None, "range"),
+        ("connect", "range"),
+        ("consumer", "sticky"),
+        ("", ""),
+    ):
         broker.ask("SyncGroup", 5, note=str(named), protocol_type=named[0], protocol_name=named[1], **known)
 
 
@@ -320,10 +355,20 @@ def leaving(broker: Exchange) -> None:
             broker.ask("LeaveGroup", version, group_id=group.name, member_id=member)
         else:
             names = [("stranger", None), (pending, None), ("", "nobody"), ("", None), ("x", "nobody"), (member, None)]
-            members = [part("LeaveGroup", "MemberIdentity", member_id=m, group_instance_id=i, reason="why not") for m, i in names]
+            members = [
+                part("LeaveGroup", "MemberIdentity", member_id=m, group_instance_id=i, reason="why not")
+                for m, i in names
+            ]
             broker.ask("LeaveGroup", version, group_id=group.name, members=members)
             broker.ask("LeaveGroup", version, note="nobody", group_id=group.name, members=[])
-        broker.ask("LeaveGroup", version, note="other group", group_id=broker.name("other"), member_id="m", members=members if version >= 3 else [])
+        broker.ask(
+            "LeaveGroup",
+            version,
+            note="other group",
+            group_id=broker.name("other"),
+            member_id="m",
+            members=members if version >= 3 else [],
+        )
         broker.ask("LeaveGroup", version, note="no group", group_id="", member_id="m")
 
 
@@ -357,8 +402,18 @@ def a_static_member_with_other_protocols(broker: Exchange) -> None:
     """If the protocol would change, its return is a rebalance."""
     group = Group(broker)
     group.alone(group_instance_id="i", protocols=protocols("a", "b"))
-    broker.ask("JoinGroup", 9, note="same choice", **join_fields(group.name, group_instance_id="i", protocols=protocols("a", "c")))
-    broker.ask("JoinGroup", 9, note="other choice", **join_fields(group.name, group_instance_id="i", protocols=protocols("c", "a")))
+    broker.ask(
+        "JoinGroup",
+        9,
+        note="same choice",
+        **join_fields(group.name, group_instance_id="i", protocols=protocols("a", "c")),
+    )
+    broker.ask(
+        "JoinGroup",
+        9,
+        note="other choice",
+        **join_fields(group.name, group_instance_id="i", protocols=protocols("c", "a")),
+    )
 
 
 # Describe, list, delete.
@@ -371,7 +426,13 @@ def groups_that_do_not_exist(broker: Exchange) -> None:
     for version in versions("DescribeGroups"):
         broker.ask("DescribeGroups", version, groups=[broker.name("none"), broker.name("none")])
         broker.ask("DescribeGroups", version, note="no group", groups=[])
-        broker.ask("DescribeGroups", version, note="operations", groups=[broker.name("none")], include_authorized_operations=True)
+        broker.ask(
+            "DescribeGroups",
+            version,
+            note="operations",
+            groups=[broker.name("none")],
+            include_authorized_operations=True,
+        )
 
 
 @scenario
@@ -389,7 +450,9 @@ def listing(broker: Exchange) -> None:
     stable, empty = Group(broker, "stable"), Group(broker, "empty")
     stable.alone()
     member = empty.alone()
-    broker.quietly("LeaveGroup", 5, group_id=empty.name, members=[part("LeaveGroup", "MemberIdentity", member_id=member)])
+    broker.quietly(
+        "LeaveGroup", 5, group_id=empty.name, members=[part("LeaveGroup", "MemberIdentity", member_id=member)]
+    )
     empty.until_state("Empty")
     filters: list[dict[str, Any]] = [{}]
     filters += [{"states_filter": states} for states in (["Stable"], ["EMPTY", " stable"], ["Nothing"], ["Dead"])]
@@ -408,7 +471,9 @@ def deleting(broker: Exchange) -> None:
         busy, idle = Group(broker, f"busy{version}"), Group(broker, f"idle{version}")
         busy.alone()
         member = idle.alone()
-        broker.quietly("LeaveGroup", 5, group_id=idle.name, members=[part("LeaveGroup", "MemberIdentity", member_id=member)])
+        broker.quietly(
+            "LeaveGroup", 5, group_id=idle.name, members=[part("LeaveGroup", "MemberIdentity", member_id=member)]
+        )
         idle.until_state("Empty")
         broker.ask("DeleteGroups", version, groups_names=[busy.name, idle.name, broker.name("none"), idle.name])
         broker.ask("DeleteGroups", version, note="again", groups_names=[idle.name])

@@ -12,7 +12,9 @@ from compat_tests.scenarios.registry import configured_scenario, scenario
 
 def described(broker: Exchange, version: int, note: str, *topics: tuple[str, list[int]]) -> Any:
     """Ask for some partitions, into the transcript."""
-    rows = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=name, partitions=indexes) for name, indexes in topics]
+    rows = [
+        part("DescribeLogDirs", "DescribableLogDirTopic", topic=name, partitions=indexes) for name, indexes in topics
+    ]
     return broker.ask("DescribeLogDirs", version, note=note, topics=rows)
 
 
@@ -50,7 +52,9 @@ def sizes(broker: Exchange) -> None:
         described(broker, version, "metadata log", ("__cluster_metadata", [0]))
         everything = broker.quietly("DescribeLogDirs", version, topics=None)
         own = {
-            topic.name: [(row.partition_index, row.partition_size, row.offset_lag, row.is_future_key) for row in topic.partitions]
+            topic.name: [
+                (row.partition_index, row.partition_size, row.offset_lag, row.is_future_key) for row in topic.partitions
+            ]
             for result in everything.results
             for topic in result.topics
             if topic.name in (name, other)
@@ -60,7 +64,8 @@ def sizes(broker: Exchange) -> None:
 
 @scenario
 def moves_refused(broker: Exchange) -> None:
-    """To where it is already is a success; elsewhere is LOG_DIR_NOT_FOUND; a partition that is not here REPLICA_NOT_AVAILABLE."""
+    """To where it is already is a success; elsewhere is LOG_DIR_NOT_FOUND; a partition that is not here
+    REPLICA_NOT_AVAILABLE."""
     name = broker.topic("two", 2)
     long = "x" * 214
     path = own_path(broker, name)
@@ -144,8 +149,16 @@ def cordoned(broker: Exchange) -> None:
 
     def cordon(value: str | None, note: str) -> None:
         operation = 0 if value is not None else 1
-        change = part("IncrementalAlterConfigs", "AlterableConfig", name="cordoned.log.dirs", config_operation=operation, value=value)
-        resource = part("IncrementalAlterConfigs", "AlterConfigsResource", resource_type=4, resource_name="1", configs=[change])
+        change = part(
+            "IncrementalAlterConfigs",
+            "AlterableConfig",
+            name="cordoned.log.dirs",
+            config_operation=operation,
+            value=value,
+        )
+        resource = part(
+            "IncrementalAlterConfigs", "AlterConfigsResource", resource_type=4, resource_name="1", configs=[change]
+        )
         broker.ask("IncrementalAlterConfigs", 1, note=note, resources=[resource])
 
     def told() -> list[bool]:
@@ -162,12 +175,16 @@ def cordoned(broker: Exchange) -> None:
         late = broker.topic("late", 4)
         rows = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=late, partitions=[0, 1, 2, 3])]
         answer = broker.quietly("DescribeLogDirs", 4, topics=rows)
-        broker.record("directories of late", str([result.log_dir == paths[2] for result in answer.results if result.topics]))
+        broker.record(
+            "directories of late", str([result.log_dir == paths[2] for result in answer.results if result.topics])
+        )
         cordon("*", "all")
         broker.until(told, lambda answer: answer == [True, True, True])
 
         def refused() -> Any:
-            wanted = part("CreateTopics", "CreatableTopic", name=broker.name("nowhere"), num_partitions=1, replication_factor=1)
+            wanted = part(
+                "CreateTopics", "CreatableTopic", name=broker.name("nowhere"), num_partitions=1, replication_factor=1
+            )
             return broker.quietly("CreateTopics", 7, topics=[wanted], timeout_ms=10_000, validate_only=True)
 
         answer = broker.until(refused, lambda answer: answer.topics[0].error_code != 0)

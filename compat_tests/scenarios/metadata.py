@@ -128,7 +128,9 @@ def describe_topic_partitions(broker: Exchange) -> None:
     """Partitions with their eligible leaders, in pages of at most the limit that was asked for (KIP-966)."""
     first, second = broker.topic("first", 5), broker.topic("second", 2)
     broker.ask("DescribeTopicPartitions", 0, topics=described(first, second), response_partition_limit=2000)
-    broker.ask("DescribeTopicPartitions", 0, topics=described(first, broker.name("none")), response_partition_limit=2000)
+    broker.ask(
+        "DescribeTopicPartitions", 0, topics=described(first, broker.name("none")), response_partition_limit=2000
+    )
     broker.ask("DescribeTopicPartitions", 0, topics=described("bad name"), response_partition_limit=2000)
     cursor = None
     for page in range(6):
@@ -146,7 +148,9 @@ def describe_topic_partitions_limits(broker: Exchange) -> None:
     """A limit of zero or less, and a cursor below zero, are errors; a cursor behind the last partition ends it."""
     name = broker.topic("only", 3)
     for limit in (0, -1, 1, 1_000_000):
-        broker.ask("DescribeTopicPartitions", 0, note=f"limit {limit}", topics=described(name), response_partition_limit=limit)
+        broker.ask(
+            "DescribeTopicPartitions", 0, note=f"limit {limit}", topics=described(name), response_partition_limit=limit
+        )
     for topic, partition in ((name, -1), (name, 3), (name, 99), (broker.name("zzz"), 0), (broker.name("aaa"), 0)):
         cursor = part("DescribeTopicPartitions", "Cursor", topic_name=topic, partition_index=partition)
         fields = {"topics": described(name), "response_partition_limit": 2, "cursor": cursor}

@@ -35,7 +35,8 @@ class Run(NamedTuple):
 
 
 class Volatile:
-    """A value that differs between brokers. It prints as its number if it was seen before, else as its kind, and is sorted so."""
+    """A value that differs between brokers. It prints as its number if it was seen before, else as its kind, and is
+    sorted so."""
 
     def __init__(self, run: Run, kind: str, value: object) -> None:
         self.key = (kind, value)
@@ -130,8 +131,8 @@ def _time(value: int) -> int | str:
 def _batches(view: Any, run: Run) -> Iterator[dict[str, Any]]:
     """Every whole batch of a records field.
 
-    Kafka cuts a file at the limit, so half a batch may follow, which every client has to ignore; we end with a whole one.
-    """
+    Kafka cuts a file at the limit, so half a batch may follow, which every client has to ignore; we end with a whole
+    one."""
     position = 0
     while position < len(view):
         rest = memoryview(view)[position:]
@@ -146,7 +147,9 @@ def _batches(view: Any, run: Run) -> Iterator[dict[str, Any]]:
             "last_offset_delta": header.last_offset_delta,
             "base_timestamp": _time(header.base_timestamp_ms),
             "max_timestamp": _time(header.max_timestamp_ms),
-            "producer_id": Volatile(run, "producer", header.producer_id) if header.producer_id >= 0 else header.producer_id,
+            "producer_id": Volatile(run, "producer", header.producer_id)
+            if header.producer_id >= 0
+            else header.producer_id,
             "producer_epoch": header.producer_epoch,
             "base_sequence": header.base_sequence,
             "records": [[r.offset, _time(r.timestamp_ms), r.key, r.value, r.headers] for r in body],

@@ -85,7 +85,10 @@ def leader_epochs(broker: Exchange) -> None:
                 note = f"replica {replica} current {current} asked {asked}"
                 broker.ask("OffsetForLeaderEpoch", version, note=note, replica_id=replica, topics=topics)
         rows = [part("OffsetForLeaderEpoch", "OffsetForLeaderPartition", partition=9, leader_epoch=0)]
-        topics = [part("OffsetForLeaderEpoch", "OffsetForLeaderTopic", topic=topic, partitions=rows) for topic in (name, "none")]
+        topics = [
+            part("OffsetForLeaderEpoch", "OffsetForLeaderTopic", topic=topic, partitions=rows)
+            for topic in (name, "none")
+        ]
         broker.ask("OffsetForLeaderEpoch", version, note="unknown", topics=topics)
 
 

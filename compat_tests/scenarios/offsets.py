@@ -27,7 +27,10 @@ def fetches(group: str, version: int, *topics: tuple[str, bytes, list[int]] | No
     if version < 8:
         asked = None
         if topics != (None,):
-            asked = [part("OffsetFetch", "OffsetFetchRequestTopic", name=name, partition_indexes=indexes) for name, _, indexes in topics]
+            asked = [
+                part("OffsetFetch", "OffsetFetchRequestTopic", name=name, partition_indexes=indexes)
+                for name, _, indexes in topics
+            ]
         return {"group_id": group, "topics": asked}
     asked = None
     if topics != (None,):
@@ -94,11 +97,19 @@ def refused_commits(broker: Exchange) -> None:
             ("no member", {"member_id": ""}),
             ("nobody", {"member_id": "", "generation_id_or_member_epoch": -1}),
             ("unknown group", {"group_id": broker.name("none")}),
-            ("unknown group, no generation", {"group_id": broker.name(f"none{version}"), "generation_id_or_member_epoch": -1}),
+            (
+                "unknown group, no generation",
+                {"group_id": broker.name(f"none{version}"), "generation_id_or_member_epoch": -1},
+            ),
             ("no group", {"group_id": "", "member_id": "", "generation_id_or_member_epoch": 1}),
             ("instance", {"group_instance_id": "nobody"}),
         ):
-            known = {"group_id": group.name, "member_id": member, "generation_id_or_member_epoch": group.generation, **fields}
+            known = {
+                "group_id": group.name,
+                "member_id": member,
+                "generation_id_or_member_epoch": group.generation,
+                **fields,
+            }
             broker.ask("OffsetCommit", version, note=note, topics=[commits(topic, topic_id, (0, 5))], **known)
 
 
@@ -148,7 +159,10 @@ def several_groups(broker: Exchange) -> None:
     for group, offset in ((first, 1), (second, 2)):
         broker.quietly("OffsetCommit", 9, group_id=group, topics=[commits(topic, topic_id, (0, offset))])
     for version in (8, 9, 10):
-        groups = [fetches(group, version, (topic, topic_id, [0]))["groups"][0] for group in (first, second, broker.name("none"), "")]
+        groups = [
+            fetches(group, version, (topic, topic_id, [0]))["groups"][0]
+            for group in (first, second, broker.name("none"), "")
+        ]
         for stable in (False, True):
             broker.ask("OffsetFetch", version, note=f"stable {stable}", groups=groups, require_stable=stable)
 
@@ -188,7 +202,12 @@ def deleting_offsets(broker: Exchange) -> None:
     member = group.alone(protocols=protocols(("range", subscription(wanted))))
     rows = [commits(topic, topic_id, (0, 5), (1, 6)) for topic, topic_id in ids.items()]
     broker.quietly(
-        "OffsetCommit", 9, group_id=group.name, member_id=member, generation_id_or_member_epoch=group.generation, topics=rows
+        "OffsetCommit",
+        9,
+        group_id=group.name,
+        member_id=member,
+        generation_id_or_member_epoch=group.generation,
+        topics=rows,
     )
     topics = [deletions(wanted, 0), deletions(other, 0, 9), deletions(broker.name("none"), 0)]
     broker.ask("OffsetDelete", 0, group_id=group.name, topics=topics)

@@ -50,7 +50,9 @@ def every_version(broker: Exchange) -> None:
     topic_id = broker.topic_id(name)
     for version in versions("Produce"):
         for acks in (1, -1):
-            produce(broker, version, to(name, (0, batch()), (1, batch()), topic_id=topic_id), acks=acks, note=f"acks {acks}")
+            produce(
+                broker, version, to(name, (0, batch()), (1, batch()), topic_id=topic_id), acks=acks, note=f"acks {acks}"
+            )
 
 
 @scenario

@@ -1,8 +1,8 @@
 """The error codes that the scenarios provoke, and those that Kafka documents and nobody provokes here, with the reason.
 
-`PROVOKED` is what a run of all scenarios must see in the answers that are compared, no more and no less: a scenario that goes takes its
-codes with it here. What needs a broker of its own (a full disk, a failed directory, other settings) has its tests beside the scenarios.
-"""
+`PROVOKED` is what a run of all scenarios must see in the answers that are compared, no more and no less: a scenario
+that goes takes its codes with it here. What needs a broker of its own (a full disk, a failed directory, other settings)
+has its tests beside the scenarios."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ PROVOKED = {
 }
 
 _REPLICAS = "There is one replica of everything: nobody falls behind, and the leader never changes."
-_TIMING = "The coordinator loads for a moment when groups are used first; who asks then is told to wait, and scenarios do."
+_TIMING = (
+    "The coordinator loads for a moment when groups are used first; who asks then is told to wait, and scenarios do."
+)
 _NOBODY_REFUSED = "Everybody may do everything: ACLs are stored and not yet enforced."
 _TRANSACTIONS = "Transactions are not offered yet."
 _NEW_GROUPS = "The groups of KIP-848 are not offered yet."
@@ -115,69 +117,130 @@ _FORMER = "Of message formats and brokers that Kafka 4 has left behind."
 # API to {code: why no scenario provokes it}, of the codes that Kafka's response classes name and its broker can give.
 NOT_PROVOKED = {
     "Produce": {
-        "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER, "NOT_ENOUGH_REPLICAS_AFTER_APPEND": _REPLICAS, "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
+        "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER,
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND": _REPLICAS,
+        "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
         "NOT_ENOUGH_REPLICAS": f"{_REPLICAS} While its transaction coordinator is not there yet, Kafka gives it for a transaction's batches too.",
-        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "CLUSTER_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
-        "INVALID_TXN_STATE": _TRANSACTIONS, "INVALID_PRODUCER_ID_MAPPING": _TRANSACTIONS, "CONCURRENT_TRANSACTIONS": _TRANSACTIONS, "UNSUPPORTED_FOR_MESSAGE_FORMAT": _FORMER,
+        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "CLUSTER_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "INVALID_TXN_STATE": _TRANSACTIONS,
+        "INVALID_PRODUCER_ID_MAPPING": _TRANSACTIONS,
+        "CONCURRENT_TRANSACTIONS": _TRANSACTIONS,
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": _FORMER,
     },
     "Fetch": {
-        "FENCED_LEADER_EPOCH": f"{_OWN_BROKER} Negative epochs say nothing here, as in no other API.", "REPLICA_NOT_AVAILABLE": _FORMER,
-        "INCONSISTENT_TOPIC_ID": "It takes a topic that is made anew between two looks of one request.", "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
-        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "CORRUPT_MESSAGE": "It takes a damaged segment: test_injected_faults.py.",
+        "FENCED_LEADER_EPOCH": f"{_OWN_BROKER} Negative epochs say nothing here, as in no other API.",
+        "REPLICA_NOT_AVAILABLE": _FORMER,
+        "INCONSISTENT_TOPIC_ID": "It takes a topic that is made anew between two looks of one request.",
+        "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
+        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "CORRUPT_MESSAGE": "It takes a damaged segment: test_injected_faults.py.",
         "UNSUPPORTED_COMPRESSION_TYPE": "Kafka 4 hands zstd to fetchers of every version.",
     },
     "ListOffsets": {
-        "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER, "LEADER_NOT_AVAILABLE": _REPLICAS, "OFFSET_NOT_AVAILABLE": _REPLICAS, "REPLICA_NOT_AVAILABLE": _FORMER,
-        "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY, "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "UNSUPPORTED_FOR_MESSAGE_FORMAT": _FORMER,
+        "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER,
+        "LEADER_NOT_AVAILABLE": _REPLICAS,
+        "OFFSET_NOT_AVAILABLE": _REPLICAS,
+        "REPLICA_NOT_AVAILABLE": _FORMER,
+        "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
+        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": _FORMER,
     },
     "Metadata": {
-        "LEADER_NOT_AVAILABLE": _OWN_DIRECTORY, "LISTENER_NOT_FOUND": "It takes brokers with different listeners.",
-        "REPLICA_NOT_AVAILABLE": _REPLICAS, "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "LEADER_NOT_AVAILABLE": _OWN_DIRECTORY,
+        "LISTENER_NOT_FOUND": "It takes brokers with different listeners.",
+        "REPLICA_NOT_AVAILABLE": _REPLICAS,
+        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
     "OffsetCommit": {
-        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "COORDINATOR_NOT_AVAILABLE": _TIMING, "NOT_COORDINATOR": _TIMING, "REQUEST_TIMED_OUT": _REPLICAS,
-        "INVALID_COMMIT_OFFSET_SIZE": _OWN_SETTINGS, "STALE_MEMBER_EPOCH": _NEW_GROUPS,
-        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING,
+        "COORDINATOR_NOT_AVAILABLE": _TIMING,
+        "NOT_COORDINATOR": _TIMING,
+        "REQUEST_TIMED_OUT": _REPLICAS,
+        "INVALID_COMMIT_OFFSET_SIZE": _OWN_SETTINGS,
+        "STALE_MEMBER_EPOCH": _NEW_GROUPS,
+        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
     "OffsetFetch": {
-        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "COORDINATOR_NOT_AVAILABLE": _TIMING, "NOT_COORDINATOR": _TIMING,
-        "UNSTABLE_OFFSET_COMMIT": _TRANSACTIONS, "UNKNOWN_MEMBER_ID": _NEW_GROUPS, "STALE_MEMBER_EPOCH": _NEW_GROUPS,
-        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING,
+        "COORDINATOR_NOT_AVAILABLE": _TIMING,
+        "NOT_COORDINATOR": _TIMING,
+        "UNSTABLE_OFFSET_COMMIT": _TRANSACTIONS,
+        "UNKNOWN_MEMBER_ID": _NEW_GROUPS,
+        "STALE_MEMBER_EPOCH": _NEW_GROUPS,
+        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
     "FindCoordinator": {"COORDINATOR_NOT_AVAILABLE": _TIMING, "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED},
     "JoinGroup": {
-        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "COORDINATOR_NOT_AVAILABLE": _TIMING, "NOT_COORDINATOR": _TIMING,
-        "GROUP_MAX_SIZE_REACHED": _OWN_SETTINGS, "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
-    },
-    "Heartbeat": {"COORDINATOR_NOT_AVAILABLE": _TIMING, "NOT_COORDINATOR": _TIMING, "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED},
-    "LeaveGroup": {
-        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "COORDINATOR_NOT_AVAILABLE": _TIMING, "NOT_COORDINATOR": _TIMING,
+        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING,
+        "COORDINATOR_NOT_AVAILABLE": _TIMING,
+        "NOT_COORDINATOR": _TIMING,
+        "GROUP_MAX_SIZE_REACHED": _OWN_SETTINGS,
         "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
-    "SyncGroup": {"COORDINATOR_NOT_AVAILABLE": _TIMING, "NOT_COORDINATOR": _TIMING, "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED},
+    "Heartbeat": {
+        "COORDINATOR_NOT_AVAILABLE": _TIMING,
+        "NOT_COORDINATOR": _TIMING,
+        "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+    },
+    "LeaveGroup": {
+        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING,
+        "COORDINATOR_NOT_AVAILABLE": _TIMING,
+        "NOT_COORDINATOR": _TIMING,
+        "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+    },
+    "SyncGroup": {
+        "COORDINATOR_NOT_AVAILABLE": _TIMING,
+        "NOT_COORDINATOR": _TIMING,
+        "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+    },
     "DescribeGroups": {
-        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "COORDINATOR_NOT_AVAILABLE": _TIMING, "NOT_COORDINATOR": _TIMING,
+        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING,
+        "COORDINATOR_NOT_AVAILABLE": _TIMING,
+        "NOT_COORDINATOR": _TIMING,
         "GROUP_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
     "ListGroups": {"COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "COORDINATOR_NOT_AVAILABLE": _TIMING},
-    "SaslHandshake": {"NONE": "It takes a SASL listener, which there is none of yet.", "UNSUPPORTED_SASL_MECHANISM": "As a success."},
-    "CreateTopics": {"TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "THROTTLING_QUOTA_EXCEEDED": "Quotas are stored and not yet enforced."},
-    "DeleteTopics": {
-        "TOPIC_DELETION_DISABLED": _OWN_SETTINGS, "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+    "SaslHandshake": {
+        "NONE": "It takes a SASL listener, which there is none of yet.",
+        "UNSUPPORTED_SASL_MECHANISM": "As a success.",
+    },
+    "CreateTopics": {
+        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
         "THROTTLING_QUOTA_EXCEEDED": "Quotas are stored and not yet enforced.",
     },
-    "DeleteRecords": {"NOT_LEADER_OR_FOLLOWER": _REPLICAS, "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY, "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED},
+    "DeleteTopics": {
+        "TOPIC_DELETION_DISABLED": _OWN_SETTINGS,
+        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "THROTTLING_QUOTA_EXCEEDED": "Quotas are stored and not yet enforced.",
+    },
+    "DeleteRecords": {
+        "NOT_LEADER_OR_FOLLOWER": _REPLICAS,
+        "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
+        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+    },
     "InitProducerId": {
-        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "NOT_COORDINATOR": _TRANSACTIONS, "COORDINATOR_NOT_AVAILABLE": _TRANSACTIONS,
-        "INVALID_PRODUCER_EPOCH": _TRANSACTIONS, "PRODUCER_FENCED": _TRANSACTIONS,
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NOBODY_REFUSED, "CLUSTER_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING,
+        "NOT_COORDINATOR": _TRANSACTIONS,
+        "COORDINATOR_NOT_AVAILABLE": _TRANSACTIONS,
+        "INVALID_PRODUCER_EPOCH": _TRANSACTIONS,
+        "PRODUCER_FENCED": _TRANSACTIONS,
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
+        "CLUSTER_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
     "OffsetForLeaderEpoch": {
-        "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER, "REPLICA_NOT_AVAILABLE": _FORMER, "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
+        "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER,
+        "REPLICA_NOT_AVAILABLE": _FORMER,
+        "KAFKA_STORAGE_ERROR": _OWN_DIRECTORY,
         "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
     "DescribeTransactions": {
-        "NONE": _TRANSACTIONS, "COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "COORDINATOR_NOT_AVAILABLE": _TIMING, "NOT_COORDINATOR": _TIMING,
+        "NONE": _TRANSACTIONS,
+        "COORDINATOR_LOAD_IN_PROGRESS": _TIMING,
+        "COORDINATOR_NOT_AVAILABLE": _TIMING,
+        "NOT_COORDINATOR": _TIMING,
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
     },
     "ListTransactions": {"COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "COORDINATOR_NOT_AVAILABLE": _TIMING},

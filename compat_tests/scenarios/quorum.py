@@ -61,7 +61,9 @@ def other_partitions(broker: Exchange) -> None:
 
 def update(feature: str, level: int, upgrade_type: int = UPGRADE) -> Any:
     """One feature of an UpdateFeatures request."""
-    return part("UpdateFeatures", "FeatureUpdateKey", feature=feature, max_version_level=level, upgrade_type=upgrade_type)
+    return part(
+        "UpdateFeatures", "FeatureUpdateKey", feature=feature, max_version_level=level, upgrade_type=upgrade_type
+    )
 
 
 @scenario
@@ -80,7 +82,14 @@ def feature_levels(broker: Exchange) -> None:
                 for level in values:
                     rows = [update(name, level, upgrade_type)]
                     note = f"{name}={level} type {upgrade_type}"
-                    broker.ask("UpdateFeatures", version, note=note, feature_updates=rows, validate_only=True, timeout_ms=60_000)
+                    broker.ask(
+                        "UpdateFeatures",
+                        version,
+                        note=note,
+                        feature_updates=rows,
+                        validate_only=True,
+                        timeout_ms=60_000,
+                    )
 
 
 @scenario
@@ -98,9 +107,13 @@ def features_updated(broker: Exchange) -> None:
     for version in (1, 2):
         down, up = [update(ELR, 0, SAFE_DOWNGRADE)], [update(ELR, 1)]
         broker.ask("UpdateFeatures", version, note="safely down", feature_updates=down, timeout_ms=10_000)
-        broker.record(f"finalized after {version}", str(broker.until(lambda: finalized(broker), lambda level: not level)))
+        broker.record(
+            f"finalized after {version}", str(broker.until(lambda: finalized(broker), lambda level: not level))
+        )
         broker.ask("UpdateFeatures", version, note="up again", feature_updates=up, timeout_ms=10_000)
-        broker.record(f"finalized again after {version}", str(broker.until(lambda: finalized(broker), lambda level: level == 1)))
+        broker.record(
+            f"finalized again after {version}", str(broker.until(lambda: finalized(broker), lambda level: level == 1))
+        )
 
 
 def finalized(broker: Exchange) -> int | None:

@@ -1,4 +1,5 @@
-"""DescribeClientQuotas and AlterClientQuotas: every kind of entity, every way to ask for it, every value that cannot be."""
+"""DescribeClientQuotas and AlterClientQuotas: every kind of entity, every way to ask for it, every value that cannot
+be."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from compat_tests.scenarios.exchange import Exchange, part, versions
 from compat_tests.scenarios.registry import scenario
 
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
-PRODUCER, CONSUMER, REQUEST, MUTATION = "producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"
+PRODUCER, CONSUMER, REQUEST, MUTATION = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+)
 CONNECTIONS = "connection_creation_rate"
 
 
@@ -18,7 +24,9 @@ def entry(entity: dict[str, str | None], *operations: tuple) -> Any:
     return part(
         "AlterClientQuotas",
         "EntryData",
-        entity=[part("AlterClientQuotas", "EntityData", entity_type=kind, entity_name=name) for kind, name in entity.items()],
+        entity=[
+            part("AlterClientQuotas", "EntityData", entity_type=kind, entity_name=name) for kind, name in entity.items()
+        ],
         ops=[
             part("AlterClientQuotas", "OpData", key=key, value=value[0] if value else 0.0, remove=not value)
             for key, *value in operations
@@ -32,7 +40,8 @@ def component(kind: str, match_type: int, match: str | None = None) -> Any:
 
 
 def settled(broker: Exchange, user: str, count: int) -> None:
-    """Wait until the broker shows `count` quotas of a user: Kafka's own brokers learn of them a moment after the answer."""
+    """Wait until the broker shows `count` quotas of a user: Kafka's own brokers learn of them a moment after the
+    answer."""
     broker.until(
         lambda: broker.quietly("DescribeClientQuotas", 1, components=[component("user", EXACT, user)], strict=False),
         lambda answer: sum(len(entry.values) for entry in answer.entries) == count,
@@ -49,18 +58,33 @@ def set_and_removed(broker: Exchange) -> None:
             broker.ask("AlterClientQuotas", version, note=note, entries=list(entries), **fields)  # noqa: B023
 
         def describe(note: str) -> None:
-            broker.ask("DescribeClientQuotas", version, note=note, components=[component("user", EXACT, user)], strict=False)  # noqa: B023
+            broker.ask(
+                "DescribeClientQuotas", version, note=note, components=[component("user", EXACT, user)], strict=False
+            )
 
         both = {"user": user, "client-id": client}
-        alter("set", entry({"user": user}, (PRODUCER, 1024.0), (CONSUMER, 2048.0), (REQUEST, 12.5), (MUTATION, 0.5)), entry(both, (PRODUCER, 1.0)))
+        alter(
+            "set",
+            entry({"user": user}, (PRODUCER, 1024.0), (CONSUMER, 2048.0), (REQUEST, 12.5), (MUTATION, 0.5)),
+            entry(both, (PRODUCER, 1.0)),
+        )
         alter("default client", entry({"user": user, "client-id": None}, (CONSUMER, 9.0)))
         alter("parts in another order", entry({"client-id": client, "user": user}, (CONSUMER, 3.0)))
         settled(broker, user, 7)
         describe("as set")
         alter("the same again", entry({"user": user}, (PRODUCER, 1024.0)))
         alter("changed and removed", entry({"user": user}, (PRODUCER, 4096.0), (CONSUMER,), (REQUEST,)))
-        alter("removed though not set", entry({"user": user}, (CONSUMER,)), entry({"user": broker.name("nobody")}, (CONSUMER,), ("no_such",)))
-        alter("validate only", entry({"user": user}, (PRODUCER, 7.0)), entry({"user": user, "client-id": "x"}, (PRODUCER, -7.0)), validate_only=True)
+        alter(
+            "removed though not set",
+            entry({"user": user}, (CONSUMER,)),
+            entry({"user": broker.name("nobody")}, (CONSUMER,), ("no_such",)),
+        )
+        alter(
+            "validate only",
+            entry({"user": user}, (PRODUCER, 7.0)),
+            entry({"user": user, "client-id": "x"}, (PRODUCER, -7.0)),
+            validate_only=True,
+        )
         alter("no operations", entry({"user": user}))
         alter("nothing")
         alter("a client's last one", entry({"user": user, "client-id": None}, (CONSUMER,)))
@@ -159,7 +183,11 @@ def filtered(broker: Exchange) -> None:
                 describe(component(kind, -1, name))
                 describe(component(kind, SPECIFIED), component(kind, DEFAULT))
             for first in (component("user", EXACT, user), component("user", DEFAULT), component("user", SPECIFIED)):
-                for second in (component("client-id", EXACT, client), component("client-id", DEFAULT), component("client-id", SPECIFIED)):
+                for second in (
+                    component("client-id", EXACT, client),
+                    component("client-id", DEFAULT),
+                    component("client-id", SPECIFIED),
+                ):
                     describe(first, second)
             describe(component("ip", SPECIFIED), component("user", SPECIFIED))
             describe(component("client-id", DEFAULT), component("ip", DEFAULT))
@@ -171,7 +199,8 @@ def filtered(broker: Exchange) -> None:
 
 @scenario
 def more_than_a_batch_takes(broker: Exchange) -> None:
-    """More than 10 000 changes are POLICY_VIOLATION, every entry with its entity as it was written, and nothing is changed."""
+    """More than 10 000 changes are POLICY_VIOLATION, every entry with its entity as it was written, and nothing is
+    changed."""
     entries = [entry({"user": broker.name(str(number))}, (PRODUCER, 5.0)) for number in range(10_001)]
     wrong = [entry({"user": ""}, (PRODUCER, 5.0)), entry({"user": broker.name("0")}, (PRODUCER, 6.0))]
     answer = broker.quietly("AlterClientQuotas", 1, entries=entries + wrong, validate_only=False)

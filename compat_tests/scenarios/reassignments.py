@@ -10,7 +10,9 @@ from compat_tests.scenarios.registry import scenario
 
 def moved(name: str, *rows: tuple[int, list[int] | None]) -> Any:
     """One topic of a request: its partitions with their new replicas (None cancels)."""
-    partitions = [part("AlterPartitionReassignments", "ReassignablePartition", partition_index=p, replicas=r) for p, r in rows]
+    partitions = [
+        part("AlterPartitionReassignments", "ReassignablePartition", partition_index=p, replicas=r) for p, r in rows
+    ]
     return part("AlterPartitionReassignments", "ReassignableTopic", name=name, partitions=partitions)
 
 
@@ -30,16 +32,35 @@ def altered(broker: Exchange) -> None:
     }
     for version in versions("AlterPartitionReassignments"):
         for note, replicas in rows.items():
-            broker.ask("AlterPartitionReassignments", version, note=note, topics=[moved(name, (0, replicas))], timeout_ms=10_000)
-        topics = [moved(name, *((p, r) for p in (0, 1, 2, -1) for r in ([1], [9]))), moved(broker.name("none"), (0, [1]), (1, None))]
+            broker.ask(
+                "AlterPartitionReassignments",
+                version,
+                note=note,
+                topics=[moved(name, (0, replicas))],
+                timeout_ms=10_000,
+            )
+        topics = [
+            moved(name, *((p, r) for p in (0, 1, 2, -1) for r in ([1], [9]))),
+            moved(broker.name("none"), (0, [1]), (1, None)),
+        ]
         broker.ask("AlterPartitionReassignments", version, note="mixed", topics=topics, timeout_ms=10_000)
-        broker.ask("AlterPartitionReassignments", version, note="no partitions", topics=[moved(name)], timeout_ms=10_000)
+        broker.ask(
+            "AlterPartitionReassignments", version, note="no partitions", topics=[moved(name)], timeout_ms=10_000
+        )
         broker.ask("AlterPartitionReassignments", version, note="nothing", topics=[], timeout_ms=10_000)
-        broker.ask("AlterPartitionReassignments", version, note="empty name", topics=[moved("", (0, [1]))], timeout_ms=10_000)
+        broker.ask(
+            "AlterPartitionReassignments", version, note="empty name", topics=[moved("", (0, [1]))], timeout_ms=10_000
+        )
         twice = [moved(name, (0, [1])), moved(name, (0, None))]
         broker.ask("AlterPartitionReassignments", version, note="twice", topics=twice, timeout_ms=10_000)
         for timeout_ms in (0, -1):
-            broker.ask("AlterPartitionReassignments", version, note=f"timeout {timeout_ms}", topics=twice, timeout_ms=timeout_ms)
+            broker.ask(
+                "AlterPartitionReassignments",
+                version,
+                note=f"timeout {timeout_ms}",
+                topics=twice,
+                timeout_ms=timeout_ms,
+            )
 
 
 @scenario

@@ -11,8 +11,8 @@ from compat_tests.scenarios.exchange import Exchange
 Scenario = Callable[[Exchange], None]
 _scenarios: dict[str, Scenario] = {}
 _configured: set[str] = set()
-# What a broker needs to keep ACLs (everybody may do everything, so that scenarios need no login), several directories, and settings of topics
-# that are not written as Kafka writes them.
+# What a broker needs to keep ACLs (everybody may do everything, so that scenarios need no login), several directories,
+# and settings of topics that are not written as Kafka writes them.
 CONFIGURED = {
     "log.dirs": "{data},{data}-2,{data}-3",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

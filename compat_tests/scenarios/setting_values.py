@@ -1,7 +1,8 @@
-"""Every setting of topics, brokers and groups with values at the edges and beyond: which are taken, and which error the others give.
+"""Every setting of topics, brokers and groups with values at the edges and beyond: which are taken, and which error the
+others give.
 
-The names are those that DescribeConfigs answers, so that no setting is left out; nothing is changed, all requests only validate.
-"""
+The names are those that DescribeConfigs answers, so that no setting is left out; nothing is changed, all requests only
+validate."""
 
 from __future__ import annotations
 
@@ -14,8 +15,44 @@ from compat_tests.scenarios.registry import scenario
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = range(1, 10)
 NUMBERS = (
-    *("", " ", "x", "-2", "-1", "0", "1", "2", "3", "5", "9", "10", "17", "18", "22", "23", "99", "100", "101", "1000", "5000", "14", "1024", "15000"),
-    *("60000", "1000000", "1048575", "1048576", "3600000", "2147483647", "2147483648", "-2147483648", "-2147483649", "9223372036854775807"),
+    *(
+        "",
+        " ",
+        "x",
+        "-2",
+        "-1",
+        "0",
+        "1",
+        "2",
+        "3",
+        "5",
+        "9",
+        "10",
+        "17",
+        "18",
+        "22",
+        "23",
+        "99",
+        "100",
+        "101",
+        "1000",
+        "5000",
+        "14",
+        "1024",
+        "15000",
+    ),
+    *(
+        "60000",
+        "1000000",
+        "1048575",
+        "1048576",
+        "3600000",
+        "2147483647",
+        "2147483648",
+        "-2147483648",
+        "-2147483649",
+        "9223372036854775807",
+    ),
     *("9223372036854775808", "-9223372036854775808", "1.5", "1e3", "0x10", "+7", " 7 ", "1_000", "07", "١"),
 )
 VALUES: dict[int, tuple[str, ...]] = {
@@ -51,11 +88,16 @@ def tried(broker: Exchange, kind: int, name: str, entry: Any, values: tuple[str,
     if entry.read_only:
         broker.record(label, alter(broker, kind, name, entry.name, SET, "1"))
         return
-    codes = [f"{value!r}: {alter(broker, kind, name, entry.name, SET, value)}" for value in values or VALUES[entry.config_type]]
+    codes = [
+        f"{value!r}: {alter(broker, kind, name, entry.name, SET, value)}"
+        for value in values or VALUES[entry.config_type]
+    ]
     operations = ((DELETE, None), (APPEND, "x"), (SUBTRACT, "x"))
     # A machine's own listeners are no default that one can subtract from.
     operations = operations[:1] if entry.name == "listeners" else operations
-    codes += [f"{operation}: {alter(broker, kind, name, entry.name, operation, value)}" for operation, value in operations]
+    codes += [
+        f"{operation}: {alter(broker, kind, name, entry.name, operation, value)}" for operation, value in operations
+    ]
     broker.record(label, "\n".join(codes))
 
 

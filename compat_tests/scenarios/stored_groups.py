@@ -59,7 +59,11 @@ def record_stored(broker: Exchange, group: str) -> None:
             broker.record(name, "tombstone")
         else:
             version = struct.unpack_from(">h", value)[0]
-            broker.record(f"{name} value v{version}", messages.decode(getattr(messages, f"{name}Value"), version, value[2:]), version)
+            broker.record(
+                f"{name} value v{version}",
+                messages.decode(getattr(messages, f"{name}Value"), version, value[2:]),
+                version,
+            )
 
 
 @scenario
@@ -67,11 +71,15 @@ def life_of_a_group(broker: Exchange) -> None:
     """Its first member's knock, its generations, a static member's return, its end."""
     group = Group(broker)
     member = group.alone(protocols=protocols(("range", subscription("t")), "other"))
-    broker.quietly("LeaveGroup", 5, group_id=group.name, members=[part("LeaveGroup", "MemberIdentity", member_id=member)])
+    broker.quietly(
+        "LeaveGroup", 5, group_id=group.name, members=[part("LeaveGroup", "MemberIdentity", member_id=member)]
+    )
     group.until_state("Empty")
     group.alone(group_instance_id="i", session_timeout_ms=20_000)
     broker.quietly("JoinGroup", 9, **join_fields(group.name, group_instance_id="i", session_timeout_ms=30_000))
-    broker.quietly("LeaveGroup", 5, group_id=group.name, members=[part("LeaveGroup", "MemberIdentity", group_instance_id="i")])
+    broker.quietly(
+        "LeaveGroup", 5, group_id=group.name, members=[part("LeaveGroup", "MemberIdentity", group_instance_id="i")]
+    )
     group.until_state("Empty")
     broker.quietly("DeleteGroups", 2, groups_names=[group.name])
     record_stored(broker, group.name)
@@ -93,7 +101,10 @@ def committed_offsets(broker: Exchange) -> None:
     group = Group(broker)
     member = group.alone(protocols=protocols(("range", subscription(topic))))
     known = {"group_id": group.name, "member_id": member, "generation_id_or_member_epoch": group.generation}
-    rows = [commits(topic, topic_id, (0, 5), (1, 6), committed_metadata="note", committed_leader_epoch=3), commits(other, other_id, (0, 7))]
+    rows = [
+        commits(topic, topic_id, (0, 5), (1, 6), committed_metadata="note", committed_leader_epoch=3),
+        commits(other, other_id, (0, 7)),
+    ]
     broker.quietly("OffsetCommit", 9, topics=rows, **known)
     broker.quietly("OffsetCommit", 10, topics=rows[:1], **known)
     broker.quietly("OffsetCommit", 2, topics=rows[1:], retention_time_ms=1_000, **known)

@@ -10,7 +10,9 @@ from compat_tests.scenarios.registry import configured_scenario, scenario
 
 def wanted(name: str, partitions: int = 1, replicas: int = 1, configs: dict | None = None, **more: Any) -> Any:
     """One topic of a CreateTopics request."""
-    entries = [part("CreateTopics", "CreatableTopicConfig", name=key, value=value) for key, value in (configs or {}).items()]
+    entries = [
+        part("CreateTopics", "CreatableTopicConfig", name=key, value=value) for key, value in (configs or {}).items()
+    ]
     fields = {"name": name, "num_partitions": partitions, "replication_factor": replicas, "configs": entries, **more}
     return part("CreateTopics", "CreatableTopic", **fields)
 
@@ -55,13 +57,17 @@ def inherited_as_typed(broker: Exchange) -> None:
     name = broker.name("t")
     create(broker, 7, wanted(name))
     broker.topic_id(name)
-    asked = part("DescribeConfigs", "DescribeConfigsResource", resource_type=2, resource_name=name, configuration_keys=None)
+    asked = part(
+        "DescribeConfigs", "DescribeConfigsResource", resource_type=2, resource_name=name, configuration_keys=None
+    )
     broker.ask("DescribeConfigs", 4, resources=[asked], include_synonyms=True)
     change = {"config_operation": 0, "name": "log.cleanup.policy", "value": " compact , delete"}
     policy = part("IncrementalAlterConfigs", "AlterableConfig", **change)
     for operation in (0, 1):
         policy.config_operation = operation
-        row = part("IncrementalAlterConfigs", "AlterConfigsResource", resource_type=4, resource_name="", configs=[policy])
+        row = part(
+            "IncrementalAlterConfigs", "AlterConfigsResource", resource_type=4, resource_name="", configs=[policy]
+        )
         broker.ask("IncrementalAlterConfigs", 1, resources=[row])
         create(broker, 7, wanted(broker.name("u")), validate_only=True)
 
@@ -147,7 +153,9 @@ def grown(broker: Exchange) -> None:
         name = broker.topic(f"of-{version}", 2)
 
         def grow(note: str, count: int, assignments: list | None = None, topic: str = name, **more: Any) -> None:
-            rows = assignments and [part("CreatePartitions", "CreatePartitionsAssignment", broker_ids=b) for b in assignments]
+            rows = assignments and [
+                part("CreatePartitions", "CreatePartitionsAssignment", broker_ids=b) for b in assignments
+            ]
             topics = [part("CreatePartitions", "CreatePartitionsTopic", name=topic, count=count, assignments=rows)]
             broker.ask("CreatePartitions", version, note=note, topics=topics, timeout_ms=10_000, **more)
 
@@ -164,10 +172,15 @@ def grown(broker: Exchange) -> None:
         grow("assignment to two", 3, [[1, 1]])
         grow("by assignment", 3, [[1]])
         grow("by count", 5)
-        topics = [part("CreatePartitions", "CreatePartitionsTopic", name=name, count=count, assignments=None) for count in (6, 7)]
+        topics = [
+            part("CreatePartitions", "CreatePartitionsTopic", name=name, count=count, assignments=None)
+            for count in (6, 7)
+        ]
         broker.ask("CreatePartitions", version, note="twice", topics=topics, timeout_ms=10_000)
         broker.until(
-            lambda name=name: broker.quietly("Metadata", 12, topics=[part("Metadata", "MetadataRequestTopic", name=name)]),
+            lambda name=name: broker.quietly(
+                "Metadata", 12, topics=[part("Metadata", "MetadataRequestTopic", name=name)]
+            ),
             lambda answer: len(answer.topics[0].partitions) == 5,
         )
 
@@ -180,7 +193,10 @@ def recreated(broker: Exchange) -> None:
     broker.quietly("DeleteTopics", 4, topic_names=[name], timeout_ms=10_000)
     broker.until(
         lambda: broker.quietly(
-            "Metadata", 12, topics=[part("Metadata", "MetadataRequestTopic", name=name)], allow_auto_topic_creation=False
+            "Metadata",
+            12,
+            topics=[part("Metadata", "MetadataRequestTopic", name=name)],
+            allow_auto_topic_creation=False,
         ),
         lambda answer: answer.topics[0].error_code == 3,
     )

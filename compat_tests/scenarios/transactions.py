@@ -8,7 +8,16 @@ from compat_tests.scenarios.exchange import Exchange, versions
 from compat_tests.scenarios.registry import scenario
 
 TRANSACTION = 1
-STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence", "Dead")
+STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "PrepareEpochFence",
+    "Dead",
+)
 PATTERNS = (
     "", ".*", "a{2}", "\\Qa(b\\E", "\\pL\\p{Lu}\\p{Greek}", "(?<name>a)", "(?P<n>a)", "[a-z&&[^b]]", "}", "a{", "{", "a{1", "a{,3}", "a*?", "(?i)a", "a(?is-m:b)",
     "(?U)a*", "\\x{41}", "\\z", "[[:alpha:]]", "a{1000}",
@@ -16,12 +25,19 @@ PATTERNS = (
 )  # fmt: skip
 
 
-IDS = (("one", ["id"]), ("twice", ["id", "other", "id"]), ("long", ["n" * 1000]), ("empty", ["", "id"]), ("odd", ["a b/\0"]))
+IDS = (
+    ("one", ["id"]),
+    ("twice", ["id", "other", "id"]),
+    ("long", ["n" * 1000]),
+    ("empty", ["", "id"]),
+    ("odd", ["a b/\0"]),
+)
 NOT_YET = {14, 15, 16}
 
 
 def coordinated(broker: Exchange) -> None:
-    """Wait until the broker coordinates transactions: asked for it, Kafka makes its topic, and loads each partition of it."""
+    """Wait until the broker coordinates transactions: asked for it, Kafka makes its topic, and loads each partition of
+    it."""
     broker.until(
         lambda: broker.quietly("FindCoordinator", 4, key_type=TRANSACTION, coordinator_keys=[broker.name("id")]),
         lambda answer: answer.coordinators[0].error_code == 0,
@@ -37,7 +53,9 @@ def coordinated(broker: Exchange) -> None:
 def listed(broker: Exchange, version: int, note: str = "", **fields: Any) -> None:
     """Ask, into the transcript; ids that other tests left on the broker are not compared."""
     answer = broker.ask("ListTransactions", version, note=note, **fields)
-    answer.transaction_states = [row for row in answer.transaction_states if row.transactional_id.startswith(broker.prefix)]
+    answer.transaction_states = [
+        row for row in answer.transaction_states if row.transactional_id.startswith(broker.prefix)
+    ]
 
 
 @scenario

@@ -15,7 +15,9 @@ from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
 def main() -> int:
     """Install packages, fetch the jars, and have an image of Kafka in a container engine."""
     wanted = system_packages.PROGRAMS + system_packages.SUITE_PROGRAMS
-    problems = [system_packages.how_to_get(program) for program in system_packages.install(system_packages.missing(wanted))]
+    problems = [
+        system_packages.how_to_get(program) for program in system_packages.install(system_packages.missing(wanted))
+    ]
     if system_packages.is_present(system_packages.JAVA) and system_packages.is_present(system_packages.MAVEN):
         try:
             print(f"set-up: Kafka's jars are in {fetch_jars()}")

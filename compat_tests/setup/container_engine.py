@@ -1,9 +1,9 @@
 """A container engine for testcontainers: the one that already answers, else one of our own for the time of the tests.
 
 Our own engine keeps its images in the cache folder and listens on a socket there. It has no bridge and writes no packet
-filter rules, so that it meets no other engine on the machine; its containers use the machine's own network. Several test runs may share it: each
-holds a shared lock while it works, and whoever finishes last ends the engine by the process id that it wrote itself.
-"""
+filter rules, so that it meets no other engine on the machine; its containers use the machine's own network. Several
+test runs may share it: each holds a shared lock while it works, and whoever finishes last ends the engine by the
+process id that it wrote itself."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class ContainerEngine:
     def _use_own_engine(self) -> None:
         dockerd = shutil.which("dockerd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
         if dockerd is None or os.geteuid() != 0:
-            raise EngineUnavailable("no container engine answers, and dockerd is missing or we are not root to start it")
+            raise EngineUnavailable(
+                "no container engine answers, and dockerd is missing or we are not root to start it"
+            )
         root = cache_directory() / "engine"
         root.mkdir(exist_ok=True)
         self._root = root

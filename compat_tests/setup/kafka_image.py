@@ -41,7 +41,10 @@ def kafka_image(client: docker.DockerClient) -> tuple[str, str]:
             return BUILT_IMAGE, "an image built here"
         if _can_pull() and _pulled(client):
             return PUBLIC_IMAGE, "the public image"
-        print("set-up: no registry offers the public image of Kafka; building one from the JDK and Kafka's jars", flush=True)
+        print(
+            "set-up: no registry offers the public image of Kafka; building one from the JDK and Kafka's jars",
+            flush=True,
+        )
         build_image(client)
         return BUILT_IMAGE, "an image built here"
 

@@ -24,7 +24,9 @@ class Program(NamedTuple):
     used_for: str
 
 
-JAVA = Program("java", (f"openjdk-{JAVA_VERSION}-jdk-headless",), "Spark, the real Kafka and Kafka's command-line tools")
+JAVA = Program(
+    "java", (f"openjdk-{JAVA_VERSION}-jdk-headless",), "Spark, the real Kafka and Kafka's command-line tools"
+)
 JLINK = Program("jlink", (f"openjdk-{JAVA_VERSION}-jdk-headless",), "building the container image of Kafka")
 MAVEN = Program("mvn", ("maven",), "fetching Kafka's jars")
 DOCKERD = Program("dockerd", ("docker.io",), "the real Kafka in a container")

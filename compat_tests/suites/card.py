@@ -38,7 +38,9 @@ def _row(comparison: Comparison) -> str:
     said = [f"{count}: {reason}" for reason, count in reasons.items()]
     if comparison.only_here():
         said.append(f"{len(comparison.only_here())} the other way round")
-    on_both = [test for test, each in comparison.on_kafka.items() if each == FAILED and comparison.here.get(test) == FAILED]
+    on_both = [
+        test for test, each in comparison.on_kafka.items() if each == FAILED and comparison.here.get(test) == FAILED
+    ]
     if on_both:
         said.append(f"{len(on_both)} on neither")
     if suite.not_run:

@@ -43,7 +43,13 @@ def build(source: Path) -> None:
 def run(place: Place) -> Outcomes:
     """The tests that use a broker, in the folder that they come from; they run several at a time."""
     command = ["go", "tool", "test2json", str(place.source / "suite.test"), "-test.v=test2json", "-test.timeout=10m"]
-    command += ["-test.count=1", "-test.run", f"^({QUICK if place.quick else WITH_BROKER})$", "-test.skip", WAITS_FOR_TRANSACTIONS]
+    command += [
+        "-test.count=1",
+        "-test.run",
+        f"^({QUICK if place.quick else WITH_BROKER})$",
+        "-test.skip",
+        WAITS_FOR_TRANSACTIONS,
+    ]
     environment = {**ENVIRONMENT, "KGO_SEEDS": place.bootstrap}
     printed = run_logged(command, place, place.source / "pkg" / "kgo", environment, timeout_seconds=660)
     return from_test2json(printed.splitlines())

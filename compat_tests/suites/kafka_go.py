@@ -31,7 +31,8 @@ WITH_BROKER = "|".join(
         "TestUnsupportedSASLMechanism|TestWriter|TestWriteV2RecordBatch",
     )
 )
-# Of these the ones that take a second or less: most others wait for groups, or for the client to look at metadata again.
+# Of these the ones that take a second or less: most others wait for groups, or for the client to look at metadata
+# again.
 QUICK = "|".join(
     (
         "TestAlterUserScram.*|TestDescribeUserScram.*|TestBatchDontExpectEOF|TestConn|TestConnCreateTopics|TestDialer|TestListRe",
@@ -39,7 +40,8 @@ QUICK = "|".join(
         "TestUnsupportedSASLMechanism|TestWriteV2RecordBatch",
     )
 )
-# They look for a group's coordinator through a client that was never connected: the whole binary ends there, on any broker.
+# They look for a group's coordinator through a client that was never connected: the whole binary ends there, on any
+# broker.
 BREAKS_THE_REST = "^TestReaderConsumerGroup$/^(verify_offset_committed|consumer_group_commits_on_close)"
 SCRAM_USERS = {ScramMechanism.SCRAM_SHA_256: "256", ScramMechanism.SCRAM_SHA_512: "512"}
 
@@ -72,7 +74,14 @@ def run(place: Place) -> Outcomes:
     create_users(place.bootstrap)
     outcomes: Outcomes = {}
     for package in PACKAGES:
-        command = ["go", "tool", "test2json", str(binary(place.source, package)), "-test.v=test2json", "-test.timeout=10m"]
+        command = [
+            "go",
+            "tool",
+            "test2json",
+            str(binary(place.source, package)),
+            "-test.v=test2json",
+            "-test.timeout=10m",
+        ]
         chosen = QUICK if place.quick else WITH_BROKER
         command += ["-test.count=1", "-test.run", f"^({chosen})$", "-test.skip", BREAKS_THE_REST]
         environment = {"KAFKA_VERSION": KAFKA_VERSION, "KAFKA_SKIP_NETTEST": "1"}

@@ -21,7 +21,16 @@ def run(place: Place) -> Outcomes:
     """Its own pytest run, with our plug-in for the module that the distribution lacks."""
     report = place.scratch / "junit.xml"
     command = [sys.executable, "-m", "pytest", "-p", "compat_tests.suites.kafka_python_plugin", "-c", "/dev/null"]
-    command += ["--rootdir", str(place.source), "-q", "--timeout", "200", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    command += [
+        "--rootdir",
+        str(place.source),
+        "-q",
+        "--timeout",
+        "200",
+        "-p",
+        "no:cacheprovider",
+        f"--junitxml={report}",
+    ]
     command += [f"test/integration/test_{part}_integration.py" for part in ("admin", "consumer", "producer")]
     environment = {
         "KAFKA_URI": f"kafka://{place.bootstrap}",

@@ -1,8 +1,8 @@
-"""pytest plug-in for kafka-python's suite: its distribution lacks two files of its package `test`, and its broker is given.
+"""pytest plug-in for kafka-python's suite: its distribution lacks two files of its package `test`, and its broker is
+given.
 
-The package is called like one of Python's own, so it is declared here to be that of the suite. The module that starts and stops
-brokers is replaced by one whose broker is somewhere else already.
-"""
+The package is called like one of Python's own, so it is declared here to be that of the suite. The module that starts
+and stops brokers is replaced by one whose broker is somewhere else already."""
 
 from __future__ import annotations
 

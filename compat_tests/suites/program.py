@@ -9,7 +9,9 @@ from pathlib import Path
 from compat_tests.suites.suite import Place
 
 
-def run_logged(command: list[str], place: Place, directory: Path, environment: dict[str, str], timeout_seconds: float) -> str:
+def run_logged(
+    command: list[str], place: Place, directory: Path, environment: dict[str, str], timeout_seconds: float
+) -> str:
     """Run a test program, its output appended to the place's log; returns that output. Killed at the timeout."""
     print_to = open(place.log_path, "a+", errors="replace")
     with print_to:

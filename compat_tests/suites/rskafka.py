@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-
-
 from compat_tests.suites import rust, security
 from compat_tests.suites.packages import built, from_crates_io
 from compat_tests.suites.suite import Outcomes, Place, Suite

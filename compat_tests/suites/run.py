@@ -42,18 +42,35 @@ class Run(NamedTuple):
 
 
 def run_suite(suite: Suite, against: str, quick: bool = False, attempt: int = 1) -> Run:
-    """Run `suite` against a new "kafka" or "pykafkad" in a process (and network) of its own; each `attempt` has its own log.
+    """Run `suite` against a new "kafka" or "pykafkad" in a process (and network) of its own; each `attempt` has its own
+    log.
 
     SuiteUnavailable if its package, its tool chain or its port is missing.
     """
     source = suite.prepare()
     separate = own_network()
     if suite.fixed_port and not separate and not is_free(FIXED_PORT):
-        raise SuiteUnavailable(f"{suite.name} needs port {FIXED_PORT}, which is taken, or the right to make network namespaces")
-    results = cache_directory() / "suites" / "results" / f"{suite.name}-{against}{'-quick' * quick}{f'-{attempt}' * (attempt > 1)}"
+        raise SuiteUnavailable(
+            f"{suite.name} needs port {FIXED_PORT}, which is taken, or the right to make network namespaces"
+        )
+    results = (
+        cache_directory()
+        / "suites"
+        / "results"
+        / f"{suite.name}-{against}{'-quick' * quick}{f'-{attempt}' * (attempt > 1)}"
+    )
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    command = [*separate, sys.executable, "-m", "compat_tests.suites.run", suite.name, against, str(source), str(results)]
+    command = [
+        *separate,
+        sys.executable,
+        "-m",
+        "compat_tests.suites.run",
+        suite.name,
+        against,
+        str(source),
+        str(results),
+    ]
     command += ["--quick"] * quick + ["--own-network"] * bool(separate)
     begun = time.monotonic()
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)

@@ -1,4 +1,5 @@
-"""What a suite is: where it comes from, how it is built and run, and which differences between the brokers are expected."""
+"""What a suite is: where it comes from, how it is built and run, and which differences between the brokers are
+expected."""
 
 from __future__ import annotations
 
@@ -35,10 +36,9 @@ class Place:
 class Suite:
     """One suite: `prepare` returns its built source in the cache, `run` its outcomes.
 
-    `differences` maps patterns of test ids (as fnmatch knows them) to why they pass on Kafka and not on pykafkad; `unsteady`
-    maps patterns to why a test passes one time and fails the next on either broker; `not_run` says what of the suite is left
-    out, and why.
-    """
+    `differences` maps patterns of test ids (as fnmatch knows them) to why they pass on Kafka and not on pykafkad;
+    `unsteady` maps patterns to why a test passes one time and fails the next on either broker; `not_run` says what of
+    the suite is left out, and why."""
 
     name: str
     version: str
@@ -85,7 +85,8 @@ class Comparison:
     here: Outcomes
 
     def seen_again(self, here: Outcomes) -> Comparison:
-        """What is left of the differences after a second run on pykafkad: a test that passed in one of the two counts as passed."""
+        """What is left of the differences after a second run on pykafkad: a test that passed in one of the two counts
+        as passed."""
         passed = {test: outcome for test, outcome in here.items() if outcome == PASSED}
         return Comparison(self.suite, self.on_kafka, self.here | passed)
 
@@ -107,7 +108,9 @@ class Comparison:
 
     def only_here(self) -> list[str]:
         """Tests that passed here and not on Kafka."""
-        return sorted(test for test, outcome in self.here.items() if outcome == PASSED and self.on_kafka.get(test) != PASSED)
+        return sorted(
+            test for test, outcome in self.here.items() if outcome == PASSED and self.on_kafka.get(test) != PASSED
+        )
 
     def unexplained(self) -> list[str]:
         """Tests that passed on Kafka and not here, without a reason: bugs of ours."""
@@ -115,7 +118,7 @@ class Comparison:
 
     def outdated(self) -> list[str]:
         """Differences that are named and are none any more: every test of the pattern that ran passed on both brokers."""
-        met = {pattern: False for pattern in self.suite.differences}
+        met = dict.fromkeys(self.suite.differences, False)
         seen = dict(met)
         for test in self.on_kafka:
             for pattern in met:

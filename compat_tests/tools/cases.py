@@ -1,17 +1,18 @@
 """The table of cases: what is run, read from `cases/*.txt`.
 
-A case is a line `case <words>` and, indented below it, one step a line; a line indented further goes on with the one above it.
+A case is a line `case <words>` and, indented below it, one step a line; a line indented further goes on with the one
+above it.
 
-    [word…] <tool> <arguments> [<< "typed\\n"]     a tool, by its script's name without `kafka-`; told where the broker is
-    file <name> <content>                          a file in the case's own directory
-    end                                            ends what was started last in the background
+    [word…] <tool> <arguments> [<< "typed\\n"]     a tool, by its script's name without `kafka-`; told where the broker
+    is file <name> <content>                          a file in the case's own directory end
+    ends what was started last in the background
 
-Words before the tool: `reference` (done on the real Kafka only, so that it becomes what pykafkad is from the start), `prepare` (has
-to succeed and is not compared), `until "<regex>"` (prepares, again and again until its output has a match; the regex's named groups
-are variables from then on), `background` (started, not waited for), `alone` (not told where the broker is), `unordered` (lines may
-come in any order), `figures` (numbers are not compared). In every argument and file `$name` is a name that only this case uses,
-`$directory` the case's own directory, `$bootstrap` the broker's address, `$data` its data directory.
-"""
+Words before the tool: `reference` (done on the real Kafka only, so that it becomes what pykafkad is from the start),
+`prepare` (has to succeed and is not compared), `until "<regex>"` (prepares, again and again until its output has a
+match; the regex's named groups are variables from then on), `background` (started, not waited for), `alone` (not told
+where the broker is), `unordered` (lines may come in any order), `figures` (numbers are not compared). In every argument
+and file `$name` is a name that only this case uses, `$directory` the case's own directory, `$bootstrap` the broker's
+address, `$data` its data directory."""
 
 from __future__ import annotations
 

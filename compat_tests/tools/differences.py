@@ -1,4 +1,5 @@
-"""Where Kafka's tools print something else of pykafkad than of Kafka 4.3.1, and why: the only differences that the cases allow."""
+"""Where Kafka's tools print something else of pykafkad than of Kafka 4.3.1, and why: the only differences that the
+cases allow."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """One allowed difference: patterns for the case and the step's line, a regex for the differing line with its sign; the reason."""
+    """One allowed difference: patterns for the case and the step's line, a regex for the differing line with its sign;
+    the reason."""
 
     case: str
     step: str
@@ -83,6 +85,10 @@ seen: set[Difference] = set()
 
 def allowed(case: str, step: str, line: str) -> bool:
     """Whether the table has a row for a differing line; the row is then in `seen`."""
-    rows = [row for row in ALLOWED if fnmatchcase(case, row.case) and fnmatchcase(step, row.step) and re.search(row.line, line)]
+    rows = [
+        row
+        for row in ALLOWED
+        if fnmatchcase(case, row.case) and fnmatchcase(step, row.step) and re.search(row.line, line)
+    ]
     seen.update(rows)
     return bool(rows)

@@ -1,4 +1,5 @@
-"""The facts of a log's files, as Kafka's DumpLogSegments prints them and as `pykafkad dump-log --json` does, in one form."""
+"""The facts of a log's files, as Kafka's DumpLogSegments prints them and as `pykafkad dump-log --json` does, in one
+form."""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def our_facts(path: Path) -> list[dict[str, Any]]:
 
 
 def agrees(expected: Any, answered: Any) -> bool:
-    """Whether ours has all that Kafka's has: fields may be more, where Kafka leaves out a default; bytes are base64 with Kafka."""
+    """Whether ours has all that Kafka's has: fields may be more, where Kafka leaves out a default; bytes are base64
+    with Kafka."""
     if isinstance(expected, dict) and isinstance(answered, dict):
         answered = answered.get("data", answered)
         return all(agrees(value, answered.get(name)) for name, value in expected.items())

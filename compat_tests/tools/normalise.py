@@ -7,7 +7,6 @@ import difflib
 import json
 import re
 import time
-from pathlib import Path
 
 from compat_tests.tools.cases import Step
 from compat_tests.tools.performance import Stage
@@ -62,7 +61,7 @@ def _ordered(value: object) -> object:
 
 
 def _plain(text: str, stage: Stage) -> str:
-    host, port = stage.bootstrap.rsplit(":", 1)
+    _host, port = stage.bootstrap.rsplit(":", 1)
     for value, name in (
         (str(stage.directory), "<directory>"),
         (str(stage.data_directory), "<data>"),

@@ -20,7 +20,8 @@ ADDRESS_LAST = ("cluster",)
 
 
 class Stage(NamedTuple):
-    """Where a case is performed: the runner, one broker's address and data, a directory for files, whether it is the real Kafka."""
+    """Where a case is performed: the runner, one broker's address and data, a directory for files, whether it is the
+    real Kafka."""
 
     runner: ToolRunner
     bootstrap: str
@@ -70,7 +71,8 @@ def perform(case: Case, stage: Stage) -> list[tuple[Step, Outcome]]:
 
 
 def _settle(exchange: Exchange) -> None:
-    """Wait until the broker knows all that its controller has decided: a real Kafka answers for a change before it does.
+    """Wait until the broker knows all that its controller has decided: a real Kafka answers for a change before it
+    does.
 
     The epoch of the features that a broker tells of is the offset of the metadata log up to which it knows it.
     """

@@ -1,4 +1,5 @@
-"""Kafka's tools in one JVM that lives as long as the session: a call costs what the tool does, not what a JVM's start does."""
+"""Kafka's tools in one JVM that lives as long as the session: a call costs what the tool does, not what a JVM's start
+does."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ TIMEOUT_SECONDS = 150.0
 GRACE_SECONDS = 60.0
 SOURCE = Path(__file__).with_name("ToolRunner.java")
 # C1 only and the serial collector: most code in here runs a few times.
-JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.security.manager=allow")
+JAVA_OPTIONS = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-Djava.security.manager=allow",
+)
 
 # The classes behind the scripts of a Kafka distribution, under the scripts' names.
 TOOLS = {
@@ -88,11 +95,15 @@ class ToolRunner:
         self._ended = False
         threading.Thread(target=self._receive, daemon=True).start()
 
-    def run(self, tool: str, arguments: Sequence[str], typed: str = "", timeout_seconds: float = TIMEOUT_SECONDS) -> Outcome:
+    def run(
+        self, tool: str, arguments: Sequence[str], typed: str = "", timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> Outcome:
         """Run a tool to its end; `typed` is what it finds on its standard input."""
         return self.result(self.start(tool, arguments, typed, timeout_seconds), timeout_seconds)
 
-    def start(self, tool: str, arguments: Sequence[str], typed: str = "", timeout_seconds: float = TIMEOUT_SECONDS) -> int:
+    def start(
+        self, tool: str, arguments: Sequence[str], typed: str = "", timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> int:
         """Start a tool and return the number of the call, for `end` and `result`."""
         with self._sending:
             self._asked += 1
@@ -107,7 +118,9 @@ class ToolRunner:
     def result(self, number: int, timeout_seconds: float = TIMEOUT_SECONDS) -> Outcome:
         """Wait for the end of a call."""
         with self._answered:
-            done = self._answered.wait_for(lambda: self._ended or number in self._answers, timeout_seconds + GRACE_SECONDS)
+            done = self._answered.wait_for(
+                lambda: self._ended or number in self._answers, timeout_seconds + GRACE_SECONDS
+            )
             if not done or number not in self._answers:
                 raise RunnerFailed(f"call {number}: the JVM does not answer\n{self._log.read_text()[-4000:]}")
             return self._answers.pop(number)

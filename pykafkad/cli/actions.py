@@ -30,7 +30,9 @@ class _IntermixedParser(argparse.ArgumentParser):
 
 def add_actions(parser: argparse.ArgumentParser) -> Callable[..., argparse.ArgumentParser]:
     """Gives the command actions; the result adds one: `add(name, help=text)`, and is its parser."""
-    return parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=_IntermixedParser).add_parser
+    return parser.add_subparsers(
+        dest="action", required=True, metavar="ACTION", parser_class=_IntermixedParser
+    ).add_parser
 
 
 def add_bootstrap(command: argparse.ArgumentParser, actions: Iterable[argparse.ArgumentParser]) -> None:

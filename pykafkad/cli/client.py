@@ -1,4 +1,5 @@
-"""Connections to a broker, through kafka-python: the only module that imports it. Works with any Kafka, ours or another."""
+"""Connections to a broker, through kafka-python: the only module that imports it. Works with any Kafka, ours or
+another."""
 
 from __future__ import annotations
 
@@ -35,8 +36,14 @@ def bootstrap(text: str) -> str:
     for address in text.split(","):
         host, colon, port = address.rpartition(":") if not address.endswith("]") else (address, "", "")
         bare = host if colon else address
-        if not bare or (":" in bare and not bare.startswith("[")) or (colon and not (port.isascii() and port.isdecimal() and 0 < int(port) < 65536)):
-            raise argparse.ArgumentTypeError(f"{address!r} is not HOST:PORT, nor [IPV6]:PORT, with a port from 1 to 65535")
+        if (
+            not bare
+            or (":" in bare and not bare.startswith("["))
+            or (colon and not (port.isascii() and port.isdecimal() and 0 < int(port) < 65536))
+        ):
+            raise argparse.ArgumentTypeError(
+                f"{address!r} is not HOST:PORT, nor [IPV6]:PORT, with a port from 1 to 65535"
+            )
     return text
 
 
@@ -61,10 +68,14 @@ def translated_errors(bootstrap: str) -> Iterator[None]:
         yield
     except kafka.errors.KafkaTimeoutError as error:
         if "bootstrap" in str(error):
-            raise Failure(f"no broker answers at {bootstrap}; start one with `pykafkad serve`, or name another with --bootstrap") from None
+            raise Failure(
+                f"no broker answers at {bootstrap}; start one with `pykafkad serve`, or name another with --bootstrap"
+            ) from None
         raise Failure(f"the broker at {bootstrap} did not answer in time: {error}") from None
     except (kafka.errors.KafkaConnectionError, kafka.errors.NodeNotReadyError) as error:
-        raise Failure(f"the connection to the broker was lost ({describe_error(error)}); started with {bootstrap}") from None
+        raise Failure(
+            f"the connection to the broker was lost ({describe_error(error)}); started with {bootstrap}"
+        ) from None
     except kafka.errors.KafkaError as error:
         raise Failure(describe_error(error)) from None
     except ValueError as error:
@@ -92,7 +103,10 @@ def admin(bootstrap: str, *, timeout_ms: int = TIMEOUT_MS) -> Iterator[object]:
         from kafka import KafkaAdminClient
 
         client = KafkaAdminClient(
-            bootstrap_servers=bootstrap, client_id=CLIENT_ID, request_timeout_ms=timeout_ms, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS
+            bootstrap_servers=bootstrap,
+            client_id=CLIENT_ID,
+            request_timeout_ms=timeout_ms,
+            bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS,
         )
         try:
             yield client
@@ -107,7 +121,12 @@ def consumer(bootstrap: str, **options: object) -> Iterator[object]:
         from kafka import KafkaConsumer
 
         client = KafkaConsumer(
-            bootstrap_servers=bootstrap, client_id=CLIENT_ID, group_id=None, enable_auto_commit=False, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS, **options
+            bootstrap_servers=bootstrap,
+            client_id=CLIENT_ID,
+            group_id=None,
+            enable_auto_commit=False,
+            bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS,
+            **options,
         )
         try:
             yield client
@@ -121,12 +140,15 @@ def producer(bootstrap: str, **options: object) -> Iterator[object]:
     with translated_errors(bootstrap):
         from kafka import KafkaProducer
 
-        client = KafkaProducer(bootstrap_servers=bootstrap, client_id=CLIENT_ID, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS, **options)
+        client = KafkaProducer(
+            bootstrap_servers=bootstrap, client_id=CLIENT_ID, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS, **options
+        )
         try:
             yield client
             client.flush(TIMEOUT_MS / 1000)
         finally:
-            # Closing would wait for what a broker in trouble does not take, and complain of it a second time while Python ends.
+            # Closing would wait for what a broker in trouble does not take, and complain of it a second time while
+            # Python ends.
             client.flush = lambda timeout: None
             client.close(timeout=0)
 
@@ -148,7 +170,8 @@ def patiently(call: Callable[..., object], *arguments: object) -> object:
 
 
 def describe_group(admin: object, group: str) -> dict:
-    """A group's description. Errors that the library leaves in the answer's text are raised, but for that of an unknown group."""
+    """A group's description. Errors that the library leaves in the answer's text are raised, but for that of an unknown
+    group."""
     import kafka.errors
 
     def call() -> dict:

@@ -1,4 +1,5 @@
-"""`pykafkad client-metrics`: what clients have pushed of their own metrics, out of a broker's data directory. No broker is asked."""
+"""`pykafkad client-metrics`: what clients have pushed of their own metrics, out of a broker's data directory. No broker
+is asked."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--client-id", metavar="ID", help="only pushes of clients with this client.id")
     parser.add_argument("--metric", metavar="PREFIX", default="", help="only metrics whose names begin so")
     parser.add_argument("--latest", action="store_true", help="only the last push of each client instance")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line for each push, as it stands in the file")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object a line for each push, as it stands in the file"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,7 +47,9 @@ def run(options: argparse.Namespace) -> int:
 def _pushes(directory: str) -> Iterator[dict]:
     paths = [path for name in (OLD_FILE_NAME, FILE_NAME) if os.path.exists(path := os.path.join(directory, name))]
     if not paths:
-        raise Failure(f"{directory}: no client has pushed metrics here; a broker keeps them with --set pykafkad.client.telemetry.enable=true")
+        raise Failure(
+            f"{directory}: no client has pushed metrics here; a broker keeps them with --set pykafkad.client.telemetry.enable=true"
+        )
     for path in paths:
         with open(path, encoding="utf-8", errors="replace") as lines:
             for line in lines:
@@ -62,4 +67,12 @@ def _rows(push: dict) -> Iterator[tuple]:
     for metric in push["metrics"]:
         for point in metric["points"]:
             value = point["value"] if "value" in point else f"count={point['count']},sum={point['sum']}"
-            yield received, push["client_id"], push["client_instance_id"], metric["name"], metric["type"], value, point["attributes"]
+            yield (
+                received,
+                push["client_id"],
+                push["client_instance_id"],
+                metric["name"],
+                metric["type"],
+                value,
+                point["attributes"],
+            )

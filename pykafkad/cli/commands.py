@@ -11,8 +11,8 @@ from pykafkad import __version__
 from pykafkad.cli.output import Failure, print_error
 from pykafkad.errors import ConfigError
 
-# Subcommand to module; each module has SUMMARY, add_arguments(parser) and run(options) -> exit code, and those with subcommands of
-# their own say so with HAS_ACTIONS.
+# Subcommand to module; each module has SUMMARY, add_arguments(parser) and run(options) -> exit code, and those with
+# subcommands of their own say so with HAS_ACTIONS.
 COMMANDS = {
     "serve": "pykafkad.cli.serve",
     "topics": "pykafkad.cli.topics",
@@ -59,7 +59,9 @@ def overview() -> str:
 
 def _run(command: str, arguments: list[str]) -> int:
     module = importlib.import_module(COMMANDS[command])
-    parser = argparse.ArgumentParser(prog=f"pykafkad {command}", description=module.SUMMARY[:1].upper() + module.SUMMARY[1:] + ".")
+    parser = argparse.ArgumentParser(
+        prog=f"pykafkad {command}", description=module.SUMMARY[:1].upper() + module.SUMMARY[1:] + "."
+    )
     module.add_arguments(parser)
     # Options may stand between words (`produce TOPIC --key k VALUE`), which argparse can do only without subcommands.
     parse = parser.parse_args if getattr(module, "HAS_ACTIONS", False) else parser.parse_intermixed_args

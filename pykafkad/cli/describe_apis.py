@@ -1,4 +1,5 @@
-"""`pykafkad describe-apis`: the APIs of Kafka 4.3.1 and what of them this broker serves, out of the table that serves them."""
+"""`pykafkad describe-apis`: the APIs of Kafka 4.3.1 and what of them this broker serves, out of the table that serves
+them."""
 
 from __future__ import annotations
 
@@ -17,11 +18,18 @@ COLUMNS = ("key", "name", "state", "advertised", "versions", "kafka_versions", "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad describe-apis`."""
-    parser.add_argument("--all", action="store_true", help="every API key of Kafka 4.3.1: also those that are refused, travel between controllers or are gone, with the reason")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="every API key of Kafka 4.3.1: also those that are refused, travel between controllers or are gone, with the reason",
+    )
     add_json(parser)
     add_markdown(parser)
     parser.add_argument(
-        "--source", nargs=2, metavar=("NAME", "VERSION"), help="instead of the table, print the Python functions that decode and encode an API's messages, such as Fetch 12"
+        "--source",
+        nargs=2,
+        metavar=("NAME", "VERSION"),
+        help="instead of the table, print the Python functions that decode and encode an API's messages, such as Fetch 12",
     )
 
 
@@ -54,14 +62,18 @@ def markdown() -> str:
     for row in every_row():
         if row.state == OFFERED:
             hidden = " (not advertised)" if row.advertised_min is None else ""
-            lines.append(f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)}{hidden} | {row.gaps} |")
+            lines.append(
+                f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)}{hidden} | {row.gaps} |"
+            )
         else:
             told = " (which is there all the same)" if row.advertised_min is not None else ""
             reasons[row.state].setdefault(row.gaps, []).append(row.name + told)
     lines += ["", "Answered with a refusal, and absent from ApiVersions:", ""]
     lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons[REFUSED].items()]
     lines += ["", "The other keys of Kafka's 93 close the connection, as they do on a broker's listener there:", ""]
-    lines += [f"* {', '.join(names)}: {reason}" for state in (CONTROLLER, REMOVED) for reason, names in reasons[state].items()]
+    lines += [
+        f"* {', '.join(names)}: {reason}" for state in (CONTROLLER, REMOVED) for reason, names in reasons[state].items()
+    ]
     return "\n".join(lines)
 
 
@@ -80,4 +92,6 @@ def codec_source(name: str, version: str) -> str:
         raise Failure(f"{row.name} has no schema here") from None
     if not version.isdecimal() or int(version) not in valid:
         raise Failure(f"{row.name} has versions {_range(valid[0], valid[-1])}, not {version}", 2)
-    return "\n".join(compiler.source(cls, int(version), direction) for cls in classes for direction in ("decode", "encode"))
+    return "\n".join(
+        compiler.source(cls, int(version), direction) for cls in classes for direction in ("decode", "encode")
+    )

@@ -78,12 +78,16 @@ def _applies(row: Row) -> str:
 
 
 def markdown() -> str:
-    """The README's settings section: what has an effect as a table, the rest as counts, and the defaults that are not Kafka's."""
+    """The README's settings section: what has an effect as a table, the rest as counts, and the defaults that are not
+    Kafka's."""
     lines = ["| setting | default | changes apply | what it does |", "|---|---|---|---|"]
     lines += [_markdown_line(row) for scope in SCOPES for row in ROWS[scope].values() if row.effect and row.documented]
     quiet = {scope: sum(not row.effect and row.documented for row in ROWS[scope].values()) for scope in SCOPES}
     counts = ", ".join(f"{count} {scope}" for scope, count in quiet.items() if count)
-    lines += ["", f"Known, checked and answered like Kafka's, but without effect yet: {counts} settings (`pykafkad describe-config`)."]
+    lines += [
+        "",
+        f"Known, checked and answered like Kafka's, but without effect yet: {counts} settings (`pykafkad describe-config`).",
+    ]
     lines += ["", "Defaults that are not Kafka's:", ""]
     lines += _differences(ROWS[BROKER].values())
     return "\n".join(lines)

@@ -1,4 +1,5 @@
-"""`pykafkad dump-log`: what stands in the files of a data directory, ours or a real Kafka's. Reads only; no broker is asked."""
+"""`pykafkad dump-log`: what stands in the files of a data directory, ours or a real Kafka's. Reads only; no broker is
+asked."""
 
 from __future__ import annotations
 
@@ -6,7 +7,13 @@ import os
 
 from pykafkad.cli.dump_log_batches import dump_batches
 from pykafkad.cli.dump_log_decoders import BOOTSTRAP, NAMES
-from pykafkad.cli.dump_log_files import dump_offset_index, dump_producers, dump_text, dump_time_index, dump_transaction_index
+from pykafkad.cli.dump_log_files import (
+    dump_offset_index,
+    dump_producers,
+    dump_text,
+    dump_time_index,
+    dump_transaction_index,
+)
 from pykafkad.cli.output import Failure, print_json
 
 TYPE_CHECKING = False
@@ -29,14 +36,25 @@ _TABLES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad dump-log`."""
-    parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, or a directory for all files in it, such as pykafkad-data/events-0")
-    parser.add_argument("--batches", action="store_true", help="only the headers of the record batches, not the records in them")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="FILE",
+        help="a file, or a directory for all files in it, such as pykafkad-data/events-0",
+    )
+    parser.add_argument(
+        "--batches", action="store_true", help="only the headers of the record batches, not the records in them"
+    )
     parser.add_argument(
         "--decoder", choices=NAMES, default="auto",
         help="how keys and values are read: `offsets` as in __consumer_offsets, `transactions` as in __transaction_state, `share` as in "
         "__share_group_state, `metadata` as in __cluster_metadata, `none` as plain bytes, `auto` by the directory's name (default)",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help='one JSON object a line, with all fields; bytes that are no text as {"hex": "…"}')
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help='one JSON object a line, with all fields; bytes that are no text as {"hex": "…"}',
+    )
 
 
 def run(options: argparse.Namespace) -> int:

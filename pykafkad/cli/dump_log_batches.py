@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 BATCH_SIZE_BYTES_MAX = 1 << 30
 # Fields of a batch line for people, in order; the rest of the header is in --json.
-SHORT_FIELDS = ("base_offset", "last_offset", "record_count", "leader_epoch", "codec", "max_timestamp_ms", "size_bytes", "position")
+SHORT_FIELDS = (
+    "base_offset",
+    "last_offset",
+    "record_count",
+    "leader_epoch",
+    "codec",
+    "max_timestamp_ms",
+    "size_bytes",
+    "position",
+)
 _FLAGS = ("is_control", "is_transactional", "has_log_append_time")
 _PREFIX = Struct(">qi")
 # The first record's timestamp is then the time after which the tombstones in the batch may go (KIP-534).
@@ -36,7 +45,12 @@ def dump_batches(path: str, options: argparse.Namespace) -> bool:
         if isinstance(batch, str):
             print_line("damaged", {"position": position, "reason": batch}, options.json)
             return True
-        fields = {"position": position, **header._asdict(), "last_offset": header.last_offset, "size_bytes": header.size_bytes}
+        fields = {
+            "position": position,
+            **header._asdict(),
+            "last_offset": header.last_offset,
+            "size_bytes": header.size_bytes,
+        }
         fields["codec"] = CODECS.get(header.codec, header.codec)
         fields |= {name: getattr(header, name) for name in _FLAGS}
         fields["delete_horizon_ms"] = header.base_timestamp_ms if header.attributes & _DELETE_HORIZON else None
@@ -55,7 +69,11 @@ def dump_batches(path: str, options: argparse.Namespace) -> bool:
 def _marks(header: BatchHeader, delete_horizon_ms: int | None) -> dict[str, object]:
     marks: dict[str, object] = {}
     if header.producer_id >= 0:
-        marks = {"producer_id": header.producer_id, "producer_epoch": header.producer_epoch, "base_sequence": header.base_sequence}
+        marks = {
+            "producer_id": header.producer_id,
+            "producer_epoch": header.producer_epoch,
+            "base_sequence": header.base_sequence,
+        }
     for name in _FLAGS:
         if getattr(header, name):
             marks[name] = "true"
@@ -63,7 +81,8 @@ def _marks(header: BatchHeader, delete_horizon_ms: int | None) -> dict[str, obje
 
 
 def read_batches(path: str) -> Iterator[tuple[int, BatchHeader | None, bytes | str]]:
-    """(position, header, batch) of each batch of a file. The last may be (position, None, reason) where the file is damaged."""
+    """(position, header, batch) of each batch of a file. The last may be (position, None, reason) where the file is
+    damaged."""
     with open(path, "rb") as file:
         position = 0
         while prefix := file.read(_PREFIX.size):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     # (key, value, whether the batch is a control batch, whether for JSON) to the fields of the record's line.
     Decode = Callable[[bytes | None, bytes | None, bool, bool], dict[str, object]]
 
-# Kafka's first metadata records, written when a directory is formatted: batches, unlike the other checkpoints beside it.
+# Kafka's first metadata records, written when a directory is formatted: batches, unlike the other checkpoints beside
+# it.
 BOOTSTRAP = "bootstrap.checkpoint"
 
 # Decoder: the internal topic that it reads, and the schemas of its records.
@@ -44,7 +45,8 @@ def decoder(path: str, wanted: str) -> Decode:
     """How keys and values of this file are read; with `auto` its directory's name tells."""
     if wanted == "auto":
         directory, name = os.path.abspath(path).split(os.sep)[-2:]
-        # The directory of a deleted topic is named `topic-partition.id-delete`, that of a moved one `topic-partition.id-future`.
+        # The directory of a deleted topic is named `topic-partition.id-delete`, that of a moved one
+        # `topic-partition.id-future`.
         topic = METADATA_TOPIC if name == BOOTSTRAP else directory.partition(".")[0].rpartition("-")[0]
         topics = {topic: each for each, (topic, _) in COORDINATORS.items()} | {METADATA_TOPIC: METADATA}
         wanted = topics.get(topic, "none")
@@ -118,7 +120,10 @@ def _coordinator_record(schemas: str, key: bytes | None, value: bytes | None) ->
 def _open_members(shown: list[dict[str, object]], members: list) -> None:
     """What consumers of a classic group said of themselves, and what their leader gave each, in the place of its bytes."""
     for row, member in zip(shown, members, strict=True):
-        for name, cls in (("subscription", messages.ConsumerProtocolSubscription), ("assignment", messages.ConsumerProtocolAssignment)):
+        for name, cls in (
+            ("subscription", messages.ConsumerProtocolSubscription),
+            ("assignment", messages.ConsumerProtocolAssignment),
+        ):
             content = bytes(getattr(member, name))
             version = _SHORT.unpack_from(content)[0] if len(content) >= _SHORT.size else -1
             if version in messages.valid_versions(cls):
@@ -138,18 +143,29 @@ def _body(cls: type, version: int, content: bytes) -> object:
 
 def plain(message: object, version: int) -> dict[str, object]:
     """A message as JSON shows it: `type`, `version`, and in `data` the fields of that version."""
-    return {"type": type(message).__name__, "version": version, "data": _struct(message, messages.schema(type(message)).root, version)}
+    return {
+        "type": type(message).__name__,
+        "version": version,
+        "data": _struct(message, messages.schema(type(message)).root, version),
+    }
 
 
 def _struct(value: object, layout: Layout, version: int) -> dict[str, object]:
-    return {field.name: _field(field, getattr(value, field.name), version) for field in layout.fields if field.alive(version)}
+    return {
+        field.name: _field(field, getattr(value, field.name), version)
+        for field in layout.fields
+        if field.alive(version)
+    }
 
 
 def _field(field: object, value: object, version: int) -> object:
     if value is None:
         return None
     if field.is_array:
-        return [_struct(item, field.struct, version) if field.struct is not None else _scalar(item, field.type) for item in value]
+        return [
+            _struct(item, field.struct, version) if field.struct is not None else _scalar(item, field.type)
+            for item in value
+        ]
     return _struct(value, field.struct, version) if field.struct is not None else _scalar(value, field.type)
 
 

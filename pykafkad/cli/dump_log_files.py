@@ -79,7 +79,12 @@ def dump_time_index(path: str, options: argparse.Namespace) -> bool:
 def dump_transaction_index(path: str, options: argparse.Namespace) -> bool:
     """Prints the aborted transactions."""
     for version, producer_id, first, last, last_stable in _entries(path, _TRANSACTION_INDEX_ENTRY, options):
-        fields = {"producer_id": producer_id, "first_offset": first, "last_offset": last, "last_stable_offset": last_stable}
+        fields = {
+            "producer_id": producer_id,
+            "first_offset": first,
+            "last_offset": last,
+            "last_stable_offset": last_stable,
+        }
         print_line("aborted", fields | ({"version": version} if options.json else {}), options.json)
     return False
 
@@ -92,7 +97,11 @@ def dump_producers(path: str, options: argparse.Namespace) -> bool:
     if states is None:
         return _damaged("no producer snapshot of version 1 with a matching checksum", options)
     for producer_id, entry in states.items():
-        fields: dict[str, object] = {"producer_id": producer_id, "producer_epoch": entry.epoch, "coordinator_epoch": entry.coordinator_epoch}
+        fields: dict[str, object] = {
+            "producer_id": producer_id,
+            "producer_epoch": entry.epoch,
+            "coordinator_epoch": entry.coordinator_epoch,
+        }
         fields["current_transaction_first_offset"] = entry.transaction_offset if entry.transaction_offset >= 0 else None
         fields["last_timestamp_ms"] = entry.last_timestamp_ms
         if entry.batches:
@@ -104,7 +113,8 @@ def dump_producers(path: str, options: argparse.Namespace) -> bool:
 
 
 def dump_text(path: str, options: argparse.Namespace) -> bool:
-    """Checkpoints, properties and JSON, for people as they are; True for what is damaged, or neither text nor a file of Kafka's."""
+    """Checkpoints, properties and JSON, for people as they are; True for what is damaged, or neither text nor a file of
+    Kafka's."""
     try:
         text = _read(path).decode("utf-8")
     except UnicodeDecodeError:

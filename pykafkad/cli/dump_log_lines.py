@@ -16,7 +16,9 @@ def print_line(kind: str, fields: dict[str, object], as_json: bool, indent: str 
     if as_json:
         print_json({"kind": kind, **fields})
     else:
-        print(indent + kind + "".join(f" {name}={_shown(value)}" for name, value in fields.items() if value is not None))
+        print(
+            indent + kind + "".join(f" {name}={_shown(value)}" for name, value in fields.items() if value is not None)
+        )
 
 
 def _shown(value: object) -> str:

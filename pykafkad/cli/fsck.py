@@ -37,10 +37,18 @@ class _Refused(Failure):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `fsck`."""
     parser.epilog = EPILOG
-    parser.add_argument("directories", nargs="+", metavar="DIR", help="a directory of log.dirs; all of a broker's, if it has several")
-    parser.add_argument("--properties", metavar="FILE", help="the broker's server.properties, if its settings matter for a start")
+    parser.add_argument(
+        "directories", nargs="+", metavar="DIR", help="a directory of log.dirs; all of a broker's, if it has several"
+    )
+    parser.add_argument(
+        "--properties", metavar="FILE", help="the broker's server.properties, if its settings matter for a start"
+    )
     parser.add_argument("--quick", action="store_true", help="only what a start would change; do not read every batch")
-    parser.add_argument("--all", action="store_true", help="show also what every start does, such as its registration in the metadata log")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="show also what every start does, such as its registration in the metadata log",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
 
 
@@ -71,7 +79,11 @@ def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[t
         name = snapshot_store.restoring(Disk(), directory)
         if name:
             # Until then what is here is neither the one state nor the other.
-            yield _START, directory, f"the way back to the snapshot {name} was not finished: the next start puts that in the place of everything"
+            yield (
+                _START,
+                directory,
+                f"the way back to the snapshot {name} was not finished: the next start puts that in the place of everything",
+            )
             return
     try:
         outcome = _try_start(options.properties, directories)
@@ -82,7 +94,11 @@ def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[t
     if not options.quick:
         yield from _read_everything(directories, outcome.compacted)
     for path, end_offset, high_watermark in outcome.cut:
-        yield _DAMAGE, path, f"ends before offset {end_offset}, and the checkpoint of high watermarks has {high_watermark}: what was there is lost"
+        yield (
+            _DAMAGE,
+            path,
+            f"ends before offset {end_offset}, and the checkpoint of high watermarks has {high_watermark}: what was there is lost",
+        )
     for name, failure in outcome.offline:
         # A partition that lies in none of these directories has no path.
         path = failure.path if os.path.isabs(failure.path) else os.path.join(directories[0], name)
@@ -95,7 +111,12 @@ def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[t
 def _is_routine(path: str, what: str) -> bool:
     # Each stop writes a producer snapshot, and each start removes those of earlier ends of the log.
     is_old_snapshot = path.endswith(_SNAPSHOT_SUFFIX) and what == "removed"
-    return os.path.basename(path) in _ROUTINE_FILES or _METADATA in path.split(os.sep) or is_old_snapshot or _is_first_segment(path)
+    return (
+        os.path.basename(path) in _ROUTINE_FILES
+        or _METADATA in path.split(os.sep)
+        or is_old_snapshot
+        or _is_first_segment(path)
+    )
 
 
 def _is_first_segment(path: str) -> bool:
@@ -163,9 +184,13 @@ def _read_everything(directories: list[str], compacted: set[str] | None) -> Iter
     disk = OverlayDisk()
     for number, path in enumerate(partitions, 1):
         if sys.stderr.isatty():
-            print(f"\r\033[K{number} of {len(partitions)}: {os.path.basename(path)}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r\033[K{number} of {len(partitions)}: {os.path.basename(path)}", end="", file=sys.stderr, flush=True
+            )
         try:
-            for finding in checking.check_partition(disk, path, may_have_gaps=compacted is None or os.path.basename(path) in compacted):
+            for finding in checking.check_partition(
+                disk, path, may_have_gaps=compacted is None or os.path.basename(path) in compacted
+            ):
                 yield finding.kind, finding.path, finding.what
         except StorageFailure as failure:
             yield checking.DAMAGE, path, str(failure)
@@ -178,5 +203,9 @@ def _partitions(directory: str) -> list[str]:
     from pykafkad.disk import Disk
     from pykafkad.log import directory as layout
 
-    found = (os.path.join(directory, name) for name in sorted(os.listdir(directory)) if layout.parse_partition_name(name) is not None)
+    found = (
+        os.path.join(directory, name)
+        for name in sorted(os.listdir(directory))
+        if layout.parse_partition_name(name) is not None
+    )
     return [path for path in found if Disk().is_directory(path)]

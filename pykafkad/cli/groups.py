@@ -23,8 +23,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe.add_argument("group", metavar="GROUP", help="its group.id")
     reset = add("reset", help="move the offsets of a group that has no members")
     reset.add_argument("group", metavar="GROUP", help="its group.id; a group that does not exist is made, with --topic")
-    reset.add_argument("--topic", action="append", metavar="NAME", help="only this topic (repeatable; default: all that the group has read)")
-    reset.add_argument("--to", required=True, metavar="WHERE", help="`start`, `end`, or an offset, which is brought within what the partition holds")
+    reset.add_argument(
+        "--topic",
+        action="append",
+        metavar="NAME",
+        help="only this topic (repeatable; default: all that the group has read)",
+    )
+    reset.add_argument(
+        "--to",
+        required=True,
+        metavar="WHERE",
+        help="`start`, `end`, or an offset, which is brought within what the partition holds",
+    )
     delete = add("delete", help="delete groups that have no members, and their offsets")
     delete.add_argument("groups", nargs="+", metavar="GROUP", help="their group.id")
     actions.add_common(parser, (listing, describe, reset, delete))
@@ -52,7 +62,9 @@ def _describe(options: argparse.Namespace) -> int:
         committed = client.patiently(admin.list_group_offsets, options.group)[options.group]
         readers = _readers(group)
         if group["group_state"] == "Dead" and not committed:
-            raise Failure(f"there is no group {options.group} at {options.bootstrap}; `pykafkad groups list` shows those there are")
+            raise Failure(
+                f"there is no group {options.group} at {options.bootstrap}; `pykafkad groups list` shows those there are"
+            )
         partitions = sorted({*committed, *readers})
         offsets = client.watermarks(admin, partitions)
     rows = []
@@ -61,10 +73,14 @@ def _describe(options: argparse.Namespace) -> int:
         at = committed[partition].offset if partition in committed else None
         member = readers.get(partition, {})
         lag = None if at is None else max(0, end - at)
-        rows.append((partition.topic, partition.partition, at, end, lag, member.get("client_id"), member.get("client_host")))
+        rows.append(
+            (partition.topic, partition.partition, at, end, lag, member.get("client_id"), member.get("client_host"))
+        )
     if not options.json:
         members = len(group["members"])
-        print(f"{options.group}: {group['group_state']}, {members} member{'' if members == 1 else 's'}", file=sys.stderr)
+        print(
+            f"{options.group}: {group['group_state']}, {members} member{'' if members == 1 else 's'}", file=sys.stderr
+        )
     columns = ("topic", "partition", "committed_offset", "end_offset", "lag", "client", "host")
     print_table(columns, rows, as_json=options.json)
     return 0
@@ -85,16 +101,25 @@ def _reset(options: argparse.Namespace) -> int:
     with client.admin(options.bootstrap) as admin:
         from kafka import OffsetSpec
 
-        places = {"start": OffsetSpec.EARLIEST, "earliest": OffsetSpec.EARLIEST, "end": OffsetSpec.LATEST, "latest": OffsetSpec.LATEST}
+        places = {
+            "start": OffsetSpec.EARLIEST,
+            "earliest": OffsetSpec.EARLIEST,
+            "end": OffsetSpec.LATEST,
+            "latest": OffsetSpec.LATEST,
+        }
         if options.to not in places and not options.to.isdecimal():
             raise Failure(f"--to {options.to}: must be start, end or an offset", 2)
         members = len(client.describe_group(admin, options.group)["members"])
         if members:
-            raise Failure(f"{options.group} is in use by {members} client{'' if members == 1 else 's'}; stop them, then reset")
+            raise Failure(
+                f"{options.group} is in use by {members} client{'' if members == 1 else 's'}; stop them, then reset"
+            )
         partitions = _partitions(admin, options)
         place = places.get(options.to) or int(options.to)
         answer = client.patiently(admin.reset_group_offsets, options.group, dict.fromkeys(partitions, place))
-    rows = [(each.topic, each.partition, answer[each]["offset"]) for each in partitions if not answer[each]["error"].errno]
+    rows = [
+        (each.topic, each.partition, answer[each]["offset"]) for each in partitions if not answer[each]["error"].errno
+    ]
     print_table(("topic", "partition", "committed_offset"), rows, as_json=options.json)
     failed = [each for each in partitions if answer[each]["error"].errno]
     for each in failed:
@@ -120,7 +145,11 @@ def _partitions(admin: object, options: argparse.Namespace) -> list[object]:
 def _delete(options: argparse.Namespace) -> int:
     with client.admin(options.bootstrap) as admin:
         answer = client.patiently(admin.delete_groups, options.groups)
-    print_table(("group", "result"), [(group, "deleted") for group, result in answer.items() if result == "OK"], as_json=options.json)
+    print_table(
+        ("group", "result"),
+        [(group, "deleted") for group, result in answer.items() if result == "OK"],
+        as_json=options.json,
+    )
     failed = {group: result for group, result in answer.items() if result != "OK"}
     for group, result in failed.items():
         print_error(f"{group}: {client.error_name(result)}")

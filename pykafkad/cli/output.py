@@ -20,7 +20,8 @@ class Failure(Exception):
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool = False) -> None:
-    """Prints rows: with rich at a terminal, tab-separated below one header line in a pipe, one JSON object a line if asked.
+    """Prints rows: with rich at a terminal, tab-separated below one header line in a pipe, one JSON object a line if
+    asked.
 
     Nothing is printed for no rows, not even a header; at a terminal, on standard error, that there are none."""
     rows = list(rows)
@@ -109,11 +110,14 @@ def add_json(parser: argparse.ArgumentParser, default: object = False) -> None:
 def add_markdown(parser: argparse.ArgumentParser) -> None:
     """The options of the commands whose tables stand in the README."""
     parser.add_argument("--markdown", action="store_true", help="the tables that stand in the README")
-    parser.add_argument("--into", metavar="FILE", help="with --markdown: replace the tables in this document instead of printing them")
+    parser.add_argument(
+        "--into", metavar="FILE", help="with --markdown: replace the tables in this document instead of printing them"
+    )
 
 
 def print_markdown(options: argparse.Namespace, name: str, markdown: Callable[[], str]) -> bool:
-    """Does what the options of `add_markdown` ask for; whether they asked for anything. `name` is that of the document's markers."""
+    """Does what the options of `add_markdown` ask for; whether they asked for anything. `name` is that of the
+    document's markers."""
     if options.into and not options.markdown:
         raise Failure("--into goes with --markdown", 2)
     if options.into:
@@ -124,7 +128,8 @@ def print_markdown(options: argparse.Namespace, name: str, markdown: Callable[[]
 
 
 def put_between_markers(path: str, name: str, text: str) -> None:
-    """Replaces what stands between `<!-- name: begin -->` and `<!-- name: end -->` in a document; raises `Failure` without the markers."""
+    """Replaces what stands between `<!-- name: begin -->` and `<!-- name: end -->` in a document; raises `Failure`
+    without the markers."""
     try:
         with open(path, encoding="utf-8") as file:
             document = file.read()

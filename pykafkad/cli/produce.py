@@ -23,16 +23,44 @@ REQUEST_SIZE_BYTES_MAX = 100 << 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad produce`."""
-    parser.add_argument("topic", metavar="TOPIC", help="the topic to write to; a broker with auto.create.topics.enable creates it")
-    parser.add_argument("values", nargs="*", metavar="VALUE", help="write these records instead of the lines of standard input")
-    parser.add_argument("--key-separator", metavar="TEXT", help=r"the part of a line before this text is the key, the part behind it the value (\t for a tab)")
+    parser.add_argument(
+        "topic", metavar="TOPIC", help="the topic to write to; a broker with auto.create.topics.enable creates it"
+    )
+    parser.add_argument(
+        "values", nargs="*", metavar="VALUE", help="write these records instead of the lines of standard input"
+    )
+    parser.add_argument(
+        "--key-separator",
+        metavar="TEXT",
+        help=r"the part of a line before this text is the key, the part behind it the value (\t for a tab)",
+    )
     parser.add_argument("--key", help="a key for all records")
-    parser.add_argument("--header", action="append", default=[], metavar="NAME=VALUE", help="a header for all records (repeatable)")
-    parser.add_argument("--partition", type=int, metavar="N", help="write to this partition (default: chosen by the key, at random without one)")
-    parser.add_argument("--json", action="store_true", help="lines are JSON objects as `pykafkad tail --json` prints them; key, value, headers and timestamp_ms are taken")
-    parser.add_argument("--compression", choices=("gzip", "snappy", "lz4", "zstd"), help="how batches are compressed (default: not)")
-    parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="wait until all in-sync copies have a record, 1: the leader, 0: do not wait (default: all)")
-    parser.add_argument("--report", action="store_true", help="print partition and offset of each record as a JSON line")
+    parser.add_argument(
+        "--header", action="append", default=[], metavar="NAME=VALUE", help="a header for all records (repeatable)"
+    )
+    parser.add_argument(
+        "--partition",
+        type=int,
+        metavar="N",
+        help="write to this partition (default: chosen by the key, at random without one)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="lines are JSON objects as `pykafkad tail --json` prints them; key, value, headers and timestamp_ms are taken",
+    )
+    parser.add_argument(
+        "--compression", choices=("gzip", "snappy", "lz4", "zstd"), help="how batches are compressed (default: not)"
+    )
+    parser.add_argument(
+        "--acks",
+        choices=("0", "1", "all"),
+        default="all",
+        help="wait until all in-sync copies have a record, 1: the leader, 0: do not wait (default: all)",
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="print partition and offset of each record as a JSON line"
+    )
     client.add_bootstrap(parser)
 
 
@@ -77,7 +105,9 @@ def _confirm(future: object, options: argparse.Namespace) -> None:
     """Waits for one record's answer; the library's error is raised here."""
     done = future.get(CONFIRM_S)
     if options.report:
-        print_json({"topic": done.topic, "partition": done.partition, "offset": done.offset, "timestamp_ms": done.timestamp})
+        print_json(
+            {"topic": done.topic, "partition": done.partition, "offset": done.offset, "timestamp_ms": done.timestamp}
+        )
 
 
 def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
@@ -98,7 +128,9 @@ def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
         if separator is not None:
             before, found, after = line.partition(separator)
             if not found:
-                raise Failure(f"line {number}: no separator '{options.key_separator}' in it; every line needs one with --key-separator")
+                raise Failure(
+                    f"line {number}: no separator '{options.key_separator}' in it; every line needs one with --key-separator"
+                )
             record.update(key=before, value=after)
         yield record
 

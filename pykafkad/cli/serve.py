@@ -1,8 +1,7 @@
 """`pykafkad serve`: a broker in this process, until a signal.
 
-The options are a table with two readers: a small loop that costs nothing, and argparse for help texts and for saying what is
-wrong with what the loop does not understand.
-"""
+The options are a table with two readers: a small loop that costs nothing, and argparse for help texts and for saying
+what is wrong with what the loop does not understand."""
 
 from __future__ import annotations
 
@@ -20,13 +19,43 @@ DESCRIPTION = """Runs a broker that Kafka clients connect to. Without any option
 
 # (option, what its value is called, may be repeated, help)
 OPTIONS = (
-    ("--listen", "HOST:PORT", True, "accept clients here instead of at the setting `listeners`; port 0 takes a free port, `:9092` every address (repeatable)"),
+    (
+        "--listen",
+        "HOST:PORT",
+        True,
+        "accept clients here instead of at the setting `listeners`; port 0 takes a free port, `:9092` every address (repeatable)",
+    ),
     ("--data", "DIR", False, "keep the data in this directory (default: the setting log.dirs, or else pykafkad-data)"),
-    ("--memory", "SIZE", False, "keep all data in memory, at most this much of it (such as 512MB or 2GB): gone when the broker stops"),
-    ("--topic", "NAME[:PARTITIONS]", True, "create this topic, if there is none of that name, before the first client is served (repeatable)"),
-    ("--set", "NAME=VALUE", True, "set one of Kafka's broker settings; `pykafkad describe-config` lists them (repeatable)"),
-    ("--ready-file", "PATH", False, "write the address to this file once every API is served; until then, and after the stop, it is absent"),
-    ("--log-level", "LEVEL", False, "debug, info, warning or error (default: info, or the variable PYKAFKAD_LOG_LEVEL)"),
+    (
+        "--memory",
+        "SIZE",
+        False,
+        "keep all data in memory, at most this much of it (such as 512MB or 2GB): gone when the broker stops",
+    ),
+    (
+        "--topic",
+        "NAME[:PARTITIONS]",
+        True,
+        "create this topic, if there is none of that name, before the first client is served (repeatable)",
+    ),
+    (
+        "--set",
+        "NAME=VALUE",
+        True,
+        "set one of Kafka's broker settings; `pykafkad describe-config` lists them (repeatable)",
+    ),
+    (
+        "--ready-file",
+        "PATH",
+        False,
+        "write the address to this file once every API is served; until then, and after the stop, it is absent",
+    ),
+    (
+        "--log-level",
+        "LEVEL",
+        False,
+        "debug, info, warning or error (default: info, or the variable PYKAFKAD_LOG_LEVEL)",
+    ),
 )
 
 
@@ -34,7 +63,8 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class Options:
-    """The parsed command line: `properties` (path or None) and one attribute per option, a list where it may be repeated."""
+    """The parsed command line: `properties` (path or None) and one attribute per option, a list where it may be
+    repeated."""
 
     def __init__(self) -> None:
         self.properties: str | None = None
@@ -78,7 +108,8 @@ def _serve(options: Options) -> int:
     except StartFailure:
         raise
     except ConfigError as error:
-        # Values that are wrong only together, such as those of listeners, are found by who uses them and named by setting.
+        # Values that are wrong only together, such as those of listeners, are found by who uses them and named by
+        # setting.
         _, origin = properties.get(str(error).partition(":")[0], ("", ""))
         raise ConfigError(f"{origin}: {error}" if origin else str(error)) from None
 
@@ -143,7 +174,8 @@ def _attribute(option: str) -> str:
 
 
 def _read(arguments: list[str]) -> Options | None:
-    """The plain reader: `--option value` and `--option=value`; None when argparse must say what is wrong, or print help."""
+    """The plain reader: `--option value` and `--option=value`; None when argparse must say what is wrong, or print
+    help."""
     options = Options()
     repeated = {option: many for option, _, many, _ in OPTIONS}
     words = iter(arguments)
@@ -169,9 +201,13 @@ def _explain(arguments: list[str]) -> int:
     import argparse
 
     parser = argparse.ArgumentParser(prog="pykafkad serve", description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("properties", nargs="?", metavar="server.properties", help="a property file of Kafka, taken as it is")
+    parser.add_argument(
+        "properties", nargs="?", metavar="server.properties", help="a property file of Kafka, taken as it is"
+    )
     for option, metavar, repeated, text in OPTIONS:
-        parser.add_argument(option, metavar=metavar, action="append" if repeated else "store", help=text.replace("%", "%%"))
+        parser.add_argument(
+            option, metavar=metavar, action="append" if repeated else "store", help=text.replace("%", "%%")
+        )
     try:
         parser.parse_args(arguments)
     except SystemExit as stop:

@@ -1,4 +1,5 @@
-"""`pykafkad snapshot`: saves and brings back the data of a broker that serves, and makes new data directories out of snapshots."""
+"""`pykafkad snapshot`: saves and brings back the data of a broker that serves, and makes new data directories out of
+snapshots."""
 
 from __future__ import annotations
 
@@ -41,15 +42,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if action == "list":
             each.add_argument("--json", action="store_true", help="one JSON object per snapshot")
         else:
-            each.add_argument("name", metavar="NAME", help="up to 100 ASCII letters, digits, _ and -, with no - in front")
+            each.add_argument(
+                "name", metavar="NAME", help="up to 100 ASCII letters, digits, _ and -, with no - in front"
+            )
         if action == "restore":
-            each.add_argument("--topic", metavar="TOPIC", help="only this topic; consumers beyond its new end are told OFFSET_OUT_OF_RANGE")
+            each.add_argument(
+                "--topic",
+                metavar="TOPIC",
+                help="only this topic; consumers beyond its new end are told OFFSET_OUT_OF_RANGE",
+            )
     actions.add_bootstrap(parser, online)
     text = "make a data directory out of a snapshot, for another broker"
     fork = add("fork", help=text, description=text[:1].upper() + text[1:] + ".")
     fork.add_argument("name", metavar="NAME", help="the snapshot")
-    fork.add_argument("targets", metavar="DIR", nargs="+", help="the new directory, on the same file system; as many as the broker has in log.dirs")
-    fork.add_argument("--data", metavar="DIR", default="pykafkad-data", help="the directory that the snapshot is of, one of several is enough (default: pykafkad-data)")
+    fork.add_argument(
+        "targets",
+        metavar="DIR",
+        nargs="+",
+        help="the new directory, on the same file system; as many as the broker has in log.dirs",
+    )
+    fork.add_argument(
+        "--data",
+        metavar="DIR",
+        default="pykafkad-data",
+        help="the directory that the snapshot is of, one of several is enough (default: pykafkad-data)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,13 +102,17 @@ def _fork(options: argparse.Namespace) -> int:
         sources.append(saved_from["metadata.log.dir"])
     targets = [os.path.abspath(each) for each in options.targets]
     if not len(set(targets)) == len(targets) == len(sources):
-        raise Failure(f"the snapshot {options.name} is of {len(sources)} directories ({', '.join(sources)}); name as many new directories, each once")
+        raise Failure(
+            f"the snapshot {options.name} is of {len(sources)} directories ({', '.join(sources)}); name as many new directories, each once"
+        )
     for target in targets:
         if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
             raise Failure(f"{target} is there already")
     _make(disk, [snapshot_store.path_of(source, options.name) for source in sources], targets)
     count = len(sources) - ("metadata.log.dir" in saved_from)
-    options_of_serve = f"--data {','.join(options.targets[:count])}" + "".join(f" --set metadata.log.dir={each}" for each in options.targets[count:])
+    options_of_serve = f"--data {','.join(options.targets[:count])}" + "".join(
+        f" --set metadata.log.dir={each}" for each in options.targets[count:]
+    )
     print(f"{', '.join(options.targets)}: pykafkad serve {options_of_serve} --listen localhost:0")
     return 0
 

@@ -23,9 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--partition", type=int, action="append", metavar="N", help="only this partition (repeatable)")
     parser.add_argument("-n", "--max", type=client.count, metavar="N", help="stop after so many records")
-    parser.add_argument("--stop-at-end", action="store_true", help="stop when everything that is there now has been printed")
-    parser.add_argument("--json", action="store_true", help='one JSON object a line with all fields; bytes that are no text as {"hex": "…"}')
-    parser.add_argument("--committed", action="store_true", help="leave out records of transactions that are open or aborted (read_committed)")
+    parser.add_argument(
+        "--stop-at-end", action="store_true", help="stop when everything that is there now has been printed"
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help='one JSON object a line with all fields; bytes that are no text as {"hex": "…"}',
+    )
+    parser.add_argument(
+        "--committed",
+        action="store_true",
+        help="leave out records of transactions that are open or aborted (read_committed)",
+    )
     client.add_bootstrap(parser)
 
 
@@ -47,7 +57,9 @@ def run(options: argparse.Namespace) -> int:
 def _partitions(admin: object, options: argparse.Namespace) -> list[object]:
     topic = admin.describe_topics([options.topic])[0]
     if topic["error_code"] != 0:
-        raise Failure(f"there is no topic {options.topic} at {options.bootstrap}; `pykafkad topics list` shows those there are")
+        raise Failure(
+            f"there is no topic {options.topic} at {options.bootstrap}; `pykafkad topics list` shows those there are"
+        )
     known = sorted(row["partition_index"] for row in topic["partitions"])
     for number in options.partition or ():
         if number not in known:
@@ -80,7 +92,9 @@ def _timestamp_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Failure(f"--from {text}: must be start, end, an offset, -N or a time such as 2026-01-31T12:00:00Z", 2) from None
+        raise Failure(
+            f"--from {text}: must be start, end, an offset, -N or a time such as 2026-01-31T12:00:00Z", 2
+        ) from None
     return int(moment.timestamp() * 1000)
 
 
@@ -127,9 +141,18 @@ def _print(record: object, as_json: bool) -> None:
         return
     from datetime import UTC, datetime
 
-    moment = "-" if record.timestamp < 0 else datetime.fromtimestamp(record.timestamp / 1000, UTC).isoformat(timespec="milliseconds")
+    moment = (
+        "-"
+        if record.timestamp < 0
+        else datetime.fromtimestamp(record.timestamp / 1000, UTC).isoformat(timespec="milliseconds")
+    )
     headers = " ".join(f"{name}={_shown(value)}" for name, value in record.headers)
-    columns = [f"{record.topic}-{record.partition}@{record.offset}", moment.replace("+00:00", "Z"), _shown(record.key), _shown(record.value)]
+    columns = [
+        f"{record.topic}-{record.partition}@{record.offset}",
+        moment.replace("+00:00", "Z"),
+        _shown(record.key),
+        _shown(record.value),
+    ]
     print("\t".join(columns + ([headers] if headers else [])), flush=True)
 
 

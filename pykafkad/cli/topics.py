@@ -20,9 +20,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = add("list", help="names of all topics and how many partitions they have")
     listing.add_argument("--internal", action="store_true", help="also those that Kafka keeps for itself")
     create = add("create", help="create topics")
-    create.add_argument("names", nargs="+", metavar="NAME[:PARTITIONS]", help="what to create; without a number as many partitions as the broker's num.partitions")
-    create.add_argument("--replication-factor", type=int, default=-1, metavar="N", help="copies of each partition (default: the broker's)")
-    create.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a setting for all these topics, such as retention.ms=60000; `pykafkad describe-config --scope topic` lists them (repeatable)")
+    create.add_argument(
+        "names",
+        nargs="+",
+        metavar="NAME[:PARTITIONS]",
+        help="what to create; without a number as many partitions as the broker's num.partitions",
+    )
+    create.add_argument(
+        "--replication-factor",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="copies of each partition (default: the broker's)",
+    )
+    create.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting for all these topics, such as retention.ms=60000; `pykafkad describe-config --scope topic` lists them (repeatable)",
+    )
     describe = add("describe", help="partitions, their leaders, offsets and the settings that are not default")
     describe.add_argument("names", nargs="*", metavar="NAME", help="topics to describe (default: all)")
     delete = add("delete", help="delete topics and all their records")
@@ -86,7 +103,9 @@ def _describe(options: argparse.Namespace) -> int:
     with client.admin(options.bootstrap) as admin:
         topics = sorted(admin.describe_topics(options.names or None), key=lambda topic: topic["name"])
         known = [topic for topic in topics if topic["error_code"] == 0]
-        partitions = [client.partition_of(topic["name"], row["partition_index"]) for topic in known for row in topic["partitions"]]
+        partitions = [
+            client.partition_of(topic["name"], row["partition_index"]) for topic in known for row in topic["partitions"]
+        ]
         offsets = client.watermarks(admin, partitions)
         settings = _settings(admin, [topic["name"] for topic in known])
     rows = [
@@ -95,7 +114,17 @@ def _describe(options: argparse.Namespace) -> int:
         for topic in known
         for row in sorted(topic["partitions"], key=lambda row: row["partition_index"])
     ]  # fmt: skip
-    columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "start_offset", "end_offset", "settings")
+    columns = (
+        "topic",
+        "partition",
+        "leader",
+        "leader_epoch",
+        "replicas",
+        "in_sync",
+        "start_offset",
+        "end_offset",
+        "settings",
+    )
     print_table(columns, rows, as_json=options.json)
     unknown = [topic for topic in topics if topic["error_code"] != 0]
     for topic in unknown:
@@ -109,10 +138,16 @@ def _settings(admin: object, names: list[str]) -> dict[str, dict[str, str]]:
         return {}
     from kafka.admin import ConfigResource, ConfigResourceType
 
-    answer = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names], config_filter="all")
+    answer = admin.describe_configs(
+        [ConfigResource(ConfigResourceType.TOPIC, name) for name in names], config_filter="all"
+    )
     found = {}
     for topics in answer.values():
         for name, settings in topics.items():
-            own = [(key, value) for key, value in sorted(settings.items()) if value["config_source"] == "DYNAMIC_TOPIC_CONFIG"]
+            own = [
+                (key, value)
+                for key, value in sorted(settings.items())
+                if value["config_source"] == "DYNAMIC_TOPIC_CONFIG"
+            ]
             found[name] = {key: value["value"] for key, value in own}
     return found

@@ -1,15 +1,14 @@
 """A group of the classic protocol: its members, phase and generation, and the questions that can be asked of it.
 
-Two kinds of state live here. *Hard* is what the last GroupMetadata record says: generation, protocol, leader, members and
-assignments of the last completed rebalance; only `adopt` sets it. *Soft* is the rebalance under way: who asked to join
-or sync, who is expected when. A coordinator that restarts forgets the soft part, and members rejoin, as in Kafka.
+Two kinds of state live here. *Hard* is what the last GroupMetadata record says: generation, protocol, leader, members
+and assignments of the last completed rebalance; only `adopt` sets it. *Soft* is the rebalance under way: who asked to
+join or sync, who is expected when. A coordinator that restarts forgets the soft part, and members rejoin, as in Kafka.
 """
 
 from __future__ import annotations
 
 from pykafkad.coordinator import consumer_protocol
 from pykafkad.coordinator.group_states import (
-    COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
@@ -20,31 +19,31 @@ from pykafkad.errors import FENCED_INSTANCE_ID, ILLEGAL_GENERATION, NONE, UNKNOW
 
 
 class ClassicGroup:
-    """One group. `protocol_type`, `protocol_name` and `leader_id` are None while there is none; `state_timestamp_ms` is -1
-    when unknown. `members` keeps the order of arrival, so the eldest is next in line to lead."""
+    """One group. `protocol_type`, `protocol_name` and `leader_id` are None while there is none; `state_timestamp_ms` is
+    -1 when unknown. `members` keeps the order of arrival, so the eldest is next in line to lead."""
 
     __slots__ = (
-        "group_id",
-        "state",
-        "previous_state",
-        "state_timestamp_ms",
+        "arriving",
         "generation",
-        "protocol_type",
-        "protocol_name",
+        "group_id",
+        "initial_delay_ms",
+        "join_deadline",
         "leader_id",
         "members",
-        "static_members",
-        "subscribed_topics",
+        "new_member_added",
         "pending_joins",
         "pending_syncs",
-        "arriving",
+        "previous_state",
         "protocol_counts",
-        "new_member_added",
-        "initial_delay_ms",
+        "protocol_name",
+        "protocol_type",
         "remaining_delay_ms",
-        "join_deadline",
-        "sync_deadline",
         "session_timer_at",
+        "state",
+        "state_timestamp_ms",
+        "static_members",
+        "subscribed_topics",
+        "sync_deadline",
     )
 
     def __init__(self, group_id: str, now_ms: int) -> None:

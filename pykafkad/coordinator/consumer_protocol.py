@@ -1,13 +1,11 @@
 """The one look that a coordinator takes into a member's metadata: which topics a `consumer` member subscribes to.
 
-Every version of the consumer protocol's subscription begins as version 0 does: version (int16), topics (array of string),
-user data (nullable bytes). Only that prefix is read.
-"""
+Every version of the consumer protocol's subscription begins as version 0 does: version (int16), topics (array of
+string), user data (nullable bytes). Only that prefix is read."""
 
 from __future__ import annotations
 
-from struct import error as StructError
-from struct import unpack_from
+from struct import error as StructError, unpack_from
 
 PROTOCOL_TYPE = "consumer"
 

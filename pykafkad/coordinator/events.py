@@ -16,10 +16,11 @@ class _Event:
 
 
 class JoinGroup(_Event):
-    """`request` is a JoinGroupRequest. `member_id_required`: a dynamic newcomer is sent back with its id first (KIP-394,
-    v4+). `may_skip_assignment`: a static leader that returns is told everything and to keep the assignment (KIP-814, v9+)."""
+    """`request` is a JoinGroupRequest. `member_id_required`: a dynamic newcomer is sent back with its id first
+    (KIP-394, v4+). `may_skip_assignment`: a static leader that returns is told everything and to keep the assignment
+    (KIP-814, v9+)."""
 
-    __slots__ = ("token", "request", "client_id", "client_host", "member_id_required", "may_skip_assignment")
+    __slots__ = ("client_host", "client_id", "may_skip_assignment", "member_id_required", "request", "token")
 
     def __init__(
         self,
@@ -39,7 +40,7 @@ class JoinGroup(_Event):
 
 
 class _Request(_Event):
-    __slots__ = ("token", "request")
+    __slots__ = ("request", "token")
 
     def __init__(self, token: object, request: object) -> None:
         self.token = token
@@ -65,10 +66,10 @@ class LeaveGroup(_Request):
 
 
 class OffsetCommit(_Event):
-    """`request` is an OffsetCommitRequest in which every topic has its name and id. `group_id_not_found`: an unknown group
-    is answered with that error (v9+), not with ILLEGAL_GENERATION."""
+    """`request` is an OffsetCommitRequest in which every topic has its name and id. `group_id_not_found`: an unknown
+    group is answered with that error (v9+), not with ILLEGAL_GENERATION."""
 
-    __slots__ = ("token", "request", "group_id_not_found")
+    __slots__ = ("group_id_not_found", "request", "token")
 
     def __init__(self, token: object, request: object, group_id_not_found: bool) -> None:
         self.token = token
@@ -85,7 +86,7 @@ class OffsetDelete(_Request):
 class DeleteGroup(_Event):
     """The reply's message is one DeletableGroupResult."""
 
-    __slots__ = ("token", "group_id")
+    __slots__ = ("group_id", "token")
 
     def __init__(self, token: object, group_id: str) -> None:
         self.token = token

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def decided(batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Iterator[Record]:
-    """The records of a log in the order in which they took effect: with gaps and, after a transaction, out of the order of
-    their offsets."""
+    """The records of a log in the order in which they took effect: with gaps and, after a transaction, out of the order
+    of their offsets."""
     undecided: dict[int, list[Record]] = {}
     for header, records in batches:
         if header.is_control:

@@ -8,25 +8,24 @@ NEVER = float("inf")
 class Member:
     """What a member told when it joined, its assignment, and what it waits for.
 
-    `protocols` is a tuple of `(name, metadata)` in the member's order of preference; metadata and `assignment` are opaque
-    bytes. `join_token` and `sync_token` are the reply tokens of parked requests, or None. `session_deadline` is the
-    monotonic second at which the member is given up, `NEVER` while nothing is expected of it.
-    """
+    `protocols` is a tuple of `(name, metadata)` in the member's order of preference; metadata and `assignment` are
+    opaque bytes. `join_token` and `sync_token` are the reply tokens of parked requests, or None. `session_deadline` is
+    the monotonic second at which the member is given up, `NEVER` while nothing is expected of it."""
 
     __slots__ = (
-        "member_id",
-        "instance_id",
-        "client_id",
+        "assignment",
         "client_host",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "join_token",
+        "member_id",
         "protocol_type",
         "protocols",
-        "assignment",
-        "join_token",
-        "sync_token",
+        "rebalance_timeout_ms",
         "session_deadline",
-        "is_new",
+        "session_timeout_ms",
+        "sync_token",
     )
 
     def __init__(
@@ -67,6 +66,6 @@ class Member:
         return next(name for name, _ in self.protocols if name in candidates)
 
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether waiting for others excuses the member's silence. A newcomer is not excused: it does not know its id yet,
-        and one that gave up and came back would be counted for ever."""
+        """Whether waiting for others excuses the member's silence. A newcomer is not excused: it does not know its id
+        yet, and one that gave up and came back would be counted for ever."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)

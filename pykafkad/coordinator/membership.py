@@ -16,8 +16,8 @@ from pykafkad.coordinator.step import Step
 from pykafkad.wire import messages
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""How long a newcomer's JoinGroup may be parked. It cannot send heartbeats, since it does not know its id, and while its
-request is parked nobody notices that it hung up; clients that retry would fill the group with ghosts."""
+"""How long a newcomer's JoinGroup may be parked. It cannot send heartbeats, since it does not know its id, and while
+its request is parked nobody notices that it hung up; clients that retry would fill the group with ghosts."""
 
 MAX_PENDING_JOINS = 10_000
 """Ids given out by one group and not yet used. Kafka has no such limit; it bounds what a client that never comes back
@@ -54,8 +54,8 @@ def join(step: Step, group: ClassicGroup, event: JoinGroup) -> None:
 
 
 def has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
-    """Whether `group.max.size` lets the member in. During a rebalance those who have joined count, so that a group which
-    is over the limit, because the limit was lowered, sheds the last to rejoin."""
+    """Whether `group.max.size` lets the member in. During a rebalance those who have joined count, so that a group
+    which is over the limit, because the limit was lowered, sheds the last to rejoin."""
     if not member_id and len(group.pending_joins) >= MAX_PENDING_JOINS:
         return False
     limit = step.settings.group_max_size

@@ -18,10 +18,10 @@ _LATEST_MS = 2**63 - 1
 
 
 class CommittedOffset:
-    """One offset. `topic_id` is zero in records from before topic ids; `expire_timestamp_ms` is -1 unless the client of an
-    old OffsetCommit asked for a retention of its own."""
+    """One offset. `topic_id` is zero in records from before topic ids; `expire_timestamp_ms` is -1 unless the client of
+    an old OffsetCommit asked for a retention of its own."""
 
-    __slots__ = ("offset", "leader_epoch", "metadata", "commit_timestamp_ms", "expire_timestamp_ms", "topic_id")
+    __slots__ = ("commit_timestamp_ms", "expire_timestamp_ms", "leader_epoch", "metadata", "offset", "topic_id")
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class Offsets:
     # Fetching.
 
     def fetch(self, group_id: str, topics: list) -> list:
-        """The answer's topic rows for asked ones (name, topic id, partition indexes): an offset that was never committed
-        is -1 without an error, and so is one of an earlier topic of the same name."""
+        """The answer's topic rows for asked ones (name, topic id, partition indexes): an offset that was never
+        committed is -1 without an error, and so is one of an earlier topic of the same name."""
         by_topic = self.by_group.get(group_id, {})
         rows = []
         for topic in topics:
@@ -168,8 +168,8 @@ def _fetched(index: int, committed: CommittedOffset | None) -> object:
 
 
 def check_commit(group: ClassicGroup | None, request: object, group_id_not_found: bool) -> int:
-    """Why a commit is refused as a whole, or NONE. A generation of -1 stands for an administrator or for a consumer that
-    assigns its own partitions; it may commit while nobody is in the group."""
+    """Why a commit is refused as a whole, or NONE. A generation of -1 stands for an administrator or for a consumer
+    that assigns its own partitions; it may commit while nobody is in the group."""
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
@@ -186,9 +186,7 @@ def check_commit(group: ClassicGroup | None, request: object, group_id_not_found
     return errors.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else errors.NONE
 
 
-def commit(
-    request: object, metadata_max_bytes: int, now_ms: int
-) -> tuple[list[StoredRecord], object]:
+def commit(request: object, metadata_max_bytes: int, now_ms: int) -> tuple[list[StoredRecord], object]:
     """The records of an accepted commit and its answer. Metadata that is too long is refused partition by partition."""
     expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else min(now_ms + request.retention_time_ms, _LATEST_MS)
     records, rows = [], []

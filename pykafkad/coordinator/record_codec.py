@@ -1,9 +1,9 @@
-"""The records of `__consumer_offsets`, in the versions that Kafka 4.3 writes, so that either broker can load the other's.
+"""The records of `__consumer_offsets`, in the versions that Kafka 4.3 writes, so that either broker can load the
+other's.
 
-A key is the record type (int16) and a body; a value is a version (int16) and a body; a tombstone has no value. Read: the
-types of committed offsets (0, of very old clusters, and 1) and of classic groups (2), in every version. Other types belong
-to group protocols that are not served yet; they stay in the log and are not looked at.
-"""
+A key is the record type (int16) and a body; a value is a version (int16) and a body; a tombstone has no value. Read:
+the types of committed offsets (0, of very old clusters, and 1) and of classic groups (2), in every version. Other types
+belong to group protocols that are not served yet; they stay in the log and are not looked at."""
 
 from __future__ import annotations
 
@@ -155,7 +155,9 @@ def decode(key: bytes | None, value: bytes | None) -> StoredRecord | None:
 
 def _prefix(content: bytes | None) -> int:
     if content is None or len(content) < _PREFIX.size:
-        raise ProtocolError(f"key and value of a coordinator's record start with two bytes of type or version, not {content!r}")
+        raise ProtocolError(
+            f"key and value of a coordinator's record start with two bytes of type or version, not {content!r}"
+        )
     return _PREFIX.unpack_from(content)[0]
 
 

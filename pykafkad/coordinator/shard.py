@@ -1,9 +1,10 @@
 """The groups of one partition of `__consumer_offsets`, as a pure state machine.
 
 The contract: `step(event, now, now_ms)` reads state and returns effects; what must survive a restart changes only in
-`apply(record)`, which the shell calls for every record of an `Append` right after the local write, before the next step,
-and which the loader calls for every record of the log. Replies that stand after an `Append` leave when it is durable.
-If a write fails the shard is dropped: `step(Resigned())` sends everybody away, and the partition is loaded again.
+`apply(record)`, which the shell calls for every record of an `Append` right after the local write, before the next
+step, and which the loader calls for every record of the log. Replies that stand after an `Append` leave when it is
+durable. If a write fails the shard is dropped: `step(Resigned())` sends everybody away, and the partition is loaded
+again.
 
 Reads (`describe`, `listed`, `fetch_offsets`) answer at once from what has been applied.
 """
@@ -14,8 +15,8 @@ from pykafkad import errors
 from pykafkad.coordinator import assignment, events, loading, membership, offsets, rebalance, record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import EMPTY, STABLE, TYPE_CLASSIC
-from pykafkad.coordinator.step import TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
 from pykafkad.coordinator.record_codec import NO_TIMESTAMP
+from pykafkad.coordinator.step import TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
 from pykafkad.effects import SetTimer, StoredRecord, TimerFired
 from pykafkad.wire import messages
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 class GroupShard:
     """`settings` are the broker's; `random` makes member ids."""
 
-    __slots__ = ("partition", "log", "settings", "random", "groups", "offsets")
+    __slots__ = ("groups", "log", "offsets", "partition", "random", "settings")
 
     def __init__(self, partition: int, settings: object, random: Random) -> None:
         self.partition = partition
@@ -62,7 +63,9 @@ class GroupShard:
             if key.group not in self.groups:
                 # A commit without a group makes one, without members and without a protocol: a "simple" group. It stays
                 # when its offsets go, so a tombstone says that there was one; the group's own tombstone comes after.
-                self.groups[key.group] = ClassicGroup(key.group, NO_TIMESTAMP if value is None else value.commit_timestamp)
+                self.groups[key.group] = ClassicGroup(
+                    key.group, NO_TIMESTAMP if value is None else value.commit_timestamp
+                )
         elif value is None:
             self.groups.pop(key.group, None)
         else:
@@ -176,9 +179,14 @@ class GroupShard:
         elif group.state is not EMPTY:
             error_code = errors.NON_EMPTY_GROUP
         else:
-            self._append_in_batches(step, [*self.offsets.tombstones(group.group_id), record_codec.group_tombstone(group.group_id)])
+            self._append_in_batches(
+                step, [*self.offsets.tombstones(group.group_id), record_codec.group_tombstone(group.group_id)]
+            )
             step.cancel_timers(group)
-        step.reply(event.token, messages.DeleteGroupsResponse.DeletableGroupResult(group_id=event.group_id, error_code=error_code))
+        step.reply(
+            event.token,
+            messages.DeleteGroupsResponse.DeletableGroupResult(group_id=event.group_id, error_code=error_code),
+        )
 
     def _topics_deleted(self, step: Step, event: events.TopicsDeleted) -> None:
         self._append_in_batches(step, self.offsets.tombstones_of_topics(event.topics))
@@ -271,8 +279,8 @@ class GroupShard:
         ]
 
     def fetch_offsets(self, group_id: str, topics: list | None) -> list:
-        """OffsetFetchResponseTopics for the asked topics (objects with `name`, `topic_id` and `partition_indexes`), or with
-        None for all that the group has committed."""
+        """OffsetFetchResponseTopics for the asked topics (objects with `name`, `topic_id` and `partition_indexes`), or
+        with None for all that the group has committed."""
         if topics is None:
             return self.offsets.fetch_all(group_id)
         return self.offsets.fetch(group_id, topics)

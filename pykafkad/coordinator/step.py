@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Step:
     """One step under way. Times are `now` in monotonic seconds and `now_ms` as records are stamped."""
 
-    __slots__ = ("log", "settings", "random", "now", "now_ms", "effects")
+    __slots__ = ("effects", "log", "now", "now_ms", "random", "settings")
 
     def __init__(self, log: tuple[str, int], settings: object, random: Random, now: float, now_ms: int) -> None:
         self.log = log
@@ -43,8 +43,8 @@ class Step:
         text = f"{bits:032x}"
         return f"{prefix}-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
-    # Sessions. A heartbeat only moves its member's deadline; one timer per group looks at them when the earliest that it
-    # knew of has come. So a stable group costs one timer per session timeout, not one per heartbeat.
+    # Sessions. A heartbeat only moves its member's deadline; one timer per group looks at them when the earliest that
+    # it knew of has come. So a stable group costs one timer per session timeout, not one per heartbeat.
 
     def expect_heartbeat(self, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
         """Give the member `timeout_ms` (its session timeout) from now."""

@@ -1,9 +1,9 @@
 """AddPartitionsToTxn, versions 0 to 5.
 
-InitProducerId gives out no transactional id, so whatever is named is one that nobody has: INVALID_PRODUCER_ID_MAPPING for
-every partition, Kafka's answer to that; for an empty id INVALID_REQUEST. A partition that does not exist, or may not be
-written to, has its own error, and its neighbours OPERATION_NOT_ATTEMPTED. From version 4 brokers send several transactions
-at once (KIP-890).
+InitProducerId gives out no transactional id, so whatever is named is one that nobody has: INVALID_PRODUCER_ID_MAPPING
+for every partition, Kafka's answer to that; for an empty id INVALID_REQUEST. A partition that does not exist, or may
+not be written to, has its own error, and its neighbours OPERATION_NOT_ATTEMPTED. From version 4 brokers send several
+transactions at once (KIP-890).
 
 Gaps: transactions are not offered yet.
 """
@@ -42,7 +42,9 @@ def handle(ctx: Context, request: object) -> object:
 
 def _rows(ctx: Context, transactional_id: str, topics: list[object], refusal: int) -> list[object]:
     """As it was asked if all partitions have the same error; else each topic and partition once."""
-    codes = {(topic.name, index): refusal or _error(ctx, topic.name, index) for topic in topics for index in topic.partitions}
+    codes = {
+        (topic.name, index): refusal or _error(ctx, topic.name, index) for topic in topics for index in topic.partitions
+    }
     if refusal or not any(codes.values()):
         code = refusal or error_of_nobodys(transactional_id)
         return [_row(topic.name, [(index, code) for index in topic.partitions]) for topic in topics]
@@ -54,7 +56,10 @@ def _rows(ctx: Context, transactional_id: str, topics: list[object], refusal: in
 
 
 def _row(topic: str, rows: list[tuple[int, int]]) -> object:
-    partitions = [_Answer.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code) for index, code in rows]
+    partitions = [
+        _Answer.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+        for index, code in rows
+    ]
     return _Answer.AddPartitionsToTxnTopicResult(name=topic, results_by_partition=partitions)
 
 

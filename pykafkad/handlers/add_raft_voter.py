@@ -1,9 +1,9 @@
 """AddRaftVoter, versions 0 and 1 (KIP-853, KIP-1186).
 
-Refused, for this quorum has one voter. In Kafka's order: another cluster's id is INCONSISTENT_CLUSTER_ID; a voter without an id or
-a directory, or without an endpoint of the controllers' listener, is INVALID_REQUEST; a quorum with kraft.version 0 has its voters in
-the settings of its nodes, UNSUPPORTED_VERSION; an id that votes already is DUPLICATE_VOTER. Any other is REQUEST_TIMED_OUT, which
-Kafka says of a voter that it does not reach.
+Refused, for this quorum has one voter. In Kafka's order: another cluster's id is INCONSISTENT_CLUSTER_ID; a voter
+without an id or a directory, or without an endpoint of the controllers' listener, is INVALID_REQUEST; a quorum with
+kraft.version 0 has its voters in the settings of its nodes, UNSUPPORTED_VERSION; an id that votes already is
+DUPLICATE_VOTER. Any other is REQUEST_TIMED_OUT, which Kafka says of a voter that it does not reach.
 
 Gaps: for clusters of more than one broker; a further voter is never reached.
 """
@@ -34,7 +34,10 @@ def _refusal(ctx: Context, request: object) -> tuple[int, str | None]:
         return refusal
     listener = next(iter(ctx.settings.controller_listener_names or ()), _DEFAULT_LISTENER)
     if listener.upper() not in {each.name.upper() for each in request.listeners}:
-        return errors.INVALID_REQUEST, f"Add voter request didn't include the endpoint for the default listener {listener}"
+        return (
+            errors.INVALID_REQUEST,
+            f"Add voter request didn't include the endpoint for the default listener {listener}",
+        )
     if ctx.metadata.kraft_version < 1:
         return errors.UNSUPPORTED_VERSION, "Cluster doesn't support adding voter because the kraft.version feature is 0"
     if request.voter_id in {voter.id for voter in ctx.controller.quorum.voters}:

@@ -1,11 +1,11 @@
 """AlterClientQuotas, versions 0 and 1.
 
-Sets or removes quotas; each entity has its own result and is changed as a whole or not at all; `validate_only` checks and changes
-nothing. An entity that cannot be, one that comes twice, a key that it cannot have, and a value that is not above zero, has a
-fraction or is too large for its key, are INVALID_REQUEST.
+Sets or removes quotas; each entity has its own result and is changed as a whole or not at all; `validate_only` checks
+and changes nothing. An entity that cannot be, one that comes twice, a key that it cannot have, and a value that is not
+above zero, has a fraction or is too large for its key, are INVALID_REQUEST.
 
-Gaps: quotas are kept and shown, and not yet enforced; an address has to be one, or `localhost`: other host names are not looked up.
-"""
+Gaps: quotas are kept and shown, and not yet enforced; an address has to be one, or `localhost`: other host names are
+not looked up."""
 
 from __future__ import annotations
 

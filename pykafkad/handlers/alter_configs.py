@@ -1,8 +1,9 @@
 """AlterConfigs, versions 0 to 2 (IncrementalAlterConfigs has replaced it).
 
-Gives a resource exactly the settings of the request: what was set before and is not named is removed. Each resource has its
-own result and is changed as a whole or not at all; `validate_only` checks and changes nothing. A resource or a setting given
-twice, a null value, and another broker's id are INVALID_REQUEST. Broker loggers cannot be changed with it.
+Gives a resource exactly the settings of the request: what was set before and is not named is removed. Each resource has
+its own result and is changed as a whole or not at all; `validate_only` checks and changes nothing. A resource or a
+setting given twice, a null value, and another broker's id are INVALID_REQUEST. Broker loggers cannot be changed with
+it.
 
 Gaps: none.
 """
@@ -48,7 +49,9 @@ def alter(ctx: Context, request: object, *, incremental: bool) -> object:
             _check(ctx, kind, name, incremental)
             if kind == TYPE_BROKER and snapshot_actions.are_meant(resource.configs):
                 is_alone = len(request.resources) == 1
-                if snapshot_actions.perform(ctx, operations if incremental and name else [], request.validate_only, is_alone):
+                if snapshot_actions.perform(
+                    ctx, operations if incremental and name else [], request.validate_only, is_alone
+                ):
                     return DEFERRED
             elif kind != TYPE_BROKER_LOGGER:
                 if kind == TYPE_BROKER and incremental:
@@ -74,7 +77,9 @@ def _operations(resource: object, incremental: bool) -> object:
     if len(set(names)) != len(names):
         raise KafkaError(errors.INVALID_REQUEST, "Error due to duplicate config keys")
     without_value = [
-        each.name for each in resource.configs if each.value is None and not (incremental and each.config_operation == DELETE)
+        each.name
+        for each in resource.configs
+        if each.value is None and not (incremental and each.config_operation == DELETE)
     ]
     if without_value:
         raise KafkaError(errors.INVALID_REQUEST, f"Null value not supported for : {', '.join(without_value)}")
@@ -94,7 +99,9 @@ def _check(ctx: Context, kind: int, name: str, incremental: bool) -> None:
         raise KafkaError(errors.INVALID_REQUEST, f"Unknown resource type {kind}")
     if kind == TYPE_BROKER and name:
         if node_id_in(name, "Node id") != ctx.node_id:
-            raise KafkaError(errors.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node_id}, but received {name}")
+            raise KafkaError(
+                errors.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node_id}, but received {name}"
+            )
     code = config_refusal(ctx, "AlterConfigs", kind, name)
     if code:
         raise KafkaError(code, errors.message(code))

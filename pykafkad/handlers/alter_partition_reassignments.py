@@ -1,10 +1,10 @@
 """AlterPartitionReassignments, versions 0 and 1 (KIP-455).
 
 Gives partitions other replicas; each partition has its own error. Null replicas cancel what is under way, and are
-NO_REASSIGNMENT_IN_PROGRESS when nothing is. Unknown, repeated or no brokers are INVALID_REPLICA_ASSIGNMENT. Version 1 can
-forbid another number of replicas (INVALID_REPLICATION_FACTOR, KIP-860). Replicas that are there already are a success that
-changes nothing. The answer leaves when the change is committed. With a `timeout_ms` of zero
-or less nothing is done and every partition is REQUEST_TIMED_OUT.
+NO_REASSIGNMENT_IN_PROGRESS when nothing is. Unknown, repeated or no brokers are INVALID_REPLICA_ASSIGNMENT. Version 1
+can forbid another number of replicas (INVALID_REPLICATION_FACTOR, KIP-860). Replicas that are there already are a
+success that changes nothing. The answer leaves when the change is committed. With a `timeout_ms` of zero or less
+nothing is done and every partition is REQUEST_TIMED_OUT.
 
 Gaps: none.
 """
@@ -25,7 +25,9 @@ _Response = messages.AlterPartitionReassignmentsResponse
 def handle(ctx: Context, request: object) -> object:
     """Hands the request to the controller."""
     if not ctx.allowed("Alter", "Cluster", "kafka-cluster"):
-        return _refused(request, errors.CLUSTER_AUTHORIZATION_FAILED, errors.message(errors.CLUSTER_AUTHORIZATION_FAILED))
+        return _refused(
+            request, errors.CLUSTER_AUTHORIZATION_FAILED, errors.message(errors.CLUSTER_AUTHORIZATION_FAILED)
+        )
     if not request.topics:
         return _Response(error_message="")
     if request.timeout_ms <= 0:

@@ -1,11 +1,11 @@
 """AlterReplicaLogDirs, versions 1 and 2 (KIP-113).
 
-Moves replicas of this broker to other directories of `log.dirs`. The answer says that a move has begun; DescribeLogDirs shows
-how far it is. Naming the directory where a replica is stops its move; another one redirects it. A path that is none of
-`log.dirs`, or whose directory failed, is LOG_DIR_NOT_FOUND or KAFKA_STORAGE_ERROR, a cordoned one INVALID_REPLICA_ASSIGNMENT
-(KIP-1066), a name too long for a move's folder INVALID_TOPIC_EXCEPTION. A partition that is not here is
-UNKNOWN_TOPIC_OR_PARTITION or, if another broker has it, REPLICA_NOT_AVAILABLE, and goes to that directory when it comes. While a directory is
-offline no move begins: KAFKA_STORAGE_ERROR. Version 2 is flexible.
+Moves replicas of this broker to other directories of `log.dirs`. The answer says that a move has begun; DescribeLogDirs
+shows how far it is. Naming the directory where a replica is stops its move; another one redirects it. A path that is
+none of `log.dirs`, or whose directory failed, is LOG_DIR_NOT_FOUND or KAFKA_STORAGE_ERROR, a cordoned one
+INVALID_REPLICA_ASSIGNMENT (KIP-1066), a name too long for a move's folder INVALID_TOPIC_EXCEPTION. A partition that is
+not here is UNKNOWN_TOPIC_OR_PARTITION or, if another broker has it, REPLICA_NOT_AVAILABLE, and goes to that directory
+when it comes. While a directory is offline no move begins: KAFKA_STORAGE_ERROR. Version 2 is flexible.
 
 Gaps: none.
 """
@@ -31,7 +31,10 @@ def handle(ctx: Context, request: object) -> Generator:
     """Begins moves; a partition named twice goes where it was named last."""
     allowed = ctx.allowed("Alter", "Cluster", "kafka-cluster")
     wanted = {
-        (topic.name, index): directory.path for directory in request.dirs for topic in directory.topics for index in topic.partitions
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
     }
     topics: dict[str, object] = {}
     for (name, index), path in wanted.items():

@@ -1,7 +1,7 @@
 """AlterUserScramCredentials, version 0.
 
-Deletes, adds and replaces SCRAM credentials, one row for each user. A user named twice is DUPLICATE_RESOURCE and left alone, a
-deletion of what is not there RESOURCE_NOT_FOUND, an empty name or an iteration count outside 4096 to 16384
+Deletes, adds and replaces SCRAM credentials, one row for each user. A user named twice is DUPLICATE_RESOURCE and left
+alone, a deletion of what is not there RESOURCE_NOT_FOUND, an empty name or an iteration count outside 4096 to 16384
 UNACCEPTABLE_CREDENTIAL, a mechanism other than SCRAM-SHA-256 (1) and SCRAM-SHA-512 (2) UNSUPPORTED_SASL_MECHANISM.
 
 Gaps: credentials are kept and shown; nobody can log in with them yet.
@@ -26,7 +26,10 @@ def handle(ctx: Context, request: object) -> object:
         response = messages.AlterUserScramCredentialsResponse
         code = errors.CLUSTER_AUTHORIZATION_FAILED
         users = sorted({change.name for change in (*request.deletions, *request.upsertions)})
-        rows = [response.AlterUserScramCredentialsResult(user=name, error_code=code, error_message=errors.message(code)) for name in users]
+        rows = [
+            response.AlterUserScramCredentialsResult(user=name, error_code=code, error_message=errors.message(code))
+            for name in users
+        ]
         return response(results=rows)
     make = lambda image, _random: credentials.alter(request.deletions, request.upsertions, image)  # noqa: E731
     return ctx.controller.submit(Change(ctx.token, make))

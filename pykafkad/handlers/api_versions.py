@@ -1,9 +1,10 @@
 """ApiVersions, versions 0 to 4.
 
-Answers every advertised API with its range, and the features. The answer always carries response header 0. A version above
-ours is answered in version 0 with UNSUPPORTED_VERSION and our own range (`unsupported`). From version 3 (KIP-511) a client
-names its software; names outside Kafka's pattern are INVALID_REQUEST. From version 4 supported features with minimum 0 are
-listed too (KIP-1022). The APIs of clients' own metrics (KIP-714) are listed with `pykafkad.client.telemetry.enable`.
+Answers every advertised API with its range, and the features. The answer always carries response header 0. A version
+above ours is answered in version 0 with UNSUPPORTED_VERSION and our own range (`unsupported`). From version 3 (KIP-511)
+a client names its software; names outside Kafka's pattern are INVALID_REQUEST. From version 4 supported features with
+minimum 0 are listed too (KIP-1022). The APIs of clients' own metrics (KIP-714) are listed with
+`pykafkad.client.telemetry.enable`.
 
 Gaps: only features that change nothing a client would then rely on are finalized: see `metadata/features.py`.
 """
@@ -25,7 +26,9 @@ _INNER = _LETTERS | frozenset("-.")
 
 def handle(ctx: Context, request: object) -> object:
     """The advertised APIs, or INVALID_REQUEST for a client software name or version that Kafka would not take."""
-    if ctx.version >= 3 and not (_well_formed(request.client_software_name) and _well_formed(request.client_software_version)):
+    if ctx.version >= 3 and not (
+        _well_formed(request.client_software_name) and _well_formed(request.client_software_version)
+    ):
         return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST)
     if ctx.version >= 3:
         ctx.set_client_software(request.client_software_name, request.client_software_version)
@@ -36,11 +39,14 @@ def handle(ctx: Context, request: object) -> object:
     return messages.ApiVersionsResponse(
         api_keys=_keys(ctx),
         supported_features=[
-            messages.ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high) for name, (low, high) in supported.items()
+            messages.ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in supported.items()
         ],
         finalized_features_epoch=image.features_epoch(),
         finalized_features=[
-            messages.ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            messages.ApiVersionsResponse.FinalizedFeatureKey(
+                name=name, min_version_level=level, max_version_level=level
+            )
             for name, level in image.finalized_features().items()
             if level > 0
         ],
@@ -52,7 +58,11 @@ def unsupported() -> object:
     row = table.by_key(18)
     return messages.ApiVersionsResponse(
         error_code=errors.UNSUPPORTED_VERSION,
-        api_keys=[messages.ApiVersionsResponse.ApiVersion(api_key=row.key, min_version=row.min_version, max_version=row.max_version)],
+        api_keys=[
+            messages.ApiVersionsResponse.ApiVersion(
+                api_key=row.key, min_version=row.min_version, max_version=row.max_version
+            )
+        ],
     )
 
 
@@ -64,7 +74,10 @@ def _keys(ctx: Context) -> list[object]:
         if row.advertised_min is not None
     ]
     if ctx.settings.pykafkad_client_telemetry_enable:
-        rows += [answer(api_key=row.key, min_version=row.min_version, max_version=row.max_version) for row in map(table.by_key, _TELEMETRY_KEYS)]
+        rows += [
+            answer(api_key=row.key, min_version=row.min_version, max_version=row.max_version)
+            for row in map(table.by_key, _TELEMETRY_KEYS)
+        ]
     return rows
 
 

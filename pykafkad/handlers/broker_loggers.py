@@ -1,8 +1,7 @@
 """The broker-logger resource (KIP-412): log levels that can be changed while the broker runs, until it stops.
 
-There is one logger, `root`: pykafkad's lines are named by package, not by class. Kafka's six levels are taken and mapped to
-the four that there are. An unknown operation is UNKNOWN_SERVER_ERROR, as in Kafka.
-"""
+There is one logger, `root`: pykafkad's lines are named by package, not by class. Kafka's six levels are taken and
+mapped to the four that there are. An unknown operation is UNKNOWN_SERVER_ERROR, as in Kafka."""
 
 from __future__ import annotations
 

@@ -17,4 +17,6 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: object) -> object:
     """One refusal for each group."""
-    return messages.ConsumerGroupDescribeResponse(groups=every_group(messages.ConsumerGroupDescribeResponse.DescribedGroup, request.group_ids))
+    return messages.ConsumerGroupDescribeResponse(
+        groups=every_group(messages.ConsumerGroupDescribeResponse.DescribedGroup, request.group_ids)
+    )

@@ -32,9 +32,22 @@ DEFERRED = _Deferred()
 class Context:
     """One request's surroundings. Everything is read through properties, so that making one costs next to nothing."""
 
-    __slots__ = ("_node", "client_id", "connection", "correlation_id", "is_answered", "is_long", "request", "route", "unwritten", "version")
+    __slots__ = (
+        "_node",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "is_answered",
+        "is_long",
+        "request",
+        "route",
+        "unwritten",
+        "version",
+    )
 
-    def __init__(self, node: object, connection: object, route: object, version: int, correlation_id: int, client_id: str) -> None:
+    def __init__(
+        self, node: object, connection: object, route: object, version: int, correlation_id: int, client_id: str
+    ) -> None:
         self._node = node
         self.connection = connection
         self.route = route
@@ -42,7 +55,8 @@ class Context:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.request: object | None = None
-        """What an answer to an unexpected error is made from; None for Produce, whose records are views of what was received."""
+        """What an answer to an unexpected error is made from; None for Produce, whose records are views of what was
+        received."""
         self.unwritten: list[object] | None = None
         """The logs whose next write the answer depends on (Produce)."""
         self.is_long = False
@@ -102,8 +116,8 @@ class Context:
 
     @property
     def partitions(self) -> object:
-        """The logs that this broker holds: `.get(topic, partition)`, `.get_by_id(topic_id, partition)`; `.not_led_here` are those that
-        it does not lead, with their leader epochs."""
+        """The logs that this broker holds: `.get(topic, partition)`, `.get_by_id(topic_id, partition)`; `.not_led_here`
+        are those that it does not lead, with their leader epochs."""
         return self._node.partitions
 
     def error_of_absent(self, topic: str, partition: int) -> int:
@@ -122,7 +136,8 @@ class Context:
 
     @property
     def directories(self) -> object:
-        """The directories of `log.dirs`: `.online`, `.failed`, `.at(path)`, `.of(log)`, `.prefer(topic, partition, path)`."""
+        """The directories of `log.dirs`: `.online`, `.failed`, `.at(path)`, `.of(log)`, `.prefer(topic, partition,
+        path)`."""
         return self._node.directories
 
     @property
@@ -132,7 +147,8 @@ class Context:
 
     @property
     def snapshots(self) -> object:
-        """Snapshots of the data: `.names()`, `.create(name)`, `.delete(name)`, `.restore(name)`, `.rewind(name, topic)`."""
+        """Snapshots of the data: `.names()`, `.create(name)`, `.delete(name)`, `.restore(name)`, `.rewind(name,
+        topic)`."""
         return self._node.data_snapshots
 
     @property
@@ -193,7 +209,8 @@ class Context:
         return True
 
     def answer_later(self, job: object, answer: object) -> object:
-        """Run `job()` on the thread for long computations; `answer(result)` then gives this request's answer. Returns DEFERRED."""
+        """Run `job()` on the thread for long computations; `answer(result)` then gives this request's answer. Returns
+        DEFERRED."""
         self._node.compute(self.token, job, answer)
         return DEFERRED
 
@@ -210,8 +227,8 @@ class Context:
         self._node.writes.mark(log)
 
     def advertised(self, broker_id: int) -> tuple[str, int]:
-        """Host and port at which this caller reaches the broker: `advertised.listeners`, or the way it came by; of another broker
-        what it registered for the caller's listener."""
+        """Host and port at which this caller reaches the broker: `advertised.listeners`, or the way it came by; of
+        another broker what it registered for the caller's listener."""
         if broker_id != self._node.node_id:
             endpoint = self._node.image.brokers[broker_id].endpoints[self.listener]
             return endpoint.host, endpoint.port

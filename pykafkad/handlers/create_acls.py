@@ -1,9 +1,9 @@
 """CreateAcls, versions 1 to 3.
 
-Each entry has its own result: INVALID_REQUEST for one that cannot be, success for one that exists already. A type, operation or
-permission of 1 (any), or a pattern of 1 or 2, fails the request as a whole with UNKNOWN_SERVER_ERROR, as it does with Kafka, and
-0 closes the connection. More than 10 000 new entries, or more than fit into a batch of the metadata log, are POLICY_VIOLATION.
-Without `authorizer.class.name` every row is SECURITY_DISABLED.
+Each entry has its own result: INVALID_REQUEST for one that cannot be, success for one that exists already. A type,
+operation or permission of 1 (any), or a pattern of 1 or 2, fails the request as a whole with UNKNOWN_SERVER_ERROR, as
+it does with Kafka, and 0 closes the connection. More than 10 000 new entries, or more than fit into a batch of the
+metadata log, are POLICY_VIOLATION. Without `authorizer.class.name` every row is SECURITY_DISABLED.
 
 Gaps: entries are kept and shown, and not yet enforced.
 """
@@ -35,6 +35,9 @@ def handle(ctx: Context, request: object) -> object:
         ):
             raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
     except KafkaError as error:
-        rows = [messages.CreateAclsResponse.AclCreationResult(error_code=error.code, error_message=error.text) for _ in request.creations]
+        rows = [
+            messages.CreateAclsResponse.AclCreationResult(error_code=error.code, error_message=error.text)
+            for _ in request.creations
+        ]
         return messages.CreateAclsResponse(results=rows)
     return ctx.controller.submit(Change(ctx.token, lambda image, random: acls.create(request.creations, image, random)))

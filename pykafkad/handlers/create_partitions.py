@@ -1,9 +1,9 @@
 """CreatePartitions, versions 0 to 3.
 
 Grows topics; each has its own result. A count that is not above the present one is INVALID_PARTITIONS, a wrong manual
-assignment INVALID_REPLICA_ASSIGNMENT, a topic given twice INVALID_REQUEST. `validate_only` checks and changes nothing. The
-answer leaves when the partitions are committed and have their logs. With a `timeout_ms` of zero or less nothing is done and
-every topic is REQUEST_TIMED_OUT. Version 3 has a quota error.
+assignment INVALID_REPLICA_ASSIGNMENT, a topic given twice INVALID_REQUEST. `validate_only` checks and changes nothing.
+The answer leaves when the partitions are committed and have their logs. With a `timeout_ms` of zero or less nothing is
+done and every topic is REQUEST_TIMED_OUT. Version 3 has a quota error.
 
 More than 10 000 new partitions are POLICY_VIOLATION, where Kafka answers UNKNOWN_SERVER_ERROR.
 
@@ -29,7 +29,9 @@ def handle(ctx: Context, request: object) -> Generator:
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
         yield
-    refused = [_refusal(name, errors.INVALID_REQUEST, "Duplicate topic name.") for name, count in counts.items() if count > 1]
+    refused = [
+        _refusal(name, errors.INVALID_REQUEST, "Duplicate topic name.") for name, count in counts.items() if count > 1
+    ]
     topics = []
     for topic in request.topics:
         yield

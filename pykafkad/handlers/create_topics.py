@@ -1,16 +1,16 @@
 """CreateTopics, versions 2 to 7.
 
 Each topic has its own result: invalid names and names that differ from an existing one only in '.' and '_'
-(INVALID_TOPIC_EXCEPTION), existing ones, impossible partition counts, replication factors, assignments and settings. A name
-given twice, and the metadata log's own name, are INVALID_REQUEST. More than 10 000 partitions in one request are refused, as
-in Kafka; that also bounds how long others wait while the records of one request are written and applied, half a tenth of a second
-for so many: they are one batch of the metadata log. They are made before that, and the folders of the partitions after it, in small
-steps between other requests, or when somebody asks for one. `validate_only` checks all of it and creates nothing. The answer leaves when the topics are committed and their
-leaders have their logs. A `timeout_ms` of zero or less is over before the controller begins: nothing is created, every topic is
-REQUEST_TIMED_OUT.
+(INVALID_TOPIC_EXCEPTION), existing ones, impossible partition counts, replication factors, assignments and settings. A
+name given twice, and the metadata log's own name, are INVALID_REQUEST. More than 10 000 partitions in one request are
+refused, as in Kafka; that also bounds how long others wait while the records of one request are written and applied,
+half a tenth of a second for so many: they are one batch of the metadata log. They are made before that, and the folders
+of the partitions after it, in small steps between other requests, or when somebody asks for one. `validate_only` checks
+all of it and creates nothing. The answer leaves when the topics are committed and their leaders have their logs. A
+`timeout_ms` of zero or less is over before the controller begins: nothing is created, every topic is REQUEST_TIMED_OUT.
 
-Version 4 lets the partition count and replication factor be -1 (the broker's), 5 answers them and every setting with its
-source, 6 has a quota error, 7 answers the topic id.
+Version 4 lets the partition count and replication factor be -1 (the broker's), 5 answers them and every setting with
+its source, 6 has a quota error, 7 answers the topic id.
 
 Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
 """
@@ -36,7 +36,9 @@ def handle(ctx: Context, request: object) -> Generator:
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
         yield
-    refused = [_refusal(name, errors.INVALID_REQUEST, "Duplicate topic name.") for name, count in counts.items() if count > 1]
+    refused = [
+        _refusal(name, errors.INVALID_REQUEST, "Duplicate topic name.") for name, count in counts.items() if count > 1
+    ]
     create_any = ctx.allowed("Create", "Cluster", CLUSTER_NAME)
     topics = []
     for topic in request.topics:
@@ -55,7 +57,9 @@ def handle(ctx: Context, request: object) -> Generator:
         rows = [_refusal(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in request.topics]
         return messages.CreateTopicsResponse(topics=rows)
     describable = frozenset(topic.name for topic in topics if ctx.allowed("DescribeConfigs", "Topic", topic.name))
-    event = CreateTopics(ctx.token, topics, validate_only=request.validate_only, describable=describable, refused=refused)
+    event = CreateTopics(
+        ctx.token, topics, validate_only=request.validate_only, describable=describable, refused=refused
+    )
     return ctx.controller.submit(event)
 
 

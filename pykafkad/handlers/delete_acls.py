@@ -1,9 +1,10 @@
 """DeleteAcls, versions 1 to 3.
 
-Each filter (see DescribeAcls) has its own result, which names every entry that it takes; an entry that two filters take stands in
-both. A type, pattern, operation or permission that Kafka does not know is INVALID_REQUEST for that filter, and 0 closes the
-connection. More than 10 000 entries at once are INVALID_REQUEST in every row, and nothing is deleted; so are, other than with Kafka,
-more than 100 000 named in one answer and a million comparisons. Without `authorizer.class.name` every row is SECURITY_DISABLED.
+Each filter (see DescribeAcls) has its own result, which names every entry that it takes; an entry that two filters take
+stands in both. A type, pattern, operation or permission that Kafka does not know is INVALID_REQUEST for that filter,
+and 0 closes the connection. More than 10 000 entries at once are INVALID_REQUEST in every row, and nothing is deleted;
+so are, other than with Kafka, more than 100 000 named in one answer and a million comparisons. Without
+`authorizer.class.name` every row is SECURITY_DISABLED.
 
 Gaps: entries are kept and shown, and not yet enforced.
 """

@@ -1,7 +1,7 @@
 """DeleteGroups, versions 0 to 2 (KIP-229).
 
-Deletes empty groups with their offsets, each with its own error: NON_EMPTY_GROUP while it has members, GROUP_ID_NOT_FOUND
-when there is none.
+Deletes empty groups with their offsets, each with its own error: NON_EMPTY_GROUP while it has members,
+GROUP_ID_NOT_FOUND when there is none.
 
 Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
@@ -40,11 +40,17 @@ def handle(ctx: Context, request: object) -> Generator:
     submitted = 0
     for group_id in dict.fromkeys(request.groups_names):
         if not ctx.allowed("Delete", "Group", group_id):
-            refused.append(messages.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=errors.GROUP_AUTHORIZATION_FAILED))
+            refused.append(
+                messages.DeleteGroupsResponse.DeletableGroupResult(
+                    group_id=group_id, error_code=errors.GROUP_AUTHORIZATION_FAILED
+                )
+            )
             continue
         error_code = ctx.groups.shard_for(group_id)[1]
         if error_code:
-            without_shard.append(messages.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error_code))
+            without_shard.append(
+                messages.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error_code)
+            )
         else:
             ctx.groups.submit(group_id, DeleteGroup(results, group_id))
             submitted += 1

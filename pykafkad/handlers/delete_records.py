@@ -1,9 +1,9 @@
 """DeleteRecords, versions 0 to 2 (KIP-107).
 
-Moves a partition's start up to an offset; -1 means its high watermark. The answer is the new low watermark, which with one
-replica is the log's start. Above the high watermark or negative: OFFSET_OUT_OF_RANGE; a topic that is only compacted:
-POLICY_VIOLATION; an internal topic: INVALID_TOPIC_EXCEPTION. The files go with the next look at retention. Version 2 is
-flexible.
+Moves a partition's start up to an offset; -1 means its high watermark. The answer is the new low watermark, which with
+one replica is the log's start. Above the high watermark or negative: OFFSET_OUT_OF_RANGE; a topic that is only
+compacted: POLICY_VIOLATION; an internal topic: INVALID_TOPIC_EXCEPTION. The files go with the next look at retention.
+Version 2 is flexible.
 
 Gaps: none. The timeout never applies, as no other replica is waited for.
 """

@@ -1,7 +1,7 @@
 """DeleteShareGroupState, version 0.
 
-Every partition is UNSUPPORTED_VERSION. Kafka has no switch for its share coordinator, which brokers ask and no client; it is
-the code with which Kafka refuses everything of share groups while share.version is 0.
+Every partition is UNSUPPORTED_VERSION. Kafka has no switch for its share coordinator, which brokers ask and no client;
+it is the code with which Kafka refuses everything of share groups while share.version is 0.
 
 Gaps: share groups (KIP-932) are not offered yet.
 """

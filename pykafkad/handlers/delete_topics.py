@@ -1,9 +1,9 @@
 """DeleteTopics, versions 1 to 6.
 
 Each topic has its own result. With `delete.topic.enable` off everything is refused (TOPIC_DELETION_DISABLED, or
-INVALID_REQUEST before version 3). A topic given twice, by name, by id, or once by each, is INVALID_REQUEST. The answer leaves
-when the deletion is committed; the files are renamed at once and removed later. With a `timeout_ms` of zero or less nothing is
-deleted and every topic is REQUEST_TIMED_OUT. Rows come in no particular order.
+INVALID_REQUEST before version 3). A topic given twice, by name, by id, or once by each, is INVALID_REQUEST. The answer
+leaves when the deletion is committed; the files are renamed at once and removed later. With a `timeout_ms` of zero or
+less nothing is deleted and every topic is REQUEST_TIMED_OUT. Rows come in no particular order.
 
 Version 5 adds a text to errors and has a quota error, 6 topics by id.
 
@@ -45,7 +45,9 @@ def handle(ctx: Context, request: object) -> Generator:
         elif topic.topic_id == ZERO_ID:
             deletion.add_name(topic.name)
         else:
-            deletion.refuse(topic.name, topic.topic_id, errors.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+            deletion.refuse(
+                topic.name, topic.topic_id, errors.INVALID_REQUEST, "You may not specify both topic name and topic id."
+            )
     if request.timeout_ms <= 0 and deletion.has_topics():
         return _same(request, errors.REQUEST_TIMED_OUT, None)
     return ctx.controller.submit(DeleteTopics(ctx.token, (yield from deletion.resolve()), refused=deletion.refused))

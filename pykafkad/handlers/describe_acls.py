@@ -1,9 +1,9 @@
 """DescribeAcls, versions 1 to 3.
 
-The access control entries that a filter takes, grouped by the resources that they are for, in no particular order. A filter's
-field is an exact value, null or 1 for any; the pattern type 2 takes whatever would apply to a resource of that name. A type,
-pattern, operation or permission that Kafka does not know matches nothing, and 0 closes the connection. Without
-`authorizer.class.name` the answer is SECURITY_DISABLED.
+The access control entries that a filter takes, grouped by the resources that they are for, in no particular order. A
+filter's field is an exact value, null or 1 for any; the pattern type 2 takes whatever would apply to a resource of that
+name. A type, pattern, operation or permission that Kafka does not know matches nothing, and 0 closes the connection.
+Without `authorizer.class.name` the answer is SECURITY_DISABLED.
 
 Gaps: entries are kept and shown, and not yet enforced.
 """
@@ -36,7 +36,9 @@ def handle(ctx: Context, request: object) -> object:
         )
         by_pattern.setdefault(pattern, []).append(row)
     resources = [
-        messages.DescribeAclsResponse.DescribeAclsResource(resource_type=kind, resource_name=name, pattern_type=pattern, acls=rows)
+        messages.DescribeAclsResponse.DescribeAclsResource(
+            resource_type=kind, resource_name=name, pattern_type=pattern, acls=rows
+        )
         for (kind, name, pattern), rows in by_pattern.items()
     ]
     return messages.DescribeAclsResponse(resources=resources)

@@ -1,8 +1,8 @@
 """DescribeClientQuotas, versions 0 and 1.
 
-The quotas of every entity that has all asked components: by exact name (match type 0), the default of its kind (1), or any name
-(2); `strict` leaves out entities with further parts. No component asks for all. A filter that makes no sense is INVALID_REQUEST, a
-kind of entity that does not exist UNSUPPORTED_VERSION.
+The quotas of every entity that has all asked components: by exact name (match type 0), the default of its kind (1), or
+any name (2); `strict` leaves out entities with further parts. No component asks for all. A filter that makes no sense
+is INVALID_REQUEST, a kind of entity that does not exist UNSUPPORTED_VERSION.
 
 Gaps: quotas are kept and shown, and not yet enforced.
 """

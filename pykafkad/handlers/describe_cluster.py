@@ -53,4 +53,6 @@ def _wrong_endpoint(endpoint_type: int) -> object:
         text = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
     else:
         code, text = errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}"
-    return messages.DescribeClusterResponse(error_code=code, error_message=text, cluster_id="", controller_id=NO_CONTROLLER)
+    return messages.DescribeClusterResponse(
+        error_code=code, error_message=text, cluster_id="", controller_id=NO_CONTROLLER
+    )

@@ -1,10 +1,10 @@
 """DescribeConfigs, versions 1 to 4.
 
 Every setting of topics, this broker (by its id; the empty name is what is set live for all brokers), broker loggers,
-client-metrics subscriptions and groups: value, source, synonyms in the order in which they count, type, whether it can be
-changed live, and, for passwords, no value. `configuration_keys` picks settings; null and empty mean all. Another broker's id
-is INVALID_REQUEST: a broker answers for itself. Synonyms come when asked for, from version 3 types and, when asked for, one
-line of documentation. An unknown resource type fails the whole request with INVALID_REQUEST.
+client-metrics subscriptions and groups: value, source, synonyms in the order in which they count, type, whether it can
+be changed live, and, for passwords, no value. `configuration_keys` picks settings; null and empty mean all. Another
+broker's id is INVALID_REQUEST: a broker answers for itself. Synonyms come when asked for, from version 3 types and,
+when asked for, one line of documentation. An unknown resource type fails the whole request with INVALID_REQUEST.
 
 Gaps: there is one broker logger, `root`, where Kafka lists one per Java class.
 """

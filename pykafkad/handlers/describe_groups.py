@@ -26,7 +26,11 @@ def handle(ctx: Context, request: object) -> Generator:
     for group_id in request.groups:
         yield
         if not ctx.allowed("Describe", "Group", group_id):
-            refused.append(messages.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=errors.GROUP_AUTHORIZATION_FAILED))
+            refused.append(
+                messages.DescribeGroupsResponse.DescribedGroup(
+                    group_id=group_id, error_code=errors.GROUP_AUTHORIZATION_FAILED
+                )
+            )
         else:
             described.append(_describe(ctx, group_id))
     if request.include_authorized_operations:

@@ -1,7 +1,7 @@
 """DescribeProducers, version 0 (KIP-664).
 
-The producers that a partition remembers: id, epoch, the sequence and time of the last batch, and, where a transaction is
-open, its first offset and the epoch of the coordinator that wrote the last marker. An impossible name is
+The producers that a partition remembers: id, epoch, the sequence and time of the last batch, and, where a transaction
+is open, its first offset and the epoch of the coordinator that wrote the last marker. An impossible name is
 INVALID_TOPIC_EXCEPTION, an unknown topic or partition UNKNOWN_TOPIC_OR_PARTITION, a directory that failed
 KAFKA_STORAGE_ERROR.
 

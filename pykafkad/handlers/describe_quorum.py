@@ -1,8 +1,9 @@
 """DescribeQuorum, versions 0 to 2 (KIP-595, KIP-836, KIP-853).
 
-Tells of partition 0 of `__cluster_metadata` who leads it, in which epoch, how far it is committed, and how far each voter is. A
-request for anything else, or for more besides, is UNKNOWN_TOPIC_OR_PARTITION in each of its rows. Version 1 tells when voters
-fetched last, which the leader always did just now; version 2 has directory ids, error messages and the voters' listeners.
+Tells of partition 0 of `__cluster_metadata` who leads it, in which epoch, how far it is committed, and how far each
+voter is. A request for anything else, or for more besides, is UNKNOWN_TOPIC_OR_PARTITION in each of its rows. Version 1
+tells when voters fetched last, which the leader always did just now; version 2 has directory ids, error messages and
+the voters' listeners.
 
 The controller of this release listens nowhere, so a voter that it made itself has no listeners.
 
@@ -76,7 +77,9 @@ def _refused(request: object) -> object:
         _Response.TopicData(
             topic_name=topic.topic_name,
             partitions=[
-                _Response.PartitionData(partition_index=part.partition_index, error_code=code, error_message=errors.message(code))
+                _Response.PartitionData(
+                    partition_index=part.partition_index, error_code=code, error_message=errors.message(code)
+                )
                 for part in topic.partitions
             ],
         )

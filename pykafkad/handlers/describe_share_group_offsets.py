@@ -17,4 +17,9 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: object) -> object:
     """One refusal for each group."""
-    return messages.DescribeShareGroupOffsetsResponse(groups=every_group(messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup, [group.group_id for group in request.groups]))
+    return messages.DescribeShareGroupOffsetsResponse(
+        groups=every_group(
+            messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup,
+            [group.group_id for group in request.groups],
+        )
+    )

@@ -1,9 +1,9 @@
 """DescribeTopicPartitions, version 0 (KIP-966).
 
-Topics in the order of their names, page by page: an answer holds at most `response_partition_limit` partitions, never more
-than `max.request.partition.size.limit`, and says where the next page begins (`next_cursor`). No topics asked means all. A
-topic that does not exist has its own error, unless all were asked. A cursor outside the asked topics, or with a negative
-partition, is INVALID_REQUEST for the whole request, which this API can say only per topic.
+Topics in the order of their names, page by page: an answer holds at most `response_partition_limit` partitions, never
+more than `max.request.partition.size.limit`, and says where the next page begins (`next_cursor`). No topics asked means
+all. A topic that does not exist has its own error, unless all were asked. A cursor outside the asked topics, or with a
+negative partition, is INVALID_REQUEST for the whole request, which this API can say only per topic.
 
 Gaps: none.
 """
@@ -33,7 +33,9 @@ def handle(ctx: Context, request: object) -> Generator:
     everything = not request.topics
     cursor = request.cursor
     first = cursor.topic_name if cursor is not None else ""
-    asked = {name for name in (image.topics if everything else [topic.name for topic in request.topics]) if name >= first}
+    asked = {
+        name for name in (image.topics if everything else [topic.name for topic in request.topics]) if name >= first
+    }
     yield
     if cursor is not None and (cursor.partition_index < 0 or (not everything and first not in asked)):
         rows = [_error(errors.INVALID_REQUEST, topic.name) for topic in request.topics]
@@ -69,7 +71,9 @@ def handle(ctx: Context, request: object) -> Generator:
             break
         limit -= max(end - start, 0)
     if not everything:
-        response.topics += [_error(errors.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(asked.difference(allowed))]
+        response.topics += [
+            _error(errors.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(asked.difference(allowed))
+        ]
     return response
 
 

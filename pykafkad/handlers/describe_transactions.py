@@ -3,11 +3,12 @@
 The state of transactional ids (KIP-664). InitProducerId gives out none, so whatever is named is one that nobody has:
 TRANSACTIONAL_ID_NOT_FOUND. An empty id is INVALID_REQUEST. Each id has its own row, as often as it is named.
 
-One departure, on purpose: until somebody has looked for a coordinator, which makes its topic, Kafka says NOT_COORDINATOR. Here
-FindCoordinator makes no topic and names this broker, so that answer would send clients round in circles.
+One departure, on purpose: until somebody has looked for a coordinator, which makes its topic, Kafka says
+NOT_COORDINATOR. Here FindCoordinator makes no topic and names this broker, so that answer would send clients round in
+circles.
 
-Gaps: transactions are not offered yet, so nobody has a transactional id; what a Kafka left in the directory is not looked at.
-"""
+Gaps: transactions are not offered yet, so nobody has a transactional id; what a Kafka left in the directory is not
+looked at."""
 
 from __future__ import annotations
 

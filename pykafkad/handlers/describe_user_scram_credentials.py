@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials, version 0.
 
-Who has SCRAM credentials: mechanisms and iterations, never salts or keys. No users, or null, asks for all of them. A user asked
-twice is DUPLICATE_RESOURCE, one without credentials RESOURCE_NOT_FOUND.
+Who has SCRAM credentials: mechanisms and iterations, never salts or keys. No users, or null, asks for all of them. A
+user asked twice is DUPLICATE_RESOURCE, one without credentials RESOURCE_NOT_FOUND.
 
 Gaps: credentials are kept and shown; nobody can log in with them yet.
 """

@@ -1,9 +1,10 @@
 """ElectLeaders, versions 0 to 2 (KIP-183, KIP-460).
 
-Makes the first replica of each partition its leader again (preferred), or, when no replica in sync is left, any live one
-(unclean, from version 1 on). A partition that is led as asked is ELECTION_NOT_NEEDED; with null topics, which means all, such
-partitions are left out. PREFERRED_LEADER_NOT_AVAILABLE and ELIGIBLE_LEADERS_NOT_AVAILABLE say that nobody can be elected.
-Another election type is INVALID_REQUEST for every partition, a `timeout_ms` of zero or less REQUEST_TIMED_OUT.
+Makes the first replica of each partition its leader again (preferred), or, when no replica in sync is left, any live
+one (unclean, from version 1 on). A partition that is led as asked is ELECTION_NOT_NEEDED; with null topics, which means
+all, such partitions are left out. PREFERRED_LEADER_NOT_AVAILABLE and ELIGIBLE_LEADERS_NOT_AVAILABLE say that nobody can
+be elected. Another election type is INVALID_REQUEST for every partition, a `timeout_ms` of zero or less
+REQUEST_TIMED_OUT.
 
 Gaps: none.
 """

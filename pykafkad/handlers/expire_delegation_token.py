@@ -17,4 +17,6 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: object) -> object:
     """Always a refusal."""
-    return messages.ExpireDelegationTokenResponse(error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1)
+    return messages.ExpireDelegationTokenResponse(
+        error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
+    )

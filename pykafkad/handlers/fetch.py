@@ -1,21 +1,23 @@
 """Fetch, versions 4 to 18.
 
-Records leave as slices of the log's files. An answer holds whole batches: the first may start before the asked offset, and
-one batch is given even above the size limits. With less than `min_bytes` to give the answer waits up to `max_wait_ms` for
-an append, unless a partition has an error. Requests for thousands of partitions go the way of `fetch_long.py`.
+Records leave as slices of the log's files. An answer holds whole batches: the first may start before the asked offset,
+and one batch is given even above the size limits. With less than `min_bytes` to give the answer waits up to
+`max_wait_ms` for an append, unless a partition has an error. Requests for thousands of partitions go the way of
+`fetch_long.py`.
 
-Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks (KIP-320), 11 rack, 12 flexible and diverging epochs
-(KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP-951).
+Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks (KIP-320), 11 rack, 12 flexible and diverging
+epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP-951).
 
 Who asks with an epoch that is over (FENCED_LEADER_EPOCH), or for a partition that this broker does not lead
-(NOT_LEADER_OR_FOLLOWER), is told who does, and where. The latter comes up only in a directory whose metadata knows more brokers
-than this one, and when this one was told to forget itself; consumers that know of followers (11) may read from this one then.
+(NOT_LEADER_OR_FOLLOWER), is told who does, and where. The latter comes up only in a directory whose metadata knows more
+brokers than this one, and when this one was told to forget itself; consumers that know of followers (11) may read from
+this one then.
 
 An isolation level that does not exist is UNKNOWN_SERVER_ERROR.
 
-Two departures, on purpose. The wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it on its
-connection; Kafka makes that request wait. And it ends as at its maximum when the broker stops; Kafka closes the connection without
-an answer, or answers FENCED_LEADER_EPOCH to who named the epoch.
+Two departures, on purpose. The wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it
+on its connection; Kafka makes that request wait. And it ends as at its maximum when the broker stops; Kafka closes the
+connection without an answer, or answers FENCED_LEADER_EPOCH to who named the epoch.
 
 Gaps: no follower fetch (replicas are told NOT_LEADER_OR_FOLLOWER); no preferred read replica.
 """
@@ -23,7 +25,13 @@ Gaps: no follower fetch (replicas are told NOT_LEADER_OR_FOLLOWER); no preferred
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, FetchPartition, FetchSession
+from pykafkad.handlers.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    INVALID_SESSION_ID,
+    FetchPartition,
+    FetchSession,
+)
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -71,9 +79,18 @@ def refused(request: object, version: int) -> Generator:
         topics.append(_Topic(topic=topic.topic, partitions=[]))
         for each in topic.partitions:
             yield
-            row = _Row(partition_index=each.partition, error_code=errors.UNKNOWN_SERVER_ERROR, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b"")
+            row = _Row(
+                partition_index=each.partition,
+                error_code=errors.UNKNOWN_SERVER_ERROR,
+                high_watermark=-1,
+                last_stable_offset=-1,
+                log_start_offset=-1,
+                records=b"",
+            )
             topics[-1].partitions.append(row)
-    return messages.FetchResponse(error_code=errors.UNKNOWN_SERVER_ERROR, session_id=request.session_id, responses=topics)
+    return messages.FetchResponse(
+        error_code=errors.UNKNOWN_SERVER_ERROR, session_id=request.session_id, responses=topics
+    )
 
 
 class DelayedFetch:
@@ -176,9 +193,24 @@ def _update(ctx: Context, session: FetchSession, request: object, by_id: bool) -
 class Fetch:
     """One request while it is served: it may be read several times before it is answered."""
 
-    __slots__ = ("_absent", "_ctx", "_not_led_here", "_follower", "_full", "_partitions", "_read_committed", "_session", "_session_epoch", "max_bytes", "max_wait_ms", "min_bytes")
+    __slots__ = (
+        "_absent",
+        "_ctx",
+        "_follower",
+        "_full",
+        "_not_led_here",
+        "_partitions",
+        "_read_committed",
+        "_session",
+        "_session_epoch",
+        "max_bytes",
+        "max_wait_ms",
+        "min_bytes",
+    )
 
-    def __init__(self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool) -> None:
+    def __init__(
+        self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool
+    ) -> None:
         self._ctx = ctx
         # Partitions that were not here when the wait began; None if there has been none.
         self._absent: set[FetchPartition] | None = None
@@ -206,14 +238,22 @@ class Fetch:
         return list(found)
 
     def read(self, total: int = 0) -> tuple[list[tuple[FetchPartition, object]], bool]:
-        """(partition, answer row) of each, and whether that is enough to answer now; `total` bytes have been read before."""
+        """(partition, answer row) of each, and whether that is enough to answer now; `total` bytes have been read
+        before."""
         rows = []
         unknown = []
         left = self.max_bytes
         enough = self.max_wait_ms <= 0
         interesting = False
         for partition in self._partitions:
-            row = _Row(partition_index=partition.partition, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, aborted_transactions=None, records=b"")
+            row = _Row(
+                partition_index=partition.partition,
+                high_watermark=-1,
+                last_stable_offset=-1,
+                log_start_offset=-1,
+                aborted_transactions=None,
+                records=b"",
+            )
             log = self._log(partition)
             if log is None:
                 row.error_code = errors.UNKNOWN_TOPIC_ID
@@ -308,7 +348,7 @@ class Fetch:
         if asked >= 0 and asked != epoch:
             raise errors.KafkaError(errors.FENCED_LEADER_EPOCH if asked < epoch else errors.UNKNOWN_LEADER_EPOCH)
         # Consumers that know of followers may read from one (KIP-392).
-        if self._follower or is_followed and self._ctx.version < _FOLLOWERS_SINCE:
+        if self._follower or (is_followed and self._ctx.version < _FOLLOWERS_SINCE):
             raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
         diverging = self._diverging(partition, log)
         row.high_watermark = log.high_watermark

@@ -1,7 +1,8 @@
-"""Fetch for thousands of partitions: what `fetch.py` does, a few partitions in each step, for requests that are read in slices.
+"""Fetch for thousands of partitions: what `fetch.py` does, a few partitions in each step, for requests that are read in
+slices.
 
-Every partition is read as it is when its turn comes. While the request waits nobody looks through all its partitions: it is told of
-every log that got something and knows its own, and reads them all again when one of these was among them.
+Every partition is read as it is when its turn comes. While the request waits nobody looks through all its partitions:
+it is told of every log that got something and knows its own, and reads them all again when one of these was among them.
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ class _LongFetch(fetch.Fetch):
 
     __slots__ = ("_all", "_least_bytes", "_most_bytes")
 
-    def __init__(self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool) -> None:
+    def __init__(
+        self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool
+    ) -> None:
         super().__init__(ctx, request, session, partitions, full)
         self._all = partitions
         self._most_bytes = self.max_bytes
@@ -172,7 +175,9 @@ class _LongFetch(fetch.Fetch):
                     topics.append(topic)
             known = {endpoint.node_id for endpoint in whole.node_endpoints}
             # A struct's defaults are shared.
-            whole.node_endpoints = whole.node_endpoints + [each for each in part.node_endpoints if each.node_id not in known]
+            whole.node_endpoints = whole.node_endpoints + [
+                each for each in part.node_endpoints if each.node_id not in known
+            ]
         return whole
 
 
@@ -182,7 +187,8 @@ def _is_unknown(row: object) -> bool:
 
 
 class DelayedLongFetch:
-    """A long Fetch that found less than `min_bytes`. Its attempts and its end are generators, which give the answer or the wait again."""
+    """A long Fetch that found less than `min_bytes`. Its attempts and its end are generators, which give the answer or
+    the wait again."""
 
     __slots__ = ("_ctx", "_fetch", "_is_touched", "_logs", "deadline", "keys")
 
@@ -236,7 +242,8 @@ class DelayedLongFetch:
         return (yield from self._fetch.answer_in_steps(rows))
 
     def _is_closed(self) -> Generator:
-        """Whether a log was, also where another took its place, as of a topic that went back to a snapshot: it wakes nobody any more."""
+        """Whether a log was, also where another took its place, as of a topic that went back to a snapshot: it wakes
+        nobody any more."""
         for log in self._logs:
             yield
             if log.closed:

@@ -1,12 +1,11 @@
 """Incremental fetch sessions (KIP-227): what a consumer asks for is remembered, and only changes travel.
 
 Session id 0 with epoch 0 asks for a new session, epoch -1 for none; otherwise the epoch must be the one expected next.
-The cache has `max.incremental.fetch.session.cache.slots` places. When all are taken, a newcomer gets the place of a session
-that was unused for two minutes; else that of the least worthy one, if it is worthier itself: followers before consumers, then
-who has more partitions. Sessions of less than two minutes are safe, those of consumers only from other consumers. Else the
-newcomer goes without (session id 0 in the answer, which is legal), as it does when the sessions together hold
-`MAX_PARTITIONS`, a bound that Kafka does not have.
-"""
+The cache has `max.incremental.fetch.session.cache.slots` places. When all are taken, a newcomer gets the place of a
+session that was unused for two minutes; else that of the least worthy one, if it is worthier itself: followers before
+consumers, then who has more partitions. Sessions of less than two minutes are safe, those of consumers only from other
+consumers. Else the newcomer goes without (session id 0 in the answer, which is legal), as it does when the sessions
+together hold `MAX_PARTITIONS`, a bound that Kafka does not have."""
 
 from __future__ import annotations
 
@@ -68,13 +67,28 @@ class FetchPartition:
 
 
 class FetchSession:
-    """The partitions of one consumer or follower (`privileged`), in the order in which they are served: those that got records
-    go to the end. `settled`: it was older than two minutes when it was last used."""
+    """The partitions of one consumer or follower (`privileged`), in the order in which they are served: those that got
+    records go to the end. `settled`: it was older than two minutes when it was last used."""
 
-    __slots__ = ("counted", "created", "epoch", "id", "last_used", "partitions", "privileged", "settled", "uses_topic_ids")
+    __slots__ = (
+        "counted",
+        "created",
+        "epoch",
+        "id",
+        "last_used",
+        "partitions",
+        "privileged",
+        "settled",
+        "uses_topic_ids",
+    )
 
     def __init__(
-        self, session_id: int, partitions: dict[object, FetchPartition], uses_topic_ids: bool, now: float, privileged: bool
+        self,
+        session_id: int,
+        partitions: dict[object, FetchPartition],
+        uses_topic_ids: bool,
+        now: float,
+        privileged: bool,
     ) -> None:
         self.id = session_id
         self.partitions = partitions
@@ -131,8 +145,8 @@ class FetchSessions:
         return session
 
     def touch(self, session: FetchSession, now: float) -> bool:
-        """Keep the cache in the order of last use: its first session is the stalest. False, and the session ended, when it has
-        grown beyond what all may hold together."""
+        """Keep the cache in the order of last use: its first session is the stalest. False, and the session ended, when
+        it has grown beyond what all may hold together."""
         session.last_used = now
         session.settled = now - session.created > _EVICTION_SECONDS
         self.remove(session.id)

@@ -1,14 +1,14 @@
 """FindCoordinator, versions 0 to 6.
 
 Names the broker that coordinates a group: the leader of the group's partition of `__consumer_offsets`. While that topic
-does not exist it is created, and the answer is COORDINATOR_NOT_AVAILABLE, on which clients ask again. From version 1 a key
-type (0 group, 1 transaction, 2 share); from 4 any number of keys with a row each (KIP-699).
+does not exist it is created, and the answer is COORDINATOR_NOT_AVAILABLE, on which clients ask again. From version 1 a
+key type (0 group, 1 transaction, 2 share); from 4 any number of keys with a row each (KIP-699).
 
-Gaps: transactions and share groups are not offered yet. For a transactional id this broker names itself, so that clients
-go on to InitProducerId, whose UNSUPPORTED_VERSION they show at once as a fatal error. Not so librdkafka, which would ask until it
-times out: where a client's ApiVersions names it, it is refused here with the only code that it takes for final, and shows our message.
-The coordinator of a share group is UNSUPPORTED_VERSION; a key that names no partition of one is INVALID_REQUEST.
-"""
+Gaps: transactions and share groups are not offered yet. For a transactional id this broker names itself, so that
+clients go on to InitProducerId, whose UNSUPPORTED_VERSION they show at once as a fatal error. Not so librdkafka, which
+would ask until it times out: where a client's ApiVersions names it, it is refused here with the only code that it takes
+for final, and shows our message. The coordinator of a share group is UNSUPPORTED_VERSION; a key that names no partition
+of one is INVALID_REQUEST."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def handle(ctx: Context, request: object) -> Generator:
     row = _row(ctx, request.key_type, request.key)
     return messages.FindCoordinatorResponse(
         error_code=row.error_code,
-        error_message=row.error_message or ("NONE" if row.error_code == errors.NONE else errors.message(row.error_code)),
+        error_message=row.error_message
+        or ("NONE" if row.error_code == errors.NONE else errors.message(row.error_code)),
         node_id=row.node_id,
         host=row.host,
         port=row.port,

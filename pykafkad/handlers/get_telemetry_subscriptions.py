@@ -1,9 +1,9 @@
 """GetTelemetrySubscriptions, version 0 (KIP-714).
 
-What a client is to push of its own metrics and how often, by the client-metrics resources that match it. A client without an id gets
-one. Asking again before the interval is over is THROTTLING_QUOTA_EXCEEDED, unless the subscriptions changed or the last push was told
-UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE. As with Kafka without a telemetry plug-in it is answered and not advertised;
-`pykafkad.client.telemetry.enable` advertises it.
+What a client is to push of its own metrics and how often, by the client-metrics resources that match it. A client
+without an id gets one. Asking again before the interval is over is THROTTLING_QUOTA_EXCEEDED, unless the subscriptions
+changed or the last push was told UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE. As with Kafka without a
+telemetry plug-in it is answered and not advertised; `pykafkad.client.telemetry.enable` advertises it.
 
 Gaps: of Java's regular expressions those that Python writes alike, without references, look-around and word boundaries.
 """

@@ -3,9 +3,9 @@
 Gives an idempotent producer an id that no other producer of the cluster has or ever had, with epoch 0. From version 3 a
 producer may name the id it had; without a transactional id that changes nothing.
 
-Gaps: transactions are not offered yet. A transactional id is answered with UNSUPPORTED_VERSION, which clients show at once
-as a fatal error; a retriable one would have them ask until they time out. librdkafka, which asks on, is told before: FindCoordinator.
-"""
+Gaps: transactions are not offered yet. A transactional id is answered with UNSUPPORTED_VERSION, which clients show at
+once as a fatal error; a retriable one would have them ask until they time out. librdkafka, which asks on, is told
+before: FindCoordinator."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def handle(ctx: Context, request: object) -> object:
     broker = ctx.metadata.brokers.get(ctx.node_id)
     if broker is None:
         # The controller was told to forget this broker, and gives it nothing any more.
-        return messages.InitProducerIdResponse(error_code=errors.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=NO_PRODUCER_EPOCH)
+        return messages.InitProducerIdResponse(
+            error_code=errors.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=NO_PRODUCER_EPOCH
+        )
     return ctx.controller.submit(AllocateProducerIds(ctx.token, ctx.node_id, broker.epoch, respond))
 
 

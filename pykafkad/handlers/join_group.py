@@ -1,9 +1,10 @@
 """JoinGroup, versions 0 to 9.
 
-Parks until the rebalance that it takes part in has everybody: the leader is told all members, the others none. What each
-version changes: 1 a rebalance timeout of its own (before, the session timeout serves); 4 a dynamic newcomer is sent back
-once with the id to use (MEMBER_ID_REQUIRED, KIP-394); 5 static members (KIP-345); 7 protocol type in the answer, and the
-protocol name may be null; 8 a reason, for logs; 9 a static leader that returns is told to keep the assignment (KIP-814).
+Parks until the rebalance that it takes part in has everybody: the leader is told all members, the others none. What
+each version changes: 1 a rebalance timeout of its own (before, the session timeout serves); 4 a dynamic newcomer is
+sent back once with the id to use (MEMBER_ID_REQUIRED, KIP-394); 5 static members (KIP-345); 7 protocol type in the
+answer, and the protocol name may be null; 8 a reason, for logs; 9 a static leader that returns is told to keep the
+assignment (KIP-814).
 
 Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-# A member's id is its instance's or its client's with a dash and a uuid of 36 characters behind it, and has to fit into an answer.
+# A member's id is its instance's or its client's with a dash and a uuid of 36 characters behind it, and has to fit into
+# an answer.
 _LONGEST_PREFIX = 32_767 - 37
 
 
@@ -28,9 +30,9 @@ def handle(ctx: Context, request: object) -> object:
     if error_code:
         # An authorization error names nobody, the others name the member that asked.
         member_id = "" if error_code == errors.GROUP_AUTHORIZATION_FAILED else request.member_id
-        return _for_version(ctx.version, messages.JoinGroupResponse(
-            error_code=error_code, member_id=member_id, protocol_name=None
-        ))
+        return _for_version(
+            ctx.version, messages.JoinGroupResponse(error_code=error_code, member_id=member_id, protocol_name=None)
+        )
     if ctx.version == 0:
         request.rebalance_timeout_ms = request.session_timeout_ms
     event = JoinGroup(

@@ -1,8 +1,8 @@
 """ListConfigResources, versions 0 and 1. Version 0 was named ListClientMetricsResources and lists those alone.
 
-Names of everything that has settings of its own: topics (2), this broker and its loggers (4 and 8) whether anything was set or not,
-client-metrics subscriptions (16) and groups (32) only where something was. No types ask for all of them; another type fails the
-request with UNSUPPORTED_VERSION.
+Names of everything that has settings of its own: topics (2), this broker and its loggers (4 and 8) whether anything was
+set or not, client-metrics subscriptions (16) and groups (32) only where something was. No types ask for all of them;
+another type fails the request with UNSUPPORTED_VERSION.
 
 Gaps: none.
 """

@@ -1,7 +1,8 @@
 """ListGroups, versions 0 to 5.
 
-Every group that this broker coordinates, or those the caller may describe. From version 4 filtered by state and with the
-state in the answer (KIP-518), from 5 by type (KIP-848); filters ignore case, and a type that does not exist matches nothing.
+Every group that this broker coordinates, or those the caller may describe. From version 4 filtered by state and with
+the state in the answer (KIP-518), from 5 by type (KIP-848); filters ignore case, and a type that does not exist matches
+nothing.
 
 Gaps: the only group type is `classic`; groups of other protocols do not exist yet.
 """

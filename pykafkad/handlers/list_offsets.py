@@ -1,14 +1,14 @@
 """ListOffsets, versions 1 to 11.
 
-By time: the first record at or after it; offset and timestamp -1 when there is none below the end that the caller may read.
-Special times: -1 the end (high watermark; with read_committed the last stable offset; for replicas and tools the log's end),
--2 the start, -3 the record with the largest timestamp (7, KIP-734), -4 the local start (8, KIP-405), -5 the last tiered offset
-(9, KIP-1005), -6 the first not yet tiered (11, KIP-1023). Without tiered storage, as here, Kafka answers -4 like -2, and -5
-and -6 with offset -1. A special time that the version does not know is UNSUPPORTED_VERSION. Version 2 adds the isolation
-level, 4 leader epochs (KIP-320), 10 a timeout for remote reads, which never applies.
+By time: the first record at or after it; offset and timestamp -1 when there is none below the end that the caller may
+read. Special times: -1 the end (high watermark; with read_committed the last stable offset; for replicas and tools the
+log's end), -2 the start, -3 the record with the largest timestamp (7, KIP-734), -4 the local start (8, KIP-405), -5 the
+last tiered offset (9, KIP-1005), -6 the first not yet tiered (11, KIP-1023). Without tiered storage, as here, Kafka
+answers -4 like -2, and -5 and -6 with offset -1. A special time that the version does not know is UNSUPPORTED_VERSION.
+Version 2 adds the isolation level, 4 leader epochs (KIP-320), 10 a timeout for remote reads, which never applies.
 
-A partition named twice is answered once, with INVALID_REQUEST; a topic of which no partition is named not at all. An isolation
-level that does not exist is UNKNOWN_SERVER_ERROR for every partition.
+A partition named twice is answered once, with INVALID_REQUEST; a topic of which no partition is named not at all. An
+isolation level that does not exist is UNKNOWN_SERVER_ERROR for every partition.
 
 Gaps: no tiered storage: the local log is the whole log.
 """
@@ -30,7 +30,14 @@ _Row = messages.ListOffsetsResponse.ListOffsetsPartitionResponse
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 # Special time: the first version that knows it.
-_SPECIAL_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_SPECIAL_SINCE = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 _CONSUMER = -1
 _DEBUGGING = -2
 _READ_COMMITTED = 1
@@ -57,11 +64,19 @@ def handle(ctx: Context, request: object) -> Generator:
                 row.error_code = errors.UNSUPPORTED_VERSION
             else:
                 _answer(ctx, request, topic.name, asked, row)
-    return messages.ListOffsetsResponse(topics=[_Topic(name=name, partitions=list(rows.values())) for name, rows in topics.items() if rows])
+    return messages.ListOffsetsResponse(
+        topics=[_Topic(name=name, partitions=list(rows.values())) for name, rows in topics.items() if rows]
+    )
 
 
 def _refused(request: object, error_code: int) -> object:
-    topics = [_Topic(name=topic.name, partitions=[_Row(partition_index=each.partition_index, error_code=error_code) for each in topic.partitions]) for topic in request.topics]
+    topics = [
+        _Topic(
+            name=topic.name,
+            partitions=[_Row(partition_index=each.partition_index, error_code=error_code) for each in topic.partitions],
+        )
+        for topic in request.topics
+    ]
     return messages.ListOffsetsResponse(topics=topics)
 
 
@@ -82,7 +97,9 @@ def _answer(ctx: Context, request: object, topic: str, asked: object, row: objec
         row.error_code = ctx.error_of_absent(topic, asked.partition_index)
         return
     try:
-        row.error_code = leader_error(ctx, log, asked.current_leader_epoch, from_leader=request.replica_id != _DEBUGGING)
+        row.error_code = leader_error(
+            ctx, log, asked.current_leader_epoch, from_leader=request.replica_id != _DEBUGGING
+        )
         if row.error_code:
             return
         found = _find(log, asked.timestamp, _last_fetchable(request, log))
@@ -100,8 +117,8 @@ def _answer(ctx: Context, request: object, topic: str, asked: object, row: objec
 
 
 def leader_error(ctx: Context, log: PartitionLog, current_leader_epoch: int, *, from_leader: bool = True) -> int:
-    """The error of a caller whose idea of the leader epoch is not ours (KIP-320; -1 asks for no check), or who takes this broker for
-    the leader. A log whose directory was given up is that first."""
+    """The error of a caller whose idea of the leader epoch is not ours (KIP-320; -1 asks for no check), or who takes
+    this broker for the leader. A log whose directory was given up is that first."""
     if log.closed and log.offline is not None:
         return errors.KAFKA_STORAGE_ERROR
     not_led_here = ctx.partitions.not_led_here

@@ -1,12 +1,12 @@
 """ListTransactions, versions 0 to 2.
 
-The transactions that this broker coordinates (KIP-664). InitProducerId gives out no transactional id, so there is none to
-list, whatever the filters are. States that do not exist are told back. Version 1 filters by duration, 2 by a pattern
+The transactions that this broker coordinates (KIP-664). InitProducerId gives out no transactional id, so there is none
+to list, whatever the filters are. States that do not exist are told back. Version 1 filters by duration, 2 by a pattern
 (KIP-1152): one that is no regular expression is INVALID_REGULAR_EXPRESSION.
 
-Gaps: transactions are not offered yet, so nobody has a transactional id; what a Kafka left in the directory is not looked at.
-Patterns are RE2's: they are read by Python's rules, but for what people are likely to write that the two do not both have.
-"""
+Gaps: transactions are not offered yet, so nobody has a transactional id; what a Kafka left in the directory is not
+looked at. Patterns are RE2's: they are read by Python's rules, but for what people are likely to write that the two do
+not both have."""
 
 from __future__ import annotations
 
@@ -23,10 +23,73 @@ MAX_PATTERN_CHARACTERS = 1000
 _MAX_COUNT = 1000
 # Unicode's general categories, and the scripts that people are likely to name.
 _CLASSES = frozenset(
-    "C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs Any "
-    "Arabic Armenian Bengali Cyrillic Devanagari Georgian Greek Han Hangul Hebrew Hiragana Katakana Latin Tamil Thai".split()
+    [
+        "C",
+        "Cc",
+        "Cf",
+        "Co",
+        "Cs",
+        "L",
+        "Ll",
+        "Lm",
+        "Lo",
+        "Lt",
+        "Lu",
+        "M",
+        "Mc",
+        "Me",
+        "Mn",
+        "N",
+        "Nd",
+        "Nl",
+        "No",
+        "P",
+        "Pc",
+        "Pd",
+        "Pe",
+        "Pf",
+        "Pi",
+        "Po",
+        "Ps",
+        "S",
+        "Sc",
+        "Sk",
+        "Sm",
+        "So",
+        "Z",
+        "Zl",
+        "Zp",
+        "Zs",
+        "Any",
+        "Arabic",
+        "Armenian",
+        "Bengali",
+        "Cyrillic",
+        "Devanagari",
+        "Georgian",
+        "Greek",
+        "Han",
+        "Hangul",
+        "Hebrew",
+        "Hiragana",
+        "Katakana",
+        "Latin",
+        "Tamil",
+        "Thai",
+    ]
 )
-_STATES = frozenset(("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence", "Dead"))
+_STATES = frozenset(
+    (
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+        "PrepareEpochFence",
+        "Dead",
+    )
+)
 
 
 def handle(ctx: Context, request: object) -> object:
@@ -34,7 +97,9 @@ def handle(ctx: Context, request: object) -> object:
     pattern = request.transactional_id_pattern
     if pattern and len(pattern) <= MAX_PATTERN_CHARACTERS and not _is_pattern(pattern):
         return messages.ListTransactionsResponse(error_code=errors.INVALID_REGULAR_EXPRESSION)
-    return messages.ListTransactionsResponse(unknown_state_filters=[each for each in dict.fromkeys(request.state_filters) if each not in _STATES])
+    return messages.ListTransactionsResponse(
+        unknown_state_filters=[each for each in dict.fromkeys(request.state_filters) if each not in _STATES]
+    )
 
 
 def _is_pattern(text: str) -> bool:
@@ -73,11 +138,11 @@ def _is_plain(nodes: object) -> bool:
             return False
         if name in ("MAX_REPEAT", "MIN_REPEAT"):
             least, most, inner = argument
-            if least > _MAX_COUNT or most is not _unbounded() and most > _MAX_COUNT or not _is_plain(inner):
+            if least > _MAX_COUNT or (most is not _unbounded() and most > _MAX_COUNT) or not _is_plain(inner):
                 return False
-        elif name == "SUBPATTERN" and not _is_plain(argument[3]):
-            return False
-        elif name == "BRANCH" and not all(_is_plain(each) for each in argument[1]):
+        elif (name == "SUBPATTERN" and not _is_plain(argument[3])) or (
+            name == "BRANCH" and not all(_is_plain(each) for each in argument[1])
+        ):
             return False
     return True
 

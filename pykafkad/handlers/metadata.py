@@ -1,13 +1,13 @@
 """Metadata, versions 0 to 13.
 
 Answers the live brokers, under the address of the listener that the caller came in on, and the topics asked for: null
-means all (in version 0 an empty list does too). A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION; when both sides
-allow it, it is created and the caller, asking again, finds it. An invalid name is INVALID_TOPIC_EXCEPTION. The controller
-named is any live broker: whoever is asked forwards.
+means all (in version 0 an empty list does too). A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION; when both
+sides allow it, it is created and the caller, asking again, finds it. An invalid name is INVALID_TOPIC_EXCEPTION. The
+controller named is any live broker: whoever is asked forwards.
 
 Version 4 adds the caller's word on auto-creation, 5 offline replicas, 6 LISTENER_NOT_FOUND in place of
-LEADER_NOT_AVAILABLE, 7 leader epochs, 8 authorized operations (those of the cluster until 10), 10 topic ids, 12 topics by
-id (never created; an unknown one is UNKNOWN_TOPIC_ID), 13 an error for the whole answer, which is never set here.
+LEADER_NOT_AVAILABLE, 7 leader epochs, 8 authorized operations (those of the cluster until 10), 10 topic ids, 12 topics
+by id (never created; an unknown one is UNKNOWN_TOPIC_ID), 13 an error for the whole answer, which is never set here.
 
 Gaps: none.
 """
@@ -68,8 +68,8 @@ def _broker(ctx: Context, broker: Broker) -> object:
 
 
 def _named(ctx: Context, request: object) -> Generator:
-    """The names and the ids that are asked for, each once, and the error of a request that names topics in a way its version does not
-    have: the answer carries nothing else.
+    """The names and the ids that are asked for, each once, and the error of a request that names topics in a way its
+    version does not have: the answer carries nothing else.
 
     From version 12 a topic with neither name nor id makes Kafka stumble; the answer is the same here.
     """
@@ -89,7 +89,9 @@ def _named(ctx: Context, request: object) -> Generator:
     return names, ids, code
 
 
-def _asked(ctx: Context, request: object, names: dict[str, None], ids: dict[bytes, None], view: _View, asked_operations: bool) -> Generator:
+def _asked(
+    ctx: Context, request: object, names: dict[str, None], ids: dict[bytes, None], view: _View, asked_operations: bool
+) -> Generator:
     """Rows for the topics of the list, each once. With one id in the list only ids count, as in Kafka."""
     rows = []
     if ids:
@@ -142,9 +144,9 @@ def _error(code: int, name: str | None, topic_id: bytes = ZERO_ID) -> object:
 class _View:
     """The image as callers of one listener and version see it.
 
-    A topic's row is built once and kept at the topic until one of its partitions or any broker changes: pollers ask for the
-    same thousands of partitions again and again. Operations asked for come with a row of their own around the same partitions.
-    """
+    A topic's row is built once and kept at the topic until one of its partitions or any broker changes: pollers ask for
+    the same thousands of partitions again and again. Operations asked for come with a row of their own around the same
+    partitions."""
 
     __slots__ = ("_brokers", "_ctx", "_key", "_lists", "image")
 
@@ -169,8 +171,8 @@ class _View:
         return row
 
     def _describe(self, topic: Topic) -> Generator:
-        # A change meanwhile takes the mark away, and with it the reason to keep what it made old. A list, to be no other request's:
-        # a tuple of constants is one and the same each time.
+        # A change meanwhile takes the mark away, and with it the reason to keep what it made old. A list, to be no
+        # other request's: a tuple of constants is one and the same each time.
         mark = topic.described = [None]
         partitions = messages.Kept()
         for state in list(topic.partitions):
@@ -222,12 +224,15 @@ class _View:
         return [
             replica
             for replica in replicas
-            if replica in self._brokers and not self._brokers[replica].fenced and listener in self._brokers[replica].endpoints
+            if replica in self._brokers
+            and not self._brokers[replica].fenced
+            and listener in self._brokers[replica].endpoints
         ]
 
 
 def offline_replicas(state: PartitionState, brokers: dict[int, Broker], listener: str) -> list[int]:
-    """Replicas that the caller cannot reach: their broker is gone, fenced, does not have the listener, or lost the directory."""
+    """Replicas that the caller cannot reach: their broker is gone, fenced, does not have the listener, or lost the
+    directory."""
     offline = [
         replica
         for replica in state.replicas

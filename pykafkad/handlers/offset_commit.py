@@ -1,10 +1,10 @@
 """OffsetCommit, versions 2 to 10.
 
-Commits the offsets of a member, or, with generation -1 and no member, of a consumer that assigns its own partitions or an
-administrator. Topics and partitions that do not exist, and those the caller may not read, get their own error; the rest is
-written as one batch. Versions 2 to 4 may name a retention of their own; 5 and later leave it to the broker (KIP-211);
-6 leader epoch; 7 static members; from 9 an unknown group is GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION; 10 topic ids
-instead of names.
+Commits the offsets of a member, or, with generation -1 and no member, of a consumer that assigns its own partitions or
+an administrator. Topics and partitions that do not exist, and those the caller may not read, get their own error; the
+rest is written as one batch. Versions 2 to 4 may name a retention of their own; 5 and later leave it to the broker
+(KIP-211); 6 leader epoch; 7 static members; from 9 an unknown group is GROUP_ID_NOT_FOUND instead of
+ILLEGAL_GENERATION; 10 topic ids instead of names.
 
 Gaps: none. (Member epochs belong to groups of KIP-848, which do not exist yet.)
 """
@@ -33,13 +33,19 @@ def handle(ctx: Context, request: object) -> Generator:
         remaining = yield from _checked(ctx, topic, refused)
         if remaining is not None:
             accepted.append(remaining)
-    # What was deleted while the others were looked at must not be left with offsets: a new topic of its name would have them.
+    # What was deleted while the others were looked at must not be left with offsets: a new topic of its name would have
+    # them.
     request.topics = []
     for topic in accepted:
         if ctx.metadata.topic_by_id(topic.topic_id) is not None:
             request.topics.append(topic)
         else:
-            _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_OR_PARTITION if ctx.version < 10 else errors.UNKNOWN_TOPIC_ID)
+            _refuse(
+                refused,
+                topic,
+                topic.partitions,
+                errors.UNKNOWN_TOPIC_OR_PARTITION if ctx.version < 10 else errors.UNKNOWN_TOPIC_ID,
+            )
     if not request.topics:
         return messages.OffsetCommitResponse(topics=list(refused.values()))
     error_code = ctx.groups.shard_for(group_id)[1]
@@ -82,7 +88,9 @@ def _refuse(refused: dict[tuple[str, bytes], object], topic: object, partitions:
         row = messages.OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         refused[topic.name, topic.topic_id] = row
     row.partitions.extend(
-        messages.OffsetCommitResponse.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
+        messages.OffsetCommitResponse.OffsetCommitResponsePartition(
+            partition_index=each.partition_index, error_code=error_code
+        )
         for each in partitions
     )
 

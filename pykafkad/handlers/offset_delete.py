@@ -53,7 +53,9 @@ def _checked(ctx: Context, topic: object, refused: dict[str, object]) -> Generat
     if wrong:
         row = refused.setdefault(topic.name, messages.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name))
         row.partitions.extend(
-            messages.OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=error_code)
+            messages.OffsetDeleteResponse.OffsetDeleteResponsePartition(
+                partition_index=each.partition_index, error_code=error_code
+            )
             for each in wrong
         )
         topic.partitions = known

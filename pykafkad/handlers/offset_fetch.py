@@ -1,9 +1,9 @@
 """OffsetFetch, versions 1 to 10.
 
-The committed offsets of asked partitions, or of all that the group has committed when the topics are null (version 2 and
-later). An offset that was never committed is -1 without an error. Errors of the whole group stand in every partition in
-version 1, at the top from 2, in the group's row from 8, where one request may name several groups (KIP-709). 5 leader
-epoch; 7 `require_stable`; 9 member id and epoch; 10 topic ids instead of names.
+The committed offsets of asked partitions, or of all that the group has committed when the topics are null (version 2
+and later). An offset that was never committed is -1 without an error. Errors of the whole group stand in every
+partition in version 1, at the top from 2, in the group's row from 8, where one request may name several groups
+(KIP-709). 5 leader epoch; 7 `require_stable`; 9 member id and epoch; 10 topic ids instead of names.
 
 Gaps: `require_stable` is trivially met, since there are no transactions yet. Member epochs (9) are not looked at: they
 concern groups of KIP-848, which do not exist yet.
@@ -34,10 +34,14 @@ def handle(ctx: Context, request: object) -> Generator:
     topics = None
     if request.topics is not None:
         topics = [
-            messages.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            messages.OffsetFetchRequest.OffsetFetchRequestTopics(
+                name=topic.name, partition_indexes=topic.partition_indexes
+            )
             for topic in request.topics
         ]
-    answer = yield from _group(ctx, messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
+    answer = yield from _group(
+        ctx, messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    )
     return messages.OffsetFetchResponse(
         error_code=answer.error_code,
         topics=[

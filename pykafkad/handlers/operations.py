@@ -1,4 +1,5 @@
-"""Which operations exist on which kind of resource, and which of them a caller may do, as the bit fields of the answers."""
+"""Which operations exist on which kind of resource, and which of them a caller may do, as the bit fields of the
+answers."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ CONFIG_RESOURCES = {
 
 def authorized_operations(ctx: Context, resource_type: str, name: str) -> int:
     """One bit per operation that the caller may do to the resource."""
-    return sum(1 << number for operation, number in OPERATIONS[resource_type] if ctx.allowed(operation, resource_type, name))
+    return sum(
+        1 << number for operation, number in OPERATIONS[resource_type] if ctx.allowed(operation, resource_type, name)
+    )
 
 
 def cluster_operations(ctx: Context) -> int:
@@ -51,7 +54,8 @@ def cluster_operations(ctx: Context) -> int:
 
 
 def node_id_in(name: str, subject: str) -> int:
-    """The node id that the name of a broker's resource is, read as Java reads an int. Raises `KafkaError` that names `subject`."""
+    """The node id that the name of a broker's resource is, read as Java reads an int. Raises `KafkaError` that names
+    `subject`."""
     digits = name[1:] if name[:1] in ("-", "+") else name
     # Python also takes spaces around and underscores within.
     if not digits.isdecimal() or len(digits) > 20 or not -(2**31) <= int(name) < 2**31:
@@ -66,11 +70,15 @@ def config_refusal(ctx: Context, operation: str, resource_type: int, name: str) 
 
 
 def voter_refusal(ctx: Context, request: object, verb: str) -> tuple[int, str | None] | None:
-    """What is refused of AddRaftVoter (`verb` "Add") and RemoveRaftVoter alike, in Kafka's order: (code, text or None); None if nothing is."""
+    """What is refused of AddRaftVoter (`verb` "Add") and RemoveRaftVoter alike, in Kafka's order: (code, text or None);
+    None if nothing is."""
     if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
         return errors.CLUSTER_AUTHORIZATION_FAILED, None
     if request.cluster_id is not None and request.cluster_id != ctx.cluster_id:
-        return errors.INCONSISTENT_CLUSTER_ID, f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{ctx.cluster_id}"'
+        return (
+            errors.INCONSISTENT_CLUSTER_ID,
+            f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{ctx.cluster_id}"',
+        )
     if request.voter_id < 0 or request.voter_directory_id == ZERO:
         return errors.INVALID_REQUEST, f"{verb} voter request didn't include a valid voter"
     return None

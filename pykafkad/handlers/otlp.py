@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def decode(codec: int, data: bytes, max_bytes: int) -> tuple[dict[str, object], list[dict[str, object]]]:
     """The labels and the metrics of a `MetricsData` message, compressed with `codec` (0 for not at all).
 
-    A metric has `name`, `type`, `unit`, and `points`, each with `attributes`, `time_ms`, `start_ms` and `value`, or what a histogram has in its
-    place. Raises `KafkaError` for bytes that are something else, or that open to more than `max_bytes`.
-    """
+    A metric has `name`, `type`, `unit`, and `points`, each with `attributes`, `time_ms`, `start_ms` and `value`, or
+    what a histogram has in its place. Raises `KafkaError` for bytes that are something else, or that open to more than
+    `max_bytes`."""
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
@@ -52,7 +52,10 @@ def _metric(metric: object) -> dict[str, object]:
 
 
 def _point(point: object) -> dict[str, object]:
-    plain: dict[str, object] = {"attributes": _attributes(point.attributes), "time_ms": point.time_unix_nano // 1_000_000}
+    plain: dict[str, object] = {
+        "attributes": _attributes(point.attributes),
+        "time_ms": point.time_unix_nano // 1_000_000,
+    }
     if point.start_time_unix_nano:
         plain["start_ms"] = point.start_time_unix_nano // 1_000_000
     if hasattr(point, "as_double"):

@@ -6,13 +6,12 @@ itself, 13 names topics by id (KIP-516). With acks=0 there is no answer, and an 
 client looks up metadata again. An answer promises that the records are written: see `server/writes.py`. Batches that
 must be opened and hold more than `append_rules.LONG_RECORDS` records are opened on another thread.
 
-NOT_LEADER_OR_FOLLOWER, with who leads, comes up only in a directory whose metadata knows more brokers than this one, and when
-this one was told to forget itself.
+NOT_LEADER_OR_FOLLOWER, with who leads, comes up only in a directory whose metadata knows more brokers than this one,
+and when this one was told to forget itself.
 
-Gaps: batches of a transaction are refused with INVALID_TXN_STATE, as transactions are not offered. Records inside a batch
-are opened only when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits), so elsewhere a
-batch whose checksum is right but whose records lie is accepted.
-"""
+Gaps: batches of a transaction are refused with INVALID_TXN_STATE, as transactions are not offered. Records inside a
+batch are opened only when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits), so
+elsewhere a batch whose checksum is right but whose records lie is accepted."""
 
 from __future__ import annotations
 
@@ -40,7 +39,9 @@ def handle(ctx: Context, request: object) -> object | None:
     for topic in request.topic_data:
         rows = []
         for data in topic.partition_data:
-            row = _Row(index=data.index, error_code=errors.NONE, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
+            row = _Row(
+                index=data.index, error_code=errors.NONE, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1
+            )
             rows.append(row)
             appending.try_data(row, topic, data, by_id)
         if rows:
@@ -53,7 +54,8 @@ def handle(ctx: Context, request: object) -> object | None:
 
 
 class _Appending:
-    """One request's appends. `long` are those whose batch is to be opened on another thread: (row, log, a copy of the batch)."""
+    """One request's appends. `long` are those whose batch is to be opened on another thread: (row, log, a copy of the
+    batch)."""
 
     __slots__ = ("_ctx", "_failed", "_request", "_unwritten", "long")
 
@@ -137,7 +139,9 @@ class _Appending:
             for log, _ in self._unwritten:
                 ctx.written_without_answer(log)
             if self._failed:
-                ctx.connection.close("a produce request with acks=0 failed; closing tells the client to look up metadata")
+                ctx.connection.close(
+                    "a produce request with acks=0 failed; closing tells the client to look up metadata"
+                )
             return None
         ctx.unwritten = self._unwritten
         return response
@@ -176,17 +180,23 @@ def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) 
 
 
 # Errors that Kafka expects of a broker's life; its answers to all others of an append carry the log's start.
-_WITHOUT_LOG_START = frozenset((
-    errors.CORRUPT_MESSAGE, errors.NOT_LEADER_OR_FOLLOWER, errors.MESSAGE_TOO_LARGE, errors.RECORD_LIST_TOO_LARGE,
-    errors.KAFKA_STORAGE_ERROR, errors.UNSUPPORTED_COMPRESSION_TYPE,
-))
+_WITHOUT_LOG_START = frozenset(
+    (
+        errors.CORRUPT_MESSAGE,
+        errors.NOT_LEADER_OR_FOLLOWER,
+        errors.MESSAGE_TOO_LARGE,
+        errors.RECORD_LIST_TOO_LARGE,
+        errors.KAFKA_STORAGE_ERROR,
+        errors.UNSUPPORTED_COMPRESSION_TYPE,
+    )
+)
 
 
 def _fail(row: object, error: errors.KafkaError, log: object | None) -> None:
     row.error_code = error.code
     if log is not None and error.code not in _WITHOUT_LOG_START and not isinstance(error, NotOneBatch):
         row.log_start_offset = log.log_start_offset
-    if error.record_errors or isinstance(error, NotOneBatch) and error.code == errors.CORRUPT_MESSAGE:
+    if error.record_errors or (isinstance(error, NotOneBatch) and error.code == errors.CORRUPT_MESSAGE):
         # Kafka tells a message only where it also singles out records, and of what it cannot take apart at all.
         row.error_message = error.text
         row.record_errors = [
@@ -205,5 +215,7 @@ def _add_leaders(ctx: Context, response: object) -> None:
                 row.current_leader = messages.ProduceResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
                 if broker is not None:
                     host, port = ctx.advertised(leader)
-                    found[leader] = messages.ProduceResponse.NodeEndpoint(node_id=leader, host=host, port=port, rack=broker.rack)
+                    found[leader] = messages.ProduceResponse.NodeEndpoint(
+                        node_id=leader, host=host, port=port, rack=broker.rack
+                    )
     response.node_endpoints = list(found.values())

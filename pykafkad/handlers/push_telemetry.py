@@ -1,10 +1,11 @@
 """PushTelemetry, version 0 (KIP-714).
 
-A client's own metrics, in OpenTelemetry's format. INVALID_REQUEST for an id that none can have and after a push that said it was the
-last, THROTTLING_QUOTA_EXCEEDED before the interval is over, UNKNOWN_SUBSCRIPTION_ID when the subscriptions have changed,
-UNSUPPORTED_COMPRESSION_TYPE, and TELEMETRY_TOO_LARGE above `telemetry.max.bytes`. Without `pykafkad.client.telemetry.enable` the
-metrics are dropped, as Kafka without a telemetry plug-in drops them. With it they are decoded and kept in `client-metrics.jsonl` of
-the data directory (`pykafkad client-metrics` prints it), and what cannot be decoded is INVALID_RECORD.
+A client's own metrics, in OpenTelemetry's format. INVALID_REQUEST for an id that none can have and after a push that
+said it was the last, THROTTLING_QUOTA_EXCEEDED before the interval is over, UNKNOWN_SUBSCRIPTION_ID when the
+subscriptions have changed, UNSUPPORTED_COMPRESSION_TYPE, and TELEMETRY_TOO_LARGE above `telemetry.max.bytes`. Without
+`pykafkad.client.telemetry.enable` the metrics are dropped, as Kafka without a telemetry plug-in drops them. With it
+they are decoded and kept in `client-metrics.jsonl` of the data directory (`pykafkad client-metrics` prints it), and
+what cannot be decoded is INVALID_RECORD.
 
 Gaps: none.
 """

@@ -1,4 +1,5 @@
-"""What APIs answer whose machinery is not here: as Kafka does while the feature is switched off, and on the row that it concerns."""
+"""What APIs answer whose machinery is not here: as Kafka does while the feature is switched off, and on the row that it
+concerns."""
 
 from __future__ import annotations
 
@@ -15,11 +16,15 @@ def every_group(row: type, group_ids: list[str]) -> list[object]:
 
 
 def every_state(result: type, row: type, topics: list[object]) -> list[object]:
-    """A `result` for each topic of a request about the state of a share group, with a `row` for each partition, refused."""
+    """A `result` for each topic of a request about the state of a share group, with a `row` for each partition,
+    refused."""
     return [
         result(
             topic_id=topic.topic_id,
-            partitions=[row(partition=each.partition, error_code=FEATURE_OFF, error_message=FEATURE_OFF_TEXT) for each in topic.partitions],
+            partitions=[
+                row(partition=each.partition, error_code=FEATURE_OFF, error_message=FEATURE_OFF_TEXT)
+                for each in topic.partitions
+            ],
         )
         for topic in topics
     ]

@@ -1,8 +1,8 @@
 """RemoveRaftVoter, version 0 (KIP-853).
 
-Refused, for the one voter of this quorum stays. In Kafka's order: another cluster's id is INCONSISTENT_CLUSTER_ID; a voter without
-an id or a directory is INVALID_REQUEST; a quorum with kraft.version 0 has its voters in the settings of its nodes,
-UNSUPPORTED_VERSION; whoever does not vote, and the last who does, is VOTER_NOT_FOUND.
+Refused, for the one voter of this quorum stays. In Kafka's order: another cluster's id is INCONSISTENT_CLUSTER_ID; a
+voter without an id or a directory is INVALID_REQUEST; a quorum with kraft.version 0 has its voters in the settings of
+its nodes, UNSUPPORTED_VERSION; whoever does not vote, and the last who does, is VOTER_NOT_FOUND.
 
 Gaps: none.
 """
@@ -30,6 +30,9 @@ def _refusal(ctx: Context, request: object) -> tuple[int, str | None]:
     if refusal is not None:
         return refusal
     if ctx.metadata.kraft_version < 1:
-        return errors.UNSUPPORTED_VERSION, "Cluster doesn't support removing voter because the kraft.version feature is 0"
+        return (
+            errors.UNSUPPORTED_VERSION,
+            "Cluster doesn't support removing voter because the kraft.version feature is 0",
+        )
     voter = f"voter {request.voter_id} with directory {to_text(request.voter_directory_id)}"
     return errors.VOTER_NOT_FOUND, f"Cannot remove {voter} from the set of voters"

@@ -17,4 +17,6 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: object) -> object:
     """Always a refusal."""
-    return messages.RenewDelegationTokenResponse(error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1)
+    return messages.RenewDelegationTokenResponse(
+        error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
+    )

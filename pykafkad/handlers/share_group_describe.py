@@ -17,4 +17,6 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: object) -> object:
     """One refusal for each group."""
-    return messages.ShareGroupDescribeResponse(groups=every_group(messages.ShareGroupDescribeResponse.DescribedGroup, request.group_ids))
+    return messages.ShareGroupDescribeResponse(
+        groups=every_group(messages.ShareGroupDescribeResponse.DescribedGroup, request.group_ids)
+    )

@@ -17,4 +17,6 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: object) -> object:
     """One refusal for each group."""
-    return messages.StreamsGroupDescribeResponse(groups=every_group(messages.StreamsGroupDescribeResponse.DescribedGroup, request.group_ids))
+    return messages.StreamsGroupDescribeResponse(
+        groups=every_group(messages.StreamsGroupDescribeResponse.DescribedGroup, request.group_ids)
+    )

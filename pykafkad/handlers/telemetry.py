@@ -1,9 +1,10 @@
-"""Clients that push their own metrics (KIP-714): who is subscribed to what, and which of their requests come at the right time.
+"""Clients that push their own metrics (KIP-714): who is subscribed to what, and which of their requests come at the
+right time.
 
-A subscription is a client-metrics resource of the image. A client instance gets the metrics of all subscriptions that match it and
-the shortest of their intervals; its subscription id is Kafka's own sum over these, so that a client which moves from a Kafka to this
-broker keeps it. An instance is forgotten when its connection ends, or when it was silent for three intervals and at least a minute.
-"""
+A subscription is a client-metrics resource of the image. A client instance gets the metrics of all subscriptions that
+match it and the shortest of their intervals; its subscription id is Kafka's own sum over these, so that a client which
+moves from a Kafka to this broker keeps it. An instance is forgotten when its connection ends, or when it was silent for
+three intervals and at least a minute."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ class ClientInstance:
         "version",
     )
 
-    def __init__(self, instance_id: bytes, attributes: dict[str, str], metrics: list[str], interval_ms: int, version: int) -> None:
+    def __init__(
+        self, instance_id: bytes, attributes: dict[str, str], metrics: list[str], interval_ms: int, version: int
+    ) -> None:
         self.id = instance_id
         self.attributes = attributes
         self.metrics = metrics
@@ -182,14 +185,17 @@ def _matches(patterns: Iterable[str], attributes: dict[str, str]) -> bool:
     # Of two patterns for one attribute the last counts.
     expressions = dict(pattern.split("=", 1) for pattern in patterns)
     try:
-        return all(compiled(expression.strip()).matches(attributes[name.strip()]) for name, expression in expressions.items())
+        return all(
+            compiled(expression.strip()).matches(attributes[name.strip()]) for name, expression in expressions.items()
+        )
     except ValueError:
         # Set on a Kafka, which knows expressions that cannot be matched here.
         return False
 
 
 def subscription_id(instance_id: bytes, metrics: list[str], interval_ms: int) -> int:
-    """Kafka's: the CRC-32C of the metrics as Java prints a set, and the interval, mixed with Java's hash of the instance's id."""
+    """Kafka's: the CRC-32C of the metrics as Java prints a set, and the interval, mixed with Java's hash of the
+    instance's id."""
     crc = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     mixed = int.from_bytes(instance_id[:8], "big") ^ int.from_bytes(instance_id[8:], "big")
     value = crc ^ (mixed >> 32) ^ (mixed & 0xFFFFFFFF)

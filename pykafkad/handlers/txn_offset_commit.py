@@ -1,7 +1,8 @@
 """TxnOffsetCommit, versions 0 to 5.
 
-InitProducerId gives out no transactional id, so whatever is named is one that nobody has: INVALID_PRODUCER_ID_MAPPING for
-every partition, Kafka's answer to that. Topics and partitions that do not exist, or may not be read, have their own error.
+InitProducerId gives out no transactional id, so whatever is named is one that nobody has: INVALID_PRODUCER_ID_MAPPING
+for every partition, Kafka's answer to that. Topics and partitions that do not exist, or may not be read, have their own
+error.
 
 Gaps: transactions are not offered yet.
 """
@@ -25,9 +26,16 @@ _Answer = messages.TxnOffsetCommitResponse
 def handle(ctx: Context, request: object) -> Generator:
     """An error for every partition: what is not here first, each topic once, then the rest as it was asked."""
     if not ctx.allowed("Write", "TransactionalId", request.transactional_id):
-        return _Answer(topics=[_row(topic.name, topic.partitions, errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for topic in request.topics])
+        return _Answer(
+            topics=[
+                _row(topic.name, topic.partitions, errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                for topic in request.topics
+            ]
+        )
     if not ctx.allowed("Read", "Group", request.group_id):
-        return _Answer(topics=[_row(topic.name, topic.partitions, errors.GROUP_AUTHORIZATION_FAILED) for topic in request.topics])
+        return _Answer(
+            topics=[_row(topic.name, topic.partitions, errors.GROUP_AUTHORIZATION_FAILED) for topic in request.topics]
+        )
     refused: dict[str, object] = {}
     rest = []
     for topic in request.topics:
@@ -35,10 +43,14 @@ def handle(ctx: Context, request: object) -> Generator:
         here, missing = [], []
         for each in topic.partitions:
             yield
-            (here if may and ctx.metadata.partition(topic.name, each.partition_index) is not None else missing).append(each)
+            (here if may and ctx.metadata.partition(topic.name, each.partition_index) is not None else missing).append(
+                each
+            )
         if missing:
             row = refused.setdefault(topic.name, _Answer.TxnOffsetCommitResponseTopic(name=topic.name))
-            row.partitions += _row(topic.name, missing, errors.UNKNOWN_TOPIC_OR_PARTITION if may else errors.TOPIC_AUTHORIZATION_FAILED).partitions
+            row.partitions += _row(
+                topic.name, missing, errors.UNKNOWN_TOPIC_OR_PARTITION if may else errors.TOPIC_AUTHORIZATION_FAILED
+            ).partitions
         if here:
             rest.append(_row(topic.name, here, _error(request)))
     for row in rest:
@@ -52,5 +64,8 @@ def _error(request: object) -> int:
 
 
 def _row(name: str, partitions: list[object], error_code: int) -> object:
-    rows = [_Answer.TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code) for each in partitions]
+    rows = [
+        _Answer.TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
+        for each in partitions
+    ]
     return _Answer.TxnOffsetCommitResponseTopic(name=name, partitions=rows)

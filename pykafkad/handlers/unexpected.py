@@ -1,8 +1,7 @@
 """The answer to a request that met an unexpected error: every API's own, as Kafka gives it.
 
-The code stands wherever an answer has a place for it: beside the whole, and in a row for each thing that was asked for. Which rows
-those are is said below, in one line per API; an API that is not there has one code for the whole.
-"""
+The code stands wherever an answer has a place for it: beside the whole, and in a row for each thing that was asked for.
+Which rows those are is said below, in one line per API; an API that is not there has one code for the whole."""
 
 from __future__ import annotations
 
@@ -14,9 +13,10 @@ if TYPE_CHECKING:
     from pykafkad.handlers.table import Api
     from pykafkad.wire import notation
 
-# The answer's list = the request's (left out: of the same name; `a.b`: the b of every a; `a+b`: both, each value once), then what a row
-# takes over, written alike (`name=`: the request's row is the value; `name!`: empty for a null). After a slash the same, for the lists
-# in these rows. In front of it the last version whose answer has these rows, if later ones have the list and do without.
+# The answer's list = the request's (left out: of the same name; `a.b`: the b of every a; `a+b`: both, each value once),
+# then what a row takes over, written alike (`name=`: the request's row is the value; `name!`: empty for a null). After
+# a slash the same, for the lists in these rows. In front of it the last version whose answer has these rows, if later
+# ones have the list and do without.
 ROWS: dict[str, tuple[str, ...]] = {
     "Produce": ("responses=topic_data name topic_id / partition_responses=partition_data index",),
     "Fetch": ("12 responses=topics topic / partitions partition_index=partition",),
@@ -30,7 +30,9 @@ ROWS: dict[str, tuple[str, ...]] = {
     "DeleteTopics": ("responses=topics name topic_id", "responses=topic_names name="),
     "DeleteRecords": ("topics name / partitions partition_index",),
     "OffsetForLeaderEpoch": ("topics topic / partitions partition",),
-    "AddPartitionsToTxn": ("results_by_topic_v3_and_below=v3_and_below_topics name / results_by_partition=partitions partition_index=",),
+    "AddPartitionsToTxn": (
+        "results_by_topic_v3_and_below=v3_and_below_topics name / results_by_partition=partitions partition_index=",
+    ),
     "WriteTxnMarkers": ("markers producer_id / topics name / partitions=partition_indexes partition_index=",),
     "TxnOffsetCommit": ("topics name / partitions partition_index",),
     "CreateAcls": ("results=creations",),
@@ -71,8 +73,13 @@ _VALUES: dict[str, dict[str, object]] = {
     "DeleteRecords": {"low_watermark": -1},
     "InitProducerId": {"producer_epoch": -1},
     "CreateDelegationToken": {
-        "principal_type": "User", "principal_name": "ANONYMOUS", "token_requester_principal_type": "User",
-        "token_requester_principal_name": "ANONYMOUS", "issue_timestamp_ms": -1, "expiry_timestamp_ms": -1, "max_timestamp_ms": -1,
+        "principal_type": "User",
+        "principal_name": "ANONYMOUS",
+        "token_requester_principal_type": "User",
+        "token_requester_principal_name": "ANONYMOUS",
+        "issue_timestamp_ms": -1,
+        "expiry_timestamp_ms": -1,
+        "max_timestamp_ms": -1,
     },
     "DescribeClientQuotas": {"entries": None},
 }
@@ -84,7 +91,8 @@ _WITH_TEXT = frozenset((
 
 
 def answer(api: Api, version: int, request: object, code: int) -> object | None:
-    """The answer with error `code`; None for a request that wants none (Produce with acks=0), whose connection Kafka closes."""
+    """The answer with error `code`; None for a request that wants none (Produce with acks=0), whose connection Kafka
+    closes."""
     if getattr(request, "acks", None) == 0:
         return None
     cls = messages.response_class(api.key)

@@ -1,11 +1,10 @@
 """UnregisterBroker, version 0.
 
-The cluster forgets a broker; it leaves ISRs and ELRs, and others lead where they can. A live one is not spared, as in Kafka: its
-partitions have no leader until it starts again. An id that nobody has is BROKER_ID_NOT_REGISTERED.
+The cluster forgets a broker; it leaves ISRs and ELRs, and others lead where they can. A live one is not spared, as in
+Kafka: its partitions have no leader until it starts again. An id that nobody has is BROKER_ID_NOT_REGISTERED.
 
-Gaps: the only broker, told to forget itself, is shown to nobody and written by no client until it starts again, but goes on
-coordinating the groups of who knows it.
-"""
+Gaps: the only broker, told to forget itself, is shown to nobody and written by no client until it starts again, but
+goes on coordinating the groups of who knows it."""
 
 from __future__ import annotations
 

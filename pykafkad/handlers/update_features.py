@@ -1,8 +1,9 @@
 """UpdateFeatures, versions 0 to 2 (KIP-584, KIP-778, KIP-1022).
 
-All features change, or none: the first that cannot is INVALID_UPDATE_VERSION for the whole request, and its message names it.
-Lower levels need the upgrade type safe or unsafe downgrade, which version 0 cannot say. `validate_only` (from version 1 on) checks and
-changes nothing. An older cluster's metadata.version can go up; down only to a level with the same records. Up to version 1 a success has a row for each feature. The answer leaves when the change is committed.
+All features change, or none: the first that cannot is INVALID_UPDATE_VERSION for the whole request, and its message
+names it. Lower levels need the upgrade type safe or unsafe downgrade, which version 0 cannot say. `validate_only` (from
+version 1 on) checks and changes nothing. An older cluster's metadata.version can go up; down only to a level with the
+same records. Up to version 1 a success has a row for each feature. The answer leaves when the change is committed.
 
 Gaps: features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0.
 """
@@ -33,9 +34,14 @@ def handle(ctx: Context, request: object) -> object:
         if error is not None:
             return response(error_code=error.code, error_message=_PREFIX + (error.text or errors.message(error.code)))
         # Kafka's message of no error at all.
-        rows = [response.UpdatableFeatureResult(feature=each.feature, error_message="NONE") for each in request.feature_updates]
+        rows = [
+            response.UpdatableFeatureResult(feature=each.feature, error_message="NONE")
+            for each in request.feature_updates
+        ]
         return response(error_message=None, results=rows)
 
     updates = {each.feature: (each.max_version_level, each.upgrade_type) for each in request.feature_updates}
-    event = UpdateFeatures(ctx.token, updates, respond, voters=ctx.controller.quorum.voters, validate_only=request.validate_only)
+    event = UpdateFeatures(
+        ctx.token, updates, respond, voters=ctx.controller.quorum.voters, validate_only=request.validate_only
+    )
     return ctx.controller.submit(event)

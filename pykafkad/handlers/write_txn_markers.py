@@ -1,8 +1,8 @@
 """WriteTxnMarkers, versions 1 and 2.
 
-The coordinator of a transaction writes its end into the partitions with this; no client does. UNSUPPORTED_VERSION for every
-partition that is here: Kafka has no switch for transactions, and that code says what is true without a word about the
-request; for others UNKNOWN_TOPIC_OR_PARTITION.
+The coordinator of a transaction writes its end into the partitions with this; no client does. UNSUPPORTED_VERSION for
+every partition that is here: Kafka has no switch for transactions, and that code says what is true without a word about
+the request; for others UNKNOWN_TOPIC_OR_PARTITION.
 
 Gaps: transactions are not offered yet.
 """
@@ -36,7 +36,9 @@ def handle(ctx: Context, request: object) -> object:
                 rows[index] = _error(ctx, topic.name, index) if may else errors.CLUSTER_AUTHORIZATION_FAILED
     return _Answer(
         markers=[
-            _Answer.WritableTxnMarkerResult(producer_id=producer_id, topics=[_topic(name, rows) for name, rows in topics.items()])
+            _Answer.WritableTxnMarkerResult(
+                producer_id=producer_id, topics=[_topic(name, rows) for name, rows in topics.items()]
+            )
             for producer_id, topics in producers.items()
             if topics
         ]
@@ -48,5 +50,7 @@ def _error(ctx: Context, topic: str, index: int) -> int:
 
 
 def _topic(name: str, rows: dict[int, int]) -> object:
-    partitions = [_Answer.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code) for index, code in rows.items()]
+    partitions = [
+        _Answer.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code) for index, code in rows.items()
+    ]
     return _Answer.WritableTxnMarkerTopicResult(name=name, partitions=partitions)

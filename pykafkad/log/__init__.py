@@ -1,10 +1,10 @@
 """What is on disk: segments, indexes, producer state, checkpoints, and the rules by which a batch gets there.
 
-Knows record batches (`wire.batch`, `wire.records`), the `Disk` and the numbers of a clock. Must not know sockets, requests,
-metadata or groups. Deterministic: the same calls on the same disk give the same files, which are Kafka's own formats
-under Kafka's own names, so that a real Kafka can open the directory.
+Knows record batches (`wire.batch`, `wire.records`), the `Disk` and the numbers of a clock. Must not know sockets,
+requests, metadata or groups. Deterministic: the same calls on the same disk give the same files, which are Kafka's own
+formats under Kafka's own names, so that a real Kafka can open the directory.
 
 Start with `partition_log.py` (append and read of one partition), then `segment.py` and `directory.py` (one `log.dirs`
-entry). `moves.py` takes a log to another directory. `append_rules.py` says what is refused, `transactions.py` what belongs to a
-transaction, `recovery.py` what happens after a crash, `retention.py` and `cleaner.py` what goes with time.
+entry). `moves.py` takes a log to another directory. `append_rules.py` says what is refused, `transactions.py` what
+belongs to a transaction, `recovery.py` what happens after a crash, `retention.py` and `cleaner.py` what goes with time.
 """

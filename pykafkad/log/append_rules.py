@@ -1,8 +1,8 @@
 """What a log demands of a batch, and what it does to it: the long way of `PartitionLog.append`.
 
 A batch comes here when a comparison of the short way failed, or when the topic's settings ask to look inside: compacted
-topics, timestamps of the broker, a lower bound on timestamps, recompression. `check` raises `KafkaError` with the code that
-Kafka 4.3.1 answers, or returns the batch to append, which may be another one than came in.
+topics, timestamps of the broker, a lower bound on timestamps, recompression. `check` raises `KafkaError` with the code
+that Kafka 4.3.1 answers, or returns the batch to append, which may be another one than came in.
 
 Order and codes (LogValidator, UnifiedLog, ProduceRequest in Kafka 4.3.1):
 
@@ -24,8 +24,8 @@ Order and codes (LogValidator, UnifiedLog, ProduceRequest in Kafka 4.3.1):
 | transactional without a producer id | 48 |
 
 Where we differ: on a topic that asks for nothing of the above, batches are not opened (Kafka walks every record), so a
-client that lies about records inside a batch with a valid checksum is found out by its consumers only; a compressed body
-that does not begin as its codec begins is opened, and refused. Records open to at most `records.MAX_OPENED_BYTES`.
+client that lies about records inside a batch with a valid checksum is found out by its consumers only; a compressed
+body that does not begin as its codec begins is opened, and refused. Records open to at most `records.MAX_OPENED_BYTES`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,21 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.wire.batch import (
-    ATTRIBUTES_POSITION, CODEC_MASK, CONTROL_BIT, HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, LOG_APPEND_TIME_BIT, MAGIC,
-    MIN_RECORD_SIZE_BYTES, NO_TIMESTAMP, TRANSACTIONAL_BIT, BatchHeader, build_batch, crc32c, parse_header, set_max_timestamp,
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_SIZE_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    MIN_RECORD_SIZE_BYTES,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    build_batch,
+    crc32c,
+    parse_header,
+    set_max_timestamp,
 )
 from pykafkad.wire.compression import CODECS, FRAME_STARTS, IDS, ZSTD
 from pykafkad.wire.records import MAX_OPENED_BYTES, iterate_records
@@ -45,8 +58,9 @@ class NotOneBatch(KafkaError):
 
 
 class OpenElsewhere(KafkaError):
-    """The batch is to be opened and has so many records that this takes longer than the loop may stand still: have `check` called
-    on another thread, and hand what it returns to `append` as `checked`. It is no error that a client sees."""
+    """The batch is to be opened and has so many records that this takes longer than the loop may stand still: have
+    `check` called on another thread, and hand what it returns to `append` as `checked`. It is no error that a client
+    sees."""
 
     def __init__(self) -> None:
         super().__init__(errors.UNKNOWN_SERVER_ERROR)
@@ -75,7 +89,7 @@ def check(records, settings, now_ms: int, produce_version: int, from_client: boo
     stamped = settings.message_timestamp_type == "LogAppendTime"
     target = _target_codec(settings.compression_type, header)
     opened = None
-    if target != header.codec or from_client and _asks_to_open(settings, header, bytes(batch[61:63]), now_ms):
+    if target != header.codec or (from_client and _asks_to_open(settings, header, bytes(batch[61:63]), now_ms)):
         opened = _open(batch, header)
         if from_client:
             _check_records(opened, header, settings, now_ms, where)
@@ -88,8 +102,10 @@ def check(records, settings, now_ms: int, produce_version: int, from_client: boo
         if latest_ms != header.max_timestamp_ms:
             batch = _with_max_timestamp(batch, latest_ms, log_append_time=False)
     if len(batch) > settings.segment_bytes:
-        raise KafkaError(errors.RECORD_LIST_TOO_LARGE, f"batch of {len(batch)} bytes for {where} is above segment.bytes "
-                                                       f"of {settings.segment_bytes}")
+        raise KafkaError(
+            errors.RECORD_LIST_TOO_LARGE,
+            f"batch of {len(batch)} bytes for {where} is above segment.bytes of {settings.segment_bytes}",
+        )
     return batch, parse_header(batch), now_ms if stamped else NO_TIMESTAMP
 
 
@@ -106,17 +122,25 @@ def _one_batch(records, produce_version: int):
     """The one whole batch that `records` begins with. A cut-off rest behind it is dropped, as in Kafka."""
     size = _batch_size(records, 0)
     if size is None:
-        raise NotOneBatch(errors.INVALID_RECORD, f"Produce {produce_version} needs one record batch per partition, "
-                                                 f"{len(records)} bytes hold none")
+        raise NotOneBatch(
+            errors.INVALID_RECORD,
+            f"Produce {produce_version} needs one record batch per partition, {len(records)} bytes hold none",
+        )
     if records[_MAGIC_POSITION] != MAGIC:
-        raise NotOneBatch(errors.INVALID_RECORD, f"Produce {produce_version} takes magic {MAGIC} only, not {records[_MAGIC_POSITION]}")
+        raise NotOneBatch(
+            errors.INVALID_RECORD, f"Produce {produce_version} takes magic {MAGIC} only, not {records[_MAGIC_POSITION]}"
+        )
     codec = records[ATTRIBUTES_POSITION + 1] & CODEC_MASK
     if produce_version < 7 and codec >= ZSTD:
         if codec not in CODECS:
             raise NotOneBatch(errors.UNKNOWN_SERVER_ERROR, f"a batch names the unknown codec {codec}")
-        raise NotOneBatch(errors.UNSUPPORTED_COMPRESSION_TYPE, f"Produce {produce_version} does not take zstd, which begins with 7")
+        raise NotOneBatch(
+            errors.UNSUPPORTED_COMPRESSION_TYPE, f"Produce {produce_version} does not take zstd, which begins with 7"
+        )
     if _batch_size(records, size) is not None:
-        raise NotOneBatch(errors.INVALID_RECORD, f"Produce {produce_version} takes exactly one record batch per partition")
+        raise NotOneBatch(
+            errors.INVALID_RECORD, f"Produce {produce_version} takes exactly one record batch per partition"
+        )
     return records if size == len(records) else records[:size]
 
 
@@ -127,7 +151,7 @@ def _batch_size(records, position: int) -> int | None:
         return None
     # Kafka trips over the first batch while it takes the request apart, over what follows it later.
     error = KafkaError if position else NotOneBatch
-    length = int.from_bytes(records[position + 8:position + LENGTH_OVERHEAD_BYTES], "big", signed=True)
+    length = int.from_bytes(records[position + 8 : position + LENGTH_OVERHEAD_BYTES], "big", signed=True)
     if length < _MIN_LENGTH:
         raise error(errors.CORRUPT_MESSAGE, f"a batch length of {length} is below the smallest of {_MIN_LENGTH}")
     if left <= _MAGIC_POSITION:
@@ -143,8 +167,10 @@ def _check_header(batch, settings, from_client: bool, where: str) -> BatchHeader
     if from_client and any(batch[:8]):
         raise KafkaError(errors.INVALID_RECORD, f"base offset of a batch for {where} should be 0")
     if size > settings.max_message_bytes:
-        raise KafkaError(errors.MESSAGE_TOO_LARGE, f"batch of {size} bytes for {where} is above max.message.bytes "
-                                                   f"of {settings.max_message_bytes}")
+        raise KafkaError(
+            errors.MESSAGE_TOO_LARGE,
+            f"batch of {size} bytes for {where} is above max.message.bytes of {settings.max_message_bytes}",
+        )
     if size < HEADER_SIZE_BYTES:
         raise KafkaError(errors.CORRUPT_MESSAGE, f"batch of {size} bytes for {where} is shorter than its header")
     header = parse_header(batch)
@@ -174,7 +200,9 @@ def _check_client_header(header: BatchHeader, size: int, where: str) -> None:
     if problem:
         raise KafkaError(errors.INVALID_RECORD, f"batch for {where} has {problem}")
     if header.is_transactional and header.producer_id < 0:
-        raise KafkaError(errors.INVALID_TXN_STATE, f"batch for {where} is not part of an ongoing transaction: it names no producer")
+        raise KafkaError(
+            errors.INVALID_TXN_STATE, f"batch for {where} is not part of an ongoing transaction: it names no producer"
+        )
 
 
 def _target_codec(compression_type: str, header: BatchHeader) -> int:
@@ -185,10 +213,14 @@ def _target_codec(compression_type: str, header: BatchHeader) -> int:
 
 
 def _asks_to_open(settings, header: BatchHeader, first_bytes: bytes, now_ms: int) -> bool:
-    return ("compact" in settings.cleanup_policy or settings.message_timestamp_before_max_ms < _NEVER_MS
-            or header.max_timestamp_ms > now_ms + settings.message_timestamp_after_max_ms
-            or header.max_timestamp_ms < header.base_timestamp_ms or header.has_log_append_time
-            or header.codec and first_bytes != FRAME_STARTS[header.codec])
+    return (
+        "compact" in settings.cleanup_policy
+        or settings.message_timestamp_before_max_ms < _NEVER_MS
+        or header.max_timestamp_ms > now_ms + settings.message_timestamp_after_max_ms
+        or header.max_timestamp_ms < header.base_timestamp_ms
+        or header.has_log_append_time
+        or (header.codec and first_bytes != FRAME_STARTS[header.codec])
+    )
 
 
 def _open(batch, header: BatchHeader) -> list:
@@ -209,20 +241,29 @@ def _check_records(records: list, header: BatchHeader, settings, now_ms: int, wh
     record_errors, timestamps = [], False
     for index, record in enumerate(records):
         if needs_key and record.key is None:
-            record_errors.append((index, f"Compacted topic cannot accept message without key in topic partition {where}."))
+            record_errors.append(
+                (index, f"Compacted topic cannot accept message without key in topic partition {where}.")
+            )
         elif create_time and record.timestamp_ms != NO_TIMESTAMP:
             if not earliest_ms <= record.timestamp_ms <= latest_ms:
                 timestamps = True
-                record_errors.append((index, f"Timestamp {record.timestamp_ms} is outside [{earliest_ms}, {latest_ms}]."))
+                record_errors.append(
+                    (index, f"Timestamp {record.timestamp_ms} is outside [{earliest_ms}, {latest_ms}].")
+                )
         elif header.attributes & LOG_APPEND_TIME_BIT:
             timestamps = True
             record_errors.append((index, "The timestamp type LogAppendTime is the broker's to set."))
     if timestamps:
-        raise KafkaError(errors.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", record_errors)
+        raise KafkaError(
+            errors.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", record_errors
+        )
     if record_errors:
         shown = "; ".join(f"record {index}: {text}" for index, text in record_errors[:_SHOWN_ERRORS])
-        raise KafkaError(errors.INVALID_RECORD, f"{len(record_errors)} records have been rejected, of which the first: {shown}",
-                         record_errors)
+        raise KafkaError(
+            errors.INVALID_RECORD,
+            f"{len(record_errors)} records have been rejected, of which the first: {shown}",
+            record_errors,
+        )
 
 
 def _with_max_timestamp(batch, max_timestamp_ms: int, *, log_append_time: bool):
@@ -234,15 +275,27 @@ def _with_max_timestamp(batch, max_timestamp_ms: int, *, log_append_time: bool):
 
 def _recompress(records: list, header: BatchHeader, codec: int, settings, log_append_time_ms: int, where: str):
     """The same records in another codec, with the level that the topic's settings name."""
-    levels = {"gzip": settings.compression_gzip_level, "lz4": settings.compression_lz4_level, "zstd": settings.compression_zstd_level}
+    levels = {
+        "gzip": settings.compression_gzip_level,
+        "lz4": settings.compression_lz4_level,
+        "zstd": settings.compression_zstd_level,
+    }
     stamped = log_append_time_ms != NO_TIMESTAMP
     batch = build_batch(
-        [(record.key, record.value, record.headers, record.timestamp_ms) for record in records], codec=codec,
-        timestamp_ms=log_append_time_ms if stamped else 0, level=levels.get(CODECS[codec][0]), producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch, base_sequence=header.base_sequence, log_append_time=stamped,
+        [(record.key, record.value, record.headers, record.timestamp_ms) for record in records],
+        codec=codec,
+        timestamp_ms=log_append_time_ms if stamped else 0,
+        level=levels.get(CODECS[codec][0]),
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        log_append_time=stamped,
         is_transactional=bool(header.attributes & TRANSACTIONAL_BIT),
     )
     if len(batch) > settings.max_message_bytes:
-        raise KafkaError(errors.MESSAGE_TOO_LARGE, f"batch of {len(batch)} bytes for {where}, written anew as {CODECS[codec][0]}, "
-                                                   f"is above max.message.bytes of {settings.max_message_bytes}")
+        raise KafkaError(
+            errors.MESSAGE_TOO_LARGE,
+            f"batch of {len(batch)} bytes for {where}, written anew as {CODECS[codec][0]}, "
+            f"is above max.message.bytes of {settings.max_message_bytes}",
+        )
     return memoryview(batch)

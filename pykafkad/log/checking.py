@@ -1,8 +1,8 @@
 """Reading a partition's files for what is wrong with them, changing nothing.
 
-Every batch is read and its checksum computed; every index entry is held against the batch that it points to. What is found is
-told as `Finding`: `damage` is records that are lost or cannot be given to a reader, `stale` a wrong file that is made anew out of the log.
-"""
+Every batch is read and its checksum computed; every index entry is held against the batch that it points to. What is
+found is told as `Finding`: `damage` is records that are lost or cannot be given to a reader, `stale` a wrong file that
+is made anew out of the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from pykafkad.log import checkpoints, recovery, txn_index
 from pykafkad.log.leader_epochs import LeaderEpochs
 from pykafkad.log.offset_index import OffsetIndex
 from pykafkad.log.producers import ProducerStates
-from pykafkad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_prefix
+from pykafkad.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_prefix,
+)
 from pykafkad.log.time_index import TimeIndex
 from pykafkad.wire.batch import LENGTH_OVERHEAD_BYTES
 
@@ -30,7 +37,11 @@ STALE = "stale"
 
 def segment_bases(names: list[str]) -> list[int]:
     """The base offsets of the segments in a partition's folder."""
-    return sorted(int(name[:20]) for name in names if len(name) == 20 + len(LOG_SUFFIX) and name[:20].isdigit() and name.endswith(LOG_SUFFIX))
+    return sorted(
+        int(name[:20])
+        for name in names
+        if len(name) == 20 + len(LOG_SUFFIX) and name[:20].isdigit() and name.endswith(LOG_SUFFIX)
+    )
 
 
 def check_partition(disk, directory: str, *, may_have_gaps: bool = True) -> Iterator[Finding]:
@@ -42,15 +53,28 @@ def check_partition(disk, directory: str, *, may_have_gaps: bool = True) -> Iter
     yield from _check_small_files(disk, directory, names)
     bases = segment_bases(sorted(names))
     for name in sorted(names):
-        if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)) and name.partition(".")[0] + LOG_SUFFIX not in names:
-            yield Finding(f"{directory}/{name}", STALE, "has no log beside it: the segment is lost, or was being deleted")
+        if (
+            name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX))
+            and name.partition(".")[0] + LOG_SUFFIX not in names
+        ):
+            yield Finding(
+                f"{directory}/{name}", STALE, "has no log beside it: the segment is lost, or was being deleted"
+            )
     end_offset = bases[0] if bases else 0
     for base in bases:
         prefix = file_prefix(directory, base)
         if base < end_offset:
-            yield Finding(prefix + LOG_SUFFIX, DAMAGE, f"begins with offset {base}, and the segment before it ends with {end_offset - 1}")
+            yield Finding(
+                prefix + LOG_SUFFIX,
+                DAMAGE,
+                f"begins with offset {base}, and the segment before it ends with {end_offset - 1}",
+            )
         elif base > end_offset and not may_have_gaps:
-            yield Finding(prefix + LOG_SUFFIX, DAMAGE, f"begins with offset {base}: the offsets from {end_offset} to {base - 1} are missing before it")
+            yield Finding(
+                prefix + LOG_SUFFIX,
+                DAMAGE,
+                f"begins with offset {base}: the offsets from {end_offset} to {base - 1} are missing before it",
+            )
         batches = _Batches(disk, prefix, base, may_have_gaps=may_have_gaps)
         yield from batches.check()
         # What could not be read at the end is told already.
@@ -65,10 +89,16 @@ def _check_small_files(disk, directory: str, names: set[str]) -> Iterator[Findin
     if checkpoints.PARTITION_METADATA_FILE in names and checkpoints.decode_partition_metadata(disk.read(path)) is None:
         yield Finding(path, STALE, "holds no topic id")
     path = f"{directory}/{recovery.EPOCHS_FILE}"
-    if recovery.EPOCHS_FILE in names and LeaderEpochs.from_text((disk.read(path) or b"").decode("utf-8", "replace")) is None:
+    if (
+        recovery.EPOCHS_FILE in names
+        and LeaderEpochs.from_text((disk.read(path) or b"").decode("utf-8", "replace")) is None
+    ):
         yield Finding(path, STALE, "is no list of leader epochs")
     for name in sorted(names):
-        if name.endswith(SNAPSHOT_SUFFIX) and ProducerStates.from_snapshot(disk.read(f"{directory}/{name}") or b"") is None:
+        if (
+            name.endswith(SNAPSHOT_SUFFIX)
+            and ProducerStates.from_snapshot(disk.read(f"{directory}/{name}") or b"") is None
+        ):
             yield Finding(f"{directory}/{name}", STALE, "is no producer snapshot: its size or its checksum is wrong")
 
 
@@ -113,15 +143,29 @@ class _Batches:
 
     def _check_offset(self, at: int, base_offset: int) -> Iterator[Finding]:
         if base_offset < self.end_offset:
-            yield Finding(self._path, DAMAGE, f"the batch at position {at} begins with offset {base_offset}, below {self.end_offset}")
-        elif base_offset > self.end_offset and not self._may_have_gaps and not (self.unread and self.unread[-1][1] == at):
-            yield Finding(self._path, DAMAGE, f"the offsets from {self.end_offset} to {base_offset - 1} are missing before the batch at position {at}")
+            yield Finding(
+                self._path,
+                DAMAGE,
+                f"the batch at position {at} begins with offset {base_offset}, below {self.end_offset}",
+            )
+        elif (
+            base_offset > self.end_offset and not self._may_have_gaps and not (self.unread and self.unread[-1][1] == at)
+        ):
+            yield Finding(
+                self._path,
+                DAMAGE,
+                f"the offsets from {self.end_offset} to {base_offset - 1} are missing before the batch at position {at}",
+            )
 
     def _next_whole(self, position: int) -> int:
-        """Where batches can be read again behind one that can't, as its length or the index say; the file's size for nowhere."""
+        """Where batches can be read again behind one that can't, as its length or the index say; the file's size for
+        nowhere."""
         index = OffsetIndex.from_bytes(self._index or b"", self.size)
         length = int.from_bytes(self._file.pread(LENGTH_OVERHEAD_BYTES, position)[8:], "big", signed=True)
-        candidates = [position + LENGTH_OVERHEAD_BYTES + max(length, 0), *(index.positions if index is not None else ())]
+        candidates = [
+            position + LENGTH_OVERHEAD_BYTES + max(length, 0),
+            *(index.positions if index is not None else ()),
+        ]
         for candidate in candidates:
             if position < candidate < self.size:
                 _, header = next(self._whole_batches(candidate), (0, None))
@@ -131,7 +175,9 @@ class _Batches:
 
     def _tell_unread(self, begin: int, end: int) -> Iterator[Finding]:
         if end == self.size:
-            what = f"{end - begin} bytes from position {begin} on are no whole batch, after offset {self.end_offset - 1}"
+            what = (
+                f"{end - begin} bytes from position {begin} on are no whole batch, after offset {self.end_offset - 1}"
+            )
         else:
             _, following = next(self._whole_batches(end))
             what = f"{end - begin} bytes from position {begin} on are no whole batch: the offsets from {self.end_offset} to {following.base_offset - 1}"
@@ -163,12 +209,16 @@ def _check_indexes(disk, prefix: str, base: int, batches: _Batches) -> Iterator[
                 if any(begin <= position < end for begin, end in batches.unread):
                     continue
                 if batches.base_offsets.get(position, base + relative_offset + 1) > base + relative_offset:
-                    yield Finding(prefix + INDEX_SUFFIX, STALE, f"its entry for offset {base + relative_offset} points to position {position}, which is not where that lies")
+                    yield Finding(
+                        prefix + INDEX_SUFFIX,
+                        STALE,
+                        f"its entry for offset {base + relative_offset} points to position {position}, which is not where that lies",
+                    )
                     break
     data = disk.read(prefix + TIME_INDEX_SUFFIX)
     if data is not None:
         index = TimeIndex.from_bytes(data)
-        if index is None or not batches.is_cut and index.last()[1] + base >= max(batches.end_offset, base + 1):
+        if index is None or (not batches.is_cut and index.last()[1] + base >= max(batches.end_offset, base + 1)):
             yield Finding(prefix + TIME_INDEX_SUFFIX, STALE, "cannot be the time index of its log")
     data = disk.read(prefix + TXN_INDEX_SUFFIX)
     if data is not None and txn_index.from_bytes(data, base) is None:

@@ -1,9 +1,8 @@
 """The small text files of a log directory, in Kafka's formats.
 
 Offset checkpoints: version `0`, the count, then `topic partition offset` per line. `meta.properties` and
-`partition.metadata`: key and value per line. A file that cannot be read counts as missing, as in Kafka: recovery then starts
-earlier, which costs time and loses nothing.
-"""
+`partition.metadata`: key and value per line. A file that cannot be read counts as missing, as in Kafka: recovery then
+starts earlier, which costs time and loses nothing."""
 
 from __future__ import annotations
 
@@ -76,7 +75,11 @@ def encode_properties(properties: dict[str, str]) -> bytes:
 
 def decode_properties(data: bytes) -> dict[str, str]:
     """Read a Java properties file of plain keys and values; comments and empty lines are skipped."""
-    rows = (line.partition("=") for line in data.decode("utf-8", "replace").splitlines() if line.strip() and line[0] not in "#!")
+    rows = (
+        line.partition("=")
+        for line in data.decode("utf-8", "replace").splitlines()
+        if line.strip() and line[0] not in "#!"
+    )
     return {key.strip(): value.strip() for key, _, value in rows}
 
 

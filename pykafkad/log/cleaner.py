@@ -1,17 +1,17 @@
 """Which compacted log is cleaned next, up to where, and the run itself: Kafka's LogCleaner, as a generator.
 
-Of the logs with `cleanup.policy=compact` the dirtiest is taken: the one with the largest share of bytes between the point that the last run
-reached (`cleaner-offset-checkpoint`) and the first segment that may not be touched: the active one, the one that holds the last
-stable offset, or one with records younger than `min.compaction.lag.ms`. It must be dirtier than
-`min.cleanable.dirty.ratio`, or have had a record wait for `max.compaction.lag.ms`.
+Of the logs with `cleanup.policy=compact` the dirtiest is taken: the one with the largest share of bytes between the
+point that the last run reached (`cleaner-offset-checkpoint`) and the first segment that may not be touched: the active
+one, the one that holds the last stable offset, or one with records younger than `min.compaction.lag.ms`. It must be
+dirtier than `min.cleanable.dirty.ratio`, or have had a record wait for `max.compaction.lag.ms`.
 
-A run (`clean`) works in the small steps of `compaction.py`. A log whose batches cannot be understood is left alone from then on, as in
-Kafka.
+A run (`clean`) works in the small steps of `compaction.py`. A log whose batches cannot be understood is left alone from
+then on, as in Kafka.
 
-Where we differ: keys are compared themselves, where Kafka compares 16 bytes of a hash; so `log.cleaner.dedupe.buffer.size` holds fewer of
-them, and a log with very many is done in more runs. A batch that loses records keeps its base timestamp. A disk that refuses something
-before segments are exchanged ends the run, not the service of the log.
-"""
+Where we differ: keys are compared themselves, where Kafka compares 16 bytes of a hash; so
+`log.cleaner.dedupe.buffer.size` holds fewer of them, and a log with very many is done in more runs. A batch that loses
+records keeps its base timestamp. A disk that refuses something before segments are exchanged ends the run, not the
+service of the log."""
 
 from __future__ import annotations
 
@@ -36,9 +36,11 @@ CLEANER_FILE = "cleaner-offset-checkpoint"
 # The largest span of offsets that one segment can index.
 _MAX_SPAN = 0x7FFFFFFF
 
-Candidate = namedtuple("Candidate", ("log", "first_dirty_offset", "end_offset", "clean_bytes", "dirty_bytes", "is_overdue"))
-Candidate.__doc__ = """A log to clean: [first_dirty_offset, end_offset) is new, end_offset is the base of a segment that stays as it is.
-`is_overdue`: a record in it waits for longer than `max.compaction.lag.ms`."""
+Candidate = namedtuple(
+    "Candidate", ("log", "first_dirty_offset", "end_offset", "clean_bytes", "dirty_bytes", "is_overdue")
+)
+Candidate.__doc__ = """A log to clean: [first_dirty_offset, end_offset) is new, end_offset is the base of a segment that
+stays as it is. `is_overdue`: a record in it waits for longer than `max.compaction.lag.ms`."""
 
 
 class Cleaned:
@@ -73,7 +75,9 @@ class LogCleaner:
         directory = posixpath.dirname(log.directory)
         offsets = self._checkpoints.get(directory)
         if offsets is None:
-            offsets = self._checkpoints[directory] = checkpoints.decode_offsets(self._disk.read(f"{directory}/{CLEANER_FILE}"))
+            offsets = self._checkpoints[directory] = checkpoints.decode_offsets(
+                self._disk.read(f"{directory}/{CLEANER_FILE}")
+            )
         return offsets
 
     def note_cleaned(self, log: PartitionLog, offset: int, present: Iterable[PartitionLog]) -> None:
@@ -93,7 +97,9 @@ class LogCleaner:
             if self._cleaned_offsets(log).pop((log.topic, log.partition), None) is not None:
                 changed.add(posixpath.dirname(log.directory))
         for directory in changed:
-            self._disk.replace(f"{directory}/{CLEANER_FILE}", checkpoints.encode_offsets(self._checkpoints[directory]), sync=False)
+            self._disk.replace(
+                f"{directory}/{CLEANER_FILE}", checkpoints.encode_offsets(self._checkpoints[directory]), sync=False
+            )
 
     # -- choosing ------------------------------------------------------------------------------------------------------
 
@@ -115,18 +121,26 @@ class LogCleaner:
             if not total:
                 continue
             ratio = candidate.dirty_bytes / total
-            if (candidate.is_overdue and candidate.dirty_bytes or ratio > log.settings.min_cleanable_dirty_ratio) and ratio > best_ratio:
+            if (
+                (candidate.is_overdue and candidate.dirty_bytes) or ratio > log.settings.min_cleanable_dirty_ratio
+            ) and ratio > best_ratio:
                 best, best_ratio = candidate, ratio
         return best
 
     def _may_clean(self, log: PartitionLog) -> bool:
-        if "compact" not in log.settings.cleanup_policy or log.closed or log.offline is not None or log in self.uncleanable:
+        if (
+            "compact" not in log.settings.cleanup_policy
+            or log.closed
+            or log.offline is not None
+            or log in self.uncleanable
+        ):
             return False
         if log.is_loaded:
             return True
         if log in self._looked_at:
             return False
-        # A log that nobody used since the start is opened only if it has a segment to be cleaned, and does not change until then.
+        # A log that nobody used since the start is opened only if it has a segment to be cleaned, and does not change
+        # until then.
         self._looked_at.add(log)
         return log.count_segment_files() > 1
 
@@ -145,8 +159,12 @@ class LogCleaner:
         end_offset = segments[end_at].base_offset
         first = min(log.segment_at(min(first_dirty, end_offset)), end_at)
         return Candidate(
-            log, first_dirty, end_offset, sum(segment.size for segment in segments if segment.base_offset < first_dirty),
-            sum(segment.size for segment in segments[first:end_at]), self._is_overdue(log, dirty, now_ms),
+            log,
+            first_dirty,
+            end_offset,
+            sum(segment.size for segment in segments if segment.base_offset < first_dirty),
+            sum(segment.size for segment in segments[first:end_at]),
+            self._is_overdue(log, dirty, now_ms),
         )
 
     @staticmethod
@@ -168,9 +186,8 @@ class LogCleaner:
     def clean(self, candidate: Candidate, now_ms: int, io: compaction.Io, *, buffer_bytes: int, load_factor: float):
         """Generator: clean a log; see `compaction.py` for what it yields. Returns a `Cleaned`.
 
-        Raises `CleaningAborted`, `StorageFailure`, or what tells that the log's batches are not understood: then the log is in
-        `uncleanable`. In each of these cases nothing of the log is lost or half replaced.
-        """
+        Raises `CleaningAborted`, `StorageFailure`, or what tells that the log's batches are not understood: then the
+        log is in `uncleanable`. In each of these cases nothing of the log is lost or half replaced."""
         log = candidate.log
         try:
             return (yield from _watched(log, _clean(candidate, now_ms, OffsetMap(buffer_bytes, load_factor), io)))
@@ -192,7 +209,12 @@ def _watched(log: PartitionLog, steps):
     """Pass on what `steps` yields as long as the log is there, where it was, in service, and to be compacted."""
     answer, directory = None, log.directory
     while True:
-        if log.closed or log.directory != directory or log.offline is not None or "compact" not in log.settings.cleanup_policy:
+        if (
+            log.closed
+            or log.directory != directory
+            or log.offline is not None
+            or "compact" not in log.settings.cleanup_policy
+        ):
             steps.close()
             raise CleaningAborted(f"{log.topic}-{log.partition} is not to be compacted any more")
         try:
@@ -242,17 +264,26 @@ def _clean_group(log: PartitionLog, group: list[Segment], run: compaction.Pass, 
 
 
 def group_segments(segments: list[Segment], settings, first_uncleanable_offset: int) -> list[list[Segment]]:
-    """Neighbouring segments that fit into one by `segment.bytes`, by the sizes of their indexes, and by the span of their offsets."""
+    """Neighbouring segments that fit into one by `segment.bytes`, by the sizes of their indexes, and by the span of
+    their offsets."""
     groups: list[list[Segment]] = []
     size = index_bytes = time_index_bytes = 0
     for at, segment in enumerate(segments):
         indexes = [segment.disk.size(segment.prefix + suffix) for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
         end_offset = segments[at + 1].base_offset if at + 1 < len(segments) else first_uncleanable_offset
-        if (groups and size + segment.size <= settings.segment_bytes and index_bytes + indexes[0] <= settings.segment_index_bytes
-                and time_index_bytes + indexes[1] <= settings.segment_index_bytes
-                and (not segment.size or end_offset - 1 - groups[-1][0].base_offset <= _MAX_SPAN)):
+        if (
+            groups
+            and size + segment.size <= settings.segment_bytes
+            and index_bytes + indexes[0] <= settings.segment_index_bytes
+            and time_index_bytes + indexes[1] <= settings.segment_index_bytes
+            and (not segment.size or end_offset - 1 - groups[-1][0].base_offset <= _MAX_SPAN)
+        ):
             groups[-1].append(segment)
-            size, index_bytes, time_index_bytes = size + segment.size, index_bytes + indexes[0], time_index_bytes + indexes[1]
+            size, index_bytes, time_index_bytes = (
+                size + segment.size,
+                index_bytes + indexes[0],
+                time_index_bytes + indexes[1],
+            )
         else:
             groups.append([segment])
             size, index_bytes, time_index_bytes = segment.size, *indexes

@@ -1,21 +1,21 @@
 """Compaction of one log, in small steps: which batches and records stay (Kafka's rules), and the segment they go to.
 
-Two passes. `build_map` walks the dirty part and notes the newest offset of every key. `clean_group` copies a group of old
-segments into a new one without what is superseded. Rules, beyond "the newest of each key stays":
+Two passes. `build_map` walks the dirty part and notes the newest offset of every key. `clean_group` copies a group of
+old segments into a new one without what is superseded. Rules, beyond "the newest of each key stays":
 
-* Offsets, sequences and leader epochs of a batch never change; a batch keeps its first and last offset while records go.
+* Offsets, sequences and leader epochs of a batch never change; a batch keeps its first and last offset while records
+  go.
 * A batch that loses nothing is copied as it is, compressed or not.
-* Tombstones: the first pass that meets one writes into its batch when it may go, now plus `delete.retention.ms`, in the place
-  of the base timestamp, with a flag (KIP-534). From then on it goes.
+* Tombstones: the first pass that meets one writes into its batch when it may go, now plus `delete.retention.ms`, in the
+  place of the base timestamp, with a flag (KIP-534). From then on it goes.
 * Records of aborted transactions go at once, their marker after the last of them has gone, and after such a horizon.
-* The last batch of a known producer stays, empty if need be, because it says which sequence comes next; so does the last batch of the
-  pass, which says where the log ends.
+* The last batch of a known producer stays, empty if need be, because it says which sequence comes next; so does the
+  last batch of the pass, which says where the log ends.
 * Records without key go.
 
-Everything here is a generator. Between two `yield`s at most `STEP_RECORDS` records or `STEP_BYTES` bytes are looked at; what
-takes longer and can be done elsewhere (opening and compressing large bodies, syncing) is yielded as a function without arguments, and
-its result is sent in.
-"""
+Everything here is a generator. Between two `yield`s at most `STEP_RECORDS` records or `STEP_BYTES` bytes are looked at;
+what takes longer and can be done elsewhere (opening and compressing large bodies, syncing) is yielded as a function
+without arguments, and its result is sent in."""
 
 from __future__ import annotations
 
@@ -25,8 +25,22 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.log.record_scan import Retention, index_keys, shift_timestamps
 from pykafkad.wire.batch import (
-    ATTRIBUTES_POSITION, CHECKED_HEADER, CODEC_MASK, CONTROL_ABORT, CONTROL_BIT, CONTROL_COMMIT, CONTROL_KEY, HEADER_SIZE_BYTES,
-    LENGTH_OVERHEAD_BYTES, LOG_APPEND_TIME_BIT, MAGIC, NO_TIMESTAMP, PREFIX, TRANSACTIONAL_BIT, crc32c, parse_header,
+    ATTRIBUTES_POSITION,
+    CHECKED_HEADER,
+    CODEC_MASK,
+    CONTROL_ABORT,
+    CONTROL_BIT,
+    CONTROL_COMMIT,
+    CONTROL_KEY,
+    HEADER_SIZE_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    NO_TIMESTAMP,
+    PREFIX,
+    TRANSACTIONAL_BIT,
+    crc32c,
+    parse_header,
 )
 from pykafkad.wire.compression import compress, decompress
 
@@ -69,13 +83,13 @@ class Io:
 
 
 class CleanedTransactions:
-    """What was seen of transactions while walking a log from its start: which data is aborted, which markers are still needed.
+    """What was seen of transactions while walking a log from its start: which data is aborted, which markers are still
+    needed.
 
-    `aborted` are all that have records or a marker in the range. `kept` collects those whose marker stays: the transaction index
-    of the cleaned segments.
-    """
+    `aborted` are all that have records or a marker in the range. `kept` collects those whose marker stays: the
+    transaction index of the cleaned segments."""
 
-    __slots__ = ("_aborted", "_committed", "_coming", "kept")
+    __slots__ = ("_aborted", "_coming", "_committed", "kept")
 
     def __init__(self, aborted: list[AbortedTransaction]) -> None:
         self._coming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
@@ -168,21 +182,28 @@ def opened(chunk: bytes, begin: int, header: BatchHeader) -> Steps:
     codec = header.attributes & CODEC_MASK
     if not codec:
         return chunk, begin + HEADER_SIZE_BYTES
-    body = chunk[begin + HEADER_SIZE_BYTES:begin + header.size_bytes]
+    body = chunk[begin + HEADER_SIZE_BYTES : begin + header.size_bytes]
     if len(body) > INLINE_BYTES:
         return (yield lambda: decompress(codec, body, MAX_BODY_BYTES)), 0
     return decompress(codec, body, MAX_BODY_BYTES), 0
 
 
-def build_map(segments: list[Segment], start_offset: int, end_offset: int, offsets: OffsetMap, aborted: list[AbortedTransaction],
-              io: Io) -> Steps:
-    """Enter the newest offset of every key in [start_offset, end_offset) until the map is full; `segments` hold that range.
+def build_map(
+    segments: list[Segment],
+    start_offset: int,
+    end_offset: int,
+    offsets: OffsetMap,
+    aborted: list[AbortedTransaction],
+    io: Io,
+) -> Steps:
+    """Enter the newest offset of every key in [start_offset, end_offset) until the map is full; `segments` hold that
+    range.
 
     Afterwards `offsets.latest_offset` is the last offset that counts.
     """
     transactions = CleanedTransactions(aborted)
     bounds = [segment.base_offset for segment in segments[1:]] + [end_offset]
-    for segment, bound in zip(segments, bounds):
+    for segment, bound in zip(segments, bounds, strict=False):
         pace = Pace()
         position = segment.start_of_search(start_offset)
         for chunk, begin, header in batches_in(segment, position, io):
@@ -209,7 +230,8 @@ def build_map(segments: list[Segment], start_offset: int, end_offset: int, offse
 
 
 class Pace:
-    """Says when a walk over batches has done a step's work. Records in batches above `STEP_RECORDS` are counted by the walk itself."""
+    """Says when a walk over batches has done a step's work. Records in batches above `STEP_RECORDS` are counted by the
+    walk itself."""
 
     __slots__ = ("_batches", "_bytes", "_records")
 
@@ -232,7 +254,9 @@ class Pass:
 
     __slots__ = ("delete_retention_ms", "end_offset", "last_of_producers", "now_ms", "offsets", "transactions")
 
-    def __init__(self, log: PartitionLog, offsets: OffsetMap, aborted: list[AbortedTransaction], end_offset: int, now_ms: int) -> None:
+    def __init__(
+        self, log: PartitionLog, offsets: OffsetMap, aborted: list[AbortedTransaction], end_offset: int, now_ms: int
+    ) -> None:
         self.now_ms = now_ms
         self.delete_retention_ms = log.settings.delete_retention_ms
         self.offsets = offsets
@@ -241,15 +265,21 @@ class Pass:
         self.last_of_producers: dict[int, tuple[int, int]] = {}
 
     def note_producers(self, producers: ProducerStates) -> None:
-        """Take the last data offset (-1: only a marker is known) and the epoch of every producer that the log knows now."""
-        self.last_of_producers = {key: (entry.batches[-1][1] if entry.batches else -1, entry.epoch) for key, entry in producers.items()}
+        """Take the last data offset (-1: only a marker is known) and the epoch of every producer that the log knows
+        now."""
+        self.last_of_producers = {
+            key: (entry.batches[-1][1] if entry.batches else -1, entry.epoch) for key, entry in producers.items()
+        }
 
     def judge(self, header: BatchHeader, control_type: int | None) -> tuple[int, bool, bool]:
-        """(DELETE, RETAIN_EMPTY or DELETE_EMPTY, whether all its records go, whether it is a marker that nothing needs)."""
+        """(DELETE, RETAIN_EMPTY or DELETE_EMPTY, whether all its records go, whether it is a marker that nothing
+        needs)."""
         is_control = header.attributes & CONTROL_BIT
         if is_control:
             superfluous = self.transactions.is_superfluous(header, control_type)
-            discard = superfluous and bool(header.attributes & DELETE_HORIZON_BIT) and header.base_timestamp_ms <= self.now_ms
+            discard = (
+                superfluous and bool(header.attributes & DELETE_HORIZON_BIT) and header.base_timestamp_ms <= self.now_ms
+            )
         else:
             superfluous = False
             discard = self.transactions.is_aborted(header)
@@ -275,7 +305,11 @@ def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps
     if fate == DELETE:
         return None
     has_horizon = header.attributes & DELETE_HORIZON_BIT
-    if discard or not header.record_count or not is_control and not each.offsets.has_newest(header.base_offset, header.last_offset):
+    if (
+        discard
+        or not header.record_count
+        or (not is_control and not each.offsets.has_newest(header.base_offset, header.last_offset))
+    ):
         return empty_batch(header) if fate == RETAIN_EMPTY else None
     body, position = yield from opened(chunk, begin, header)
     count = header.record_count
@@ -284,26 +318,47 @@ def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps
             return True
         runs, kept, latest_delta = [(position, begin + header.size_bytes)], count, None
     else:
-        found = Retention(body, position, count, header.base_offset, each.offsets.readers, each.offsets.latest_offset,
-                          tombstones_stay=not has_horizon or each.now_ms < header.base_timestamp_ms)
+        found = Retention(
+            body,
+            position,
+            count,
+            header.base_offset,
+            each.offsets.readers,
+            each.offsets.latest_offset,
+            tombstones_stay=not has_horizon or each.now_ms < header.base_timestamp_ms,
+        )
         while not found.step(STEP_RECORDS):
             yield
-        runs, kept, superfluous, latest_delta = found.runs, found.kept, found.has_tombstones, found.latest_timestamp_delta
+        runs, kept, superfluous, latest_delta = (
+            found.runs,
+            found.kept,
+            found.has_tombstones,
+            found.latest_timestamp_delta,
+        )
     if not kept:
         return empty_batch(header) if fate == RETAIN_EMPTY else None
     needs_horizon = superfluous and not has_horizon
     if kept == count and not needs_horizon:
         return True
     # The new checksum must not vouch for bytes that the old one denies.
-    if crc32c(memoryview(chunk)[begin + ATTRIBUTES_POSITION:begin + header.size_bytes]) != header.crc:
-        raise KafkaError(errors.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} does not match its checksum")
+    if crc32c(memoryview(chunk)[begin + ATTRIBUTES_POSITION : begin + header.size_bytes]) != header.crc:
+        raise KafkaError(
+            errors.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} does not match its checksum"
+        )
     return (yield from _rebuilt(each, body, runs, kept, header, latest_delta, needs_horizon))
 
 
-def _rebuilt(each: Pass, body: bytes, runs: list[tuple[int, int]], kept: int, header: BatchHeader, latest_delta: int | None,
-             needs_horizon: bool) -> Steps:
+def _rebuilt(
+    each: Pass,
+    body: bytes,
+    runs: list[tuple[int, int]],
+    kept: int,
+    header: BatchHeader,
+    latest_delta: int | None,
+    needs_horizon: bool,
+) -> Steps:
     attributes, base_timestamp_ms = header.attributes, header.base_timestamp_ms
-    records = body[runs[0][0]:runs[0][1]] if len(runs) == 1 else b"".join([body[start:end] for start, end in runs])
+    records = body[runs[0][0] : runs[0][1]] if len(runs) == 1 else b"".join([body[start:end] for start, end in runs])
     shift, out = 0, None
     if needs_horizon:
         attributes |= DELETE_HORIZON_BIT
@@ -339,9 +394,19 @@ def empty_batch(header: BatchHeader) -> bytes:
     return _encode(header, attributes, NO_TIMESTAMP, header.max_timestamp_ms, 0, b"")
 
 
-def _encode(header: BatchHeader, attributes: int, base_timestamp_ms: int, max_timestamp_ms: int, count: int, records: bytes) -> bytes:
-    checked = CHECKED_HEADER.pack(attributes, header.last_offset_delta, base_timestamp_ms, max_timestamp_ms, header.producer_id,
-                                  header.producer_epoch, header.base_sequence, count)
+def _encode(
+    header: BatchHeader, attributes: int, base_timestamp_ms: int, max_timestamp_ms: int, count: int, records: bytes
+) -> bytes:
+    checked = CHECKED_HEADER.pack(
+        attributes,
+        header.last_offset_delta,
+        base_timestamp_ms,
+        max_timestamp_ms,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        count,
+    )
     length = HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES + len(records)
     prefix = PREFIX.pack(header.base_offset, length, header.leader_epoch)
     return b"".join((prefix, bytes((MAGIC,)), _UINT32.pack(crc32c(records, crc32c(checked))), checked, records))

@@ -1,7 +1,7 @@
 """One entry of `log.dirs`: who may use it, whose it is, which partitions it holds, and what survives a restart.
 
-Files, named as Kafka names them: `.lock`, `meta.properties`, `.kafka_cleanshutdown`, the three offset checkpoints, and one
-directory per partition, `<topic>-<partition>`; deleted ones wait as `….<32 hex>-delete` for `file.delete.delay.ms`.
+Files, named as Kafka names them: `.lock`, `meta.properties`, `.kafka_cleanshutdown`, the three offset checkpoints, and
+one directory per partition, `<topic>-<partition>`; deleted ones wait as `….<32 hex>-delete` for `file.delete.delay.ms`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,32 @@ def parse_partition_name(name: str) -> tuple[str, int] | None:
 class LogDirectory:
     """See the module. `clean` says how the last user of the directory left; `meta` is `meta.properties` (empty: new).
 
-    `futures` maps a partition to the folder of a move into this directory that a start found unfinished; `failure` is what took
-    the directory out of service, else None.
+    `futures` maps a partition to the folder of a move into this directory that a start found unfinished; `failure` is
+    what took the directory out of service, else None.
 
-    Constructing takes the lock (`StartFailure` names the directory when another broker holds it) and reads the small files;
-    no partition is opened. `broker_epoch` is what the last clean shutdown wrote, -1 without one.
-    """
+    Constructing takes the lock (`StartFailure` names the directory when another broker holds it) and reads the small
+    files; no partition is opened. `broker_epoch` is what the last clean shutdown wrote, -1 without one."""
 
-    __slots__ = ("path", "disk", "clock", "clean", "broker_epoch", "meta", "logs", "services", "futures", "failure", "_lock",
-                 "_gone", "_leaving", "_on_disk", "_recovery_points", "_log_starts", "_high_watermarks", "_written")
+    __slots__ = (
+        "_gone",
+        "_high_watermarks",
+        "_leaving",
+        "_lock",
+        "_log_starts",
+        "_on_disk",
+        "_recovery_points",
+        "_written",
+        "broker_epoch",
+        "clean",
+        "clock",
+        "disk",
+        "failure",
+        "futures",
+        "logs",
+        "meta",
+        "path",
+        "services",
+    )
 
     def __init__(self, path: str, *, disk, clock, random) -> None:
         self.path = path
@@ -70,7 +87,9 @@ class LogDirectory:
         self.failure: StorageFailure | None = None
         self._find_partitions()
         # Partitions that are not here any more, and of which the checkpoints on disk may still tell.
-        self._gone = {key for offsets in (self._recovery_points, self._log_starts) for key in offsets if key not in self._on_disk}
+        self._gone = {
+            key for offsets in (self._recovery_points, self._log_starts) for key in offsets if key not in self._on_disk
+        }
         for key in self._gone:
             self._forget_offsets(key)
 
@@ -121,8 +140,8 @@ class LogDirectory:
         self.disk.replace(f"{self.path}/{checkpoints.META_PROPERTIES_FILE}", checkpoints.encode_properties(self.meta))
 
     def check_meta(self, *, cluster_id: str | None, node_id: int) -> None:
-        """Refuse a directory that belongs to another broker or cluster, or of which cannot be told whose it is: `ConfigError`
-        says which."""
+        """Refuse a directory that belongs to another broker or cluster, or of which cannot be told whose it is:
+        `ConfigError` says which."""
         path = f"{self.path}/{checkpoints.META_PROPERTIES_FILE}"
         if not self.meta and not self._on_disk and not self.disk.size(path):
             return
@@ -132,23 +151,33 @@ class LogDirectory:
         except ValueError:
             lacking = sorted({*lacking, "directory.id"})
         if lacking and not (lacking == ["node.id"] and "broker.id" in self.meta):
-            state = "is missing, and partitions are there" if not self.disk.exists(path) else f"is damaged: it lacks {', '.join(lacking)}"
+            state = (
+                "is missing, and partitions are there"
+                if not self.disk.exists(path)
+                else f"is damaged: it lacks {', '.join(lacking)}"
+            )
             raise ConfigError(f"log.dirs: {path} {state}; bring it back, or the directory cannot be served")
         if self.meta.get("node.id", self.meta.get("broker.id")) != str(node_id):
-            raise ConfigError(f"log.dirs: {self.path} belongs to node.id {self.meta.get('node.id')}, this broker is {node_id}")
+            raise ConfigError(
+                f"log.dirs: {self.path} belongs to node.id {self.meta.get('node.id')}, this broker is {node_id}"
+            )
         if cluster_id is not None and self.meta.get("cluster.id") != cluster_id:
-            raise ConfigError(f"log.dirs: {self.path} belongs to the cluster {self.meta.get('cluster.id')}, not to {cluster_id}")
+            raise ConfigError(
+                f"log.dirs: {self.path} belongs to the cluster {self.meta.get('cluster.id')}, not to {cluster_id}"
+            )
 
     def _metadata_path(self, topic: str, partition: int) -> str:
         return f"{self.path}/{topic}-{partition}/{checkpoints.PARTITION_METADATA_FILE}"
 
-    def open_partition(self, topic: str, partition: int, topic_id: bytes, settings, *, is_created: bool = False) -> PartitionLog:
-        """The log of a partition; its directory is made when it is not there. `is_created`: the partition has just come to be.
+    def open_partition(
+        self, topic: str, partition: int, topic_id: bytes, settings, *, is_created: bool = False
+    ) -> PartitionLog:
+        """The log of a partition; its directory is made when it is not there. `is_created`: the partition has just come
+        to be.
 
         After a clean stop nothing is read before the first use. After any other, what is behind the recovery point is
-        recovered here, so that the time it takes lies before the broker says that it is ready; until it is used the log then holds
-        no descriptor. A log that cannot be recovered is returned with `offline` set.
-        """
+        recovered here, so that the time it takes lies before the broker says that it is ready; until it is used the log
+        then holds no descriptor. A log that cannot be recovered is returned with `offline` set."""
         key = topic, partition
         log = self.logs.get(key)
         if log is not None:
@@ -158,13 +187,19 @@ class LogDirectory:
         if is_created and key in self._on_disk:
             self._put_stray_aside(key, topic_id)
         if key in self._on_disk:
-            known = Checkpointed(self.clean, self._recovery_points.get(key, 0), self._log_starts.get(key, 0),
-                                 self._high_watermarks.get(key, 0))
+            known = Checkpointed(
+                self.clean,
+                self._recovery_points.get(key, 0),
+                self._log_starts.get(key, 0),
+                self._high_watermarks.get(key, 0),
+            )
         else:
             self._checkpoint_gone(key)
             self.disk.make_directories(f"{self.path}/{topic}-{partition}")
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
-        log = UnopenedLog(topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known)
+        log = UnopenedLog(
+            topic, partition, topic_id, settings, f"{self.path}/{topic}-{partition}", self.services, known
+        )
         log.is_new = key not in self._on_disk
         if key in self._on_disk and not self.clean:
             self._recover(log)
@@ -173,14 +208,15 @@ class LogDirectory:
         return log
 
     def _put_stray_aside(self, key: tuple[str, int], topic_id: bytes) -> None:
-        """What a deleted topic of the same name left, as a death in the middle of its deletion does, gets Kafka's name for such."""
+        """What a deleted topic of the same name left, as a death in the middle of its deletion does, gets Kafka's name
+        for such."""
         stored_id = checkpoints.decode_partition_metadata(self.disk.read(self._metadata_path(*key)))
         if stored_id is not None and stored_id != topic_id:
             self._rename_for_removal(key, STRAY_SUFFIX)
 
     def put_strays_aside(self, known: dict[tuple[str, int], bytes]) -> list[str]:
-        """At a start: folders of partitions that are not among `known` (their topic's id by topic and partition) get Kafka's name for
-        such, and nobody removes them; the paths. Raises StorageFailure.
+        """At a start: folders of partitions that are not among `known` (their topic's id by topic and partition) get
+        Kafka's name for such, and nobody removes them; the paths. Raises StorageFailure.
 
         What a clean stop left has the ids that it had, so they are read after any other end alone.
         """
@@ -215,7 +251,8 @@ class LogDirectory:
     # -- moves between directories -------------------------------------------------------------------------------------
 
     def release(self, log: PartitionLog) -> str:
-        """The log moves away: take it out of this directory's books; the path of what is left of it, renamed for removal."""
+        """The log moves away: take it out of this directory's books; the path of what is left of it, renamed for
+        removal."""
         key = log.topic, log.partition
         self.logs.pop(key, None)
         return self._rename_for_removal(key)
@@ -254,7 +291,7 @@ class LogDirectory:
 
     def _removal_name(self, name: str, suffix: str = DELETE_SUFFIX) -> str:
         suffix = f".{self.services.random.getrandbits(128):032x}{suffix}"
-        return f"{self.path}/{name[:MAX_NAME_LENGTH - len(suffix)]}{suffix}"
+        return f"{self.path}/{name[: MAX_NAME_LENGTH - len(suffix)]}{suffix}"
 
     def _rename_for_removal(self, key: tuple[str, int], suffix: str = DELETE_SUFFIX) -> str:
         name = f"{key[0]}-{key[1]}"
@@ -284,11 +321,12 @@ class LogDirectory:
         return list(self.logs.values())
 
     def prepare_rewind(self, name: str, log: PartitionLog) -> tuple[str, int]:
-        """Make a folder beside the partition's with its content in the snapshot `name`, or an empty one: (its path, log start offset).
+        """Make a folder beside the partition's with its content in the snapshot `name`, or an empty one: (its path, log
+        start offset).
 
-        Its name is that of a deleted partition, so that nothing is left of a rewind that does not come to its end. The topic's id is
-        the present one: in the snapshot the topic may have been an earlier one of the same name. Raises StorageFailure.
-        """
+        Its name is that of a deleted partition, so that nothing is left of a rewind that does not come to its end. The
+        topic's id is the present one: in the snapshot the topic may have been an earlier one of the same name. Raises
+        StorageFailure."""
         topic, partition = log.topic, log.partition
         path = self._removal_name(f"{topic}-{partition}")
         log_start_offset = 0
@@ -297,21 +335,29 @@ class LogDirectory:
             self.disk.unlink(f"{path}/{checkpoints.PARTITION_METADATA_FILE}")
         else:
             self.disk.make_directories(path)
-        self.disk.write(f"{path}/{checkpoints.PARTITION_METADATA_FILE}", checkpoints.encode_partition_metadata(log.topic_id))
+        self.disk.write(
+            f"{path}/{checkpoints.PARTITION_METADATA_FILE}", checkpoints.encode_partition_metadata(log.topic_id)
+        )
         return path, log_start_offset
 
     def checkpoint_rewinds(self, log_starts: dict[tuple[str, int], int]) -> None:
-        """Before the folders of `prepare_rewind` take their places: what was promised of what they replace would cut them after a
-        kill. Raises StorageFailure."""
+        """Before the folders of `prepare_rewind` take their places: what was promised of what they replace would cut
+        them after a kill. Raises StorageFailure."""
         nothing = dict.fromkeys(log_starts, 0)
-        self._write_checkpoints({**self._recovery_points, **nothing}, {**self._log_starts, **log_starts}, {**self._high_watermarks, **nothing})
+        self._write_checkpoints(
+            {**self._recovery_points, **nothing},
+            {**self._log_starts, **log_starts},
+            {**self._high_watermarks, **nothing},
+        )
 
     def finish_rewind(self, log: PartitionLog, path: str, log_start_offset: int) -> PartitionLog:
-        """Put the folder of `prepare_rewind` in the place of the log's, which is closed and goes. A disk that fails leaves the new log
-        offline."""
+        """Put the folder of `prepare_rewind` in the place of the log's, which is closed and goes. A disk that fails
+        leaves the new log offline."""
         key = log.topic, log.partition
         log.close()
-        new = UnopenedLog(*key, log.topic_id, log.settings, log.directory, self.services, Checkpointed(True, 0, log_start_offset, 0))
+        new = UnopenedLog(
+            *key, log.topic_id, log.settings, log.directory, self.services, Checkpointed(True, 0, log_start_offset, 0)
+        )
         self.logs[key] = new
         try:
             self.doom_directory(self._rename_for_removal(key), 0)
@@ -351,7 +397,8 @@ class LogDirectory:
         return bool(self._leaving)
 
     def rename_deleted(self) -> None:
-        """Rename the folder of one deleted partition. Raises StorageFailure; then the next start finds that nobody knows it."""
+        """Rename the folder of one deleted partition. Raises StorageFailure; then the next start finds that nobody
+        knows it."""
         self._let_go(next(iter(self._leaving)))
 
     def _rename_all_deleted(self) -> None:
@@ -444,13 +491,14 @@ class LogDirectory:
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close every log and release the lock. Clean: write all that a clean start reads, then the marker.
 
-        Without a marker, because a log was offline, because something could not be written, or because logs of an unclean
-        start were never opened, the next start recovers.
-        """
+        Without a marker, because a log was offline, because something could not be written, or because logs of an
+        unclean start were never opened, the next start recovers."""
         try:
             self._rename_all_deleted()
             if clean and self.failure is None and self._settle():
-                self.disk.replace(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch))
+                self.disk.replace(
+                    f"{self.path}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch)
+                )
         finally:
             for log in self.logs.values():
                 log.close()
@@ -461,7 +509,7 @@ class LogDirectory:
         whole = self.clean or self._on_disk <= self.logs.keys()
         logs = self.logs.values()
         # Each start is a new leader epoch, which is written for what was only read, too.
-        one_by_one = sum(log.needs_sync or log.is_loaded and log.epochs.changed for log in logs) <= MAX_SINGLE_SYNCS
+        one_by_one = sum(log.needs_sync or (log.is_loaded and log.epochs.changed) for log in logs) <= MAX_SINGLE_SYNCS
         for log in logs:
             try:
                 log.settle(sync=one_by_one)

@@ -6,6 +6,7 @@ OffsetForLeaderEpoch answers and what a follower truncates to.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 
 UNDEFINED = -1
@@ -14,7 +15,7 @@ UNDEFINED = -1
 class LeaderEpochs:
     """`entries` in ascending order; `changed` says that the file is behind them."""
 
-    __slots__ = ("entries", "changed")
+    __slots__ = ("changed", "entries")
 
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
         self.entries = entries or []
@@ -71,9 +72,9 @@ class LeaderEpochs:
         """Forget epochs that ended before the start of the log; the one that spans it begins there now."""
         entries = self.entries
         at = bisect_right([start for _, start in entries], start_offset)
-        if at > 1 or at and entries[0][1] < start_offset:
+        if at > 1 or (at and entries[0][1] < start_offset):
             entries[at - 1] = (entries[at - 1][0], start_offset)
-            del entries[:at - 1]
+            del entries[: at - 1]
             self.changed = True
 
     def to_text(self) -> str:
@@ -93,6 +94,6 @@ class LeaderEpochs:
                 return None
         except (ValueError, IndexError):
             return None
-        if any(later[0] <= earlier[0] or later[1] < earlier[1] for earlier, later in zip(rows, rows[1:])):
+        if any(later[0] <= earlier[0] or later[1] < earlier[1] for earlier, later in itertools.pairwise(rows)):
             return None
         return cls(rows)

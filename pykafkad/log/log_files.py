@@ -1,8 +1,7 @@
 """The files of one partition's log: opening them on first use, gathering and writing, rolling, syncing, closing.
 
-`PartitionLog` puts the rules of appending and reading on top, `UnopenedLog` the loading on first use: until then the slots
-named in `LOADED_SLOTS` stay unset. So ten thousand partitions cost their objects at start.
-"""
+`PartitionLog` puts the rules of appending and reading on top, `UnopenedLog` the loading on first use: until then the
+slots named in `LOADED_SLOTS` stay unset. So ten thousand partitions cost their objects at start."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ from pykafkad.log.syncing import SyncJob, sync_if_there
 GATHER_SIZE_BYTES = 64 * 1024
 # Idle gather buffers kept per directory; more than that many logs written in one turn allocate anew.
 MAX_IDLE_BUFFERS = 32
-# Sealed segments whose files stay open, and whose indexes stay in memory, per log; the longest unused one is dropped. All those
-# indexes together have at most so many entries of 20 bytes, beside those of open files.
+# Sealed segments whose files stay open, and whose indexes stay in memory, per log; the longest unused one is dropped.
+# All those indexes together have at most so many entries of 20 bytes, beside those of open files.
 MAX_SEALED_FILES = 4
 MAX_SEALED_INDEXES = 64
 MAX_SEALED_ENTRIES = 500_000
@@ -29,12 +28,22 @@ CODEC_IDS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zs
 _ALL_CODECS = frozenset(CODEC_IDS.values())
 
 LogServices = namedtuple("LogServices", ("disk", "clock", "random", "gather_pool", "doomed"))
-LogServices.__doc__ = """What the logs of one directory share: the disk, the clock, chance (a `random.Random`), idle gather
-buffers, and `doomed`, the list of `(due_ms, path, is_directory)` that are to be removed."""
+LogServices.__doc__ = """What the logs of one directory share: the disk, the clock, chance (a `random.Random`), idle
+gather buffers, and `doomed`, the list of `(due_ms, path, is_directory)` that are to be removed."""
 
 LOADED_SLOTS = (
-    "segments", "end_offset", "written_end_offset", "log_start_offset", "high_watermark", "producers", "epochs",
-    "recovery_point", "flushed_ms", "has_aborted", "_active", "_snapshot_offset",
+    "segments",
+    "end_offset",
+    "written_end_offset",
+    "log_start_offset",
+    "high_watermark",
+    "producers",
+    "epochs",
+    "recovery_point",
+    "flushed_ms",
+    "has_aborted",
+    "_active",
+    "_snapshot_offset",
 )
 _base_offset = attrgetter("base_offset")
 
@@ -46,21 +55,50 @@ class LogFiles:
     """See the module. Offsets: `log_start_offset <= high_watermark <= written_end_offset <= end_offset`.
 
     `offline` is the `StorageFailure` that took the log out of service for writing, else None; reading goes on. Only a
-    restart brings it back, because what the disk holds is known again only after recovery. `has_aborted` says whether some
-    segment may hold the marker of an aborted transaction. `names` counts the changes to which files are in the folder, as far as
-    a sync must bring them to the device, which has those up to `names_synced`; `is_new` says that it may not know the folder either.
-    A log that nobody has opened has nothing to lose by retention before `due_ms`.
-    """
+    restart brings it back, because what the disk holds is known again only after recovery. `has_aborted` says whether
+    some segment may hold the marker of an aborted transaction. `names` counts the changes to which files are in the
+    folder, as far as a sync must bring them to the device, which has those up to `names_synced`; `is_new` says that it
+    may not know the folder either. A log that nobody has opened has nothing to lose by retention before `due_ms`."""
 
     __slots__ = (
-        "topic", "partition", "topic_id", "settings", "directory", "offline", "leader_epoch", "closed", "_services", "_disk",
-        "_gather_pool", "_initial", "_plain_attributes", "_plain_size_limit", "_after_max_ms", "_index_interval_bytes",
-        "_flush_messages", "_gather", "_fill", "_recent_sealed", "_sole_replica", "due_ms", "is_new", "names",
-        "names_synced", *LOADED_SLOTS,
+        "topic",
+        "partition",
+        "topic_id",
+        "settings",
+        "directory",
+        "offline",
+        "leader_epoch",
+        "closed",
+        "_services",
+        "_disk",
+        "_gather_pool",
+        "_initial",
+        "_plain_attributes",
+        "_plain_size_limit",
+        "_after_max_ms",
+        "_index_interval_bytes",
+        "_flush_messages",
+        "_gather",
+        "_fill",
+        "_recent_sealed",
+        "_sole_replica",
+        "due_ms",
+        "is_new",
+        "names",
+        "names_synced",
+        *LOADED_SLOTS,
     )
 
-    def __init__(self, topic: str, partition: int, topic_id: bytes, settings, directory: str, services: LogServices,
-                 initial: recovery.Checkpointed = recovery.NOTHING_KNOWN) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        settings,
+        directory: str,
+        services: LogServices,
+        initial: recovery.Checkpointed = recovery.NOTHING_KNOWN,
+    ) -> None:
         self.topic = topic
         self.partition = partition
         self.topic_id = topic_id
@@ -102,8 +140,8 @@ class LogFiles:
     def load(self) -> None:
         """Open the files; after an unclean stop recover what is behind the recovery point.
 
-        Raises `StorageFailure`; the log is then offline and not tried again, unless nothing was lacking but a descriptor.
-        """
+        Raises `StorageFailure`; the log is then offline and not tried again, unless nothing was lacking but a
+        descriptor."""
         now_ms = self._services.clock.now_ms()
         try:
             loaded = recovery.load(self._disk, self.directory, self.topic_id, self._initial, self.settings, now_ms)
@@ -144,8 +182,11 @@ class LogFiles:
         self._index_interval_bytes = settings.index_interval_bytes
         self._after_max_ms = settings.message_timestamp_after_max_ms
         self._flush_messages = settings.flush_messages if self.offline is None else NEVER_MS
-        plain = (settings.message_timestamp_type == "CreateTime" and "compact" not in settings.cleanup_policy
-                 and settings.message_timestamp_before_max_ms >= NEVER_MS)
+        plain = (
+            settings.message_timestamp_type == "CreateTime"
+            and "compact" not in settings.cleanup_policy
+            and settings.message_timestamp_before_max_ms >= NEVER_MS
+        )
         codec = settings.compression_type
         self._plain_attributes = _ALL_CODECS if codec == "producer" else frozenset((CODEC_IDS[codec],))
         self._plain_size_limit = 0
@@ -157,18 +198,26 @@ class LogFiles:
         settings = self.settings
         self._active = segment
         segment.rouse()
-        segment.size_limit = 0 if segment.indexes_full(settings.segment_index_bytes) else min(settings.segment_bytes, segment.room_end)
+        segment.size_limit = (
+            0 if segment.indexes_full(settings.segment_index_bytes) else min(settings.segment_bytes, segment.room_end)
+        )
         if settings.segment_jitter_ms > 0 and not segment.jitter_ms:
             segment.jitter_ms = self._services.random.randrange(min(settings.segment_jitter_ms, self._segment_ms))
         first = segment.first_timestamp_ms
         # Without a first timestamp every batch is looked at by `_roll_if_due`, which then goes by the wall clock.
-        segment.roll_after_ms = -NEVER_MS if first is None or first < 0 else first + self._segment_ms - segment.jitter_ms
+        segment.roll_after_ms = (
+            -NEVER_MS if first is None or first < 0 else first + self._segment_ms - segment.jitter_ms
+        )
 
     @property
     def _segment_ms(self) -> int:
         # A segment must be closed before it can be compacted in time.
         settings = self.settings
-        return min(settings.segment_ms, settings.max_compaction_lag_ms) if "compact" in settings.cleanup_policy else settings.segment_ms
+        return (
+            min(settings.segment_ms, settings.max_compaction_lag_ms)
+            if "compact" in settings.cleanup_policy
+            else settings.segment_ms
+        )
 
     # -- rolling -------------------------------------------------------------------------------------------------------
 
@@ -178,12 +227,18 @@ class LogFiles:
         if segment.size:
             first = segment.first_timestamp_ms
             waited_ms = max_timestamp_ms - first if first is not None and first >= 0 else now_ms - segment.created_ms
-            if (segment.size + size > settings.segment_bytes or waited_ms > self._segment_ms - segment.jitter_ms
-                    or segment.indexes_full(settings.segment_index_bytes) or last_offset > segment.last_offset_limit):
+            if (
+                segment.size + size > settings.segment_bytes
+                or waited_ms > self._segment_ms - segment.jitter_ms
+                or segment.indexes_full(settings.segment_index_bytes)
+                or last_offset > segment.last_offset_limit
+            ):
                 segment = self.roll(now_ms)
         has_room = segment.size + size <= segment.room_end
         if not has_room:
-            segment.room_end = self._disk.reserve(segment.file, segment.size + size, beyond_bound=self.topic in _OWN_TOPICS)
+            segment.room_end = self._disk.reserve(
+                segment.file, segment.size + size, beyond_bound=self.topic in _OWN_TOPICS
+            )
         if not segment.size:
             # The first batch sets the clock by which the segment ages.
             segment.first_timestamp_ms = max_timestamp_ms
@@ -221,8 +276,8 @@ class LogFiles:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def _borrow(self):
-        # Gather buffers are shared by all logs of a directory and kept: giving memory back and faulting it in again each
-        # turn costs more than the copy.
+        # Gather buffers are shared by all logs of a directory and kept: giving memory back and faulting it in again
+        # each turn costs more than the copy.
         pool = self._gather_pool
         return pool.pop() if pool else memoryview(bytearray(GATHER_SIZE_BYTES))
 
@@ -311,12 +366,15 @@ class LogFiles:
     def write_snapshot(self) -> None:
         """The producer state at the end of the log, unless that snapshot is there already."""
         if self.end_offset > self._snapshot_offset:
-            self._disk.write(file_prefix(self.directory, self.end_offset) + SNAPSHOT_SUFFIX, self.producers.to_snapshot())
+            self._disk.write(
+                file_prefix(self.directory, self.end_offset) + SNAPSHOT_SUFFIX, self.producers.to_snapshot()
+            )
             self._snapshot_offset = self.end_offset
             self.names += 1
 
     def write_epochs(self) -> None:
-        """Bring the leader-epoch file up to date. Unsynced until the recovery point moves: before that it is rebuilt from the log."""
+        """Bring the leader-epoch file up to date. Unsynced until the recovery point moves: before that it is rebuilt
+        from the log."""
         if self.epochs.changed:
             self._disk.replace(f"{self.directory}/{recovery.EPOCHS_FILE}", self.epochs.to_text().encode(), sync=False)
             self.epochs.changed = False
@@ -325,11 +383,15 @@ class LogFiles:
     @property
     def needs_sync(self) -> bool:
         """Whether `settle` would have to sync: something was appended, or a file came, since the last sync."""
-        return self.is_loaded and self.offline is None and (self.recovery_point != self.end_offset or self.names != self.names_synced)
+        return (
+            self.is_loaded
+            and self.offline is None
+            and (self.recovery_point != self.end_offset or self.names != self.names_synced)
+        )
 
     def settle(self, *, sync: bool = True) -> None:
-        """Write all that a clean start reads: batches, indexes, producer snapshot, epochs. Without `sync` the caller syncs
-        everything at once and calls `synced`."""
+        """Write all that a clean start reads: batches, indexes, producer snapshot, epochs. Without `sync` the caller
+        syncs everything at once and calls `synced`."""
         if self.is_loaded and self.offline is None:
             self.write_pending()
             self._write_hints(sync=sync and self.needs_sync)
@@ -346,10 +408,13 @@ class LogFiles:
             raise self.fail(failure) from None
 
     def synced(self) -> None:
-        """The whole disk was synced: nothing of what was written needs recovery, unless one of the files says that it failed."""
+        """The whole disk was synced: nothing of what was written needs recovery, unless one of the files says that it
+        failed."""
         if self.is_loaded and self.offline is None:
             try:
-                for segment in self.segments_from(self.recovery_point) if self.recovery_point != self.written_end_offset else ():
+                for segment in (
+                    self.segments_from(self.recovery_point) if self.recovery_point != self.written_end_offset else ()
+                ):
                     segment.file.sync()
             except StorageFailure as failure:
                 raise self.fail(failure) from None
@@ -363,13 +428,18 @@ class LogFiles:
             self._active.drop_file()
 
     def unload(self) -> None:
-        """Let go of what an idle log does not need: of the descriptor; and if all is synced, of everything that a load as after a
-        clean stop brings back. Raises `StorageFailure`."""
+        """Let go of what an idle log does not need: of the descriptor; and if all is synced, of everything that a load
+        as after a clean stop brings back. Raises `StorageFailure`."""
         self.release_file()
-        # What lies below a log's start may be there again, and broken; a snapshot has the last batch of each producer alone.
-        if (not self.is_loaded or self.offline is not None or self.recovery_point != self.end_offset
-                or self._active.size and self.log_start_offset == self.end_offset
-                or any(len(entry.batches) > 1 for entry in self.producers.values())):
+        # What lies below a log's start may be there again, and broken; a snapshot has the last batch of each producer
+        # alone.
+        if (
+            not self.is_loaded
+            or self.offline is not None
+            or self.recovery_point != self.end_offset
+            or (self._active.size and self.log_start_offset == self.end_offset)
+            or any(len(entry.batches) > 1 for entry in self.producers.values())
+        ):
             return
         if self._active.size:
             self._write_hints(sync=False)
@@ -417,7 +487,7 @@ class LogFiles:
 
     def segments_from(self, offset: int) -> list[Segment]:
         """The segments that hold an offset and what follows it."""
-        return self.segments[self.segment_at(offset):]
+        return self.segments[self.segment_at(offset) :]
 
     def look_for_aborted(self) -> None:
         """Set `has_aborted` anew, after segments came or went."""
@@ -444,7 +514,9 @@ class LogFiles:
         """Forget the indexes that were unused longest, while those of all are more than what a log may keep."""
         entries = [each.loaded_entries for each in recent]
         total, gone = sum(entries), 0
-        while total > MAX_SEALED_ENTRIES and gone < len(recent) - MAX_SEALED_FILES or len(recent) - gone > MAX_SEALED_INDEXES:
+        while (total > MAX_SEALED_ENTRIES and gone < len(recent) - MAX_SEALED_FILES) or len(
+            recent
+        ) - gone > MAX_SEALED_INDEXES:
             recent[gone].drop_indexes()
             total -= entries[gone]
             gone += 1
@@ -452,7 +524,11 @@ class LogFiles:
 
     def rest(self, segment: Segment) -> None:
         """Close the file of a sealed segment that nobody reads."""
-        if segment is not self._active and segment not in self._recent_sealed[-MAX_SEALED_FILES:] and self.offline is None:
+        if (
+            segment is not self._active
+            and segment not in self._recent_sealed[-MAX_SEALED_FILES:]
+            and self.offline is None
+        ):
             segment.drop_file()
 
     def forget_sealed(self, segment: Segment) -> None:

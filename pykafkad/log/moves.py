@@ -1,16 +1,23 @@
-"""A partition's log on its way to another directory (KIP-113): the future replica, copied until it can take the log's place.
+"""A partition's log on its way to another directory (KIP-113): the future replica, copied until it can take the log's
+place.
 
-The copy has the same files byte for byte, so that in the end nothing but the files and the path of the open log change: offsets,
-indexes, producers and whoever holds the log stay. Copying runs off the loop in steps of `STEP_BYTES`, planned on the loop:
-what a cleaner or retention replaced meanwhile is noticed by its file and copied again. Kafka's name for the folder,
-`<topic>-<partition>.<32 hex>-future`, tells at a start what was interrupted.
-"""
+The copy has the same files byte for byte, so that in the end nothing but the files and the path of the open log change:
+offsets, indexes, producers and whoever holds the log stay. Copying runs off the loop in steps of `STEP_BYTES`, planned
+on the loop: what a cleaner or retention replaced meanwhile is noticed by its file and copied again. Kafka's name for
+the folder, `<topic>-<partition>.<32 hex>-future`, tells at a start what was interrupted."""
 
 from __future__ import annotations
 
 from pykafkad.log.checkpoints import PARTITION_METADATA_FILE, encode_partition_metadata
 from pykafkad.log.directory import FUTURE_SUFFIX, LogDirectory
-from pykafkad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_prefix
+from pykafkad.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_prefix,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +51,20 @@ class _Copy:
 
 
 class FutureReplica:
-    """See the module. `log` lies in `source` and goes to `target`. Raises `StorageFailure` when the folder cannot be made."""
+    """See the module. `log` lies in `source` and goes to `target`. Raises `StorageFailure` when the folder cannot be
+    made."""
 
-    __slots__ = ("_beside", "_copies", "_known_beside", "_name", "_rest_bytes", "_synced_offset", "log", "source", "target")
+    __slots__ = (
+        "_beside",
+        "_copies",
+        "_known_beside",
+        "_name",
+        "_rest_bytes",
+        "_synced_offset",
+        "log",
+        "source",
+        "target",
+    )
 
     def __init__(self, log: PartitionLog, source: LogDirectory, target: LogDirectory) -> None:
         self.log = log
@@ -97,7 +115,8 @@ class FutureReplica:
                 missing += segment.written_size - copy.size
                 first = first or (copy, min(STEP_BYTES, segment.written_size - copy.size))
         if missing <= LAST_BYTES and self._rest_bytes is None:
-            # What is written from now on is left to `complete`: a log that is written to all the time would never be whole.
+            # What is written from now on is left to `complete`: a log that is written to all the time would never be
+            # whole.
             self._rest_bytes = missing
         if missing > LAST_BYTES or (missing and self._rest_bytes > 0):
             copy, size = first

@@ -40,7 +40,8 @@ class OffsetIndex:
         return (self.offsets[at - 1], self.positions[at - 1]) if at else (0, 0)
 
     def last_within(self, start: int, end: int) -> tuple[int, int] | None:
-        """The entry with the highest position in (start, end], a batch boundary where a read may be cut; None without one."""
+        """The entry with the highest position in (start, end], a batch boundary where a read may be cut; None without
+        one."""
         at = bisect_right(self.positions, end)
         if at and self.positions[at - 1] > start:
             return self.offsets[at - 1], self.positions[at - 1]
@@ -79,7 +80,11 @@ class OffsetIndex:
         index = cls()
         index.offsets = both[0::2]
         index.positions = both[1::2]
-        if not rises(index.offsets, step) or not rises(index.positions, step) or len(index) and index.positions[-1] >= log_size_bytes:
+        if (
+            not rises(index.offsets, step)
+            or not rises(index.positions, step)
+            or (len(index) and index.positions[-1] >= log_size_bytes)
+        ):
             return None
         return index
 

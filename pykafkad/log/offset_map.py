@@ -1,9 +1,8 @@
 """The newest offset of every key in the dirty part of a log: what compaction compares records with.
 
-Kept in many small dicts instead of a large one, because a large one that grows, or goes, holds the loop for as long as it
-takes to move a million entries. Keys longer than `MAX_KEY_BYTES` are replaced by a digest, so that the memory of an entry is
-bounded, and with it that of the whole map: `log.cleaner.dedupe.buffer.size`.
-"""
+Kept in many small dicts instead of a large one, because a large one that grows, or goes, holds the loop for as long as
+it takes to move a million entries. Keys longer than `MAX_KEY_BYTES` are replaced by a digest, so that the memory of an
+entry is bounded, and with it that of the whole map: `log.cleaner.dedupe.buffer.size`."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ _MAX_BLOCK_BITS = 20
 
 
 def long_key(key: bytes) -> bytes:
-    """What stands for a key of more than `MAX_KEY_BYTES`: longer than any digest that a short key could equal by chance."""
+    """What stands for a key of more than `MAX_KEY_BYTES`: longer than any digest that a short key could equal by
+    chance."""
     return blake2b(key, digest_size=_DIGEST_BYTES).digest() + len(key).to_bytes(8, "big")
 
 
@@ -39,7 +39,8 @@ class OffsetMap:
         # The dicts' own `get`, so that a look-up is one call.
         self.readers = [shard.get for shard in self.shards]
         places = buffer_bytes / ENTRY_BYTES
-        # Any number may be set. With one entry a run comes at least a step further; a NaN is below nothing and above nothing, so it is that.
+        # Any number may be set. With one entry a run comes at least a step further; a NaN is below nothing and above
+        # nothing, so it is that.
         self.max_entries = int(max(1, min(places * load_factor, places)))
         self.latest_offset = -1
         self._live = b""
@@ -55,8 +56,8 @@ class OffsetMap:
         return self.shards[hash(key) & SHARD_MASK].get(key, -1)
 
     def complete(self, first_offset: int):
-        """Generator, in small steps: every keyed record from `first_offset` to `latest_offset` has been entered; note where the newest ones
-        lie, for `has_newest`."""
+        """Generator, in small steps: every keyed record from `first_offset` to `latest_offset` has been entered; note
+        where the newest ones lie, for `has_newest`."""
         span = self.latest_offset - first_offset + 1
         bits = max(_BLOCK_BITS, span.bit_length() - _MAX_BLOCK_BITS)
         live = bytearray((max(span, 0) >> bits) + 1)
@@ -67,10 +68,14 @@ class OffsetMap:
         self._live, self._first_offset, self._block_bits = live, first_offset, bits
 
     def has_newest(self, first_offset: int, last_offset: int) -> bool:
-        """Whether a record in this range may be the newest of its key; False only if none is, without a look at the records."""
+        """Whether a record in this range may be the newest of its key; False only if none is, without a look at the
+        records."""
         if not self._live or first_offset < self._first_offset or last_offset > self.latest_offset:
             return True
-        first_block, last_block = first_offset - self._first_offset >> self._block_bits, last_offset - self._first_offset >> self._block_bits
+        first_block, last_block = (
+            first_offset - self._first_offset >> self._block_bits,
+            last_offset - self._first_offset >> self._block_bits,
+        )
         return self._live.find(1, first_block, last_block + 1) >= 0
 
     def release(self):

@@ -1,13 +1,13 @@
 """The log of one partition: append and read. Start here.
 
-`append` takes one whole batch as the client sent it, checks it, writes base offset and leader epoch into it in place and
-gathers it; `write_pending` (`log_files.py`) brings what was gathered to the file in one write. Until then `end_offset` is
-ahead of `written_end_offset`, and nothing may be promised. `read` gives a slice of a file, never bytes in between.
+`append` takes one whole batch as the client sent it, checks it, writes base offset and leader epoch into it in place
+and gathers it; `write_pending` (`log_files.py`) brings what was gathered to the file in one write. Until then
+`end_offset` is ahead of `written_end_offset`, and nothing may be promised. `read` gives a slice of a file, never bytes
+in between.
 
-`append` is the broker's hottest function and is written flat: one header unpack, a handful of comparisons against numbers
-that `update_settings` prepared, no call that is not needed. A batch that fails any comparison takes the long way through
-`append_rules`, which knows why.
-"""
+`append` is the broker's hottest function and is written flat: one header unpack, a handful of comparisons against
+numbers that `update_settings` prepared, no call that is not needed. A batch that fails any comparison takes the long
+way through `append_rules`, which knows why."""
 
 from __future__ import annotations
 
@@ -19,12 +19,19 @@ from pykafkad.log.log_files import GATHER_SIZE_BYTES, LOADED_SLOTS, LogFiles
 from pykafkad.log.producers import ProducerEntry, check_sequence
 from pykafkad.log.segment import FileSlice, Segment
 from pykafkad.wire.batch import (
-    CONTROL_BIT, HEADER, HEADER_SIZE_BYTES, PREFIX, TRANSACTIONAL_BIT, build_batch, control_key, crc32c,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_SIZE_BYTES,
+    PREFIX,
+    TRANSACTIONAL_BIT,
+    build_batch,
+    control_key,
+    crc32c,
 )
 from pykafkad.wire.compression import FRAME_STARTS
 
-# Where a batch comes from, which says how much is checked. Verified: the transaction coordinator says that the partition
-# belongs to the producer's ongoing transaction, so a batch may begin it here.
+# Where a batch comes from, which says how much is checked. Verified: the transaction coordinator says that the
+# partition belongs to the producer's ongoing transaction, so a batch may begin it here.
 CLIENT = "client"
 VERIFIED_CLIENT = "verified client"
 COORDINATOR = "coordinator"
@@ -52,13 +59,15 @@ class PartitionLog(LogFiles):
 
     # -- append --------------------------------------------------------------------------------------------------------
 
-    def append(self, records, now_ms: int, produce_version: int = 13, origin: str = CLIENT, checked: tuple | None = None) -> AppendResult:
+    def append(
+        self, records, now_ms: int, produce_version: int = 13, origin: str = CLIENT, checked: tuple | None = None
+    ) -> AppendResult:
         """Check one batch (`records`: a writable view that holds it), assign its offsets in place and gather it.
 
         Keeps no reference to `records`. Raises `KafkaError`, for rejected records with `record_errors`, or
-        `StorageFailure`. A rejected batch uses no offset and is left as it came. A client's batch of very many records that must
-        be opened is `append_rules.OpenElsewhere`: what its `check` returned is handed in as `checked`, its batch as `records`.
-        """
+        `StorageFailure`. A rejected batch uses no offset and is left as it came. A client's batch of very many records
+        that must be opened is `append_rules.OpenElsewhere`: what its `check` returned is handed in as `checked`, its
+        batch as `records`."""
         return AppendResult(*self.append_batch(records, now_ms, produce_version, origin, checked))
 
     def append_batch(
@@ -68,23 +77,66 @@ class PartitionLog(LogFiles):
         size = len(records)
         log_append_time_ms = -1
         # Zeros let what is too short for a header fall through to the rules, which name the reason.
-        (base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp_ms, max_timestamp_ms, producer_id,
-         producer_epoch, base_sequence, count) = _unpack_header(records) if size >= HEADER_SIZE_BYTES else _NO_HEADER
-        if (length != size - 12 or base_offset or magic != 2 or attributes not in self._plain_attributes
-                or size > self._plain_size_limit or count != last_delta + 1 or count <= 0
-                or max_timestamp_ms > now_ms + self._after_max_ms or max_timestamp_ms < base_timestamp_ms
-                or producer_id >= 0 > base_sequence or attributes == 4 and produce_version < 7
-                or (records[61:63] != FRAME_STARTS[attributes] if attributes else count * 7 > size - 61)
-                or crc32c(records[_CHECKED]) != crc):
+        (
+            base_offset,
+            length,
+            _,
+            magic,
+            crc,
+            attributes,
+            last_delta,
+            base_timestamp_ms,
+            max_timestamp_ms,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        ) = _unpack_header(records) if size >= HEADER_SIZE_BYTES else _NO_HEADER
+        if (
+            length != size - 12
+            or base_offset
+            or magic != 2
+            or attributes not in self._plain_attributes
+            or size > self._plain_size_limit
+            or count != last_delta + 1
+            or count <= 0
+            or max_timestamp_ms > now_ms + self._after_max_ms
+            or max_timestamp_ms < base_timestamp_ms
+            or producer_id >= 0 > base_sequence
+            or (attributes == 4 and produce_version < 7)
+            or (records[61:63] != FRAME_STARTS[attributes] if attributes else count * 7 > size - 61)
+            or crc32c(records[_CHECKED]) != crc
+        ):
             records, header, log_append_time_ms = checked or self._check(records, now_ms, produce_version, origin)
             size = len(records)
-            (_, length, _, _, _, attributes, last_delta, _, max_timestamp_ms, producer_id, producer_epoch, base_sequence, _) = header
+            (
+                _,
+                length,
+                _,
+                _,
+                _,
+                attributes,
+                last_delta,
+                _,
+                max_timestamp_ms,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                _,
+            ) = header
         entry = None
         if producer_id >= 0 and not attributes & CONTROL_BIT:
             entry = self.producers.get(producer_id)
-            if (entry is None or base_sequence != entry.next_sequence or producer_epoch != entry.epoch
-                    or attributes & TRANSACTIONAL_BIT or entry.transaction_offset >= 0):
-                duplicate = self._check_producer(entry, producer_id, producer_epoch, base_sequence, last_delta, attributes, origin)
+            if (
+                entry is None
+                or base_sequence != entry.next_sequence
+                or producer_epoch != entry.epoch
+                or attributes & TRANSACTIONAL_BIT
+                or entry.transaction_offset >= 0
+            ):
+                duplicate = self._check_producer(
+                    entry, producer_id, producer_epoch, base_sequence, last_delta, attributes, origin
+                )
                 if duplicate is not None:
                     return duplicate
                 if entry is None:
@@ -93,8 +145,11 @@ class PartitionLog(LogFiles):
         last_offset = base_offset + last_delta
         segment = self._active
         position = segment.size
-        if (position + size > segment.size_limit or max_timestamp_ms > segment.roll_after_ms
-                or last_offset > segment.last_offset_limit):
+        if (
+            position + size > segment.size_limit
+            or max_timestamp_ms > segment.roll_after_ms
+            or last_offset > segment.last_offset_limit
+        ):
             segment = self._roll_if_due(size, max_timestamp_ms, last_offset, now_ms)
             position = segment.size
         _pack_prefix(records, 0, base_offset, length, self.leader_epoch)
@@ -126,8 +181,9 @@ class PartitionLog(LogFiles):
                 self.producers.begin(producer_id, base_offset)
         return base_offset, last_offset, log_append_time_ms, self.log_start_offset
 
-    def append_records(self, records, now_ms: int, *, control_type: int | None = None, leader_epoch: int | None = None,
-                       codec: int = 0) -> AppendResult:
+    def append_records(
+        self, records, now_ms: int, *, control_type: int | None = None, leader_epoch: int | None = None, codec: int = 0
+    ) -> AppendResult:
         """Append `records` (`(key, value)` each) as one batch of our own: coordinators and the metadata log.
 
         With `control_type` the one record is a control record: its key is made here, its value is `records[0][1]`.
@@ -139,17 +195,31 @@ class PartitionLog(LogFiles):
         batch = build_batch(records, timestamp_ms=now_ms, codec=codec, is_control=control_type is not None)
         return self.append(memoryview(batch), now_ms, origin=COORDINATOR)
 
-    def append_end_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, now_ms: int, *, is_abort: bool,
-                          transaction_version: int = 0) -> AppendResult:
+    def append_end_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        now_ms: int,
+        *,
+        is_abort: bool,
+        transaction_version: int = 0,
+    ) -> AppendResult:
         """End a producer's transaction in this partition: its control batch, and what read_committed then knows.
 
-        Raises `KafkaError(INVALID_PRODUCER_EPOCH)` for an epoch that is over, `TRANSACTION_COORDINATOR_FENCED` for a marker
-        of an older coordinator. See `transactions.check_marker` for `transaction_version` (KIP-890).
-        """
+        Raises `KafkaError(INVALID_PRODUCER_EPOCH)` for an epoch that is over, `TRANSACTION_COORDINATOR_FENCED` for a
+        marker of an older coordinator. See `transactions.check_marker` for `transaction_version` (KIP-890)."""
         from pykafkad.log import transactions
 
-        return transactions.append_end_marker(self, producer_id, producer_epoch, coordinator_epoch, now_ms, is_abort=is_abort,
-                                              transaction_version=transaction_version)
+        return transactions.append_end_marker(
+            self,
+            producer_id,
+            producer_epoch,
+            coordinator_epoch,
+            now_ms,
+            is_abort=is_abort,
+            transaction_version=transaction_version,
+        )
 
     def _check(self, records, now_ms: int, produce_version: int, origin: str):
         if self.offline is not None:
@@ -158,21 +228,32 @@ class PartitionLog(LogFiles):
 
         if origin != COORDINATOR and append_rules.is_long(records):
             raise append_rules.OpenElsewhere
-        return append_rules.check(records, self.settings, now_ms, produce_version, origin != COORDINATOR, f"{self.topic}-{self.partition}")
+        return append_rules.check(
+            records, self.settings, now_ms, produce_version, origin != COORDINATOR, f"{self.topic}-{self.partition}"
+        )
 
-    def _check_producer(self, entry, producer_id: int, epoch: int, base_sequence: int, last_delta: int, attributes: int,
-                        origin: str) -> AppendResult | None:
+    def _check_producer(
+        self, entry, producer_id: int, epoch: int, base_sequence: int, last_delta: int, attributes: int, origin: str
+    ) -> AppendResult | None:
         where = f"{self.topic}-{self.partition}"
         if entry is not None and origin != COORDINATOR:
             duplicate = entry.find_duplicate(epoch, base_sequence, last_delta)
             if duplicate is not None:
-                # Kafka answers a duplicate with the first batch's timestamp as its append time, whatever the topic's type.
+                # Kafka answers a duplicate with the first batch's timestamp as its append time, whatever the topic's
+                # type.
                 base_offset, last_offset, timestamp_ms = duplicate
                 return AppendResult(base_offset, last_offset, timestamp_ms, self.log_start_offset)
-        if attributes & TRANSACTIONAL_BIT or entry is not None and entry.transaction_offset >= 0:
+        if attributes & TRANSACTIONAL_BIT or (entry is not None and entry.transaction_offset >= 0):
             from pykafkad.log import transactions
 
-            transactions.check_batch(entry, producer_id, epoch, bool(attributes & TRANSACTIONAL_BIT), origin in (VERIFIED_CLIENT, COORDINATOR), where)
+            transactions.check_batch(
+                entry,
+                producer_id,
+                epoch,
+                bool(attributes & TRANSACTIONAL_BIT),
+                origin in (VERIFIED_CLIENT, COORDINATOR),
+                where,
+            )
         check_sequence(entry, producer_id, epoch, base_sequence if origin != COORDINATOR else None, where)
         return None
 
@@ -213,8 +294,11 @@ class PartitionLog(LogFiles):
 
     def _read_sealed(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> FileSlice | None:
         if offset < self.log_start_offset or offset > self.end_offset:
-            raise KafkaError(errors.OFFSET_OUT_OF_RANGE, f"offset {offset} is outside [{self.log_start_offset}, "
-                                                         f"{self.end_offset}] of {self.topic}-{self.partition}")
+            raise KafkaError(
+                errors.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is outside [{self.log_start_offset}, "
+                f"{self.end_offset}] of {self.topic}-{self.partition}",
+            )
         if offset >= end_offset:
             return None
         segments = self.segments
@@ -264,7 +348,8 @@ class PartitionLog(LogFiles):
 
     @property
     def last_stable_offset(self) -> int:
-        """Where read_committed ends: the high watermark, or the first offset below it of a transaction not decided there."""
+        """Where read_committed ends: the high watermark, or the first offset below it of a transaction not decided
+        there."""
         producers = self.producers
         if not producers.ongoing and not producers.ended:
             return self.high_watermark
@@ -302,7 +387,8 @@ class PartitionLog(LogFiles):
     # -- what goes away ------------------------------------------------------------------------------------------------
 
     def before_change(self) -> None:
-        """Called before anything else than an append changes what the log holds or where: a snapshot may want it as it is."""
+        """Called before anything else than an append changes what the log holds or where: a snapshot may want it as it
+        is."""
 
     def delete_records(self, before_offset: int) -> int:
         """Make the log start at `before_offset` at least; the new start. The files go with the next `run_retention`.
@@ -326,11 +412,11 @@ class PartitionLog(LogFiles):
 
 
 class UnopenedLog(PartitionLog):
-    """A log as it is made: `__getattr__`, which Python asks only for what is missing, opens the files, and it is a `PartitionLog`.
+    """A log as it is made: `__getattr__`, which Python asks only for what is missing, opens the files, and it is a
+    `PartitionLog`.
 
-    A class of its own, because where a class has `__getattr__` Python looks every attribute up anew each time: for the forty
-    of one small append that is a tenth of what the whole request costs.
-    """
+    A class of its own, because where a class has `__getattr__` Python looks every attribute up anew each time: for the
+    forty of one small append that is a tenth of what the whole request costs."""
 
     __slots__ = ()
 

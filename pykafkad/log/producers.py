@@ -1,9 +1,9 @@
 """What a partition knows of its idempotent producers and of their transactions (KIP-98, KIP-360).
 
-For every producer id: the epoch, the last five batches, the time of the last one, where its ongoing transaction began. A
-batch that equals one of the five is a duplicate and gets its first answer; any other must follow the last sequence. The
-state is a function of the log: `track` replays a batch that is in the log already, and gives the same state as the live
-append.
+For every producer id: the epoch, the last five batches, the time of the last one, where its ongoing transaction began.
+A batch that equals one of the five is a duplicate and gets its first answer; any other must follow the last sequence.
+The state is a function of the log: `track` replays a batch that is in the log already, and gives the same state as the
+live append.
 
 Snapshots, as Kafka's, keep the last batch of each producer, so five become one over a restart, as in Kafka.
 """
@@ -16,7 +16,14 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.log.txn_index import AbortedTransaction
 from pykafkad.wire.batch import (
-    CONTROL_ABORT, CONTROL_BIT, CONTROL_KEY, MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, TRANSACTIONAL_BIT, advance_sequence,
+    CONTROL_ABORT,
+    CONTROL_BIT,
+    CONTROL_KEY,
+    MAX_SEQUENCE,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    advance_sequence,
     crc32c,
 )
 
@@ -26,7 +33,8 @@ BATCHES_KEPT = 5
 _SNAPSHOT_HEADER = Struct(">hIi")
 # The checksum covers everything behind version (2) and itself (4).
 _CHECKED_FROM = 6
-# Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of a transaction.
+# Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of a
+# transaction.
 _SNAPSHOT_ENTRY = Struct(">qhiqiqiq")
 SNAPSHOT_VERSION = 1
 
@@ -38,7 +46,7 @@ END_MARKER_VALUE = Struct(">hi")
 class ProducerEntry:
     """State of one producer id. `batches`: up to five `(last_sequence, last_offset, offset_delta, timestamp_ms)`."""
 
-    __slots__ = ("epoch", "next_sequence", "batches", "last_timestamp_ms", "coordinator_epoch", "transaction_offset")
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "next_sequence", "transaction_offset")
 
     def __init__(self, epoch: int = NO_PRODUCER_EPOCH) -> None:
         self.epoch = epoch
@@ -76,7 +84,9 @@ class ProducerEntry:
         return None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProducerEntry) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return isinstance(other, ProducerEntry) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__
+        )
 
     __hash__ = None
 
@@ -84,7 +94,9 @@ class ProducerEntry:
         return f"ProducerEntry(epoch={self.epoch}, next_sequence={self.next_sequence}, batches={self.batches})"
 
 
-def check_sequence(entry: ProducerEntry | None, producer_id: int, epoch: int, base_sequence: int | None, where: str) -> None:
+def check_sequence(
+    entry: ProducerEntry | None, producer_id: int, epoch: int, base_sequence: int | None, where: str
+) -> None:
     """Whether a batch may follow what is known of its producer. `base_sequence` None: a coordinator's, which has none.
 
     Raises `KafkaError`: INVALID_PRODUCER_EPOCH for an older epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, a repetition
@@ -94,17 +106,23 @@ def check_sequence(entry: ProducerEntry | None, producer_id: int, epoch: int, ba
     if entry is None or entry.epoch == NO_PRODUCER_EPOCH:
         return
     if epoch < entry.epoch:
-        raise KafkaError(errors.INVALID_PRODUCER_EPOCH,
-                         f"producer {producer_id} of epoch {epoch} is fenced by epoch {entry.epoch} in {where}")
+        raise KafkaError(
+            errors.INVALID_PRODUCER_EPOCH,
+            f"producer {producer_id} of epoch {epoch} is fenced by epoch {entry.epoch} in {where}",
+        )
     if base_sequence is None:
         return
     if epoch != entry.epoch:
         if base_sequence:
-            raise KafkaError(errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                             f"producer {producer_id} starts epoch {epoch} with sequence {base_sequence}, not 0, in {where}")
+            raise KafkaError(
+                errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} starts epoch {epoch} with sequence {base_sequence}, not 0, in {where}",
+            )
     elif base_sequence != entry.next_sequence and not (base_sequence == 0 and not entry.batches):
-        raise KafkaError(errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                         f"producer {producer_id} sends sequence {base_sequence}, {entry.next_sequence} is due in {where}")
+        raise KafkaError(
+            errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {producer_id} sends sequence {base_sequence}, {entry.next_sequence} is due in {where}",
+        )
 
 
 class ProducerStates(dict):
@@ -133,7 +151,13 @@ class ProducerStates(dict):
         entry = self.get(producer_id)
         if entry is None:
             entry = self[producer_id] = ProducerEntry()
-        entry.add(header.producer_epoch, header.base_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms)
+        entry.add(
+            header.producer_epoch,
+            header.base_sequence,
+            header.last_offset,
+            header.last_offset_delta,
+            header.max_timestamp_ms,
+        )
         if header.attributes & TRANSACTIONAL_BIT and entry.transaction_offset < 0:
             self.begin(producer_id, header.base_offset)
         return None
@@ -144,8 +168,14 @@ class ProducerStates(dict):
         marker = next(iterate_records(memoryview(read()), header))
         _, control_type = CONTROL_KEY.unpack_from(marker.key)
         _, coordinator_epoch = END_MARKER_VALUE.unpack_from(marker.value)
-        return self.end(header.producer_id, header.producer_epoch, coordinator_epoch, header.base_offset, marker.timestamp_ms,
-                        is_abort=control_type == CONTROL_ABORT)
+        return self.end(
+            header.producer_id,
+            header.producer_epoch,
+            coordinator_epoch,
+            header.base_offset,
+            marker.timestamp_ms,
+            is_abort=control_type == CONTROL_ABORT,
+        )
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
@@ -154,8 +184,16 @@ class ProducerStates(dict):
         self[producer_id].transaction_offset = first_offset
         self.ongoing[first_offset] = producer_id
 
-    def end(self, producer_id: int, epoch: int, coordinator_epoch: int, marker_offset: int, timestamp_ms: int, *,
-            is_abort: bool) -> AbortedTransaction | None:
+    def end(
+        self,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        marker_offset: int,
+        timestamp_ms: int,
+        *,
+        is_abort: bool,
+    ) -> AbortedTransaction | None:
         """A marker ends a producer's transaction; what is to be remembered of an aborted one that had records."""
         entry = self.get(producer_id)
         if entry is None:
@@ -190,16 +228,24 @@ class ProducerStates(dict):
     # -- what survives -------------------------------------------------------------------------------------------------
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers whose last batch is `producer.id.expiration.ms` old, but for ongoing transactions; how many went."""
-        expired = [key for key, entry in self.items()
-                   if now_ms - entry.last_timestamp_ms >= expiration_ms and entry.transaction_offset < 0]
+        """Forget producers whose last batch is `producer.id.expiration.ms` old, but for ongoing transactions; how many
+        went."""
+        expired = [
+            key
+            for key, entry in self.items()
+            if now_ms - entry.last_timestamp_ms >= expiration_ms and entry.transaction_offset < 0
+        ]
         for producer_id in expired:
             del self[producer_id]
         return len(expired)
 
     def forget_before(self, offset: int) -> None:
         """Forget producers whose last batch lies before `offset`, but for ongoing transactions."""
-        for producer_id in [key for key, entry in self.items() if entry.batches and entry.batches[-1][1] < offset and entry.transaction_offset < 0]:
+        for producer_id in [
+            key
+            for key, entry in self.items()
+            if entry.batches and entry.batches[-1][1] < offset and entry.transaction_offset < 0
+        ]:
             del self[producer_id]
 
     def without_sequences(self) -> ProducerStates:
@@ -212,9 +258,19 @@ class ProducerStates(dict):
         """The file's content."""
         body = bytearray(_SNAPSHOT_HEADER.size)
         for producer_id, entry in self.items():
-            last_sequence, last_offset, offset_delta, _ = entry.batches[-1] if entry.batches else (NO_SEQUENCE, -1, 0, -1)
-            body += _SNAPSHOT_ENTRY.pack(producer_id, entry.epoch, last_sequence, last_offset, offset_delta,
-                                         entry.last_timestamp_ms, entry.coordinator_epoch, entry.transaction_offset)
+            last_sequence, last_offset, offset_delta, _ = (
+                entry.batches[-1] if entry.batches else (NO_SEQUENCE, -1, 0, -1)
+            )
+            body += _SNAPSHOT_ENTRY.pack(
+                producer_id,
+                entry.epoch,
+                last_sequence,
+                last_offset,
+                offset_delta,
+                entry.last_timestamp_ms,
+                entry.coordinator_epoch,
+                entry.transaction_offset,
+            )
         _SNAPSHOT_HEADER.pack_into(body, 0, SNAPSHOT_VERSION, 0, len(self))
         _SNAPSHOT_HEADER.pack_into(body, 0, SNAPSHOT_VERSION, crc32c(memoryview(body)[_CHECKED_FROM:]), len(self))
         return bytes(body)
@@ -230,8 +286,17 @@ class ProducerStates(dict):
         if len(data) != _SNAPSHOT_HEADER.size + count * _SNAPSHOT_ENTRY.size:
             return None
         states = cls()
-        for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEADER.size:]):
-            producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp_ms, coordinator_epoch, transaction_offset = row
+        for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEADER.size :]):
+            (
+                producer_id,
+                epoch,
+                last_sequence,
+                last_offset,
+                offset_delta,
+                timestamp_ms,
+                coordinator_epoch,
+                transaction_offset,
+            ) = row
             entry = states[producer_id] = ProducerEntry(epoch)
             entry.last_timestamp_ms = timestamp_ms
             entry.coordinator_epoch = coordinator_epoch

@@ -1,9 +1,8 @@
 """Walking the records of a batch for compaction: keys, offsets and tombstones, nothing else is looked at.
 
-Written flat, for the interpreter: each of these loops runs for every record of every compacted log, and a call per field would
-make it several times slower. Records are taken as `log/append_rules.py` and Kafka leave them in a log; where bytes contradict
-that, `IndexError` or `BrokenRecords` ends the walk.
-"""
+Written flat, for the interpreter: each of these loops runs for every record of every compacted log, and a call per
+field would make it several times slower. Records are taken as `log/append_rules.py` and Kafka leave them in a log;
+where bytes contradict that, `IndexError` or `BrokenRecords` ends the walk."""
 
 from __future__ import annotations
 
@@ -35,7 +34,9 @@ def _append_varint(out: bytearray, raw: int) -> None:
     out.append(raw)
 
 
-def index_keys(body: bytes, position: int, count: int, base_offset: int, start_offset: int, shards: list[dict[bytes, int]]) -> int:
+def index_keys(
+    body: bytes, position: int, count: int, base_offset: int, start_offset: int, shards: list[dict[bytes, int]]
+) -> int:
     """Enter the keys of `count` records from `position` on into the shards of an `OffsetMap`; the position behind them.
 
     Records without key, and those below `start_offset`, are passed over.
@@ -68,7 +69,7 @@ def index_keys(body: bytes, position: int, count: int, base_offset: int, start_o
         if size > 0x7F:
             size, position = _varint(body, position - 1)
         if not size & 1:
-            key = body[position:position + (size >> 1)]
+            key = body[position : position + (size >> 1)]
             offset = base_offset + (delta >> 1)
             if offset >= start_offset:
                 if size > 2 * MAX_KEY_BYTES:
@@ -81,14 +82,34 @@ def index_keys(body: bytes, position: int, count: int, base_offset: int, start_o
 class Retention:
     """Which records of one batch stay, found `step` by step.
 
-    `runs` are the (start, end) of neighbouring records that stay, in `body`; `kept` counts them, `has_tombstones` says that
-    some of them have no value.
-    """
+    `runs` are the (start, end) of neighbouring records that stay, in `body`; `kept` counts them, `has_tombstones` says
+    that some of them have no value."""
 
-    __slots__ = ("_base_offset", "_latest_offset", "_latest_stamp", "_left", "_newest", "_tombstones_stay", "body", "has_tombstones", "kept", "position", "runs")
+    __slots__ = (
+        "_base_offset",
+        "_latest_offset",
+        "_latest_stamp",
+        "_left",
+        "_newest",
+        "_tombstones_stay",
+        "body",
+        "has_tombstones",
+        "kept",
+        "position",
+        "runs",
+    )
 
-    def __init__(self, body: bytes, position: int, count: int, base_offset: int, readers: list, latest_offset: int, *,
-                 tombstones_stay: bool) -> None:
+    def __init__(
+        self,
+        body: bytes,
+        position: int,
+        count: int,
+        base_offset: int,
+        readers: list,
+        latest_offset: int,
+        *,
+        tombstones_stay: bool,
+    ) -> None:
         self.body = body
         self.position = position
         self.runs: list[tuple[int, int]] = []
@@ -145,7 +166,7 @@ class Retention:
             is_tombstone = body[key_end] == 1
             if offset > latest_offset:
                 stays = True
-            elif size & 1 or is_tombstone and not tombstones_stay:
+            elif size & 1 or (is_tombstone and not tombstones_stay):
                 # A record without a key is nobody's newest.
                 stays = False
             else:
@@ -173,7 +194,9 @@ class Retention:
         return not self._left
 
 
-def shift_timestamps(body: bytes, position: int, count: int, shift: int, out: bytearray | None) -> tuple[int, int | None]:
+def shift_timestamps(
+    body: bytes, position: int, count: int, shift: int, out: bytearray | None
+) -> tuple[int, int | None]:
     """(position behind `count` records, their largest timestamp delta before the shift, None without records).
 
     With `out` the records are appended to it, their timestamp deltas larger by `shift`.
@@ -191,7 +214,7 @@ def shift_timestamps(body: bytes, position: int, count: int, shift: int, out: by
             shifted = bytearray()
             _append_varint(shifted, (delta << 1) ^ (delta >> 63))
             _append_varint(out, 1 + len(shifted) + end - behind << 1)
-            out += body[begin:begin + 1]
+            out += body[begin : begin + 1]
             out += shifted
             out += body[behind:end]
         position = end

@@ -1,10 +1,9 @@
 """Opening the files of one partition: quickly after a clean stop, batch by batch after any other.
 
-After a clean stop the indexes and the producer snapshot are as `PartitionLog.close` wrote them; only the few kilobytes behind
-the last index entry are walked. After a crash every batch from the recovery point on is read and checked: indexes, producer
-state and leader epochs are rebuilt from what is whole, the file is cut at the first batch that is not, and later segments go.
-Recovering twice gives what recovering once gave.
-"""
+After a clean stop the indexes and the producer snapshot are as `PartitionLog.close` wrote them; only the few kilobytes
+behind the last index entry are walked. After a crash every batch from the recovery point on is read and checked:
+indexes, producer state and leader epochs are rebuilt from what is whole, the file is cut at the first batch that is
+not, and later segments go. Recovering twice gives what recovering once gave."""
 
 from __future__ import annotations
 
@@ -17,13 +16,27 @@ from pykafkad.log.leader_epochs import LeaderEpochs
 from pykafkad.log.offset_index import OffsetIndex
 from pykafkad.log.producers import ProducerStates
 from pykafkad.log.segment import (
-    DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, MAX_RELATIVE_OFFSET, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
-    Segment, file_prefix,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    MAX_RELATIVE_OFFSET,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    Segment,
+    file_prefix,
 )
 from pykafkad.log.syncing import EPOCHS_FILE
 from pykafkad.log.time_index import TimeIndex
 from pykafkad.wire.batch import (
-    ATTRIBUTES_POSITION, HEADER, HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, BatchHeader, crc32c, parse_header,
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_SIZE_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    MAGIC,
+    BatchHeader,
+    crc32c,
+    parse_header,
 )
 
 _PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX)
@@ -35,9 +48,18 @@ Checkpointed = namedtuple("Checkpointed", ("clean", "recovery_point", "log_start
 Checkpointed.__doc__ = "What the checkpoint files of the log directory say about one partition."
 NOTHING_KNOWN = Checkpointed(False, 0, 0, 0)
 
-Loaded = namedtuple("Loaded", (
-    "segments", "end_offset", "log_start_offset", "producers", "epochs", "recovery_point", "snapshot_offset",
-))
+Loaded = namedtuple(
+    "Loaded",
+    (
+        "segments",
+        "end_offset",
+        "log_start_offset",
+        "producers",
+        "epochs",
+        "recovery_point",
+        "snapshot_offset",
+    ),
+)
 
 
 def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, now_ms: int) -> Loaded:
@@ -45,7 +67,9 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     path = f"{directory}/{PARTITION_METADATA_FILE}"
     stored_id = decode_partition_metadata(disk.read(path))
     if stored_id is not None and stored_id != topic_id:
-        raise StorageFailure("open", path, f"it holds the topic id {encode_uuid(stored_id)}, not {encode_uuid(topic_id)}")
+        raise StorageFailure(
+            "open", path, f"it holds the topic id {encode_uuid(stored_id)}, not {encode_uuid(topic_id)}"
+        )
     bases, snapshots, with_aborted = _list(disk, directory)
     stored_epochs = disk.read(f"{directory}/{EPOCHS_FILE}")
     epochs = None if stored_epochs is None else LeaderEpochs.from_text(stored_epochs.decode("utf-8", "replace"))
@@ -57,14 +81,17 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     segments = [_open(disk, directory, base, now_ms, has_aborted=base in with_aborted) for base in bases]
     end_offset = None
     replayed = None
-    if not epochs_lost and (known.clean or known.recovery_point > log_start_offset and _ends_at(segments[-1], known.recovery_point, snapshots)):
+    if not epochs_lost and (
+        known.clean
+        or (known.recovery_point > log_start_offset and _ends_at(segments[-1], known.recovery_point, snapshots))
+    ):
         end_offset, last_epoch = _load_last(segments[-1], settings.index_interval_bytes)
         epochs_lost = end_offset is not None and last_epoch >= 0 and epochs.epoch_for(end_offset - 1) != last_epoch
     if epochs_lost:
         end_offset = None
     if end_offset is None:
         first = _first_to_recover(bases, segments[-1].base_offset if known.clean else known.recovery_point)
-        if epochs_lost or first and not _knows_epoch(segments[first - 1], epochs, log_start_offset):
+        if epochs_lost or (first and not _knows_epoch(segments[first - 1], epochs, log_start_offset)):
             first = 0
         replayed = _load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
         # From here on the batches tell; the file may be of a life whose end was lost.
@@ -88,7 +115,9 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
         segment.drop_file()
         segment.drop_indexes()
     recovery_point = end_offset if known.clean else min(known.recovery_point, end_offset)
-    return Loaded(segments, end_offset, log_start_offset, replayed.states, epochs, recovery_point, replayed.snapshot_offset)
+    return Loaded(
+        segments, end_offset, log_start_offset, replayed.states, epochs, recovery_point, replayed.snapshot_offset
+    )
 
 
 def _list(disk, directory: str) -> tuple[list[int], list[int], set[int]]:
@@ -121,7 +150,9 @@ def _open(disk, directory: str, base_offset: int, now_ms: int, *, has_aborted: b
 def _start_empty(disk, directory: str, offset: int, epochs: LeaderEpochs, now_ms: int) -> Loaded:
     file = disk.open(file_prefix(directory, offset) + LOG_SUFFIX, create=True)
     epochs.truncate_from_end(offset)
-    return Loaded([Segment(disk, directory, offset, file, now_ms)], offset, offset, ProducerStates(), epochs, offset, offset)
+    return Loaded(
+        [Segment(disk, directory, offset, file, now_ms)], offset, offset, ProducerStates(), epochs, offset, offset
+    )
 
 
 def remove_segment(disk, segment: Segment) -> None:
@@ -131,8 +162,8 @@ def remove_segment(disk, segment: Segment) -> None:
 
 
 def _load_last(segment: Segment, index_interval_bytes: int) -> tuple[int | None, int]:
-    """The end offset of a log that was closed cleanly, and the leader epoch of its last batch (-1 without one): walk what lies
-    behind the last index entry.
+    """The end offset of a log that was closed cleanly, and the leader epoch of its last batch (-1 without one): walk
+    what lies behind the last index entry.
 
     None when the file does not end with a whole batch, whatever the marker says: then it is recovered after all.
     """
@@ -157,7 +188,8 @@ def _load_last(segment: Segment, index_interval_bytes: int) -> tuple[int | None,
 
 
 def _ends_at(segment: Segment, recovery_point: int, snapshots: list[int]) -> bool:
-    """Whether nothing lies behind the recovery point, and what a clean stop would have left is there: nothing was appended since.
+    """Whether nothing lies behind the recovery point, and what a clean stop would have left is there: nothing was
+    appended since.
 
     Reads from the last index entry before that point on, and not even so much when there is no producer snapshot of it.
     """
@@ -196,8 +228,15 @@ def _knows_epoch(segment: Segment, epochs: LeaderEpochs, log_start_offset: int) 
     return epochs.epoch_for(header.base_offset) == header.leader_epoch
 
 
-def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producers: ProducerStates, settings, disk,
-             recovery_point: int) -> int:
+def _recover(
+    segments: list[Segment],
+    first: int,
+    epochs: LeaderEpochs,
+    producers: ProducerStates,
+    settings,
+    disk,
+    recovery_point: int,
+) -> int:
     """Rebuild the segments from `first` on; the rest of a broken one and all behind it are removed. The end offset.
 
     `epochs` and `producers` come as they were where that segment begins, and are brought to the end.
@@ -208,18 +247,19 @@ def _recover(segments: list[Segment], first: int, epochs: LeaderEpochs, producer
         segment = segments[at]
         end_offset, end, has_gap = recover_segment(segment, epochs, producers, settings.index_interval_bytes)
         is_dense = is_dense and not has_gap
-        later = segments[at + 1:]
-        # A power loss may take the end of a segment and leave the one behind it; only compaction, which may have been the policy once,
-        # leaves offsets out, and what lies before the recovery point is whole.
+        later = segments[at + 1 :]
+        # A power loss may take the end of a segment and leave the one behind it; only compaction, which may have been
+        # the policy once, leaves offsets out, and what lies before the recovery point is whole.
         has_lost_end = bool(later) and is_dense and max(end_offset, recovery_point) < later[0].base_offset
         is_last = end != segment.size or has_lost_end
         if is_last:
-            # The newest goes first and the cut comes last: a power loss in between leaves what this start found, or less.
+            # The newest goes first and the cut comes last: a power loss in between leaves what this start found, or
+            # less.
             for each in reversed(later):
                 remove_segment(disk, each)
             if later:
                 disk.sync_directory(segment.directory)
-            del segments[at + 1:]
+            del segments[at + 1 :]
         if end != segment.size:
             if disk.is_shared(segment.prefix + LOG_SUFFIX):
                 _make_own(disk, segment, end)
@@ -251,12 +291,14 @@ def _make_own(disk, segment: Segment, size_bytes: int) -> None:
         disk.unlink(segment.prefix + suffix)
 
 
-def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates, index_interval_bytes: int) -> tuple[int, int, bool]:
-    """Check every batch of one segment and rebuild its indexes. (end offset, position where the file is to be cut, whether
-    offsets are missing between its batches).
+def recover_segment(
+    segment: Segment, epochs: LeaderEpochs, producers: ProducerStates, index_interval_bytes: int
+) -> tuple[int, int, bool]:
+    """Check every batch of one segment and rebuild its indexes. (end offset, position where the file is to be cut,
+    whether offsets are missing between its batches).
 
-    A batch that is cut short, has a wrong checksum, an impossible header or an offset that does not rise ends the segment.
-    """
+    A batch that is cut short, has a wrong checksum, an impossible header or an offset that does not rise ends the
+    segment."""
     segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
     first_offset = end_offset = segment.base_offset
     max_timestamp_ms = max_timestamp_offset = -1
@@ -305,7 +347,8 @@ def _reader(segment: Segment, position: int, header):
 
 
 def whole_batches(file, size_bytes: int):
-    """Yield `(position, BatchHeader)` of a file's batches up to the first that is not whole, by length, magic and checksum.
+    """Yield `(position, BatchHeader)` of a file's batches up to the first that is not whole, by length, magic and
+    checksum.
 
     A batch of the formats before Kafka 0.11 is not broken but foreign: `StorageFailure`, so that nothing is cut off.
     """
@@ -323,8 +366,14 @@ def whole_batches(file, size_bytes: int):
         header = new(BatchHeader, unpack(window, at))
         _, length, _, magic, crc, _, last_offset_delta, _, _, _, _, _, _ = header
         size = length + LENGTH_OVERHEAD_BYTES
-        if magic in (0, 1) and MIN_OLD_MESSAGE_BYTES <= size <= size_bytes - position and _is_old_message(file.pread(size, position), size):
-            raise StorageFailure("recover", file.path, f"batch at position {position} has the format {magic} of Kafka before 0.11")
+        if (
+            magic in (0, 1)
+            and MIN_OLD_MESSAGE_BYTES <= size <= size_bytes - position
+            and _is_old_message(file.pread(size, position), size)
+        ):
+            raise StorageFailure(
+                "recover", file.path, f"batch at position {position} has the format {magic} of Kafka before 0.11"
+            )
         if size < HEADER_SIZE_BYTES or position + size > size_bytes or last_offset_delta < 0 or magic != MAGIC:
             return
         if at + size > len(window):
@@ -332,7 +381,7 @@ def whole_batches(file, size_bytes: int):
             if len(window) < size:
                 return
             view = memoryview(window)
-        if crc32c(view[at + ATTRIBUTES_POSITION:at + size]) != crc:
+        if crc32c(view[at + ATTRIBUTES_POSITION : at + size]) != crc:
             return
         yield position, header
         position += size
@@ -356,14 +405,14 @@ class _Replayed:
         self.to_offset = to_offset
 
 
-def _load_producers(disk, directory: str, segments: list[Segment], snapshots: list[int], log_start_offset: int,
-                    end_offset: int) -> _Replayed:
+def _load_producers(
+    disk, directory: str, segments: list[Segment], snapshots: list[int], log_start_offset: int, end_offset: int
+) -> _Replayed:
     """The state at `end_offset`: the newest snapshot that can be read, then the batches behind it.
 
-    Of a snapshot from before the first segment some of those batches are gone; what it says of a producer may be long over. So it may
-    be where batches are missing on the way from the snapshot to the log's start: segments that were deleted, of which some came back,
-    maybe broken.
-    """
+    Of a snapshot from before the first segment some of those batches are gone; what it says of a producer may be long
+    over. So it may be where batches are missing on the way from the snapshot to the log's start: segments that were
+    deleted, of which some came back, maybe broken."""
     producers, from_offset = ProducerStates(), log_start_offset
     for offset in reversed([offset for offset in snapshots if segments[0].base_offset <= offset <= end_offset]):
         path = file_prefix(directory, offset) + SNAPSHOT_SUFFIX
@@ -376,7 +425,9 @@ def _load_producers(disk, directory: str, segments: list[Segment], snapshots: li
     reached, has_gap = from_offset, False
     if from_offset < end_offset:
         for at, segment in enumerate(segments):
-            if segment.base_offset >= end_offset or at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
+            if segment.base_offset >= end_offset or (
+                at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset
+            ):
                 continue
             try:
                 for position, header in segment.headers(segment.locate(from_offset)[0]):
@@ -397,12 +448,13 @@ def _load_producers(disk, directory: str, segments: list[Segment], snapshots: li
 def _is_state_at(segments: list[Segment], offset: int, producers: ProducerStates) -> bool:
     """Whether a snapshot with a good checksum can be of this log at this offset: it knows the batches that are there.
 
-    The newest batch that it knows has to be its producer's, and the producer of the last batch before it has to have sent none
-    before that one. A producer that it does not know may have expired.
-    """
+    The newest batch that it knows has to be its producer's, and the producer of the last batch before it has to have
+    sent none before that one. A producer that it does not know may have expired."""
     if not producers:
         return True
-    newest = max(((entry.batches[-1][1], producer_id) for producer_id, entry in producers.items() if entry.batches), default=None)
+    newest = max(
+        ((entry.batches[-1][1], producer_id) for producer_id, entry in producers.items() if entry.batches), default=None
+    )
     if newest is not None and newest[0] >= offset:
         return False
     try:
@@ -424,11 +476,13 @@ def _batch_with(segments: list[Segment], offset: int):
     return None
 
 
-def _remove_snapshots(disk, directory: str, snapshots: list[int], segments: list[Segment], newest: int, end_offset: int) -> None:
+def _remove_snapshots(
+    disk, directory: str, snapshots: list[int], segments: list[Segment], newest: int, end_offset: int
+) -> None:
     bases = {segment.base_offset for segment in segments}
     for offset in snapshots:
         # A clean stop leaves one at the end of the log, which the next one makes superfluous.
-        if offset > end_offset or offset < newest and offset not in bases:
+        if offset > end_offset or (offset < newest and offset not in bases):
             disk.unlink(file_prefix(directory, offset) + SNAPSHOT_SUFFIX)
     if snapshots and snapshots[-1] > end_offset:
         # Else a power loss could bring back what tells of other batches than those that will be there.

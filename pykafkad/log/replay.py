@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def batches(log: PartitionLog, start_offset: int) -> Iterator[tuple[BatchHeader, list[Record]]]:
     """Every batch that reaches `start_offset` or beyond, with its records, in the order of the log.
 
-    Records below `start_offset` are left out. Raises `StorageFailure`, and `KafkaError` for a batch whose body is broken.
-    """
+    Records below `start_offset` are left out. Raises `StorageFailure`, and `KafkaError` for a batch whose body is
+    broken."""
     for segment in log.segments_from(start_offset):
         for position, header in segment.headers():
             if header.base_offset + header.last_offset_delta < start_offset:

@@ -1,16 +1,21 @@
 """What leaves a log, and when: by time, by size, by DeleteRecords; what compaction takes out is `compaction.py`'s.
 
-A segment goes as a whole, oldest first, only below the high watermark, and never the last one: if that is due too, a new one is
-rolled first. Its files are renamed to `….deleted` at once and removed after `file.delete.delay.ms`; a slice of it that is still
-being sent keeps the file open.
-"""
+A segment goes as a whole, oldest first, only below the high watermark, and never the last one: if that is due too, a
+new one is rolled first. Its files are renamed to `….deleted` at once and removed after `file.delete.delay.ms`; a slice
+of it that is still being sent keeps the file open."""
 
 from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.log.segment import (
-    DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, NEVER_MS, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    NEVER_MS,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
 )
 
 TYPE_CHECKING = False
@@ -24,8 +29,11 @@ if TYPE_CHECKING:
 def delete_records(log: PartitionLog, before_offset: int) -> int:
     """See `PartitionLog.delete_records`."""
     if before_offset < 0 or before_offset > log.high_watermark:
-        raise KafkaError(errors.OFFSET_OUT_OF_RANGE, f"records before {before_offset} of {log.topic}-{log.partition} cannot be "
-                                                     f"deleted: its high watermark is {log.high_watermark}")
+        raise KafkaError(
+            errors.OFFSET_OUT_OF_RANGE,
+            f"records before {before_offset} of {log.topic}-{log.partition} cannot be "
+            f"deleted: its high watermark is {log.high_watermark}",
+        )
     if before_offset > log.log_start_offset:
         log.before_change()
         log.log_start_offset = before_offset
@@ -39,11 +47,15 @@ def run(log: PartitionLog, now_ms: int) -> int:
     removed = 0
     if "delete" in settings.cleanup_policy:
         if settings.retention_ms >= 0:
-            removed += _remove_while(log, now_ms, lambda segment, _: now_ms - segment.largest_timestamp_ms > settings.retention_ms)
+            removed += _remove_while(
+                log, now_ms, lambda segment, _: now_ms - segment.largest_timestamp_ms > settings.retention_ms
+            )
         if settings.retention_bytes >= 0:
             removed += _remove_above_size(log, now_ms, settings.retention_bytes)
     # What DeleteRecords passed goes whatever the policy.
-    removed += _remove_while(log, now_ms, lambda _, next_base: next_base is not None and next_base <= log.log_start_offset)
+    removed += _remove_while(
+        log, now_ms, lambda _, next_base: next_base is not None and next_base <= log.log_start_offset
+    )
     return removed
 
 
@@ -73,7 +85,7 @@ def _remove_while(log: PartitionLog, now_ms: int, is_due: Callable[[Segment, int
     for at, segment in enumerate(segments):
         next_base = segments[at + 1].base_offset if at + 1 < len(segments) else None
         end = log.end_offset if next_base is None else next_base
-        if log.high_watermark < end or next_base is None and not segment.size or not is_due(segment, next_base):
+        if log.high_watermark < end or (next_base is None and not segment.size) or not is_due(segment, next_base):
             break
         count += 1
     if not count:
@@ -92,7 +104,8 @@ def _remove_while(log: PartitionLog, now_ms: int, is_due: Callable[[Segment, int
         for segment in gone:
             _doom(log, segment, now_ms)
     except StorageFailure as failure:
-        # Files that stay where they are come back at the next start, unsynced as they may be; nothing may be promised behind them.
+        # Files that stay where they are come back at the next start, unsynced as they may be; nothing may be promised
+        # behind them.
         raise log.fail(failure) from None
     log.look_for_aborted()
     return count

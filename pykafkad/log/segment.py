@@ -1,8 +1,8 @@
 """One segment: a `.log` file of batches, its indexes, and where readers have been.
 
-`PartitionLog` writes the active segment's hot fields itself (`size`, `bytes_since_index`, `max_timestamp_ms`): a method call
-per batch would cost as much as the rest of the append. Everything that happens less often than per batch is a method here.
-"""
+`PartitionLog` writes the active segment's hot fields itself (`size`, `bytes_since_index`, `max_timestamp_ms`): a method
+call per batch would cost as much as the rest of the append. Everything that happens less often than per batch is a
+method here."""
 
 from __future__ import annotations
 
@@ -51,11 +51,10 @@ def file_prefix(directory: str, offset: int) -> str:
 class FileSlice:
     """Bytes of one file that are to be sent: `size_bytes` from `position`, batches whole.
 
-    `chunk_size` is what the encoder writes as the length. `file` keeps the descriptor alive even if the segment is deleted
-    meanwhile. A small slice may carry its bytes already.
-    """
+    `chunk_size` is what the encoder writes as the length. `file` keeps the descriptor alive even if the segment is
+    deleted meanwhile. A small slice may carry its bytes already."""
 
-    __slots__ = ("file", "position", "chunk_size", "_data")
+    __slots__ = ("_data", "chunk_size", "file", "position")
 
     def __init__(self, file: File, position: int, size_bytes: int, data: bytes | None = None) -> None:
         self.file = file
@@ -83,7 +82,9 @@ class FileSlice:
         if data is None:
             data = self.file.pread(self.chunk_size, self.position)
             if len(data) != self.chunk_size:
-                raise StorageFailure("read", self.file.path, f"{len(data)} of {self.chunk_size} bytes at {self.position}")
+                raise StorageFailure(
+                    "read", self.file.path, f"{len(data)} of {self.chunk_size} bytes at {self.position}"
+                )
         return data
 
 
@@ -94,17 +95,35 @@ LOADED_ON_DEMAND = ("file", "offset_index", "time_index", "max_timestamp_ms", "m
 class Segment:
     """See the module. `size` counts bytes appended, of which `written_size` are in the file already.
 
-    `size_limit`, `roll_after_ms` and `last_offset_limit` are the roll rules made ready for comparison: a batch that would
-    pass any of them is looked at by `PartitionLog._roll_if_due`. Up to `room_end` the disk has room for the file. `aborted` is the transaction index: the transactions whose
-    abort marker lies here. `indexes_trusted` says that the indexes were made from the log itself; what was read from
-    files is held against the batches wherever it is used, for the files may be of another log, or of another time of this one.
-    """
+    `size_limit`, `roll_after_ms` and `last_offset_limit` are the roll rules made ready for comparison: a batch that
+    would pass any of them is looked at by `PartitionLog._roll_if_due`. Up to `room_end` the disk has room for the file.
+    `aborted` is the transaction index: the transactions whose abort marker lies here. `indexes_trusted` says that the
+    indexes were made from the log itself; what was read from files is held against the batches wherever it is used, for
+    the files may be of another log, or of another time of this one."""
 
     __slots__ = (
-        "disk", "directory", "base_offset", "file", "size", "written_size", "size_limit", "roll_after_ms",
-        "last_offset_limit", "bytes_since_index", "offset_index", "time_index", "max_timestamp_ms",
-        "max_timestamp_offset", "first_timestamp_ms", "created_ms", "jitter_ms", "positions", "indexes_written",
-        "aborted", "room_end", "indexes_trusted",
+        "aborted",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "directory",
+        "disk",
+        "file",
+        "first_timestamp_ms",
+        "indexes_trusted",
+        "indexes_written",
+        "jitter_ms",
+        "last_offset_limit",
+        "max_timestamp_ms",
+        "max_timestamp_offset",
+        "offset_index",
+        "positions",
+        "roll_after_ms",
+        "room_end",
+        "size",
+        "size_limit",
+        "time_index",
+        "written_size",
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, file: File, created_ms: int) -> None:
@@ -168,7 +187,9 @@ class Segment:
         """Take both indexes from their files; False when one is missing or cannot be this log's."""
         offsets = self.disk.read(self.prefix + INDEX_SUFFIX)
         times = self.disk.read(self.prefix + TIME_INDEX_SUFFIX)
-        offset_index = None if offsets is None else OffsetIndex.from_bytes(offsets, self.written_size, step=INDEX_CHECK_STEP)
+        offset_index = (
+            None if offsets is None else OffsetIndex.from_bytes(offsets, self.written_size, step=INDEX_CHECK_STEP)
+        )
         time_index = None if times is None else TimeIndex.from_bytes(times, step=INDEX_CHECK_STEP)
         if offset_index is None or time_index is None:
             return False
@@ -183,10 +204,12 @@ class Segment:
         return len(self.known("offset_index", ()))
 
     def _load_max_timestamp(self) -> None:
-        # The last time index entry of a sealed segment was added for this. Retention goes by it, so it has to be true: the last
-        # batch may be no later, and the entry's own batch has to say the same.
+        # The last time index entry of a sealed segment was added for this. Retention goes by it, so it has to be true:
+        # the last batch may be no later, and the entry's own batch has to say the same.
         last = TimeIndex.from_bytes(self.disk.read_end(self.prefix + TIME_INDEX_SUFFIX, TIME_ENTRY_SIZE_BYTES))
-        tail = OffsetIndex.from_bytes(self.disk.read_end(self.prefix + INDEX_SUFFIX, ENTRY_SIZE_BYTES), self.written_size)
+        tail = OffsetIndex.from_bytes(
+            self.disk.read_end(self.prefix + INDEX_SUFFIX, ENTRY_SIZE_BYTES), self.written_size
+        )
         if last is None or tail is None or not self._take_latest(last.last(), tail.lookup(MAX_RELATIVE_OFFSET)):
             self.distrust_indexes()
 
@@ -207,7 +230,9 @@ class Segment:
         for _, header in self.headers(position):
             if header.max_timestamp_ms > timestamp_ms:
                 return False
-            confirmed = confirmed or header.base_offset <= offset <= header.last_offset and header.max_timestamp_ms == timestamp_ms
+            confirmed = confirmed or (
+                header.base_offset <= offset <= header.last_offset and header.max_timestamp_ms == timestamp_ms
+            )
         if not confirmed and not self.confirms_time(timestamp_ms, relative_offset):
             return False
         self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, offset
@@ -216,17 +241,22 @@ class Segment:
         return True
 
     def _points_at_batch(self, relative_offset: int, position: int) -> bool:
-        """Whether a batch lies at the position that ends with the offset; Kafka before 4.0 named the last of several batches."""
+        """Whether a batch lies at the position that ends with the offset; Kafka before 4.0 named the last of several
+        batches."""
         data = self.file.pread(HEADER_SIZE_BYTES, position)
         if len(data) < HEADER_SIZE_BYTES:
             return False
         header = parse_header(data)
-        return (header.magic == MAGIC and header.length >= HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES
-                and self.base_offset <= header.base_offset <= header.last_offset <= self.base_offset + relative_offset
-                and position + header.size_bytes <= self.written_size)
+        return (
+            header.magic == MAGIC
+            and header.length >= HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES
+            and self.base_offset <= header.base_offset <= header.last_offset <= self.base_offset + relative_offset
+            and position + header.size_bytes <= self.written_size
+        )
 
     def confirms_time(self, timestamp_ms: int, relative_offset: int) -> bool:
-        """Whether the batch with the offset says that the timestamp is its largest, as an entry of the time index has it."""
+        """Whether the batch with the offset says that the timestamp is its largest, as an entry of the time index has
+        it."""
         header = self.batch_with(self.base_offset + relative_offset)
         return header is not None and header.max_timestamp_ms == timestamp_ms
 
@@ -260,17 +290,22 @@ class Segment:
         data = self.disk.read(self.prefix + TXN_INDEX_SUFFIX)
         entries = [] if data is None else txn_index.from_bytes(data, self.base_offset)
         # Kafka leaves an empty file where it cut one; so may a loss of power, and the batches know which it was.
-        if entries is None or data is not None and not entries or not all(map(self._is_abort, entries)):
+        if entries is None or (data is not None and not entries) or not all(map(self._is_abort, entries)):
             entries = self._find_aborted()
         self.aborted = entries
 
     def _is_abort(self, entry: txn_index.AbortedTransaction) -> bool:
         """Whether the end marker of which an entry tells is there, and no other batch where the transaction begins."""
         marker = self.batch_with(entry.last_offset)
-        if marker is None or not marker.is_control or marker.base_offset != entry.last_offset or marker.producer_id != entry.producer_id:
+        if (
+            marker is None
+            or not marker.is_control
+            or marker.base_offset != entry.last_offset
+            or marker.producer_id != entry.producer_id
+        ):
             return False
         first = self.batch_with(entry.first_offset) if entry.first_offset >= self.base_offset else None
-        return first is None or first.base_offset == entry.first_offset and first.producer_id == entry.producer_id
+        return first is None or (first.base_offset == entry.first_offset and first.producer_id == entry.producer_id)
 
     def batch_with(self, offset: int) -> BatchHeader | None:
         """The batch that holds an offset; None where compaction took it out."""
@@ -282,8 +317,13 @@ class Segment:
         from pykafkad.log.producers import ProducerStates
 
         # The snapshot at the segment's base says which transactions were ongoing there.
-        producers = ProducerStates.from_snapshot(self.disk.read(self.prefix + SNAPSHOT_SUFFIX) or b"") or ProducerStates()
-        found = (producers.track(header, lambda: self.file.pread(header.size_bytes, position)) for position, header in self.headers())
+        producers = (
+            ProducerStates.from_snapshot(self.disk.read(self.prefix + SNAPSHOT_SUFFIX) or b"") or ProducerStates()
+        )
+        found = (
+            producers.track(header, lambda: self.file.pread(header.size_bytes, position))
+            for position, header in self.headers()
+        )
         return [aborted for aborted in found if aborted is not None]
 
     @property
@@ -324,10 +364,16 @@ class Segment:
                     return
             header = parse_header(window, position - start)
             if header.length < HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES:
-                raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible length {header.length}")
+                raise StorageFailure(
+                    "read", self.file.path, f"batch at position {position} has the impossible length {header.length}"
+                )
             if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
                 # No checksum covers a batch's offset.
-                raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible offset {header.base_offset}")
+                raise StorageFailure(
+                    "read",
+                    self.file.path,
+                    f"batch at position {position} has the impossible offset {header.base_offset}",
+                )
             yield position, header
             position += header.size_bytes
 
@@ -370,7 +416,8 @@ class Segment:
         self.indexes_written = True
 
     def index_files(self) -> list[tuple[str, bytes]]:
-        """(suffix, content) of the index files of a segment that is whole: the transaction index only if it has entries."""
+        """(suffix, content) of the index files of a segment that is whole: the transaction index only if it has
+        entries."""
         if self.max_timestamp_ms >= 0:
             self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
         files = [(INDEX_SUFFIX, self.offset_index.to_bytes()), (TIME_INDEX_SUFFIX, self.time_index.to_bytes())]
@@ -431,7 +478,9 @@ class Segment:
             if base_offset + last_delta >= offset:
                 return position, size
             if size < HEADER_SIZE_BYTES:
-                raise StorageFailure("read", self.file.path, f"batch at position {position} has the impossible size {size}")
+                raise StorageFailure(
+                    "read", self.file.path, f"batch at position {position} has the impossible size {size}"
+                )
             position += size
         return end, 0
 
@@ -469,7 +518,9 @@ class Segment:
                     return FileSlice(self.file, start, end)
                 break
             if end <= position:
-                raise StorageFailure("read", self.file.path, f"batch at position {start + position} has an impossible length")
+                raise StorageFailure(
+                    "read", self.file.path, f"batch at position {start + position} has an impossible length"
+                )
             position = end
         if not position:
             return None

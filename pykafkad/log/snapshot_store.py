@@ -1,13 +1,13 @@
 """Snapshots of a log directory by hard links, and directories made out of them.
 
-A sealed segment never changes, so a snapshot of a partition is a second name for each of its files, taken after the active
-segment was rolled. What is not sealed is written anew: the empty segment at the end of each log and the checkpoints, and when
-everything has reached the device the marker of a clean stop. A snapshot is therefore a whole log directory: a broker could start on
-it. None does, as it would append to files that the snapshot shares; `materialize` makes a directory for that, in which the last
-segment is its own.
+A sealed segment never changes, so a snapshot of a partition is a second name for each of its files, taken after the
+active segment was rolled. What is not sealed is written anew: the empty segment at the end of each log and the
+checkpoints, and when everything has reached the device the marker of a clean stop. A snapshot is therefore a whole log
+directory: a broker could start on it. None does, as it would append to files that the snapshot shares; `materialize`
+makes a directory for that, in which the last segment is its own.
 
-Snapshots lie beside the directory, in `<directory>.snapshots`, as Kafka refuses a log directory with foreign folders in it.
-"""
+Snapshots lie beside the directory, in `<directory>.snapshots`, as Kafka refuses a log directory with foreign folders in
+it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ import os.path
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, swap
 from pykafkad.log.producers import ProducerStates
-from pykafkad.log.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
+from pykafkad.log.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+)
 
 FOLDER_SUFFIX = ".snapshots"
 PARTIAL_SUFFIX = ".partial"
@@ -33,7 +40,8 @@ _PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, ".tm
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 MAX_NAME_LENGTH = 100
-# Up to this size the last segment of a partition that nobody has opened is copied; of a larger one the partition is opened and rolled.
+# Up to this size the last segment of a partition that nobody has opened is copied; of a larger one the partition is
+# opened and rolled.
 _COPIED_BYTES = 256 * 1024
 
 
@@ -66,11 +74,14 @@ def names(disk, path: str) -> list[str]:
     """The snapshots of the directory `path`, in order."""
     if not disk.is_directory(folder(path)):
         return []
-    return sorted(name for name in disk.listdir(folder(path)) if _is_name(name) and disk.is_directory(path_of(path, name)))
+    return sorted(
+        name for name in disk.listdir(folder(path)) if _is_name(name) and disk.is_directory(path_of(path, name))
+    )
 
 
 def link_untouched(disk, source: str, target: str) -> bool:
-    """Save a partition that nobody has opened since a clean start, without opening it; False if its last segment is large."""
+    """Save a partition that nobody has opened since a clean start, without opening it; False if its last segment is
+    large."""
     last = _last_segment(disk.listdir(source))
     if sum(disk.size(f"{source}/{last}{suffix}") for suffix in _SEGMENT_SUFFIXES) > _COPIED_BYTES:
         return False
@@ -86,11 +97,16 @@ def _last_segment(names: list[str]) -> str:
 def mark_clean(disk, path: str, name: str, broker_epoch: int) -> None:
     """All of the snapshot has reached the device: what starts on it needs no recovery."""
     if disk.is_directory(path_of(path, name)):
-        disk.write(f"{path_of(path, name)}/{checkpoints.CLEAN_SHUTDOWN_FILE}", checkpoints.encode_clean_shutdown(broker_epoch), sync=True)
+        disk.write(
+            f"{path_of(path, name)}/{checkpoints.CLEAN_SHUTDOWN_FILE}",
+            checkpoints.encode_clean_shutdown(broker_epoch),
+            sync=True,
+        )
 
 
 def put_away(disk, path: str, name: str) -> str | None:
-    """The directory's snapshot `name`, if it has one, is none from here on: the path of a folder that only has to be removed."""
+    """The directory's snapshot `name`, if it has one, is none from here on: the path of a folder that only has to be
+    removed."""
     return _rename_away(disk, path_of(path, name)) if disk.is_directory(path_of(path, name)) else None
 
 
@@ -102,8 +118,8 @@ def discard(disk, path: str, name: str) -> None:
 
 
 def leftovers(disk, paths: list[str]) -> list[str]:
-    """Folders that a death in the middle, or a way back, left beside the directories `paths`: they only have to be removed. The
-    directories must be this broker's, and have no way back to finish."""
+    """Folders that a death in the middle, or a way back, left beside the directories `paths`: they only have to be
+    removed. The directories must be this broker's, and have no way back to finish."""
     found = []
     for path in paths:
         for name in disk.listdir(folder(path)) if disk.is_directory(folder(path)) else ():
@@ -137,8 +153,8 @@ def remove(disk, path: str) -> None:
 def materialize(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
     """Make the directory `target`, which must not be there or be empty, out of the snapshot at `source`.
 
-    With `forget_producers` the sequence numbers of idempotent producers are not part of it: those that live on are ahead of them.
-    """
+    With `forget_producers` the sequence numbers of idempotent producers are not part of it: those that live on are
+    ahead of them."""
     disk.make_directories(target)
     names = disk.listdir(source)
     for name in names:
@@ -151,13 +167,17 @@ def materialize(disk, source: str, target: str, *, forget_producers: bool = Fals
 
 
 def directories_of(disk, path: str, name: str) -> dict[str, str]:
-    """The settings `log.dirs` and `metadata.log.dir` of the broker whose directory `path` has the snapshot `name`, as far as they matter."""
+    """The settings `log.dirs` and `metadata.log.dir` of the broker whose directory `path` has the snapshot `name`, as
+    far as they matter."""
     return checkpoints.decode_properties(disk.read(f"{path_of(path, name)}/{DIRECTORIES_FILE}") or b"")
 
 
 def belongs_to(disk, path: str, name: str) -> bool:
     """Whether the snapshot says that it is of the very directory that is at `path` now."""
-    kept, present = (checkpoints.decode_properties(disk.read(f"{each}/{checkpoints.META_PROPERTIES_FILE}") or b"") for each in (path_of(path, name), path))
+    kept, present = (
+        checkpoints.decode_properties(disk.read(f"{each}/{checkpoints.META_PROPERTIES_FILE}") or b"")
+        for each in (path_of(path, name), path)
+    )
     return all(key in kept and kept[key] == present.get(key) for key in ("cluster.id", "directory.id"))
 
 
@@ -174,7 +194,8 @@ def materialize_partition(disk, path: str, name: str, topic: str, partition: int
 
 
 def begin_restore(disk, paths: list[str], name: str) -> None:
-    """Note that the directories `paths` become the snapshot `name`, and make them so; what was there is one of the `leftovers`.
+    """Note that the directories `paths` become the snapshot `name`, and make them so; what was there is one of the
+    `leftovers`.
 
     Raises StorageFailure, and StartFailure when a broker uses one.
     """
@@ -189,7 +210,8 @@ def begin_restore(disk, paths: list[str], name: str) -> None:
 
 
 def finish_restore(disk, paths: list[str]) -> None:
-    """Bring to its end what `begin_restore` noted; nothing without such a note. A kill in between costs nothing but a repetition.
+    """Bring to its end what `begin_restore` noted; nothing without such a note. A kill in between costs nothing but a
+    repetition.
 
     The first of `paths` keeps the note, for all of them.
     """
@@ -216,7 +238,9 @@ def _unlock(locks: list[object]) -> None:
 def _restore(disk, paths: list[str], name: str) -> None:
     for path in paths:
         if not disk.is_directory(path_of(path, name)):
-            raise StorageFailure("restore", path, f"the way back to the snapshot {name} has begun, and {path_of(path, name)} is missing")
+            raise StorageFailure(
+                "restore", path, f"the way back to the snapshot {name} has begun, and {path_of(path, name)} is missing"
+            )
     for path in paths:
         _put_aside(disk, path)
         materialize(disk, path_of(path, name), path, forget_producers=True)
@@ -261,8 +285,8 @@ def _remove_entry(disk, path: str) -> None:
 
 
 def link_partition(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
-    """Give every file of a partition a second name in the folder `target`; the last segment, which is small or empty, is copied:
-    what is appended to must be each folder's own."""
+    """Give every file of a partition a second name in the folder `target`; the last segment, which is small or empty,
+    is copied: what is appended to must be each folder's own."""
     disk.make_directories(target)
     names = disk.listdir(source)
     own = {_last_segment(names) + suffix for suffix in _SEGMENT_SUFFIXES}
@@ -284,4 +308,8 @@ def _link(disk, source: str, target: str) -> None:
     except StorageFailure as failure:
         if getattr(failure.reason, "errno", None) != errno.EXDEV:
             raise
-        raise StorageFailure("link", source, f"{os.path.dirname(target)} lies on another file system; a snapshot shares its files, so both must lie on one") from None
+        raise StorageFailure(
+            "link",
+            source,
+            f"{os.path.dirname(target)} lies on another file system; a snapshot shares its files, so both must lie on one",
+        ) from None

@@ -1,9 +1,9 @@
 """A snapshot of a log directory that is being made: every log as it was at one moment, saved one after another.
 
-At that moment nothing is done but to note the logs. From then on each of them is saved before it changes in any way, by itself, and
-those that do not change in slices of the loop. Until then it is of a class of its own, so that a log that no snapshot waits for
-needs to ask nothing: the roll limit of its active segment is zero, and an append passes by `_roll_if_due`.
-"""
+At that moment nothing is done but to note the logs. From then on each of them is saved before it changes in any way, by
+itself, and those that do not change in slices of the loop. Until then it is of a class of its own, so that a log that
+no snapshot waits for needs to ask nothing: the roll limit of its active segment is zero, and an append passes by
+`_roll_if_due`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 
 class SnapshotWriter:
-    """The snapshot `name` of one directory; `directories` is what `snapshot_store.directories_of` gives back. Nothing is synced: until
-    `snapshot_store.mark_clean` it is like a directory after a kill.
+    """The snapshot `name` of one directory; `directories` is what `snapshot_store.directories_of` gives back. Nothing
+    is synced: until `snapshot_store.mark_clean` it is like a directory after a kill.
 
-    Constructing raises StorageFailure, also for a partition that is out of service. `failure` is why it cannot be made any more;
-    then only `abandon` may be called. What was written of the logs must be in their files.
-    """
+    Constructing raises StorageFailure, also for a partition that is out of service. `failure` is why it cannot be made
+    any more; then only `abandon` may be called. What was written of the logs must be in their files."""
 
     __slots__ = ("_directories", "_ends", "_left", "_name", "_starts", "_synced", "_watched", "directory", "failure")
 
@@ -68,7 +67,8 @@ class SnapshotWriter:
         return bool(self._left)
 
     def save(self, log: PartitionLog) -> None:
-        """Save one of the logs that are left, as it is now. What fails is the snapshot, and not what the log is about to do."""
+        """Save one of the logs that are left, as it is now. What fails is the snapshot, and not what the log is about
+        to do."""
         del self._left[log]
         self._let_go(log)
         if self.failure is not None:
@@ -83,7 +83,11 @@ class SnapshotWriter:
         if log.offline is not None or log.closed:
             raise StorageFailure("save", log.directory, f"the partition is out of service: {log.offline}")
         target = f"{self._partial}/{log.topic}-{log.partition}"
-        if not log.is_loaded and directory.clean and snapshot_store.link_untouched(directory.disk, log.directory, target):
+        if (
+            not log.is_loaded
+            and directory.clean
+            and snapshot_store.link_untouched(directory.disk, log.directory, target)
+        ):
             self._synced[key], self._starts[key], self._ends[key] = directory.checkpointed(key)
             return
         sealed = log.segments[-1]
@@ -99,7 +103,9 @@ class SnapshotWriter:
         files = {each: disk.read(f"{path}/{each}") for each in snapshot_store.IDENTITY_FILES}
         files[checkpoints.RECOVERY_POINT_FILE] = checkpoints.encode_offsets(self._synced)
         files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets(self._ends)
-        files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets({key: offset for key, offset in self._starts.items() if offset})
+        files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets(
+            {key: offset for key, offset in self._starts.items() if offset}
+        )
         if self._directories:
             files[snapshot_store.DIRECTORIES_FILE] = checkpoints.encode_properties(self._directories)
         for each, content in files.items():
@@ -107,7 +113,8 @@ class SnapshotWriter:
                 disk.write(f"{self._partial}/{each}", content)
 
     def publish(self) -> None:
-        """The snapshot counts from here on. One of this name that an earlier try left in this directory alone goes. Raises StorageFailure."""
+        """The snapshot counts from here on. One of this name that an earlier try left in this directory alone goes.
+        Raises StorageFailure."""
         snapshot_store.discard(self.directory.disk, self.directory.path, self._name)
         self.directory.disk.rename(self._partial, snapshot_store.path_of(self.directory.path, self._name))
 

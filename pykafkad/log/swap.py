@@ -1,15 +1,21 @@
 """Putting a cleaned segment in the place of old ones, so that a crash at any moment leaves the old ones or the new one.
 
-Files, as Kafka names them: the new segment is written as `.cleaned`, which a start removes; when it is whole and on the device it
-becomes `.swap`, from which moment on it counts and a start finishes what follows; the old files become `.deleted`; then the new
-ones get their real names.
-"""
+Files, as Kafka names them: the new segment is written as `.cleaned`, which a start removes; when it is whole and on the
+device it becomes `.swap`, from which moment on it counts and a start finishes what follows; the old files become
+`.deleted`; then the new ones get their real names."""
 
 from __future__ import annotations
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log.segment import (
-    DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, Segment, file_prefix,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    Segment,
+    file_prefix,
 )
 from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, parse_header
 
@@ -58,7 +64,7 @@ def replace(log: PartitionLog, old: list[Segment], target: Segment, now_ms: int)
             disk.rename(prefix + suffix + CLEANED_SUFFIX, prefix + suffix + SWAP_SUFFIX)
         # From here on only the new segment is whole under all circumstances, whatever the disk refuses.
         at = log.segments.index(old[0])
-        log.segments[at:at + len(old)] = [target]
+        log.segments[at : at + len(old)] = [target]
         for segment in old:
             log.forget_sealed(segment)
             _doom(log, segment, target, now_ms)
@@ -81,7 +87,8 @@ def _doom(log: PartitionLog, segment: Segment, target: Segment, now_ms: int) -> 
 
 
 def recover(disk, directory: str) -> None:
-    """Finish or undo at a start what a crash interrupted; removes `.cleaned` and `.deleted` files. Doing it twice does no harm."""
+    """Finish or undo at a start what a crash interrupted; removes `.cleaned` and `.deleted` files. Doing it twice does
+    no harm."""
     names = disk.listdir(directory)
     swapped = [name for name in names if name.endswith(SWAP_SUFFIX)]
     unfinished = [int(name[:20]) for name in names if name.endswith(CLEANED_SUFFIX) and name[:20].isdigit()]
@@ -113,7 +120,9 @@ def _end_offset(disk, path: str, base_offset: int) -> int:
     while position + HEADER_SIZE_BYTES <= size:
         header = parse_header(file.pread(HEADER_SIZE_BYTES, position))
         if header.length < HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES:
-            raise StorageFailure("recover", path, f"batch at position {position} has the impossible length {header.length}")
+            raise StorageFailure(
+                "recover", path, f"batch at position {position} has the impossible length {header.length}"
+            )
         end_offset = header.end_offset
         position += header.size_bytes
     return end_offset

@@ -5,7 +5,14 @@ from __future__ import annotations
 import posixpath
 
 from pykafkad.errors import StorageFailure
-from pykafkad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_prefix
+from pykafkad.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_prefix,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +26,21 @@ EPOCHS_FILE = "leader-epoch-checkpoint"
 class SyncJob:
     """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
 
-    __slots__ = ("_active", "_directory", "_disk", "_failure", "_has_epochs", "_is_new", "_names", "_names_synced", "_sealed", "_segments", "_snapshots", "end_offset",
-                 "log")
+    __slots__ = (
+        "_active",
+        "_directory",
+        "_disk",
+        "_failure",
+        "_has_epochs",
+        "_is_new",
+        "_names",
+        "_names_synced",
+        "_sealed",
+        "_segments",
+        "_snapshots",
+        "end_offset",
+        "log",
+    )
 
     def __init__(self, log: LogFiles, sealed: list[Segment], active: Segment | None, end_offset: int) -> None:
         self.log = log
@@ -36,7 +56,8 @@ class SyncJob:
             log.write_epochs()
         except StorageFailure as failure:
             if failure.is_passing:
-                # The records are synced all the same; what the file lacks is rebuilt from behind the recovery point, which stays.
+                # The records are synced all the same; what the file lacks is rebuilt from behind the recovery point,
+                # which stays.
                 self._has_epochs = False
             else:
                 # The job's own: who makes it need not expect one.
@@ -46,8 +67,8 @@ class SyncJob:
         self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
 
     def run(self) -> None:
-        """Sync logs, and of those that are sealed the indexes and producer snapshots, and leader epochs and names that changed: what
-        lies before a recovery point is not read again, so nobody could tell. Raises `StorageFailure`."""
+        """Sync logs, and of those that are sealed the indexes and producer snapshots, and leader epochs and names that
+        changed: what lies before a recovery point is not read again, so nobody could tell. Raises `StorageFailure`."""
         if self._failure is not None:
             raise self._failure
         disk = self._disk
@@ -92,7 +113,8 @@ class SyncJob:
                 log.rest(segment)
             if not self._has_epochs:
                 return
-            # Sealed meanwhile, the segment has indexes that `run` did not see: it counts when the next job has synced those.
+            # Sealed meanwhile, the segment has indexes that `run` did not see: it counts when the next job has synced
+            # those.
             was_sealed = self._active is not None and self._active is not log.segments[-1]
             end_offset = self._active.base_offset if was_sealed else self.end_offset
             log.recovery_point = max(log.recovery_point, end_offset)
@@ -101,7 +123,8 @@ class SyncJob:
                 log.is_new = False
 
     def failed(self, failure: StorageFailure) -> None:
-        """A failed sync is final: the log goes out of service. One for which a descriptor was lacking has not been tried."""
+        """A failed sync is final: the log goes out of service. One for which a descriptor was lacking has not been
+        tried."""
         if not self.log.closed and not failure.is_passing:
             self.log.fail(failure)
 

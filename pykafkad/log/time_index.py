@@ -1,9 +1,8 @@
 """The time index of one segment: the largest timestamp up to some offset, one entry with each offset index entry.
 
-File, as Kafka's: 12-byte entries, int64 timestamp, int32 offset minus the segment's base; timestamps strictly
-grow, and so do offsets. An entry (t, o) says: no record with an offset up to o is later than t. The last entry is added when
-the segment rolls or closes, so that it also tells the segment's largest timestamp.
-"""
+File, as Kafka's: 12-byte entries, int64 timestamp, int32 offset minus the segment's base; timestamps strictly grow, and
+so do offsets. An entry (t, o) says: no record with an offset up to o is later than t. The last entry is added when the
+segment rolls or closes, so that it also tells the segment's largest timestamp."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _ENTRY = Struct(">qi")
 class TimeIndex:
     """Two parallel arrays: `timestamps` (int64, strictly ascending) and `offsets` (relative int32)."""
 
-    __slots__ = ("timestamps", "offsets")
+    __slots__ = ("offsets", "timestamps")
 
     def __init__(self) -> None:
         self.timestamps = array("q")
@@ -40,7 +39,8 @@ class TimeIndex:
             self.offsets.append(relative_offset)
 
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
-        """The last entry up to a timestamp: from its offset on records at or after it can be. (-1, 0) when none is that early."""
+        """The last entry up to a timestamp: from its offset on records at or after it can be. (-1, 0) when none is that
+        early."""
         at = bisect_right(self.timestamps, timestamp_ms)
         # The entry's own offset may be the record that is looked for: its timestamp is "largest so far".
         return (self.timestamps[at - 1], self.offsets[at - 1]) if at else (-1, 0)
@@ -60,7 +60,8 @@ class TimeIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, step: int = 1) -> TimeIndex | None:
-        """Read a file's content; None when it is not a time index and must be rebuilt. `step` as in `OffsetIndex.from_bytes`."""
+        """Read a file's content; None when it is not a time index and must be rebuilt. `step` as in
+        `OffsetIndex.from_bytes`."""
         if len(data) % ENTRY_SIZE_BYTES:
             return None
         words = array("i")

@@ -1,4 +1,5 @@
-"""Transactions as one partition sees them: batches that belong to one, the marker that ends it, and what was aborted (KIP-98).
+"""Transactions as one partition sees them: batches that belong to one, the marker that ends it, and what was aborted
+(KIP-98).
 
 The coordinator of the transaction is elsewhere; here is what its partitions keep. The state is in `producers.py`, the
 index of aborted transactions in `txn_index.py`.
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 _MAX_EPOCH = 0x7FFF
 
 
-def check_batch(entry: ProducerEntry | None, producer_id: int, epoch: int, is_transactional: bool, verified: bool, where: str) -> None:
+def check_batch(
+    entry: ProducerEntry | None, producer_id: int, epoch: int, is_transactional: bool, verified: bool, where: str
+) -> None:
     """Whether a batch fits the producer's transaction: one begins only with a verified batch, and holds no plain ones.
 
     Raises `KafkaError`: INVALID_PRODUCER_EPOCH for an older epoch, INVALID_TXN_STATE.
@@ -29,43 +32,75 @@ def check_batch(entry: ProducerEntry | None, producer_id: int, epoch: int, is_tr
     ongoing = entry is not None and entry.transaction_offset >= 0
     if is_transactional and not (ongoing and entry.epoch == epoch):
         if entry is not None and epoch < entry.epoch:
-            raise KafkaError(errors.INVALID_PRODUCER_EPOCH,
-                             f"producer {producer_id} of epoch {epoch} is fenced by epoch {entry.epoch} in {where}")
+            raise KafkaError(
+                errors.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} of epoch {epoch} is fenced by epoch {entry.epoch} in {where}",
+            )
         if not verified:
-            raise KafkaError(errors.INVALID_TXN_STATE, f"batch of producer {producer_id} for {where} is not part of an ongoing transaction")
+            raise KafkaError(
+                errors.INVALID_TXN_STATE,
+                f"batch of producer {producer_id} for {where} is not part of an ongoing transaction",
+            )
     elif ongoing and not is_transactional:
-        raise KafkaError(errors.INVALID_TXN_STATE, f"producer {producer_id} has a transaction in {where}, and this batch is not part of it")
+        raise KafkaError(
+            errors.INVALID_TXN_STATE,
+            f"producer {producer_id} has a transaction in {where}, and this batch is not part of it",
+        )
 
 
-def check_marker(entry: ProducerEntry, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int, where: str) -> None:
+def check_marker(
+    entry: ProducerEntry, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int, where: str
+) -> None:
     """Whether a marker may end a producer's transaction.
 
-    From transaction version 2 on (KIP-890) each transaction ends in an epoch of its own, so a marker of the current epoch
-    is a repetition, taken only if nothing is ongoing that it could end. Raises as `PartitionLog.append_end_marker`.
-    """
+    From transaction version 2 on (KIP-890) each transaction ends in an epoch of its own, so a marker of the current
+    epoch is a repetition, taken only if nothing is ongoing that it could end. Raises as
+    `PartitionLog.append_end_marker`."""
     known = entry.epoch
-    if epoch < known or transaction_version >= 2 and epoch == known and entry.transaction_offset >= 0 and epoch != _MAX_EPOCH:
-        raise KafkaError(errors.INVALID_PRODUCER_EPOCH,
-                         f"marker of producer {producer_id} with epoch {epoch} comes after epoch {known} in {where}")
+    if epoch < known or (
+        transaction_version >= 2 and epoch == known and entry.transaction_offset >= 0 and epoch != _MAX_EPOCH
+    ):
+        raise KafkaError(
+            errors.INVALID_PRODUCER_EPOCH,
+            f"marker of producer {producer_id} with epoch {epoch} comes after epoch {known} in {where}",
+        )
     if entry.coordinator_epoch > coordinator_epoch:
-        raise KafkaError(errors.TRANSACTION_COORDINATOR_FENCED,
-                         f"marker of coordinator epoch {coordinator_epoch} comes after {entry.coordinator_epoch} in {where}")
+        raise KafkaError(
+            errors.TRANSACTION_COORDINATOR_FENCED,
+            f"marker of coordinator epoch {coordinator_epoch} comes after {entry.coordinator_epoch} in {where}",
+        )
 
 
-def append_end_marker(log: PartitionLog, producer_id: int, producer_epoch: int, coordinator_epoch: int, now_ms: int, *,
-                      is_abort: bool, transaction_version: int) -> AppendResult:
+def append_end_marker(
+    log: PartitionLog,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    now_ms: int,
+    *,
+    is_abort: bool,
+    transaction_version: int,
+) -> AppendResult:
     """See `PartitionLog.append_end_marker`."""
     producers = log.producers
     entry = producers.get(producer_id)
     if entry is not None:
-        check_marker(entry, producer_id, producer_epoch, coordinator_epoch, transaction_version, f"{log.topic}-{log.partition}")
+        check_marker(
+            entry, producer_id, producer_epoch, coordinator_epoch, transaction_version, f"{log.topic}-{log.partition}"
+        )
     batch = build_batch(
         [(control_key(CONTROL_ABORT if is_abort else CONTROL_COMMIT), END_MARKER_VALUE.pack(0, coordinator_epoch))],
-        timestamp_ms=now_ms, producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True, is_control=True,
+        timestamp_ms=now_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
     )
     result = log.append(memoryview(batch), now_ms, origin=COORDINATOR)
     producers.forget_ended(log.high_watermark)
-    aborted = producers.end(producer_id, producer_epoch, coordinator_epoch, result.base_offset, now_ms, is_abort=is_abort)
+    aborted = producers.end(
+        producer_id, producer_epoch, coordinator_epoch, result.base_offset, now_ms, is_abort=is_abort
+    )
     if aborted is not None:
         log.segments[-1].add_aborted(aborted)
         log.has_aborted = True

@@ -1,9 +1,9 @@
-"""The transaction index of one segment: its aborted transactions, which read_committed consumers must leave out (KIP-98).
+"""The transaction index of one segment: its aborted transactions, which read_committed consumers must leave out
+(KIP-98).
 
-File `.txnindex`, as Kafka's: entries of 34 bytes in the order of the abort markers: version 0, producer id, first offset of
-the transaction, offset of its abort marker, last stable offset at that moment. A segment in which nothing was aborted has no
-file. While a segment is active its entries live in memory, like those of the other indexes.
-"""
+File `.txnindex`, as Kafka's: entries of 34 bytes in the order of the abort markers: version 0, producer id, first
+offset of the transaction, offset of its abort marker, last stable offset at that moment. A segment in which nothing was
+aborted has no file. While a segment is active its entries live in memory, like those of the other indexes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _ENTRY = Struct(">hqqqq")
 ENTRY_SIZE_BYTES = _ENTRY.size
 _VERSION = 0
 
-AbortedTransaction = namedtuple("AbortedTransaction", ("producer_id", "first_offset", "last_offset", "last_stable_offset"))
+AbortedTransaction = namedtuple(
+    "AbortedTransaction", ("producer_id", "first_offset", "last_offset", "last_stable_offset")
+)
 AbortedTransaction.__doc__ = "`last_offset` is that of the abort marker; both offsets are inclusive."
 
 
@@ -36,8 +38,12 @@ def from_bytes(data: bytes, base_offset: int) -> list[AbortedTransaction] | None
     entries = []
     for version, *row in _ENTRY.iter_unpack(data):
         entry = AbortedTransaction(*row)
-        if version > _VERSION or entry.last_offset < base_offset or entry.first_offset > entry.last_offset \
-                or entry.last_stable_offset > entry.last_offset + 1:
+        if (
+            version > _VERSION
+            or entry.last_offset < base_offset
+            or entry.first_offset > entry.last_offset
+            or entry.last_stable_offset > entry.last_offset + 1
+        ):
             return None
         entries.append(entry)
     return entries

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 UNKNOWN = 0
 ANY = 1
 
-# Resource types, pattern types, operations and permissions as the wire counts them; each table begins behind UNKNOWN and ANY.
+# Resource types, pattern types, operations and permissions as the wire counts them; each table begins behind UNKNOWN
+# and ANY.
 CLUSTER = 4
 RESOURCE_TYPES = range(2, 8)
 MATCH = 2
@@ -37,7 +38,8 @@ CLUSTER_NAME = "kafka-cluster"
 
 _TOO_LARGE = "Unable to perform excessively large batch operation."
 MAX_LOOKED_AT = 1_000_000
-"""Entries that the filters of one deletion may be held against: filters by name or principal count only those with the same."""
+"""Entries that the filters of one deletion may be held against: filters by name or principal count only those with the
+same."""
 
 MAX_SHOWN = 10 * record_codec.MAX_RECORDS_PER_CHANGE
 """Entries that one answer names, those again that several filters take."""
@@ -47,7 +49,8 @@ _TOO_MANY_DELETED = f"Cannot remove more than {record_codec.MAX_RECORDS_PER_CHAN
 
 
 def create(creations: Iterable[object], image: Image, random: Random) -> tuple[list[object], object]:
-    """The records for `creations` (AclCreation messages) and the response; what exists already succeeds without a record."""
+    """The records for `creations` (AclCreation messages) and the response; what exists already succeeds without a
+    record."""
     row = messages.CreateAclsResponse.AclCreationResult
     created = row()
     records: list[object] = []
@@ -86,7 +89,10 @@ def _refuse_all(creations: Iterable[object]) -> list[object]:
     row = messages.CreateAclsResponse.AclCreationResult
     refused = row(error_code=errors.POLICY_VIOLATION, error_message=_TOO_LARGE)
     problems = ((creation, _name_problem(creation)) for creation in creations)
-    return [refused if problem is None else row(error_code=errors.INVALID_REQUEST, error_message=problem) for _, problem in problems]
+    return [
+        refused if problem is None else row(error_code=errors.INVALID_REQUEST, error_message=problem)
+        for _, problem in problems
+    ]
 
 
 def _new_id(image: Image, random: Random) -> bytes:
@@ -147,7 +153,8 @@ class Filter:
         )
 
     def _matches_pattern(self, entry: object) -> bool:
-        """MATCH takes what would apply to a resource of that name: its own entries, the wildcard's, and fitting prefixes."""
+        """MATCH takes what would apply to a resource of that name: its own entries, the wildcard's, and fitting
+        prefixes."""
         pattern, name = self._asked.pattern_type_filter, self._asked.resource_name_filter
         if pattern not in (ANY, MATCH, entry.pattern_type):
             return False
@@ -162,7 +169,12 @@ class Filter:
     def problem(self) -> str | None:
         """What in the filter is nothing that Kafka knows; such a filter deletes nothing."""
         asked = self._asked
-        if asked.resource_type_filter not in (ANY, *RESOURCE_TYPES) or asked.pattern_type_filter not in (ANY, MATCH, LITERAL, PREFIXED):
+        if asked.resource_type_filter not in (ANY, *RESOURCE_TYPES) or asked.pattern_type_filter not in (
+            ANY,
+            MATCH,
+            LITERAL,
+            PREFIXED,
+        ):
             return "Unknown patternFilter."
         if asked.operation not in (ANY, *OPERATIONS) or asked.permission_type not in (ANY, *PERMISSIONS):
             return "Unknown entryFilter."
@@ -170,7 +182,8 @@ class Filter:
 
 
 class _Candidates:
-    """The entries that a filter need be held against: with many filters, all of them for each would stop the broker for minutes."""
+    """The entries that a filter need be held against: with many filters, all of them for each would stop the broker for
+    minutes."""
 
     def __init__(self, image: Image) -> None:
         self._all = image.acls.values()
@@ -189,12 +202,15 @@ class _Candidates:
 
 
 def delete(filters: Collection[object], image: Image) -> tuple[list[object], object]:
-    """The records for `filters` (DeleteAclsFilter messages) and the response; each row names everything that its filter takes."""
+    """The records for `filters` (DeleteAclsFilter messages) and the response; each row names everything that its filter
+    takes."""
     response = messages.DeleteAclsResponse
     chosen = [Filter(asked) for asked in filters]
     problems = [each.problem() for each in chosen]
     candidates = _Candidates(image)
-    held_against = [() if problem is not None else candidates.of(asked) for asked, problem in zip(filters, problems, strict=True)]
+    held_against = [
+        () if problem is not None else candidates.of(asked) for asked, problem in zip(filters, problems, strict=True)
+    ]
     # Counted before anything is compared.
     if sum(map(len, held_against)) > MAX_LOOKED_AT:
         return [], _refuse_all_filters(filters, _TOO_MUCH_WORK)
@@ -212,7 +228,9 @@ def delete(filters: Collection[object], image: Image) -> tuple[list[object], obj
             return [], _refuse_all_filters(filters, _TOO_MANY_DELETED)
         if shown > MAX_SHOWN:
             return [], _refuse_all_filters(filters, _TOO_MUCH_WORK)
-        rows.append(response.DeleteAclsFilterResult(error_message=None, matching_acls=[_matching_row(entry) for entry in found]))
+        rows.append(
+            response.DeleteAclsFilterResult(error_message=None, matching_acls=[_matching_row(entry) for entry in found])
+        )
     records = [record_codec.record(messages.RemoveAccessControlEntryRecord(id=acl_id)) for acl_id in deleted]
     return records, response(filter_results=rows)
 

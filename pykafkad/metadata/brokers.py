@@ -36,12 +36,20 @@ def _features(registration: object) -> dict[str, tuple[int, int]]:
 
 
 class Broker:
-    """A registered broker. `epoch` is the offset of its registration; `fenced` brokers are not shown to clients and get no
-    leadership; `log_dirs` are the ids of its directories."""
+    """A registered broker. `epoch` is the offset of its registration; `fenced` brokers are not shown to clients and get
+    no leadership; `log_dirs` are the ids of its directories."""
 
     __slots__ = (
-        "cordoned_log_dirs", "endpoints", "epoch", "features", "fenced", "id", "in_controlled_shutdown", "incarnation_id",
-        "log_dirs", "rack",
+        "cordoned_log_dirs",
+        "endpoints",
+        "epoch",
+        "features",
+        "fenced",
+        "id",
+        "in_controlled_shutdown",
+        "incarnation_id",
+        "log_dirs",
+        "rack",
     )
 
     def __init__(self, record: object) -> None:
@@ -112,8 +120,13 @@ class ControllerRegistration:
 
 
 def _end_points(row: type, endpoints: dict[str, Endpoint]) -> list[object]:
-    return [row(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol) for end in endpoints.values()]
+    return [
+        row(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+        for end in endpoints.values()
+    ]
 
 
 def _feature_ranges(row: type, features: dict[str, tuple[int, int]]) -> list[object]:
-    return [row(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in features.items()]
+    return [
+        row(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in features.items()
+    ]

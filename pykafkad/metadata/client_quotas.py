@@ -1,8 +1,8 @@
 """Client quotas: what may be set for whom, which of them a description asks for, and the records of a change (KIP-546).
 
-An entity is a user, a client id, both together, or an address; a name of None is the default of its kind. The image holds one
-record for each entity and key (`image.client_quotas`). Nothing here slows anybody down: quotas are kept and shown.
-"""
+An entity is a user, a client id, both together, or an address; a name of None is the default of its kind. The image
+holds one record for each entity and key (`image.client_quotas`). Nothing here slows anybody down: quotas are kept and
+shown."""
 
 from __future__ import annotations
 
@@ -129,7 +129,10 @@ class _Alteration:
                 _check_value(key, value, limits)
             if value is None if current is None else current.value == value:
                 continue
-            entity = [messages.ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
+            entity = [
+                messages.ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name)
+                for kind, name in names.items()
+            ]
             record = messages.ClientQuotaRecord(entity=entity, key=key, value=value or 0.0, remove=value is None)
             records.append(record_codec.record(record))
         return records

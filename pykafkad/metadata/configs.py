@@ -1,8 +1,7 @@
 """Dynamic settings of topics, brokers, groups and client-metrics subscriptions: changes, their checks, their records.
 
-What a setting is (type, range, scope) stands in the rows of `pykafkad.config`; here is what Kafka's controller does around
-them. A resource fails or succeeds as a whole; its neighbours in the request do not care.
-"""
+What a setting is (type, range, scope) stands in the rows of `pykafkad.config`; here is what Kafka's controller does
+around them. A resource fails or succeeds as a whole; its neighbours in the request do not care."""
 
 from __future__ import annotations
 
@@ -42,12 +41,14 @@ MAX_VALUE_LENGTH = 32767
 
 def record(resource_type: int, name: str, key: str, value: str | None) -> object:
     """The record that sets one value; None removes it."""
-    return record_codec.record(messages.ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value))
+    return record_codec.record(
+        messages.ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
+    )
 
 
 def minimum_for_elr(image: Image, settings: Settings) -> list[object]:
-    """Records that eligible leader replicas need: min.insync.replicas has one value for the cluster, in the log, and none for
-    single brokers (KIP-966)."""
+    """Records that eligible leader replicas need: min.insync.replicas has one value for the cluster, in the log, and
+    none for single brokers (KIP-966)."""
     records = []
     if MIN_INSYNC_REPLICAS not in image.configs(TYPE_BROKER, ""):
         default = config.ROWS[config.BROKER][MIN_INSYNC_REPLICAS].default
@@ -128,7 +129,8 @@ class Alteration:
 
     def _listed(self, resource_type: int, key: str, operation: int, value: str, current: str | None) -> str:
         """The list with items added or taken away; a list that is not set begins as its default."""
-        # Kafka's controller knows the types of topics' and brokers' settings alone, so a subscription's lists can only be set.
+        # Kafka's controller knows the types of topics' and brokers' settings alone, so a subscription's lists can only
+        # be set.
         row = config.ROWS[SCOPES[resource_type]].get(key) if resource_type in (TYPE_TOPIC, TYPE_BROKER) else None
         if row is None or row.type != "list":
             text = f"Can't {OPERATION_NAMES[operation]} to key {key} because its type is not LIST."
@@ -192,11 +194,14 @@ def _check_cordoned(value: str | None, settings: Settings) -> None:
     items = [item.strip() for item in (value or "").split(",") if item.strip()]
     problem = config.cordoned_problem(items, settings.log_directories)
     if problem is not None:
-        raise KafkaError(errors.INVALID_REQUEST, f"Invalid value {value} for configuration cordoned.log.dirs: {problem}")
+        raise KafkaError(
+            errors.INVALID_REQUEST, f"Invalid value {value} for configuration cordoned.log.dirs: {problem}"
+        )
 
 
 def _check_min_insync_replicas(name: str, value: str | None) -> None:
-    """With eligible leader replicas the cluster-wide value is the one that counts: it stays, brokers have none of their own."""
+    """With eligible leader replicas the cluster-wide value is the one that counts: it stays, brokers have none of their
+    own."""
     if name:
         text = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
         raise KafkaError(errors.INVALID_CONFIG, text)

@@ -1,13 +1,14 @@
-"""The controller: every change of the cluster's metadata goes through `step`, as records and, once they are committed, a reply.
+"""The controller: every change of the cluster's metadata goes through `step`, as records and, once they are committed,
+a reply.
 
-Pure: an event in, effects out, nothing is remembered but what the image shows. So the shell performs the effects of a step
-(append, apply) before it takes the next one.
+Pure: an event in, effects out, nothing is remembered but what the image shows. So the shell performs the effects of a
+step (append, apply) before it takes the next one.
 
-What goes through many rows is a generator (`begin`), so that the shell can spread it over turns; no other event comes in between.
+What goes through many rows is a generator (`begin`), so that the shell can spread it over turns; no other event comes
+in between.
 
-`step` answers with `Append(("__cluster_metadata", 0), records)` and then `Reply`; a question that changes nothing has only
-the reply. What may be asked is in `events.py`.
-"""
+`step` answers with `Append(("__cluster_metadata", 0), records)` and then `Reply`; a question that changes nothing has
+only the reply. What may be asked is in `events.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from types import GeneratorType
 from pykafkad import errors
 from pykafkad.effects import Append, Reply
 from pykafkad.errors import ConfigError, KafkaError
-from pykafkad.metadata import creation, events, features, registrations, record_codec
+from pykafkad.metadata import creation, events, features, record_codec, registrations
 from pykafkad.metadata.configs import OPERATION_NAMES, Alteration, minimum_for_elr
 from pykafkad.metadata.image import Image
 from pykafkad.wire import messages
@@ -55,14 +56,16 @@ class Controller:
         return result
 
     def begin(self, event: object) -> list[object] | Generator:
-        """The same, or a generator that yields between rows and returns them: no other event may be taken before its end."""
+        """The same, or a generator that yields between rows and returns them: no other event may be taken before its
+        end."""
         return _STEPS[type(event)](self, event)
 
     # ---- the cluster
 
     def _activate(self, event: events.Activate) -> list[object]:
-        """What a new leader writes first: the features of an empty cluster, or the end of a transaction cut short; then where
-        this controller listens. Raises `ConfigError` when the cluster runs features that this release does not have."""
+        """What a new leader writes first: the features of an empty cluster, or the end of a transaction cut short; then
+        where this controller listens. Raises `ConfigError` when the cluster runs features that this release does not
+        have."""
         image = self.image
         is_new = features.METADATA_VERSION not in image.features
         levels = features.levels(event.bootstrap) if is_new else image.features
@@ -111,7 +114,10 @@ class Controller:
         if event.broker_id not in self.image.brokers:
             text = f"Broker ID {event.broker_id} is not currently registered"
             return [Reply(event.token, event.respond(KafkaError(errors.BROKER_ID_NOT_REGISTERED, text)))]
-        return [*registrations.unregister(self.image, self.settings, event.broker_id), Reply(event.token, event.respond(None))]
+        return [
+            *registrations.unregister(self.image, self.settings, event.broker_id),
+            Reply(event.token, event.respond(None)),
+        ]
 
     def _update_features(self, event: events.UpdateFeatures) -> list[object]:
         from pykafkad.metadata import feature_updates
@@ -189,8 +195,12 @@ class Controller:
         making = Alteration(self.image, self.settings)
         rows = []
         # Kafka's controller stumbles over an operation that it does not know, and none of what it was handed is done.
-        stumbled = event.incremental and any(each[1] not in OPERATION_NAMES for _, _, asked in event.changes for each in asked)
-        response_class = messages.IncrementalAlterConfigsResponse if event.incremental else messages.AlterConfigsResponse
+        stumbled = event.incremental and any(
+            each[1] not in OPERATION_NAMES for _, _, asked in event.changes for each in asked
+        )
+        response_class = (
+            messages.IncrementalAlterConfigsResponse if event.incremental else messages.AlterConfigsResponse
+        )
         row_class = response_class.AlterConfigsResourceResponse
         for resource_type, name, operations in event.changes:
             yield

@@ -1,8 +1,7 @@
 """New topics and new partitions: what is checked, in Kafka's order, and the records that follow.
 
-Each topic has its own error; one bad topic never stops its neighbours. Records of a topic stand in Kafka's order: topic,
-configs, partitions.
-"""
+Each topic has its own error; one bad topic never stops its neighbours. Records of a topic stand in Kafka's order:
+topic, configs, partitions."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
 class Creation:
-    """One CreateTopics (or CreatePartitions) in the making, against one image. `records` grows topic by topic, and only when
-    nothing can go wrong with the topic any more."""
+    """One CreateTopics (or CreatePartitions) in the making, against one image. `records` grows topic by topic, and only
+    when nothing can go wrong with the topic any more."""
 
     __slots__ = ("_described", "image", "random", "records", "settings")
 
@@ -41,8 +40,8 @@ class Creation:
     # ---- topics
 
     def topics(self, topics: list[object], describable: frozenset[str] | None) -> Generator:
-        """Returns CreatableTopicResult rows for CreatableTopic messages with different names. Raises `KafkaError` when the request
-        as a whole is too large."""
+        """Returns CreatableTopicResult rows for CreatableTopic messages with different names. Raises `KafkaError` when
+        the request as a whole is too large."""
         self._check_total(topics)
         row = messages.CreateTopicsResponse.CreatableTopicResult
         results = []
@@ -107,7 +106,9 @@ class Creation:
             raise KafkaError(errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         colliding = self.image.colliding_topic(name)
         if colliding is not None:
-            raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {colliding}")
+            raise KafkaError(
+                errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {colliding}"
+            )
         problem = name_problem(name)
         if problem is not None:
             raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, problem)
@@ -124,7 +125,9 @@ class Creation:
             text = "Replication factor must be larger than 0, or -1 to use the default value."
             raise KafkaError(errors.INVALID_REPLICATION_FACTOR, text)
         if count < -1 or count == 0:
-            raise KafkaError(errors.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
+            raise KafkaError(
+                errors.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+            )
         if count == -1:
             count = self.settings.num_partitions
         if replication_factor == -1:
@@ -266,16 +269,23 @@ def _overrides(topic: object) -> dict[str, str]:
     """The settings of a CreatableTopic; null values are refused all together."""
     without_value = [config.name for config in topic.configs if config.value is None]
     if without_value:
-        raise KafkaError(errors.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without_value)}")
+        raise KafkaError(
+            errors.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without_value)}"
+        )
     return {config.name: config.value for config in topic.configs}
 
 
-# name: (setting of the partition count, setting of the replication factor, topic settings as (name, broker setting or text))
+# name: (setting of the partition count, setting of the replication factor, topic settings as (name, broker setting or
+# text))
 INTERNAL = {
     "__consumer_offsets": (
         "offsets_topic_num_partitions",
         "offsets_topic_replication_factor",
-        (("cleanup.policy", "=compact"), ("compression.type", "=producer"), ("segment.bytes", "offsets_topic_segment_bytes")),
+        (
+            ("cleanup.policy", "=compact"),
+            ("compression.type", "=producer"),
+            ("segment.bytes", "offsets_topic_segment_bytes"),
+        ),
     ),
     "__transaction_state": (
         "transaction_state_log_num_partitions",
@@ -305,9 +315,8 @@ INTERNAL = {
 def automatic_topic(name: str, settings: Settings, brokers: int) -> object:
     """The CreatableTopic of a topic that is created because somebody asked for it.
 
-    An internal topic gets at most as many replicas as there are brokers: Kafka would refuse to create it instead, and no
-    group could ever form on a small cluster with the settings of a large one.
-    """
+    An internal topic gets at most as many replicas as there are brokers: Kafka would refuse to create it instead, and
+    no group could ever form on a small cluster with the settings of a large one."""
     row = INTERNAL.get(name)
     if row is None:
         return messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)

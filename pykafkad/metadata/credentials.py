@@ -1,7 +1,8 @@
-"""SCRAM credentials of users: what may be stored, the keys that are stored in place of a password, and who has which (KIP-554).
+"""SCRAM credentials of users: what may be stored, the keys that are stored in place of a password, and who has which
+(KIP-554).
 
-A client salts and hashes the password itself; from that the two keys of RFC 5802 are made here, and nothing else is kept. The
-image holds one record for each user and mechanism (`image.scram_credentials`). Nobody logs in with them yet.
+A client salts and hashes the password itself; from that the two keys of RFC 5802 are made here, and nothing else is
+kept. The image holds one record for each user and mechanism (`image.scram_credentials`). Nobody logs in with them yet.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
 def describe(image: Image, users: Iterable[str] | None) -> list[object]:
-    """The result rows of `users`, of everybody who has a credential if there are none: mechanisms and iterations, no keys."""
+    """The result rows of `users`, of everybody who has a credential if there are none: mechanisms and iterations, no
+    keys."""
     response = messages.DescribeUserScramCredentialsResponse
     found: dict[str, list[object]] = {}
     for record in image.scram_credentials.values():
@@ -63,7 +65,9 @@ def alter(deletions: Iterable[object], upsertions: Iterable[object], image: Imag
             continue
         try:
             if changes.pop(name, None) is not None:
-                raise KafkaError(errors.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
+                raise KafkaError(
+                    errors.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+                )
             if image.features.get(METADATA_VERSION, LATEST_LEVEL) < SCRAM_SINCE:
                 raise KafkaError(errors.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
             _check(change, image)

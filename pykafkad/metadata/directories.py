@@ -31,7 +31,8 @@ def assign(image: Image, settings: Settings, event: AssignReplicasToDirs) -> lis
 
 
 def change(image: Image, settings: Settings, event: ChangeLogDirs) -> list[object]:
-    """Records of a broker whose directories failed or were cordoned: what lay in a failed one has no leader there any more."""
+    """Records of a broker whose directories failed or were cordoned: what lay in a failed one has no leader there any
+    more."""
     broker = image.brokers.get(event.broker_id)
     if broker is None:
         return []

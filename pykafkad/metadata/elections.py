@@ -22,7 +22,8 @@ TYPES = {0: PREFERRED, 1: UNCLEAN}
 
 
 def elect(image: Image, settings: Settings, event: object) -> Generator:
-    """Returns (records, ElectLeadersResponse) for `events.ElectLeaders`, and yields between partitions. Of all partitions those that need nothing are left out."""
+    """Returns (records, ElectLeadersResponse) for `events.ElectLeaders`, and yields between partitions. Of all
+    partitions those that need nothing are left out."""
     topics = event.topics
     records: list[object] = []
     response = messages.ElectLeadersResponse()
@@ -46,7 +47,9 @@ def elect(image: Image, settings: Settings, event: object) -> Generator:
                     chosen.add((name, index))
                     records.append(record)
             if topics is not None or code != errors.ELECTION_NOT_NEEDED:
-                row = messages.ElectLeadersResponse.PartitionResult(partition_id=index, error_code=code, error_message=text)
+                row = messages.ElectLeadersResponse.PartitionResult(
+                    partition_id=index, error_code=code, error_message=text
+                )
                 answered.partition_result.append(row)
         response.replica_election_results.append(answered)
     if not record_codec.fits_one_batch(records):
@@ -70,15 +73,13 @@ def _elect_one(image: Image, settings: Settings, election: int, name: str, index
     if record is None:
         if election == PREFERRED:
             raise KafkaError(errors.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
-        raise KafkaError(
-            errors.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."
-        )
+        raise KafkaError(errors.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
     return record
 
 
 def refused(topics: list[object] | None, code: int, text: str | None, version: int) -> object:
-    """The answer to a request that is wrong as a whole: every partition that it names has the error, from version 1 on the
-    answer itself too."""
+    """The answer to a request that is wrong as a whole: every partition that it names has the error, from version 1 on
+    the answer itself too."""
     rows = [
         messages.ElectLeadersResponse.ReplicaElectionResult(
             topic=topic.topic,
@@ -89,4 +90,6 @@ def refused(topics: list[object] | None, code: int, text: str | None, version: i
         )
         for topic in topics or ()
     ]
-    return messages.ElectLeadersResponse(error_code=code if version >= 1 else errors.NONE, replica_election_results=rows)
+    return messages.ElectLeadersResponse(
+        error_code=code if version >= 1 else errors.NONE, replica_election_results=rows
+    )

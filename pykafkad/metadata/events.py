@@ -1,15 +1,14 @@
 """What the controller is asked, one slotted class per question.
 
-`token` is the request that waits for the answer; None when nobody does (auto-creation). Handlers check authorization and the
-form of the request first: `refused` are the rows that they already answered, which the controller puts behind its own.
-"""
+`token` is the request that waits for the answer; None when nobody does (auto-creation). Handlers check authorization
+and the form of the request first: `refused` are the rows that they already answered, which the controller puts behind
+its own."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
     from random import Random
 
     from pykafkad.errors import KafkaError
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
 class Activate:
     """This node leads the quorum and its image holds everything committed: write what a new leader has to write.
 
-    `endpoints` are the controller's listeners; `incarnation_id` (16 bytes) is new with every start of the process; `bootstrap`
-    are the stored records that an empty cluster begins with.
-    """
+    `endpoints` are the controller's listeners; `incarnation_id` (16 bytes) is new with every start of the process;
+    `bootstrap` are the stored records that an empty cluster begins with."""
 
     __slots__ = ("bootstrap", "endpoints", "epoch", "incarnation_id")
 
@@ -35,8 +33,9 @@ class Activate:
 
 
 class RegisterBroker:
-    """A broker started. `previous_broker_epoch` is the epoch that its clean-shutdown marker names, -1 without one: when it
-    is the registered one, nothing of the broker's logs can be lost. `log_dirs` are the 16-byte ids of its directories."""
+    """A broker started. `previous_broker_epoch` is the epoch that its clean-shutdown marker names, -1 without one: when
+    it is the registered one, nothing of the broker's logs can be lost. `log_dirs` are the 16-byte ids of its
+    directories."""
 
     __slots__ = ("broker_id", "endpoints", "incarnation_id", "log_dirs", "previous_broker_epoch", "rack")
 
@@ -88,7 +87,8 @@ class FenceBroker:
 
 
 class CreateTopics:
-    """Create `topics` (CreatableTopic messages). `describable` are the names whose settings the caller may see, None for all."""
+    """Create `topics` (CreatableTopic messages). `describable` are the names whose settings the caller may see, None
+    for all."""
 
     __slots__ = ("describable", "refused", "token", "topics", "validate_only")
 
@@ -156,8 +156,8 @@ class AlterPartitionReassignments:
 
 
 class ElectLeaders:
-    """Elect leaders of `topics` (TopicPartitions messages, None for all partitions); `election` is PREFERRED or UNCLEAN of
-    `partition_changes.py`; `version` is the request's."""
+    """Elect leaders of `topics` (TopicPartitions messages, None for all partitions); `election` is PREFERRED or UNCLEAN
+    of `partition_changes.py`; `version` is the request's."""
 
     __slots__ = ("election", "token", "topics", "version")
 
@@ -190,7 +190,8 @@ class ChangeLogDirs:
 
 
 class AlterConfigs:
-    """Change dynamic settings. `changes` is a list of `(resource type, resource name, operations)` in the order of the answer.
+    """Change dynamic settings. `changes` is a list of `(resource type, resource name, operations)` in the order of the
+    answer.
 
     `operations` is a dict of name to text, the whole new state, for the legacy API (`incremental` false), or a list of
     `(name, operation, text)` for the incremental one. `refused` maps a position in the answer to its finished row.
@@ -227,7 +228,8 @@ class AllocateProducerIds:
 
 
 class UpdateFeatures:
-    """Bring features to other levels: `updates` maps a name to (level, upgrade type). The reply is `respond(error or None)`."""
+    """Bring features to other levels: `updates` maps a name to (level, upgrade type). The reply is `respond(error or
+    None)`."""
 
     __slots__ = ("respond", "token", "updates", "validate_only", "voters")
 
@@ -260,8 +262,8 @@ class UnregisterBroker:
 
 
 class Change:
-    """Change what stands in the image under keys of its own: ACLs, client quotas, SCRAM credentials. `make(image, random)` gives
-    the records and the response."""
+    """Change what stands in the image under keys of its own: ACLs, client quotas, SCRAM credentials. `make(image,
+    random)` gives the records and the response."""
 
     __slots__ = ("make", "token")
 

@@ -34,7 +34,9 @@ def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures
     records = []
     try:
         for name, (level, upgrade_type) in event.updates.items():
-            _check(image, node_id, name, level, upgrade_type, {each: asked for each, (asked, _) in event.updates.items()})
+            _check(
+                image, node_id, name, level, upgrade_type, {each: asked for each, (asked, _) in event.updates.items()}
+            )
             if name == KRAFT_VERSION:
                 # Its level stands in control records; this one gives the request an offset to wait for.
                 records.append(record_codec.record(messages.NoOpRecord()))
@@ -70,7 +72,9 @@ def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int,
     elif level < 0:
         problem = "A feature version cannot be less than 0."
     elif not low <= level <= high:
-        problem = f"Local controller {node_id} " + (f"only supports versions {low}-{high}" if high else "does not support this feature.")
+        problem = f"Local controller {node_id} " + (
+            f"only supports versions {low}-{high}" if high else "does not support this feature."
+        )
     elif level < current and upgrade_type == UPGRADE:
         problem = "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
     elif level > current and upgrade_type != UPGRADE:
@@ -83,8 +87,14 @@ def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int,
         why = "Refusing to perform the requested downgrade because it might delete metadata information."
         if upgrade_type == UNSAFE_DOWNGRADE:
             why = "Unsafe metadata downgrade is not supported in this version."
-        raise KafkaError(errors.INVALID_UPDATE_VERSION, f"Unsupported metadata.version downgrade from {current} to {level}. {why}")
-    elif name == ELIGIBLE_LEADER_REPLICAS and level > 0 and proposed.get(METADATA_VERSION, image.features[METADATA_VERSION]) < ELR_SINCE:
+        raise KafkaError(
+            errors.INVALID_UPDATE_VERSION, f"Unsupported metadata.version downgrade from {current} to {level}. {why}"
+        )
+    elif (
+        name == ELIGIBLE_LEADER_REPLICAS
+        and level > 0
+        and proposed.get(METADATA_VERSION, image.features[METADATA_VERSION]) < ELR_SINCE
+    ):
         problem = f"{name} could not be set to {level} because it depends on {METADATA_VERSION} level {ELR_SINCE}"
     if problem is not None:
         raise KafkaError(errors.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {problem}")

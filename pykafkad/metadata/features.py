@@ -2,13 +2,13 @@
 
 A finalized level is a promise that clients act upon, so a new cluster finalizes only what is served:
 
-* `metadata.version` 30 (4.3-IV0). The log of an older cluster may be at any level from 7 (3.3-IV3) on, as with Kafka 4.3: it is written
-  in the versions of that level (`record_codec.py`) until UpdateFeatures raises it.
+* `metadata.version` 30 (4.3-IV0). The log of an older cluster may be at any level from 7 (3.3-IV3) on, as with Kafka
+  4.3: it is written in the versions of that level (`record_codec.py`) until UpdateFeatures raises it.
 * `kraft.version` 1: voters stand in the log (KIP-853). It lives in control records, not in a FeatureLevelRecord.
 * `eligible.leader.replicas.version` 1, as a new 4.3.1 cluster: min.insync.replicas has a cluster-wide value in the log.
 * not finalized, though Kafka 4.3.1 does: `transaction.version` (a level of 2 makes producers skip AddPartitionsToTxn),
-  `group.version` (KIP-848 consumers), `share.version`, `streams.version`: their APIs are not offered yet. In a log that a Kafka
-  wrote they stay for its return, and clients are not told of them.
+  `group.version` (KIP-848 consumers), `share.version`, `streams.version`: their APIs are not offered yet. In a log that
+  a Kafka wrote they stay for its return, and clients are not told of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ SUPPORTED = {
 RECORD_CHANGES = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 LATEST_LEVEL = RECORD_CHANGES[-1]
 
-# From these levels on the metadata log knows SCRAM credentials, transactions, where controllers listen, eligible leader replicas, cordoned directories.
+# From these levels on the metadata log knows SCRAM credentials, transactions, where controllers listen, eligible leader
+# replicas, cordoned directories.
 SCRAM_SINCE = 11
 TRANSACTIONS_SINCE = 13
 CONTROLLERS_SINCE = 15
@@ -64,4 +65,8 @@ def unsupported(finalized: dict[str, int]) -> list[str]:
 
 def levels(records: list[object]) -> dict[str, int]:
     """Feature name to level, out of the FeatureLevelRecords among stored records."""
-    return {record.value.name: record.value.feature_level for record in records if type(record.value).__name__ == "FeatureLevelRecord"}
+    return {
+        record.value.name: record.value.feature_level
+        for record in records
+        if type(record.value).__name__ == "FeatureLevelRecord"
+    }

@@ -1,9 +1,8 @@
 """The picture of the cluster that the metadata log draws, and `apply`, the only place that changes it.
 
-Read it freely, change it never: every change is a record of `__cluster_metadata-0`, applied in offset order by the loader at
-start and by the shell after each committed append. What changed since the last `take_delta()` is gathered in a `MetadataDelta`,
-on which the shell acts (create and delete partition directories, update settings of open logs).
-"""
+Read it freely, change it never: every change is a record of `__cluster_metadata-0`, applied in offset order by the
+loader at start and by the shell after each committed append. What changed since the last `take_delta()` is gathered in
+a `MetadataDelta`, on which the shell acts (create and delete partition directories, update settings of open logs)."""
 
 from __future__ import annotations
 
@@ -22,23 +21,25 @@ TYPE_BROKER = 4
 
 _NO_CONFIGS: dict[str, str] = {}
 
-acl_content = attrgetter("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type")
+acl_content = attrgetter(
+    "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"
+)
 """What an access control entry says, without its id: no two entries of a cluster say the same."""
 
 
 def quota_entity(parts: Iterable[tuple[str, str | None]]) -> tuple:
-    """The key of an entity with client quotas, of its `(type, name)` pairs; a default's name of None is the empty one here."""
+    """The key of an entity with client quotas, of its `(type, name)` pairs; a default's name of None is the empty one
+    here."""
     return tuple(sorted((kind, name or "") for kind, name in parts))
 
 
 class MetadataDelta:
     """What a stretch of the log changed.
 
-    `topics_deleted` and `topics_created` are lists of `Topic` (a topic that came and went in between is in neither; handle
-    deletions first, a name may be in both with different ids); `partitions` maps `(topic name, index)` to the
+    `topics_deleted` and `topics_created` are lists of `Topic` (a topic that came and went in between is in neither;
+    handle deletions first, a name may be in both with different ids); `partitions` maps `(topic name, index)` to the
     `PartitionState` that is new or changed; `configs` is a set of `(resource type, resource name)`; `brokers`,
-    `features` and `others` are sets of broker ids, feature names and names of further record kinds.
-    """
+    `features` and `others` are sets of broker ids, feature names and names of further record kinds."""
 
     __slots__ = ("brokers", "configs", "features", "others", "partitions", "topics_created", "topics_deleted")
 
@@ -59,17 +60,36 @@ class Image:
     """The cluster as of `offset` (the last applied record; -1 for none), written in leader epoch `epoch`.
 
     `topics` by name, `brokers` and `controllers` by id, `features` name to finalized level, `next_producer_id`,
-    `voters` and `kraft_version` from the quorum's control records. Client quotas, ACLs, SCRAM credentials and delegation
-    tokens are carried as the records that set them, by their own keys; `acl_contents` is what the ACLs say.
+    `voters` and `kraft_version` from the quorum's control records. Client quotas, ACLs, SCRAM credentials and
+    delegation tokens are carried as the records that set them, by their own keys; `acl_contents` is what the ACLs say.
     `brokers_generation` grows with every change of a broker: a key for what is computed from the set of brokers.
-    `before_change`, if set, is called with a `Topic` and its `PartitionState` that is about to change: a snapshot in the making
-    keeps what was.
-    """
+    `before_change`, if set, is called with a `Topic` and its `PartitionState` that is about to change: a snapshot in
+    the making keeps what was."""
 
     __slots__ = (
-        "_configs", "_names_by_collision_key", "_shared", "_topics_by_id", "acl_contents", "acls", "before_change", "brokers",
-        "brokers_generation", "delta", "client_quotas", "controllers", "delegation_tokens", "epoch", "features", "kraft_version", "next_producer_id", "offset",
-        "scram_credentials", "topics", "transaction", "unknown_records", "voters",
+        "_configs",
+        "_names_by_collision_key",
+        "_shared",
+        "_topics_by_id",
+        "acl_contents",
+        "acls",
+        "before_change",
+        "brokers",
+        "brokers_generation",
+        "client_quotas",
+        "controllers",
+        "delegation_tokens",
+        "delta",
+        "epoch",
+        "features",
+        "kraft_version",
+        "next_producer_id",
+        "offset",
+        "scram_credentials",
+        "topics",
+        "transaction",
+        "unknown_records",
+        "voters",
     )
 
     def __init__(self) -> None:
@@ -132,7 +152,8 @@ class Image:
         return features.SUPPORTED
 
     def finalized_features(self) -> dict[str, int]:
-        """Feature name to finalized level, of what clients may rely on: a Kafka's log may hold more (`features.CARRIED`)."""
+        """Feature name to finalized level, of what clients may rely on: a Kafka's log may hold more
+        (`features.CARRIED`)."""
         return {name: level for name, level in self.features.items() if name in features.SUPPORTED}
 
     def features_epoch(self) -> int:

@@ -1,8 +1,9 @@
-"""Elections: what becomes of a partition's leader, ISR and eligible leaders when brokers come, go, are lost, or replicas move.
+"""Elections: what becomes of a partition's leader, ISR and eligible leaders when brokers come, go, are lost, or
+replicas move.
 
-The rules are those of Kafka's controller with eligible leader replicas (KIP-966): a leader comes from the ISR; from the ELR when
-the ISR is empty; else it is the last known leader, who may have lost records; else, where the topic allows it, any live replica.
-"""
+The rules are those of Kafka's controller with eligible leader replicas (KIP-966): a leader comes from the ISR; from the
+ELR when the ISR is empty; else it is the last known leader, who may have lost records; else, where the topic allows it,
+any live replica."""
 
 from __future__ import annotations
 
@@ -36,17 +37,33 @@ def unclean_elections_allowed(image: Image, settings: Settings, topic: Topic) ->
 
 
 class PartitionChange:
-    """A change in the making. Set what is to be: `isr`, `replicas`, `removing`, `adding`, `directories` (broker id to 16-byte
-    directory id), the kind of `election`, `acceptable` (which brokers may lead now), and `lost`, a broker whose unclean stop may
-    have cost it records. Then ask for `record()`."""
+    """A change in the making. Set what is to be: `isr`, `replicas`, `removing`, `adding`, `directories` (broker id to
+    16-byte directory id), the kind of `election`, `acceptable` (which brokers may lead now), and `lost`, a broker whose
+    unclean stop may have cost it records. Then ask for `record()`."""
 
     __slots__ = (
-        "_elr_kept", "_image", "_minimum_isr", "_state", "_topic", "acceptable", "adding", "directories", "election", "isr",
-        "lost", "removing", "replicas",
+        "_elr_kept",
+        "_image",
+        "_minimum_isr",
+        "_state",
+        "_topic",
+        "acceptable",
+        "adding",
+        "directories",
+        "election",
+        "isr",
+        "lost",
+        "removing",
+        "replicas",
     )
 
     def __init__(
-        self, image: Image, settings: Settings, topic: Topic, state: PartitionState, topic_settings: TopicSettings | None = None
+        self,
+        image: Image,
+        settings: Settings,
+        topic: Topic,
+        state: PartitionState,
+        topic_settings: TopicSettings | None = None,
     ) -> None:
         """`topic_settings` are those of `settings` and the topic, for whoever has them already."""
         self._image = image
@@ -84,11 +101,17 @@ class PartitionChange:
             record.isr = self.isr
         if self._elr_kept:
             self._remember_last_leader(record)
-        for name, wanted in (("replicas", self.replicas), ("removing_replicas", self.removing), ("adding_replicas", self.adding)):
+        for name, wanted in (
+            ("replicas", self.replicas),
+            ("removing_replicas", self.removing),
+            ("adding_replicas", self.adding),
+        ):
             if wanted != list(getattr(state, name)):
                 setattr(record, name, wanted)
         brokers = self._image.brokers
-        directories = [self.directories.get(replica) or default_directory(brokers.get(replica)) for replica in self.replicas]
+        directories = [
+            self.directories.get(replica) or default_directory(brokers.get(replica)) for replica in self.replicas
+        ]
         if directories != list(state.directories):
             record.directories = directories
         unchanged = messages.PartitionChangeRecord(partition_id=state.index, topic_id=self._topic.id)
@@ -164,14 +187,20 @@ def may_lead(image: Image, state: PartitionState, broker_id: int, *, although_fe
     return has_online_directory(broker, directory)
 
 
-def broker_changes(image: Image, settings: Settings, *, removed: int = -1, added: int = -1, lost: int = -1) -> list[object]:
-    """Stored records for every partition that a broker's fate concerns: `removed` leaves the ISRs and leads nothing, `added`
-    may lead what has no leader, `lost` stopped uncleanly and leaves ISRs and ELRs."""
+def broker_changes(
+    image: Image, settings: Settings, *, removed: int = -1, added: int = -1, lost: int = -1
+) -> list[object]:
+    """Stored records for every partition that a broker's fate concerns: `removed` leaves the ISRs and leads nothing,
+    `added` may lead what has no leader, `lost` stopped uncleanly and leaves ISRs and ELRs."""
     records = []
     for topic in image.topics.values():
         topic_settings = None
         for state in topic.partitions:
-            concerned = state.leader == NO_LEADER if added != -1 else removed in state.isr or lost in state.isr or lost in state.elr
+            concerned = (
+                state.leader == NO_LEADER
+                if added != -1
+                else removed in state.isr or lost in state.isr or lost in state.elr
+            )
             if not concerned:
                 continue
             if topic_settings is None:
@@ -188,4 +217,6 @@ def broker_changes(image: Image, settings: Settings, *, removed: int = -1, added
 
 
 def _acceptable(image: Image, state: PartitionState, refused: tuple[int, int], added: int) -> Callable[[int], bool]:
-    return lambda broker_id: broker_id not in refused and may_lead(image, state, broker_id, although_fenced=broker_id == added)
+    return lambda broker_id: (
+        broker_id not in refused and may_lead(image, state, broker_id, although_fenced=broker_id == added)
+    )

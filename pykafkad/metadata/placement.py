@@ -1,8 +1,8 @@
 """Where the replicas of new partitions go: striped over brokers and racks (as Kafka's StripedReplicaPlacer).
 
-Each partition starts one rack and, inside a rack, one broker further than the one before, from a random first place, so that
-leaders are even; the first replica is always on an unfenced broker; racks take turns; fenced brokers are the last resort.
-"""
+Each partition starts one rack and, inside a rack, one broker further than the one before, from a random first place, so
+that leaders are even; the first replica is always on an unfenced broker; racks take turns; fenced brokers are the last
+resort."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class _Racks:
         for broker in brokers:
             by_rack.setdefault(broker.rack, ([], []))[broker.fenced].append(broker.id)
         names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
-        self.racks = [(_Ring(sorted(by_rack[name][0]), random), _Ring(sorted(by_rack[name][1]), random)) for name in names]
+        self.racks = [
+            (_Ring(sorted(by_rack[name][0]), random), _Ring(sorted(by_rack[name][1]), random)) for name in names
+        ]
         self.random = random
         self.turn = 0
         self.unfenced = sum(len(rack[0].brokers) for rack in self.racks)
@@ -120,7 +122,8 @@ def usable(brokers: dict[int, Broker]) -> list[Broker]:
     return [
         broker
         for broker in brokers.values()
-        if not broker.in_controlled_shutdown and not (broker.log_dirs and set(broker.log_dirs) <= set(broker.cordoned_log_dirs))
+        if not broker.in_controlled_shutdown
+        and not (broker.log_dirs and set(broker.log_dirs) <= set(broker.cordoned_log_dirs))
     ]
 
 
@@ -139,7 +142,12 @@ def names_directory(directory_id: bytes) -> bool:
 
 
 def has_online_directory(broker: Broker, directory_id: bytes) -> bool:
-    """Whether a replica in that directory can be served: a directory that the broker registered, or one still to be chosen."""
+    """Whether a replica in that directory can be served: a directory that the broker registered, or one still to be
+    chosen."""
     if directory_id == LOST_DIRECTORY:
         return False
-    return directory_id in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) or not broker.log_dirs or directory_id in broker.log_dirs
+    return (
+        directory_id in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+        or not broker.log_dirs
+        or directory_id in broker.log_dirs
+    )

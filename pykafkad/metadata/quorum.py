@@ -1,18 +1,16 @@
 """A member of the metadata quorum (KRaft): who leads, in which epoch, and how far the log is committed.
 
-Pure: `step(event, now, now_ms)` returns effects, `next_deadline()` says when `step(Tick())` is due. A promise always stands
-behind the `Persist` of `quorum-state` that it depends on. Votes and fetched offsets of other voters come in as events; with
-one voter its own vote is the majority and its own durable log the committed one, by the same counting.
+Pure: `step(event, now, now_ms)` returns effects, `next_deadline()` says when `step(Tick())` is due. A promise always
+stands behind the `Persist` of `quorum-state` that it depends on. Votes and fetched offsets of other voters come in as
+events; with one voter its own vote is the majority and its own durable log the committed one, by the same counting.
 
-A start never continues the epoch in which this node led before: records that were lost unflushed could otherwise be followed
-by others with the same offset and epoch. It goes through a pre-vote and a vote into a new epoch.
-"""
+A start never continues the epoch in which this node led before: records that were lost unflushed could otherwise be
+followed by others with the same offset and epoch. It goes through a pre-vote and a vote into a new epoch."""
 
 from __future__ import annotations
 
 from pykafkad.effects import Append, Persist
-from pykafkad.metadata import quorum_states as states
-from pykafkad.metadata import record_codec, voters as voter_set
+from pykafkad.metadata import quorum_states as states, record_codec, voters as voter_set
 from pykafkad.metadata.features import NEW_CLUSTER_KRAFT_VERSION
 from pykafkad.metadata.uuids import ZERO, from_text, to_text
 from pykafkad.wire import messages
@@ -69,12 +67,27 @@ class Resign:
 
 
 class Quorum:
-    """`state` is one of `quorum_states`; `leader_id` and `voted_id` are -1 for nobody; `high_watermark` is exclusive and -1
-    while unknown: records below it are committed. `voters` are those of the newest VotersRecord, or the ones of a new log."""
+    """`state` is one of `quorum_states`; `leader_id` and `voted_id` are -1 for nobody; `high_watermark` is exclusive
+    and -1 while unknown: records below it are committed. `voters` are those of the newest VotersRecord, or the ones of
+    a new log."""
 
     __slots__ = (
-        "_deadline", "_durable", "_election_timeout", "_epoch_start_offset", "_granted", "_random", "directory_id", "epoch",
-        "high_watermark", "leader_id", "node_id", "state", "voted_directory_id", "voted_id", "voters", "voters_in_log",
+        "_deadline",
+        "_durable",
+        "_election_timeout",
+        "_epoch_start_offset",
+        "_granted",
+        "_random",
+        "directory_id",
+        "epoch",
+        "high_watermark",
+        "leader_id",
+        "node_id",
+        "state",
+        "voted_directory_id",
+        "voted_id",
+        "voters",
+        "voters_in_log",
     )
 
     def __init__(
@@ -88,8 +101,8 @@ class Quorum:
         election_timeout: float = 1.0,
         state_file: bytes | None = None,
     ) -> None:
-        """`state_file` is the content of `quorum-state`, None on the first start; `voters_in_log` says whether `voters` were
-        read from the log (`Image.voters`) or are those that a new log begins with."""
+        """`state_file` is the content of `quorum-state`, None on the first start; `voters_in_log` says whether `voters`
+        were read from the log (`Image.voters`) or are those that a new log begins with."""
         self.node_id = node_id
         self.directory_id = directory_id
         self.voters = voters
@@ -189,7 +202,11 @@ class Quorum:
         self._durable = {self.node_id: self._epoch_start_offset}
         records = [record_codec.control_record(self._leader_change())]
         if not self.voters_in_log:
-            records.append(record_codec.control_record(messages.KRaftVersionRecord(version=0, k_raft_version=NEW_CLUSTER_KRAFT_VERSION)))
+            records.append(
+                record_codec.control_record(
+                    messages.KRaftVersionRecord(version=0, k_raft_version=NEW_CLUSTER_KRAFT_VERSION)
+                )
+            )
             records.append(record_codec.control_record(voter_set.to_record(self.voters)))
             self.voters_in_log = True
         return [self._persist(), Append(record_codec.LOG, records)]
@@ -222,8 +239,8 @@ class Quorum:
         return any(voter.id == self.node_id and voter.directory_id == self.directory_id for voter in self.voters)
 
     def _wait(self, now: float) -> None:
-        """Timeouts are drawn between one and two times the setting, so that two nodes seldom ask at once. An observer never
-        asks for votes."""
+        """Timeouts are drawn between one and two times the setting, so that two nodes seldom ask at once. An observer
+        never asks for votes."""
         self._deadline = now + self._election_timeout * (1 + self._random.random()) if self._is_voter() else None
 
     def _move(self, state: str) -> None:
@@ -252,8 +269,8 @@ def format_state(epoch: int, leader_id: int, voted_id: int, voted_directory_id: 
 
 
 def parse_state(content: bytes | None) -> tuple[int, int, int, bytes]:
-    """`(epoch, leader id, voted id, voted directory id)` out of `quorum-state` of either data version. Raises ValueError for what
-    is none."""
+    """`(epoch, leader id, voted id, voted directory id)` out of `quorum-state` of either data version. Raises
+    ValueError for what is none."""
     if content is None:
         return 0, -1, -1, ZERO
     text = content.decode().strip()

@@ -1,8 +1,7 @@
 """Moving partitions to other brokers (KIP-455): what AlterPartitionReassignments asks for, and what is under way.
 
-A reassignment begins with a partition that has its old and its new replicas, and ends, by `partition_changes.py`, when the new
-ones are in sync. Each partition of a request has its own error.
-"""
+A reassignment begins with a partition that has its old and its new replicas, and ends, by `partition_changes.py`, when
+the new ones are in sync. Each partition of a request has its own error."""
 
 from __future__ import annotations
 
@@ -30,7 +29,9 @@ def alter(image: Image, settings: Settings, request: object) -> Generator:
     records = []
     rows = []
     for topic in request.topics:
-        answered = messages.AlterPartitionReassignmentsResponse.ReassignableTopicResponse(name=topic.name, partitions=[])
+        answered = messages.AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
+            name=topic.name, partitions=[]
+        )
         for asked in topic.partitions:
             yield
             row = messages.AlterPartitionReassignmentsResponse.ReassignablePartitionResponse(
@@ -70,7 +71,8 @@ def _alter_one(image: Image, settings: Settings, name: str, asked: object, other
     leaving = sorted(set(state.replicas) - set(asked.replicas))
     coming = sorted(set(asked.replicas) - set(state.replicas))
     change.replicas = [*asked.replicas, *leaving]
-    # What an earlier reassignment adds or removes goes on, unless this one adds or removes something itself, as in Kafka.
+    # What an earlier reassignment adds or removes goes on, unless this one adds or removes something itself, as in
+    # Kafka.
     change.removing = leaving or change.removing
     change.adding = coming or change.adding
     return change.record()

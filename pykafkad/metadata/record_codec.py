@@ -1,10 +1,9 @@
 """Records of the metadata log as bytes: frame, types and the versions that are written.
 
-A data record has no key; its value is `uvarint frame version (1), uvarint type, uvarint version, flexible body` with nothing
-left over. A control record (leader change, voters …) has the key `int16 version 0, int16 type` and the bare body as its
-value. `RECORDS` and `CONTROL_RECORDS` are the tables: one row per type of Apache Kafka 4.3 (metadata.version 30). At an older level
-`at_level` leaves out what came later, and `encode` is told the level.
-"""
+A data record has no key; its value is `uvarint frame version (1), uvarint type, uvarint version, flexible body` with
+nothing left over. A control record (leader change, voters …) has the key `int16 version 0, int16 type` and the bare
+body as its value. `RECORDS` and `CONTROL_RECORDS` are the tables: one row per type of Apache Kafka 4.3
+(metadata.version 30). At an older level `at_level` leaves out what came later, and `encode` is told the level."""
 
 from __future__ import annotations
 
@@ -20,10 +19,12 @@ TOPIC_ID = b"\0" * 15 + b"\1"
 
 FRAME_VERSION = 1
 
-# What belongs together goes into one batch: so many records, and at most the bytes that Kafka takes in a batch of this log.
+# What belongs together goes into one batch: so many records, and at most the bytes that Kafka takes in a batch of this
+# log.
 MAX_RECORDS_PER_CHANGE = 10_000
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
-# No record is longer than this without the value of a setting in it: names have 249 characters, replica lists are short.
+# No record is longer than this without the value of a setting in it: names have 249 characters, replica lists are
+# short.
 _RECORD_BYTES = 512
 
 # type: (name of the message, version written)
@@ -56,7 +57,8 @@ RECORDS = {
     28: ("ClearElrRecord", 0),
 }
 
-# Records of which older levels of metadata.version write older versions: the level from which on a version is written, downwards.
+# Records of which older levels of metadata.version write older versions: the level from which on a version is written,
+# downwards.
 OLDER_VERSIONS = {
     "RegisterBrokerRecord": ((30, 4), (17, 3), (8, 2), (0, 1)),
     "PartitionRecord": ((23, 2), (17, 1), (0, 0)),
@@ -108,7 +110,8 @@ class ControlKey:
 
 
 class UnknownRecord:
-    """A record of a type or version that this release does not know: carried as it is, so that nothing is lost silently."""
+    """A record of a type or version that this release does not know: carried as it is, so that nothing is lost
+    silently."""
 
     __slots__ = ("body", "type", "version")
 
@@ -118,7 +121,11 @@ class UnknownRecord:
         self.body = body
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is UnknownRecord and (other.type, other.version, other.body) == (self.type, self.version, self.body)
+        return type(other) is UnknownRecord and (other.type, other.version, other.body) == (
+            self.type,
+            self.version,
+            self.body,
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -153,7 +160,9 @@ def _lowered(stored: StoredRecord, level: int) -> StoredRecord:
     message = stored.value
     cls = type(message)
     version = _version(cls.__name__, level)
-    carried = {field.name: getattr(message, field.name) for field in messages.schema(cls).root.fields if field.alive(version)}
+    carried = {
+        field.name: getattr(message, field.name) for field in messages.schema(cls).root.fields if field.alive(version)
+    }
     return StoredRecord(stored.key, cls(**carried))
 
 
@@ -162,7 +171,8 @@ def _version(name: str, level: int) -> int:
 
 
 def encode(stored: StoredRecord, level: int = features.LATEST_LEVEL) -> tuple[bytes | None, bytes]:
-    """`(key, value)` as they stand in a record of the log at a level of metadata.version; `key` is None except for control records."""
+    """`(key, value)` as they stand in a record of the log at a level of metadata.version; `key` is None except for
+    control records."""
     message = stored.value
     if type(message) is UnknownRecord:
         prefix, encoder = _unknown_prefix(stored.key, message), _copy_body
@@ -186,7 +196,10 @@ def fits_one_batch(records: list[StoredRecord]) -> bool:
 
 def encoded_fit_one_batch(records: list[StoredRecord]) -> bool:
     """As `fits_one_batch`, for records with texts of any length in them: they are encoded to see how long they are."""
-    return len(records) <= MAX_RECORDS_PER_CHANGE and sum(len(encode(record)[1]) + 32 for record in records) <= MAX_CHANGE_BYTES
+    return (
+        len(records) <= MAX_RECORDS_PER_CHANGE
+        and sum(len(encode(record)[1]) + 32 for record in records) <= MAX_CHANGE_BYTES
+    )
 
 
 @cache

@@ -1,8 +1,8 @@
-"""Brokers come and go: the records of registering, unfencing, stopping and removing one, with what that does to partitions.
+"""Brokers come and go: the records of registering, unfencing, stopping and removing one, with what that does to
+partitions.
 
-A broker leaves every ISR when it stops, and leads again what it is eligible for when it is unfenced: a clean restart is two new
-leader epochs, as in Kafka, and so is an unclean one.
-"""
+A broker leaves every ISR when it stops, and leads again what it is eligible for when it is unfenced: a clean restart is
+two new leader epochs, as in Kafka, and so is an unclean one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def controller_registration(node_id: int, event: Activate) -> object:
         controller_id=node_id,
         incarnation_id=event.incarnation_id,
         end_points=[
-            record.ControllerEndpoint(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+            record.ControllerEndpoint(
+                name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol
+            )
             for end in event.endpoints
         ],
         features=[
@@ -39,10 +41,10 @@ def controller_registration(node_id: int, event: Activate) -> object:
 def register(image: Image, settings: Settings, event: RegisterBroker) -> list[Append]:
     """A new incarnation of a broker; it stays fenced until it says that it serves.
 
-    After an unclean stop it leaves every ISR and ELR, since it may have lost records: it leads again when it is unfenced, in
-    a new leader epoch that tells clients. (Kafka's controller first waits for the end of the lost session and fences the broker, which is
-    one more partition epoch and the same leader epochs.) The registration stands last, so that an interrupted registration is made again.
-    """
+    After an unclean stop it leaves every ISR and ELR, since it may have lost records: it leads again when it is
+    unfenced, in a new leader epoch that tells clients. (Kafka's controller first waits for the end of the lost session
+    and fences the broker, which is one more partition epoch and the same leader epochs.) The registration stands last,
+    so that an interrupted registration is made again."""
     existing = image.brokers.get(event.broker_id)
     records: list[object] = []
     if existing is not None and event.previous_broker_epoch != existing.epoch:
@@ -77,15 +79,17 @@ def unfence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
 
 
 def stop(image: Image, settings: Settings, broker_id: int) -> list[Append]:
-    """The broker stops cleanly: what it leads goes to others, or has no leader until it is back; then it is fenced, so that who reads
-    the log next need not wait until its session would have ended."""
+    """The broker stops cleanly: what it leads goes to others, or has no leader until it is back; then it is fenced, so
+    that who reads the log next need not wait until its session would have ended."""
     broker = image.brokers[broker_id]
     if not any(state.leader == broker_id for topic in image.topics.values() for state in topic.partitions):
         return fence(image, settings, broker_id)
     change = messages.BrokerRegistrationChangeRecord
     begun = change(broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
     done = change(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED)
-    return in_batches([record_codec.record(begun), *broker_changes(image, settings, removed=broker_id), record_codec.record(done)])
+    return in_batches(
+        [record_codec.record(begun), *broker_changes(image, settings, removed=broker_id), record_codec.record(done)]
+    )
 
 
 def fence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
@@ -96,8 +100,8 @@ def fence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
 
 
 def unregister(image: Image, settings: Settings, broker_id: int) -> list[Append]:
-    """The broker is forgotten; it leaves ISRs and ELRs first. Nothing keeps a live one from it, as in Kafka: it serves nothing
-    any more until it registers at its next start."""
+    """The broker is forgotten; it leaves ISRs and ELRs first. Nothing keeps a live one from it, as in Kafka: it serves
+    nothing any more until it registers at its next start."""
     broker = image.brokers[broker_id]
     record = messages.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     return in_batches([*broker_changes(image, settings, removed=broker_id), record_codec.record(record)])

@@ -1,10 +1,9 @@
 """Snapshots of the metadata log: `END_OFFSET-EPOCH.checkpoint`, the whole image as records (KIP-630).
 
-A snapshot stands for all records below its end offset, the last of which was written in its epoch. Its own batches count their
-offsets from 0: a control batch with the header (and the quorum's version and voters), data batches, a control batch with the
-footer. The one with end offset 0 comes from formatting and holds the first voters. `bootstrap.checkpoint`, in the same form,
-holds what a new cluster begins with.
-"""
+A snapshot stands for all records below its end offset, the last of which was written in its epoch. Its own batches
+count their offsets from 0: a control batch with the header (and the quorum's version and voters), data batches, a
+control batch with the footer. The one with end offset 0 comes from formatting and holds the first voters.
+`bootstrap.checkpoint`, in the same form, holds what a new cluster begins with."""
 
 from __future__ import annotations
 
@@ -34,7 +33,8 @@ RECORDS_PER_STEP = 200
 """So many records take one to two milliseconds to encode: then the loop may turn."""
 
 BATCH_BYTES = 7 * 1024 * 1024
-"""A data batch is closed at this size. Kafka's are as large, and its metadata shell shows the records of the first one."""
+"""A data batch is closed at this size. Kafka's are as large, and its metadata shell shows the records of the first one.
+"""
 
 _PIECE_BYTES = 1024 * 1024
 
@@ -60,8 +60,8 @@ def listed(names: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def read(content: bytes) -> Iterator[StoredRecord]:
-    """The records of a snapshot's file. Raises `KafkaError(CORRUPT_MESSAGE)` where it is not whole, `ProtocolError` where a
-    record is not."""
+    """The records of a snapshot's file. Raises `KafkaError(CORRUPT_MESSAGE)` where it is not whole, `ProtocolError`
+    where a record is not."""
     view = memoryview(content)
     position = 0
     finished = False
@@ -91,7 +91,9 @@ def last_timestamp_ms(content: bytes) -> int:
 
 def voters_only(voter_set: list[Voter], now_ms: int) -> bytes:
     """The snapshot with end offset 0 that formatting leaves: the version and the voters of a new quorum."""
-    return b"".join(_pieces(0, now_ms, [_header(now_ms), *_quorum_records(features.NEW_CLUSTER_KRAFT_VERSION, voter_set)], iter(())))
+    return b"".join(
+        _pieces(0, now_ms, [_header(now_ms), *_quorum_records(features.NEW_CLUSTER_KRAFT_VERSION, voter_set)], iter(()))
+    )
 
 
 def bootstrap(now_ms: int) -> bytes:
@@ -103,12 +105,23 @@ def bootstrap(now_ms: int) -> bytes:
 class Writing:
     """A snapshot in the making: the image as it is now, while it goes on changing.
 
-    What can't change in place is gathered at once, by reference; a partition that changes before it was written is kept as it
-    was. `pieces()` gives the file piece by piece, each within `RECORDS_PER_STEP` records or a megabyte; call `close()` when it is
-    done or given up. One at a time.
-    """
+    What can't change in place is gathered at once, by reference; a partition that changes before it was written is kept
+    as it was. `pieces()` gives the file piece by piece, each within `RECORDS_PER_STEP` records or a megabyte; call
+    `close()` when it is done or given up. One at a time."""
 
-    __slots__ = ("_before", "_configs", "_first", "_head", "_image", "_level", "_rest", "_topics", "end_offset", "epoch", "now_ms")
+    __slots__ = (
+        "_before",
+        "_configs",
+        "_first",
+        "_head",
+        "_image",
+        "_level",
+        "_rest",
+        "_topics",
+        "end_offset",
+        "epoch",
+        "now_ms",
+    )
 
     def __init__(self, image: Image, last_timestamp_ms: int, now_ms: int) -> None:
         """`last_timestamp_ms` is when the last record that the snapshot stands for was written."""
@@ -121,7 +134,11 @@ class Writing:
         self._head = [_header(last_timestamp_ms), *quorum_records]
         levels = sorted(image.features.items(), key=lambda level: level[0] != features.METADATA_VERSION)
         self._first = [
-            *(messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels if name != features.KRAFT_VERSION),
+            *(
+                messages.FeatureLevelRecord(name=name, feature_level=level)
+                for name, level in levels
+                if name != features.KRAFT_VERSION
+            ),
             *(broker.to_record() for broker in image.brokers.values()),
             *(controller.to_record() for controller in image.controllers.values()),
         ]
@@ -159,7 +176,9 @@ class Writing:
                 yield self._before.get(state) or state.to_record(topic.id)
         for (resource_type, resource_name), values in self._configs.items():
             for name, value in values.items():
-                yield messages.ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+                yield messages.ConfigRecord(
+                    resource_type=resource_type, resource_name=resource_name, name=name, value=value
+                )
         yield from self._rest
 
 

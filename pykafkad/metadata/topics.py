@@ -21,9 +21,8 @@ _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 class Topic:
     """A topic: `name`, 16-byte `id`, and its `partitions` in order of their index.
 
-    `described` and `pages` are places for what is computed from the topic to answer Metadata and DescribeTopicPartitions; they are
-    emptied when a partition changes.
-    """
+    `described` and `pages` are places for what is computed from the topic to answer Metadata and
+    DescribeTopicPartitions; they are emptied when a partition changes."""
 
     __slots__ = ("described", "id", "name", "pages", "partitions")
 
@@ -59,8 +58,18 @@ class PartitionState:
     `partition_epoch` every change; `directories` stand in the order of `replicas`."""
 
     __slots__ = (
-        "adding_replicas", "directories", "elr", "index", "isr", "last_known_elr", "leader", "leader_epoch",
-        "leader_recovery_state", "partition_epoch", "removing_replicas", "replicas",
+        "adding_replicas",
+        "directories",
+        "elr",
+        "index",
+        "isr",
+        "last_known_elr",
+        "leader",
+        "leader_epoch",
+        "leader_recovery_state",
+        "partition_epoch",
+        "removing_replicas",
+        "replicas",
     )
 
     def __init__(self, record: object, share: Callable[[list], tuple]) -> None:

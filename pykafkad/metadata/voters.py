@@ -45,10 +45,10 @@ def to_record(voters: list[Voter]) -> object:
             record.Voter(
                 voter_id=voter.id,
                 voter_directory_id=voter.directory_id,
-                endpoints=[
-                    record.Endpoint(name=each.name, host=each.host, port=each.port) for each in voter.endpoints
-                ],
-                k_raft_version_feature=record.KRaftVersionFeature(min_supported_version=low, max_supported_version=high),
+                endpoints=[record.Endpoint(name=each.name, host=each.host, port=each.port) for each in voter.endpoints],
+                k_raft_version_feature=record.KRaftVersionFeature(
+                    min_supported_version=low, max_supported_version=high
+                ),
             )
             for voter in voters
         ],
@@ -58,6 +58,8 @@ def to_record(voters: list[Voter]) -> object:
 def from_records(voters: list[object]) -> list[Voter]:
     """Voters out of `VotersRecord.voters`, as the image keeps them."""
     return [
-        Voter(each.voter_id, each.voter_directory_id, [Endpoint(end.name, end.host, end.port) for end in each.endpoints])
+        Voter(
+            each.voter_id, each.voter_directory_id, [Endpoint(end.name, end.host, end.port) for end in each.endpoints]
+        )
         for each in voters
     ]

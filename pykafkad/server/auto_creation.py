@@ -1,8 +1,7 @@
 """Topics that are created because somebody asked for them, a few per turn of the loop.
 
-Each takes a directory and two files for every partition, so hundreds at once would keep everybody waiting. Who asked is told
-that the topic is not there yet, and asks again.
-"""
+Each takes a directory and two files for every partition, so hundreds at once would keep everybody waiting. Who asked is
+told that the topic is not there yet, and asks again."""
 
 from __future__ import annotations
 

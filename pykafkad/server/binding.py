@@ -11,15 +11,16 @@ _DRAWS = 16
 _SHARE_OF_FILES = 8
 
 _SEND_BUFFER_BYTES = 256 * 1024
-"""Large fetches leave a third faster than with Kafka's 100 KiB, or with a buffer that grows, where congestion control paces."""
+"""Large fetches leave a third faster than with Kafka's 100 KiB, or with a buffer that grows, where congestion control
+paces."""
 
 
 def bind_all(host: str, port: int, send_buffer_bytes: int | None, backlog: int) -> list[socket.socket]:
-    """Bind every address of `host` (all of the machine when empty) to one port; 0 picks one that is free on all of them.
+    """Bind every address of `host` (all of the machine when empty) to one port; 0 picks one that is free on all of
+    them.
 
-    `send_buffer_bytes` is what each connection gets; not above 0: the system's, which grows; None: what is best for the address.
-    Raises OSError with the address in its text.
-    """
+    `send_buffer_bytes` is what each connection gets; not above 0: the system's, which grows; None: what is best for the
+    address. Raises OSError with the address in its text."""
     addresses = _addresses(host, port)
     for draw in range(_DRAWS):
         bound: list[socket.socket] = []
@@ -42,10 +43,10 @@ def bind_all(host: str, port: int, send_buffer_bytes: int | None, backlog: int) 
 def refusal(fd: int, connections: int, max_connections: int) -> dict[str, object] | None:
     """Why a connection with this descriptor, accepted beside so many others, can't be kept: reason and limit, or None.
 
-    Descriptors run out for files too: of those that this process may have, an eighth and the spare ones are no connection's, or
-    clients that come and stay would keep logs from being opened. Where it is files that took the others, as many connections as an
-    eighth are let in, but for half of the spare ones: who connects anew is served. The system gives out the lowest that is free.
-    """
+    Descriptors run out for files too: of those that this process may have, an eighth and the spare ones are no
+    connection's, or clients that come and stay would keep logs from being opened. Where it is files that took the
+    others, as many connections as an eighth are let in, but for half of the spare ones: who connects anew is served.
+    The system gives out the lowest that is free."""
     if connections >= max_connections:
         return {"reason": "max.connections", "limit": max_connections}
     if fd > SPARE_DESCRIPTORS:
@@ -106,11 +107,12 @@ def _bind(family: int, address: tuple, send_buffer_bytes: int | None, backlog: i
 
 
 def _use_window_alone(server: socket.socket) -> bool:
-    """Have the connections of a loopback listener paced by nothing but their windows; False where the system does not let us.
+    """Have the connections of a loopback listener paced by nothing but their windows; False where the system does not
+    let us.
 
-    Nothing is lost on the way to the same machine, and a congestion control that paces by timers (BBR, the default of many
-    systems) takes three times the processor for large answers there. Reno is permitted everywhere. Without pacing a send buffer
-    that grows with the window takes large answers whole: a tenth less processor than with a bounded one.
+    Nothing is lost on the way to the same machine, and a congestion control that paces by timers (BBR, the default of
+    many systems) takes three times the processor for large answers there. Reno is permitted everywhere. Without pacing
+    a send buffer that grows with the window takes large answers whole: a tenth less processor than with a bounded one.
     """
     try:
         server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")

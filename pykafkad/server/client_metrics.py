@@ -1,9 +1,9 @@
 """Metrics that clients push (KIP-714), kept for whoever wants to see them.
 
-`client-metrics.jsonl` in the data directory has one JSON object a line for each push: when it came, who sent it (instance, client id,
-software, address), the labels of the client, and its metrics, each with its points. When the file has reached `FILE_BYTES` it becomes
-`client-metrics.1.jsonl`, in the place of the one before. Opening, decoding and writing are done off the loop.
-"""
+`client-metrics.jsonl` in the data directory has one JSON object a line for each push: when it came, who sent it
+(instance, client id, software, address), the labels of the client, and its metrics, each with its points. When the file
+has reached `FILE_BYTES` it becomes `client-metrics.1.jsonl`, in the place of the one before. Opening, decoding and
+writing are done off the loop."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ LINE_BYTES = 4 * 1024 * 1024
 MAX_SOFTWARE = 100
 
 MAX_PENDING = 64
-"""Pushes that may wait to be decoded; one more is told THROTTLING_QUOTA_EXCEEDED and comes again at its next interval."""
+"""Pushes that may wait to be decoded; one more is told THROTTLING_QUOTA_EXCEEDED and comes again at its next interval.
+"""
 
 _CLIENT_METRICS_CONFIG = 16
 
 
 class ClientMetrics:
-    """A node's clients that push, and the file that their metrics go to. What it needs is loaded when the first of them asks."""
+    """A node's clients that push, and the file that their metrics go to. What it needs is loaded when the first of them
+    asks."""
 
     __slots__ = ("_node", "_pending", "_software", "_telemetry")
 
@@ -56,7 +58,8 @@ class ClientMetrics:
         return self._telemetry
 
     def shared_software(self, name: str, version: str) -> tuple[str, str]:
-        """The pair, as one value for all connections that have it; beyond `MAX_SOFTWARE` different ones each has its own."""
+        """The pair, as one value for all connections that have it; beyond `MAX_SOFTWARE` different ones each has its
+        own."""
         pair = (name, version)
         if len(self._software) < MAX_SOFTWARE:
             return self._software.setdefault(pair, pair)
@@ -79,7 +82,9 @@ class ClientMetrics:
             raise KafkaError(errors.THROTTLING_QUOTA_EXCEEDED)
         push = _Push(instance, request, node.now_ms, node.settings.telemetry_max_bytes)
         self._pending += 1
-        node.offload.submit(lambda: push.keep(node.disk, node.directory.path), lambda result: self._kept(token, instance, result))
+        node.offload.submit(
+            lambda: push.keep(node.disk, node.directory.path), lambda result: self._kept(token, instance, result)
+        )
         return DEFERRED
 
     def _kept(self, token: object, instance: ClientInstance, result: object) -> None:
@@ -118,9 +123,13 @@ class _Push:
         from pykafkad.handlers import otlp
 
         labels, metrics = otlp.decode(self._codec, self._data, self._max_bytes)
-        line = json.dumps({**self._description, "labels": labels, "metrics": metrics}, ensure_ascii=False, allow_nan=True).encode()
+        line = json.dumps(
+            {**self._description, "labels": labels, "metrics": metrics}, ensure_ascii=False, allow_nan=True
+        ).encode()
         if len(line) > LINE_BYTES:
-            line = json.dumps({**self._description, "labels": {}, "metrics": [], "left_out": len(metrics)}, ensure_ascii=False).encode()
+            line = json.dumps(
+                {**self._description, "labels": {}, "metrics": [], "left_out": len(metrics)}, ensure_ascii=False
+            ).encode()
         append_line(disk, directory, line)
         return len(metrics)
 

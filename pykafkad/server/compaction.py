@@ -1,10 +1,10 @@
 """Runs the log cleaner between the turns of the loop.
 
-Every `log.cleaner.backoff.ms` the dirtiest logs are looked for, as many as `log.cleaner.threads` allows at once. Each run is a generator that is
-given at most `STEP_SECONDS` per turn; what it hands out as a function goes to the offload thread, and its result comes back. A run that
-ends is followed by the next look at once, as long as there is something to clean. Segments of compacted logs that
-`compact,delete` or DeleteRecords have passed go here too, because nothing else may touch a log that is being cleaned.
-"""
+Every `log.cleaner.backoff.ms` the dirtiest logs are looked for, as many as `log.cleaner.threads` allows at once. Each
+run is a generator that is given at most `STEP_SECONDS` per turn; what it hands out as a function goes to the offload
+thread, and its result comes back. A run that ends is followed by the next look at once, as long as there is something
+to clean. Segments of compacted logs that `compact,delete` or DeleteRecords have passed go here too, because nothing
+else may touch a log that is being cleaned."""
 
 from __future__ import annotations
 
@@ -104,8 +104,13 @@ class Compaction:
         candidate.log.producers.expire(node.now_ms, settings.producer_id_expiration_ms)
         threads = settings.log_cleaner_threads
         io = Io(max(_MIN_CHUNK_BYTES, settings.log_cleaner_io_buffer_size // threads // 2))
-        steps = self._cleaner.clean(candidate, node.now_ms, io, buffer_bytes=settings.log_cleaner_dedupe_buffer_size // threads,
-                                    load_factor=settings.log_cleaner_io_buffer_load_factor)
+        steps = self._cleaner.clean(
+            candidate,
+            node.now_ms,
+            io,
+            buffer_bytes=settings.log_cleaner_dedupe_buffer_size // threads,
+            load_factor=settings.log_cleaner_io_buffer_load_factor,
+        )
         run = _Run(candidate, io, steps, node.now)
         self._runs.append(run)
         node.timers.set((self, run), node.now)
@@ -159,8 +164,16 @@ class Compaction:
             # The next run begins where this one did.
             log_lines.error("housekeeping-failed", job="cleaner checkpoint", reason=failure)
             self._look_again(self._node.settings.log_cleaner_backoff_ms / 1000)
-        log_lines.info("cleaned", topic=log.topic, partition=log.partition, start=run.candidate.first_dirty_offset, end=cleaned.end_offset,
-                       read_bytes=cleaned.read_bytes, written_bytes=cleaned.written_bytes, seconds=round(self._node.clock.now() - run.began, 3))
+        log_lines.info(
+            "cleaned",
+            topic=log.topic,
+            partition=log.partition,
+            start=run.candidate.first_dirty_offset,
+            end=cleaned.end_offset,
+            read_bytes=cleaned.read_bytes,
+            written_bytes=cleaned.written_bytes,
+            seconds=round(self._node.clock.now() - run.began, 3),
+        )
 
     def _failed(self, run: _Run, tell: object, event: str, reason: Exception) -> None:
         self._runs.remove(run)

@@ -19,8 +19,8 @@ SCRATCH_BYTES = 128 * 1024
 """The size of the buffer that all connections are read into; also the most that a connection keeps unserved."""
 
 OUTBOX_LIMIT_BYTES = 64 * 1024
-"""A connection whose outbox holds more than this (slices of files are not counted) serves no further frame before it has been
-flushed: with `FRAMES_PER_TURN` the share of a turn that one peer can have."""
+"""A connection whose outbox holds more than this (slices of files are not counted) serves no further frame before it
+has been flushed: with `FRAMES_PER_TURN` the share of a turn that one peer can have."""
 
 FRAMES_PER_TURN = 32
 """A connection with more whole frames than this gets the rest served in later turns, after everybody else's."""
@@ -33,7 +33,8 @@ LARGE_FROM_BYTES = 32 * 1024
 _GROWTH_FACTOR = 8
 
 POOLED_BYTES = _GROWTH_BYTES + 128 * 1024
-"""Buffers of frames up to this size are used again: the system gives fresh memory page by page, which costs more than the copy."""
+"""Buffers of frames up to this size are used again: the system gives fresh memory page by page, which costs more than
+the copy."""
 
 POOLED_BUFFERS = 6
 
@@ -54,8 +55,8 @@ class Connection:
     __slots__ = (
         "blocked",
         "close_reason",
+        "delayed",
         "fileno",
-        "muted",
         "held",
         "id",
         "in_service",
@@ -66,9 +67,9 @@ class Connection:
         "listener",
         "local_address",
         "max_frame_bytes",
+        "muted",
         "outbox",
         "outbox_bytes",
-        "delayed",
         "peer",
         "pending",
         "pool",
@@ -187,8 +188,8 @@ class Connection:
         view = memoryview(large)
         self.serve(self, view, 4, 4 + size)
         view.release()
-        # Resizing raises BufferError while anybody still holds a view of a frame that has been served: such a view would
-        # show the next frame's bytes.
+        # Resizing raises BufferError while anybody still holds a view of a frame that has been served: such a view
+        # would show the next frame's bytes.
         large.append(0)
         if len(large) <= POOLED_BYTES and len(self.pool) < POOLED_BUFFERS:
             self.pool.append(large)
@@ -206,8 +207,8 @@ class Connection:
 
     @property
     def owes_answers(self) -> bool:
-        """Whether something is at work for the peer, or is to be soon. What waits for news is not: nearly every peer that ends while
-        it waits is not there any more."""
+        """Whether something is at work for the peer, or is to be soon. What waits for news is not: nearly every peer
+        that ends while it waits is not there any more."""
         context = self.in_service
         return self.has_whole_frame() if context is None else context.is_long and self.delayed is None
 

@@ -1,8 +1,9 @@
-"""Snapshots of a broker's data while it serves: made, listed, removed, and returned to, for one topic or for everything.
+"""Snapshots of a broker's data while it serves: made, listed, removed, and returned to, for one topic or for
+everything.
 
-Everything goes back by a short stop: the loop ends cleanly, `run.py` puts the snapshot in the place of the data, and a new node
-serves on the same ports. One topic goes back between two turns; who reads it beyond its new end is told OFFSET_OUT_OF_RANGE.
-"""
+Everything goes back by a short stop: the loop ends cleanly, `run.py` puts the snapshot in the place of the data, and a
+new node serves on the same ports. One topic goes back between two turns; who reads it beyond its new end is told
+OFFSET_OUT_OF_RANGE."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ log_lines = logger("storage")
 
 MAX_SNAPSHOTS = 1000
 BUDGET_SECONDS = 0.003
-"""Saving logs goes on for so long in one turn of the loop; the log that is under way is a fraction of a millisecond longer."""
+"""Saving logs goes on for so long in one turn of the loop; the log that is under way is a fraction of a millisecond
+longer."""
 
 # What a way back writes beside links: small files and copies of last segments.
 _ROOM_BYTES = 256 * 1024
@@ -35,13 +37,14 @@ _ROOM_BYTES_PER_PARTITION = 8 * 1024
 _STEP = "snapshot of the data"
 
 Asking = namedtuple("Asking", ("socket", "listener", "context", "outbox", "pending"))
-Asking.__doc__ = """A request that one node began to serve and the next one answers; `outbox` has not left before it, `pending` came behind it."""
+Asking.__doc__ = """A request that one node began to serve and the next one answers; `outbox` has not left before it,
+`pending` came behind it."""
 
 
 class DataSnapshots:
     """The snapshots of all directories of a node, which have the same names in each."""
 
-    __slots__ = ("_asking", "_began", "_name", "_node", "_writers", "_token", "_unsynced", "restore_to")
+    __slots__ = ("_asking", "_began", "_name", "_node", "_token", "_unsynced", "_writers", "restore_to")
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -64,7 +67,8 @@ class DataSnapshots:
         return self._name if self._writers else None
 
     def create(self, name: str, token: object = None) -> bool:
-        """Begin a snapshot of everything as it is now; whether it is whole already. If not, `token` is answered when it is.
+        """Begin a snapshot of everything as it is now; whether it is whole already. If not, `token` is answered when it
+        is.
 
         Raises KafkaError for a name that cannot be or is taken, and when a partition can't be saved.
         """
@@ -73,9 +77,13 @@ class DataSnapshots:
             raise KafkaError(errors.INVALID_CONFIG, problem)
         taken = self.names()
         if name in taken:
-            raise KafkaError(errors.INVALID_CONFIG, f"there is a snapshot {name} already; delete it, or take another name")
+            raise KafkaError(
+                errors.INVALID_CONFIG, f"there is a snapshot {name} already; delete it, or take another name"
+            )
         if len(taken) >= MAX_SNAPSHOTS:
-            raise KafkaError(errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some")
+            raise KafkaError(
+                errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some"
+            )
         node = self._node
         node.writes.finish()
         self._name, self._token, self._began = name, None, node.clock.now()
@@ -116,7 +124,7 @@ class DataSnapshots:
             self._abandon()
             code, words = errors.KAFKA_STORAGE_ERROR, str(failure)
             log_lines.warning("snapshot-failed", name=self._name, reason=failure)
-        except Exception as error:  # noqa: BLE001 - as in `create`
+        except Exception as error:
             self._abandon()
             code, words = errors.UNKNOWN_SERVER_ERROR, None
             self._node.unexpected(error, job=job)
@@ -152,7 +160,12 @@ class DataSnapshots:
         # Its own mark, as another snapshot may have the name by then.
         mark = self._unsynced[name] = object()
         node.cpu_offload.submit(node.disk.sync_all, lambda result: self._synced(name, mark, result))
-        log_lines.info("snapshot-created", name=name, partitions=len(node.partitions), ms=round((node.clock.now() - self._began) * 1000, 1))
+        log_lines.info(
+            "snapshot-created",
+            name=name,
+            partitions=len(node.partitions),
+            ms=round((node.clock.now() - self._began) * 1000, 1),
+        )
 
     def _abandon(self) -> None:
         for writer in self._writers:
@@ -198,7 +211,8 @@ class DataSnapshots:
         log_lines.info("snapshot-deleted", name=name)
 
     def remove(self, paths: list[str]) -> None:
-        """Remove folders that nobody needs, beside the loop: each file of theirs takes a call. What fails is tried at the next start."""
+        """Remove folders that nobody needs, beside the loop: each file of theirs takes a call. What fails is tried at
+        the next start."""
         disk = self._node.disk
 
         def job() -> None:
@@ -230,25 +244,46 @@ class DataSnapshots:
         node, directories = self._node, self._node.directories
         for path in (node.directory.path, *directories.paths):
             if path in directories.failed:
-                raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"{path} is out of service; going back with everything needs every directory of log.dirs")
+                raise KafkaError(
+                    errors.KAFKA_STORAGE_ERROR,
+                    f"{path} is out of service; going back with everything needs every directory of log.dirs",
+                )
             if not node.disk.is_directory(snapshot_store.path_of(path, name)):
-                raise KafkaError(errors.INVALID_CONFIG, f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made")
+                raise KafkaError(
+                    errors.INVALID_CONFIG,
+                    f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made",
+                )
             if not snapshot_store.belongs_to(node.disk, path, name):
-                raise KafkaError(errors.INVALID_CONFIG, f"{snapshot_store.path_of(path, name)} has no meta.properties of this directory; nothing could be served from it")
-            # A broker that stopped for it would not start again: neither the way back nor anything else could be written.
-            needed = _ROOM_BYTES + _ROOM_BYTES_PER_PARTITION * len(node.disk.listdir(snapshot_store.path_of(path, name)))
+                raise KafkaError(
+                    errors.INVALID_CONFIG,
+                    f"{snapshot_store.path_of(path, name)} has no meta.properties of this directory; nothing could be served from it",
+                )
+            # A broker that stopped for it would not start again: neither the way back nor anything else could be
+            # written.
+            needed = _ROOM_BYTES + _ROOM_BYTES_PER_PARTITION * len(
+                node.disk.listdir(snapshot_store.path_of(path, name))
+            )
             _, usable = node.disk.usage(path)
             if usable < needed:
-                raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"{usable} bytes are free for {path}, and going back may take {needed}; make room first")
+                raise KafkaError(
+                    errors.KAFKA_STORAGE_ERROR,
+                    f"{usable} bytes are free for {path}, and going back may take {needed}; make room first",
+                )
         if not snapshot_store.has_partition(node.disk, node.directory.path, name, *record_codec.LOG):
-            raise KafkaError(errors.INVALID_CONFIG, f"{snapshot_store.path_of(node.directory.path, name)} has no metadata log; nothing could be served from it")
+            raise KafkaError(
+                errors.INVALID_CONFIG,
+                f"{snapshot_store.path_of(node.directory.path, name)} has no metadata log; nothing could be served from it",
+            )
         log = node.directory.logs[record_codec.LOG]
         if log.offline is not None:
-            raise KafkaError(errors.KAFKA_STORAGE_ERROR, f"the metadata log is out of service ({log.offline}); restart the broker first")
+            raise KafkaError(
+                errors.KAFKA_STORAGE_ERROR,
+                f"the metadata log is out of service ({log.offline}); restart the broker first",
+            )
 
     def hand_over(self) -> Asking | None:
-        """The node stops: who asked for the way back, taken from the reactor before it closes; None if it has gone. A snapshot that
-        is not whole yet is dropped."""
+        """The node stops: who asked for the way back, taken from the reactor before it closes; None if it has gone. A
+        snapshot that is not whole yet is dropped."""
         self._abandon()
         context = self._asking
         connection = None if context is None else self._node.reactor.connection(context.connection.id)
@@ -272,18 +307,31 @@ class DataSnapshots:
     def rewind(self, name: str, topic_name: str) -> None:
         """One topic is as it was, under its present id and settings; partitions that the snapshot lacks are empty.
 
-        Raises KafkaError for an unknown snapshot or topic, for one that the snapshot has nothing of, and for one of the broker's own.
-        """
+        Raises KafkaError for an unknown snapshot or topic, for one that the snapshot has nothing of, and for one of the
+        broker's own."""
         self._find(name)
         node = self._node
         topic = node.image.topics.get(topic_name)
         if topic is None:
-            raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic_name}; going back with everything brings a deleted one back")
+            raise KafkaError(
+                errors.UNKNOWN_TOPIC_OR_PARTITION,
+                f"there is no topic {topic_name}; going back with everything brings a deleted one back",
+            )
         if topic.is_internal:
-            raise KafkaError(errors.INVALID_CONFIG, f"{topic_name} is the broker's own, and goes back with everything else or not at all")
+            raise KafkaError(
+                errors.INVALID_CONFIG,
+                f"{topic_name} is the broker's own, and goes back with everything else or not at all",
+            )
         paths = [directory.path for directory in node.directories.every()]
-        if not any(snapshot_store.has_partition(node.disk, path, name, topic_name, index) for path in paths for index in range(len(topic.partitions))):
-            raise KafkaError(errors.INVALID_CONFIG, f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that is meant")
+        if not any(
+            snapshot_store.has_partition(node.disk, path, name, topic_name, index)
+            for path in paths
+            for index in range(len(topic.partitions))
+        ):
+            raise KafkaError(
+                errors.INVALID_CONFIG,
+                f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that is meant",
+            )
         node.writes.finish()
         try:
             gone = node.partitions.rewind(topic, name)
@@ -300,4 +348,6 @@ class DataSnapshots:
     def _find(self, name: str) -> None:
         known = self.names()
         if name not in known:
-            raise KafkaError(errors.INVALID_CONFIG, f"there is no snapshot {name}; there are: {', '.join(known) or 'none'}")
+            raise KafkaError(
+                errors.INVALID_CONFIG, f"there is no snapshot {name}; there are: {', '.join(known) or 'none'}"
+            )

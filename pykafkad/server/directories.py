@@ -1,9 +1,8 @@
 """The directories of `log.dirs`: which of them serve, where partitions go, and what happens when one fails.
 
-Every directory has an id of its own (KIP-858), which the broker registers and the metadata names for each replica. A directory
-that fails is given up as a whole: its partitions answer KAFKA_STORAGE_ERROR, the controller is told, and it comes back with the
-next start. Without the directory of the metadata log there is no broker.
-"""
+Every directory has an id of its own (KIP-858), which the broker registers and the metadata names for each replica. A
+directory that fails is given up as a whole: its partitions answer KAFKA_STORAGE_ERROR, the controller is told, and it
+comes back with the next start. Without the directory of the metadata log there is no broker."""
 
 from __future__ import annotations
 
@@ -27,10 +26,22 @@ _ALL = "*"
 
 
 class Directories:
-    """All of a node. `paths` are those of `log.dirs`, in their order; `metadata` is the one with the metadata log, which need not
-    be among them. Fires its own timer to tell the controller where replicas were put."""
+    """All of a node. `paths` are those of `log.dirs`, in their order; `metadata` is the one with the metadata log,
+    which need not be among them. Fires its own timer to tell the controller where replicas were put."""
 
-    __slots__ = ("_by_id", "_failing", "_node", "_pending", "_preferred", "_quiet_until", "_unused", "failed", "metadata", "online", "paths")
+    __slots__ = (
+        "_by_id",
+        "_failing",
+        "_node",
+        "_pending",
+        "_preferred",
+        "_quiet_until",
+        "_unused",
+        "failed",
+        "metadata",
+        "online",
+        "paths",
+    )
 
     def __init__(self, node: object, paths: Sequence[str]) -> None:
         self._node = node
@@ -48,8 +59,8 @@ class Directories:
     # -- start and stop ------------------------------------------------------------------------------------------------
 
     def open(self, metadata_path: str) -> None:
-        """Lock and look at all of them. One that cannot be used is put aside; without that of the metadata log, or without
-        any other, StorageFailure, and ConfigError for one that belongs to somebody else."""
+        """Lock and look at all of them. One that cannot be used is put aside; without that of the metadata log, or
+        without any other, StorageFailure, and ConfigError for one that belongs to somebody else."""
         node = self._node
         self.metadata = self._open_one(metadata_path)
         self.metadata.check_meta(cluster_id=None, node_id=node.node_id)
@@ -74,7 +85,9 @@ class Directories:
             raise next(iter(self.failed.values()))
         known = [directory.meta.get("directory.id") for directory in self.every()]
         if len(set(known)) != len(known):
-            raise ConfigError(f"log.dirs: two directories have the same directory.id in their meta.properties: {', '.join(map(str, known))}")
+            raise ConfigError(
+                f"log.dirs: two directories have the same directory.id in their meta.properties: {', '.join(map(str, known))}"
+            )
         self._by_id = {directory_id(directory): directory for directory in self.online}
 
     def _open_one(self, path: str) -> LogDirectory:
@@ -146,8 +159,8 @@ class Directories:
     def place(self, topic: str, partition: int, topic_id: bytes, named: bytes) -> LogDirectory | None:
         """Where a replica of this broker lies or is to be made; `named` is the id that the metadata has for it.
 
-        None when it can only be in a directory that failed or is not configured any more. A folder in another directory than the named one counts, and a
-        copy in the named one that a dying broker left under a move's name is finished.
+        None when it can only be in a directory that failed or is not configured any more. A folder in another directory
+        than the named one counts, and a copy in the named one that a dying broker left under a move's name is finished.
         """
         wanted = self._by_id.get(named)
         if wanted is not None and len(self.online) == 1:
@@ -197,7 +210,8 @@ class Directories:
                 self._fail(directory, failure)
 
     def tell_lost(self, before: list[bytes]) -> None:
-        """Directories with these ids were registered before this start: what lies in one that is gone has no leader here."""
+        """Directories with these ids were registered before this start: what lies in one that is gone has no leader
+        here."""
         if not set(before) <= self._by_id.keys():
             self._node.controller.submit(ChangeLogDirs(self._node.node_id, self.ids(), None))
 
@@ -208,7 +222,8 @@ class Directories:
     # -- failures ------------------------------------------------------------------------------------------------------
 
     def report(self, directory: LogDirectory | None, failure: StorageFailure) -> None:
-        """An access to a directory failed: it is given up at the end of what goes on now, unless it holds the metadata log.
+        """An access to a directory failed: it is given up at the end of what goes on now, unless it holds the metadata
+        log.
 
         There Kafka ends. Here one partition's log goes out of service and the others go on, so that what is there stays
         readable on a full disk. A lack of descriptors is no fault of the directory's, and said once a second.

@@ -1,11 +1,11 @@
 """From a frame to an answer: header, API row, version gate, decode, handler, encode.
 
 Rules (kafka-protocol 2.3): an unknown key or version closes the connection, except ApiVersions, which is answered in
-version 0 with error 35 and our range; every answer leaves in the order of its request; an answer to a request that is no
-longer in service is dropped here and nowhere else.
+version 0 with error 35 and our range; every answer leaves in the order of its request; an answer to a request that is
+no longer in service is dropped here and nowhere else.
 
-A long request is read, served and answered in slices (`incremental_tasks.py`), when there is a place for it (`long_request_limiter.py`).
-"""
+A long request is read, served and answered in slices (`incremental_tasks.py`), when there is a place for it
+(`long_request_limiter.py`)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pykafkad import errors
 from pykafkad.handlers import table
 from pykafkad.handlers.context import DEFERRED, Context, ReplyToken
 from pykafkad.server.fetch_fast_path import FetchFastPath
-from pykafkad.server.produce_fast_path import ProduceFastPath
-from pykafkad.server.long_request_limiter import LongRequestLimiter
 from pykafkad.server.incremental_tasks import IncrementalTask
+from pykafkad.server.long_request_limiter import LongRequestLimiter
+from pykafkad.server.produce_fast_path import ProduceFastPath
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
@@ -45,7 +45,17 @@ _SHORTENED_TEXT = 1_000
 class Route:
     """One API as the dispatcher needs it: its row and, filled on first use, its codec per version."""
 
-    __slots__ = ("decoders", "encoders", "handler", "max_version", "min_version", "request", "response", "row", "tagged_from")
+    __slots__ = (
+        "decoders",
+        "encoders",
+        "handler",
+        "max_version",
+        "min_version",
+        "request",
+        "response",
+        "row",
+        "tagged_from",
+    )
 
     def __init__(self, row: table.Api) -> None:
         self.row = row
@@ -85,16 +95,19 @@ class Route:
 class Dispatcher:
     """Serves frames of every connection of one node."""
 
-    __slots__ = ("_fast_paths", "fast_paths", "_flexible_from", "_node", "_routes", "long_request_limiter")
+    __slots__ = ("_fast_paths", "_flexible_from", "_node", "_routes", "fast_paths", "long_request_limiter")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._routes = {row.key: Route(row) for row in table.ROWS}
         self._flexible_from: dict[int, int] = {}
         self.long_request_limiter = LongRequestLimiter()
-        # What may serve a frame without a message, and its function by the first four bytes of the frames that it knows.
+        # What may serve a frame without a message, and its function by the first four bytes of the frames that it
+        # knows.
         self._fast_paths = {_PRODUCE: ProduceFastPath(node), _FETCH: FetchFastPath(node)}
-        self.fast_paths = {key << 16 | version: flat.serve for key, flat in self._fast_paths.items() for version in flat.versions}
+        self.fast_paths = {
+            key << 16 | version: flat.serve for key, flat in self._fast_paths.items() for version in flat.versions
+        }
 
     def forget_topics(self) -> None:
         """The metadata changed: what was looked up by name must be looked up again."""
@@ -133,7 +146,7 @@ class Dispatcher:
             context.request = request
         try:
             result = self._begin_long(context, bytes(frame), position) if is_long else route.handler(context, request)
-        except Exception as error:  # noqa: BLE001 - whatever a handler lets through is our bug, and only this request's
+        except Exception as error:
             self._failed(context, error, None if is_long else request)
             return
         if type(result) is GeneratorType:
@@ -143,7 +156,12 @@ class Dispatcher:
             self._conclude(context, result)
 
     def _job(self, context: Context, generator: Generator) -> IncrementalTask:
-        return IncrementalTask(context.connection, generator, lambda result: self._conclude(context, result), lambda error: self._failed(context, error))
+        return IncrementalTask(
+            context.connection,
+            generator,
+            lambda result: self._conclude(context, result),
+            lambda error: self._failed(context, error),
+        )
 
     def _begin_long(self, context: Context, frame: bytes, position: int) -> object:
         """What a handler that works in slices gives; DEFERRED if the request must wait for its place."""
@@ -203,7 +221,8 @@ class Dispatcher:
         return False
 
     def fail(self, token: object, error: Exception) -> None:
-        """Something raised on behalf of a parked request, or of nobody (a token that is None, or whose connection is gone)."""
+        """Something raised on behalf of a parked request, or of nobody (a token that is None, or whose connection is
+        gone)."""
         connection = self._node.connection_of(token)
         if connection is None or connection.in_service is None:
             self._node.unexpected(error)
@@ -212,8 +231,8 @@ class Dispatcher:
         self._failed(connection.in_service, error)
 
     def _failed(self, context: Context, error: Exception, request: object | None = None) -> None:
-        """A handler raised: log it once with everything needed to repeat it, and give the error answer of its API. What is wrong with
-        the request itself ends the connection, and so does a bug if the request wants no answer."""
+        """A handler raised: log it once with everything needed to repeat it, and give the error answer of its API. What
+        is wrong with the request itself ends the connection, and so does a bug if the request wants no answer."""
         connection, name = context.connection, context.route.row.name
         if isinstance(error, errors.ProtocolError):
             reason, answer = f"{name} version {context.version}: {error}", None
@@ -222,7 +241,10 @@ class Dispatcher:
             if connection.in_service is not context or context.is_answered:
                 # Answered already, and nobody reads a second answer.
                 return
-            reason, answer = f"unexpected error while serving {name}", self._error_answer(context, error, request or context.request)
+            reason, answer = (
+                f"unexpected error while serving {name}",
+                self._error_answer(context, error, request or context.request),
+            )
         if answer is not None:
             self._finish(context, answer)
         else:
@@ -238,7 +260,7 @@ class Dispatcher:
             from pykafkad.handlers import unexpected
 
             return unexpected.answer(context.route.row, context.version, request, code)
-        except Exception as another:  # noqa: BLE001 - without an answer the connection ends
+        except Exception as another:
             self._node.unexpected(another, api=context.route.row.name, version=context.version)
             return None
 
@@ -254,8 +276,8 @@ class Dispatcher:
     def reply(self, token: object, message: object) -> None:
         """Answer a parked request. A token whose connection is gone, or was answered, is dropped.
 
-        A token that is not a connection's (one part of several, a start) takes its message itself; None wants no answer.
-        """
+        A token that is not a connection's (one part of several, a start) takes its message itself; None wants no
+        answer."""
         if type(token) is not ReplyToken:
             if token is not None:
                 token.deliver(message)
@@ -267,7 +289,8 @@ class Dispatcher:
         self._finish(connection.in_service, message)
 
     def _finish(self, context: Context, message: object) -> None:
-        """Answer the request in service; its connection may go on with what it has read. A long one's answer may come in steps."""
+        """Answer the request in service; its connection may go on with what it has read. A long one's answer may come
+        in steps."""
         connection, node = context.connection, self._node
         if context.is_long:
             if context.is_answered:
@@ -276,7 +299,12 @@ class Dispatcher:
                 job = self._job(context, message)
             else:
                 context.is_answered = True
-                job = IncrementalTask(connection, self._write_long(context, message), lambda chunks: self._written(context, message, chunks), lambda error: None)
+                job = IncrementalTask(
+                    connection,
+                    self._write_long(context, message),
+                    lambda chunks: self._written(context, message, chunks),
+                    lambda error: None,
+                )
             if not node.tasks.begin(job):
                 connection.muted = True
             return
@@ -290,7 +318,7 @@ class Dispatcher:
         try:
             yield from messages.sliced(route.response, version, "encode")(message, chunks)
             frames.finish_frame(chunks)
-        except Exception:  # noqa: BLE001 - what is wrong with it shows again
+        except Exception:
             chunks = self.encode(context, message)
         return chunks
 
@@ -342,7 +370,7 @@ class Dispatcher:
         try:
             (route.encoders[version] or route.encoder(version))(message, chunks)
             frames.finish_frame(chunks)
-        except Exception as error:  # noqa: BLE001 - an answer that can't be encoded is our bug, and only this request's
+        except Exception as error:
             if _shorten_texts(message):
                 return self.encode(context, message)
             self._node.unexpected(error, api=route.row.name, version=version, answer=type(message).__name__)

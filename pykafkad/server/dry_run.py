@@ -1,4 +1,5 @@
-"""A start that is only tried: a whole node over an overlay of its disk, without sockets, to see what a start would change."""
+"""A start that is only tried: a whole node over an overlay of its disk, without sockets, to see what a start would
+change."""
 
 from __future__ import annotations
 
@@ -31,18 +32,20 @@ class _NoSockets:
 
 
 Outcome = namedtuple("Outcome", ("changes", "offline", "cut", "compacted"))
-Outcome.__doc__ = """What a start would change (`Change`), and of partitions (`topic-partition`): which it could not open, with the failure; whose
-log ends before the high watermark that a checkpoint has for it, (its path, end offset, high watermark); and which are compacted."""
+Outcome.__doc__ = """What a start would change (`Change`), and of partitions (`topic-partition`): which it could not
+open, with the failure; whose log ends before the high watermark that a checkpoint has for it, (its path, end offset,
+high watermark); and which are compacted."""
 
 
 def start(settings: Settings, directories: Sequence[str]) -> Outcome:
     """What a start with these settings would make of the directories.
 
-    Every log is opened, also those that a start after a clean stop leaves for their first use. Raises what a start raises:
-    ConfigError, StartFailure, StorageFailure.
-    """
+    Every log is opened, also those that a start after a clean stop leaves for their first use. Raises what a start
+    raises: ConfigError, StartFailure, StorageFailure."""
     disk = OverlayDisk()
-    node = Node(settings, [Listener("PLAINTEXT", "localhost", 9092)], directories, clock=Clock(), disk=disk, reactor=_NoSockets)
+    node = Node(
+        settings, [Listener("PLAINTEXT", "localhost", 9092)], directories, clock=Clock(), disk=disk, reactor=_NoSockets
+    )
     node.start()
     offline, cut = [], []
     for log in list(node.partitions):

@@ -1,8 +1,8 @@
-"""The commonest Fetch request, served without building a message: one topic, one partition, no session, and records to give.
+"""The commonest Fetch request, served without building a message: one topic, one partition, no session, and records to
+give.
 
-The log is found by the bytes of `partition_key_cache.py`. Whatever is not exactly this shape, every error, and a fetch that would have to
-wait, is left to `fetch.py`, which sees the untouched frame.
-"""
+The log is found by the bytes of `partition_key_cache.py`. Whatever is not exactly this shape, every error, and a fetch
+that would have to wait, is left to `fetch.py`, which sees the untouched frame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _REPLICA = Struct(">i")
 _WAIT = Struct(">iiib")  # max wait, min bytes, max bytes, isolation level
 _SESSION = Struct(">ii")
 
-# From the partition index on: leader epoch, fetch offset, last fetched epoch, log start offset, max bytes, as the version has them.
+# From the partition index on: leader epoch, fetch offset, last fetched epoch, log start offset, max bytes, as the
+# version has them.
 _ASKED_4 = Struct(">qi")
 _ASKED_5 = Struct(">qqi")
 _ASKED_9 = Struct(">iqqi")
@@ -32,7 +33,8 @@ _NO_FORGOTTEN = b"\0\0\0\0"
 _EMPTY_END = b"\0\0\0"  # tags of the partition, the topic and the answer
 _READ_COMMITTED = 1
 
-# After the key: error code, high watermark, last stable offset, log start offset, aborted transactions, preferred replica.
+# After the key: error code, high watermark, last stable offset, log start offset, aborted transactions, preferred
+# replica.
 _ROW_4 = Struct(">hqqii")
 _ROW_5 = Struct(">hqqqii")
 _ROW_11 = Struct(">hqqqiii")
@@ -53,11 +55,15 @@ class FetchFastPath:
     def __init__(self, node: Node) -> None:
         self._node = node
         # Who may read what this broker does not lead depends on the version, and the epoch is not the log's.
-        known = partition_key_cache.PartitionKeyCache(lambda: node.partitions, lambda log: log not in node.partitions.not_led_here)
+        known = partition_key_cache.PartitionKeyCache(
+            lambda: node.partitions, lambda log: log not in node.partitions.not_led_here
+        )
         self._log = known.log
         self.forget = known.forget
 
-    def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int) -> bool:
+    def serve(
+        self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
+    ) -> bool:
         """Read and answer; False if the frame is not of the common shape or there is too little to give."""
         try:
             client_length = _CLIENT_LENGTH.unpack_from(view, start + 8)[0]
@@ -117,7 +123,16 @@ class FetchFastPath:
         self._answer(connection, version, correlation_id, key, log, records, isolation_level == _READ_COMMITTED)
         return True
 
-    def _answer(self, connection: Connection, version: int, correlation_id: int, key: bytes, log: object, records: object, committed: bool) -> None:
+    def _answer(
+        self,
+        connection: Connection,
+        version: int,
+        correlation_id: int,
+        key: bytes,
+        log: object,
+        records: object,
+        committed: bool,
+    ) -> None:
         size = records.chunk_size
         offsets = (0, log.high_watermark, log.last_stable_offset)
         none_aborted = 0 if committed else -1
@@ -130,7 +145,11 @@ class FetchFastPath:
             lengths = _ROW_11.pack(*row, -1, size) if version == 11 else _ROW_5.pack(*row, size)
             head = _HEAD_7.pack(14 + len(key) + len(lengths) + size, correlation_id, 0, 0, 0)
         else:
-            lengths = _ROW_5.pack(*offsets, log.log_start_offset, none_aborted, size) if version >= 5 else _ROW_4.pack(*offsets, none_aborted, size)
+            lengths = (
+                _ROW_5.pack(*offsets, log.log_start_offset, none_aborted, size)
+                if version >= 5
+                else _ROW_4.pack(*offsets, none_aborted, size)
+            )
             head = _HEAD_4.pack(8 + len(key) + len(lengths) + size, correlation_id, 0)
         outbox = connection.outbox
         outbox.append(head + key + lengths)

@@ -1,12 +1,12 @@
 """Answers that wait for a sync, and the syncs: off the loop, one for all the requests that came while the last one ran.
 
-A log takes part when a sync is due before its answers may leave: with `pykafkad.group.commit`, after every append; without it,
-when `flush.messages` says so. What was appended to it is then neither promised nor shown to readers until its sync has
-succeeded. A sync that fails takes the log out of service, and every answer that waited for it becomes an error.
+A log takes part when a sync is due before its answers may leave: with `pykafkad.group.commit`, after every append;
+without it, when `flush.messages` says so. What was appended to it is then neither promised nor shown to readers until
+its sync has succeeded. A sync that fails takes the log out of service, and every answer that waited for it becomes an
+error.
 
-A connection whose answer waits is *held*: nothing of its outbox leaves, so its answers stay in order. It goes on serving, up
-to the outbox's limit.
-"""
+A connection whose answer waits is *held*: nothing of its outbox leaves, so its answers stay in order. It goes on
+serving, up to the outbox's limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log_lines = logger("storage")
 class Commit:
     """One round: the logs that it syncs, and what waits for them."""
 
-    __slots__ = ("connections", "fast_answers", "answers", "logs", "replies")
+    __slots__ = ("answers", "connections", "fast_answers", "logs", "replies")
 
     def __init__(self) -> None:
         self.logs: dict[PartitionLog, None] = {}
@@ -56,7 +56,9 @@ class GroupCommit:
 
     def __contains__(self, log: object) -> bool:
         """Whether something of `log` is not synced yet that must be."""
-        return self._gathering is not None and log in self._gathering.logs or self._running is not None and log in self._running.logs
+        return (self._gathering is not None and log in self._gathering.logs) or (
+            self._running is not None and log in self._running.logs
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -87,8 +89,8 @@ class GroupCommit:
         for row in fast_answers:
             if row[0] in commit.logs:
                 commit.fast_answers.append(row)
-                # The flat path leaves this count to who keeps its answers for longer than a turn. A connection that was lost meanwhile
-                # has no outbox any more.
+                # The flat path leaves this count to who keeps its answers for longer than a turn. A connection that was
+                # lost meanwhile has no outbox any more.
                 row[1].outbox_bytes += sum(map(len, row[1].outbox[row[2] : row[2] + 1]))
                 commit.hold(row[1])
         for row in answers:
@@ -106,7 +108,8 @@ class GroupCommit:
         commit.hold(connection)
 
     def begin(self) -> None:
-        """At the end of a turn: start the next round if none runs, and take what is held from those that are about to send."""
+        """At the end of a turn: start the next round if none runs, and take what is held from those that are about to
+        send."""
         if self._gathering is not None and self._running is None:
             commit = self._running = self._gathering
             self._gathering = None
@@ -140,7 +143,9 @@ class GroupCommit:
                 ends[job.log] = job.end_offset
             else:
                 # Whatever a sync raised, it did not happen.
-                failure = error if isinstance(error, StorageFailure) else StorageFailure("sync", job.log.directory, error)
+                failure = (
+                    error if isinstance(error, StorageFailure) else StorageFailure("sync", job.log.directory, error)
+                )
                 job.failed(failure)
                 node.log_failed(job.log, failure)
                 failed[job.log] = failure
@@ -175,7 +180,7 @@ def _sync(jobs: list[SyncJob]) -> list[tuple[SyncJob, Exception | None]]:
     for job in jobs:
         try:
             job.run()
-        except Exception as error:  # noqa: BLE001 - the loop decides what a failed sync means
+        except Exception as error:
             results.append((job, error))
         else:
             results.append((job, None))

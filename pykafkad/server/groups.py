@@ -1,4 +1,5 @@
-"""The group coordinator's place in the shell: one shard for each partition of `__consumer_offsets` that this broker leads."""
+"""The group coordinator's place in the shell: one shard for each partition of `__consumer_offsets` that this broker
+leads."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ TOPIC = "__consumer_offsets"
 class ShardRunner(MachineRunner):
     """A shard with its log. Every append is written before the machine's `apply` sees it and before any reply leaves."""
 
-    __slots__ = ("_log", "_groups")
+    __slots__ = ("_groups", "_log")
 
     def __init__(self, node: object, groups: Groups, shard: GroupShard, log: PartitionLog) -> None:
         super().__init__(node, shard)
@@ -91,7 +92,9 @@ class Groups:
         if host is not None:
             host.hold_while_unsynced(token)
 
-    def submit_many(self, entries: list[tuple[str, object]], combine: Callable[[list[object]], object], token: object) -> object:
+    def submit_many(
+        self, entries: list[tuple[str, object]], combine: Callable[[list[object]], object], token: object
+    ) -> object:
         """Several events of one request: each gets a token of its own, `combine(messages)` makes the answer."""
         if not entries:
             self._node.reply(token, combine([]))

@@ -31,8 +31,8 @@ _PRODUCERS = "expiration of producers"
 class Housekeeping:
     """Owner of the timers of these jobs. A job that fails is logged and tried again at its next time.
 
-    All jobs but the deletions and the renames before them repeat at their intervals; those have a timer only while something waits.
-    """
+    All jobs but the deletions and the renames before them repeat at their intervals; those have a timer only while
+    something waits."""
 
     __slots__ = ("_is_removing", "_node", "_removals", "_unopened", "_with_new_epochs", "compaction")
 
@@ -67,7 +67,8 @@ class Housekeeping:
         self.compaction.start()
 
     def plan_deletions(self) -> None:
-        """Have what was renamed away removed when its delay (`file.delete.delay.ms`) is over, and what is to be renamed be that soon."""
+        """Have what was renamed away removed when its delay (`file.delete.delay.ms`) is over, and what is to be renamed
+        be that soon."""
         node = self._node
         if any(directory.is_leaving for directory in node.directories.every()):
             node.timers.set((self, _RENAMES), node.now)
@@ -85,7 +86,10 @@ class Housekeeping:
             return settings.producer_id_expiration_check_interval_ms / 1000
         if job == _HIGH_WATERMARK:
             # Log starts are written with them.
-            often = min(settings.replica_high_watermark_checkpoint_interval_ms, settings.log_flush_start_offset_checkpoint_interval_ms)
+            often = min(
+                settings.replica_high_watermark_checkpoint_interval_ms,
+                settings.log_flush_start_offset_checkpoint_interval_ms,
+            )
             return max(0.1, often / 1000)
         if job == _FLUSH:
             return max(0.1, min(settings.log_flush_offset_checkpoint_interval_ms, 60_000) / 1000)
@@ -102,7 +106,7 @@ class Housekeeping:
                     continue
                 if not log.is_loaded:
                     # The cleaner opens one only for something that it would clean, and a log of one segment has none.
-                    if "compact" not in policy or "delete" in policy and node.settings.log_cleaner_enable:
+                    if "compact" not in policy or ("delete" in policy and node.settings.log_cleaner_enable):
                         waiting.append(log)
                 elif "compact" not in policy:
                     self._each(log, _RETENTION, lambda log=log: log.run_retention(node.now_ms))
@@ -112,7 +116,11 @@ class Housekeeping:
             directory = node.directories.of(log)
             # It may be deleted by now, moved, opened or offline.
             if directory is not None and not log.closed and not log.is_loaded and log.offline is None:
-                self._each(log, _RETENTION, lambda log=log, directory=directory: directory.run_retention_at_rest(log, node.now_ms))
+                self._each(
+                    log,
+                    _RETENTION,
+                    lambda log=log, directory=directory: directory.run_retention_at_rest(log, node.now_ms),
+                )
             if node.clock.now() >= until:
                 break
         return bool(waiting)
@@ -124,11 +132,17 @@ class Housekeeping:
                 log.producers.expire(self._node.now_ms, expiration_ms)
 
     def _checkpoint(self) -> bool:
-        """Whether it goes on in the next turn: after an unclean start every log has a new leader epoch, and a file for it."""
+        """Whether it goes on in the next turn: after an unclean start every log has a new leader epoch, and a file for
+        it."""
         directories = self._node.directories
         waiting = self._with_new_epochs
         if not waiting:
-            waiting += [(directory, log) for directory in directories.every() for log in directory.logs.values() if _has_new_epochs(log)]
+            waiting += [
+                (directory, log)
+                for directory in directories.every()
+                for log in directory.logs.values()
+                if _has_new_epochs(log)
+            ]
         for directory, log in waiting[-_EPOCH_FILES_PER_TURN:]:
             # It may be deleted by now, moved or offline.
             if directory.logs.get((log.topic, log.partition)) is log and _has_new_epochs(log):
@@ -172,7 +186,8 @@ class Housekeeping:
             self._remove_some()
 
     def _remove_some(self) -> None:
-        # A few in one job, and the next when they are gone: a sync that answers wait for stands behind no more of them, nor a stop.
+        # A few in one job, and the next when they are gone: a sync that answers wait for stands behind no more of them,
+        # nor a stop.
         removals = self._removals
         share = [removals.popleft() for _ in range(min(len(removals), _REMOVALS_PER_JOB))]
         self._is_removing = bool(share)

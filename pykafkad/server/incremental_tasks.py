@@ -1,9 +1,9 @@
 """Requests that take long: served a little in each turn of the loop, so that everybody else goes on meanwhile.
 
-A handler that goes through what may be thousands of rows is a generator: it yields after each, and returns what other handlers return.
-A long request is read, and a long answer written, in the same way, by the sliced forms of their codecs. What such a handler sees may
-change between two of its rows, and of a request whose connection ends meanwhile the rest is not done.
-"""
+A handler that goes through what may be thousands of rows is a generator: it yields after each, and returns what other
+handlers return. A long request is read, and a long answer written, in the same way, by the sliced forms of their
+codecs. What such a handler sees may change between two of its rows, and of a request whose connection ends meanwhile
+the rest is not done."""
 
 from __future__ import annotations
 
@@ -35,12 +35,18 @@ _GO_ON = "go on with long requests"
 
 
 class IncrementalTask:
-    """A generator that works for the request in service of a connection, or, with None, for the broker itself; `then` gets what it
-    returns, or `failed` what it raises."""
+    """A generator that works for the request in service of a connection, or, with None, for the broker itself; `then`
+    gets what it returns, or `failed` what it raises."""
 
     __slots__ = ("_failed", "_generator", "_then", "connection")
 
-    def __init__(self, connection: Connection | None, generator: Generator, then: Callable[[object], None], failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection | None,
+        generator: Generator,
+        then: Callable[[object], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
         self.connection = connection
         self._generator = generator
         self._then = then
@@ -52,7 +58,7 @@ class IncrementalTask:
             next(self._generator)
         except StopIteration as stop:
             self._then(stop.value)
-        except Exception as error:  # noqa: BLE001 - one request's failure is no other's
+        except Exception as error:
             self._failed(error)
         else:
             return False
@@ -66,9 +72,9 @@ class IncrementalTask:
 class IncrementalTasks:
     """The jobs of a node that are under way, at most one for each connection and one of the controller's.
 
-    The collector of garbage, if it is handed in as `collector`, is out of service while there are any: it would look at all their rows
-    again and again, for a tenth of a second with a hundred thousand of them, and they are freed without it.
-    """
+    The collector of garbage, if it is handed in as `collector`, is out of service while there are any: it would look at
+    all their rows again and again, for a tenth of a second with a hundred thousand of them, and they are freed without
+    it."""
 
     __slots__ = ("_collects_at", "_node", "_turn", "_until", "_waiting", "collector")
 

@@ -1,8 +1,7 @@
 """Listeners as values: parsing `listeners` and `advertised.listeners`, and what to tell a caller.
 
-With nothing advertised, an answer carries the host and port by which the caller reached this broker, so that a container,
-a tunnel or port 0 work with no setting.
-"""
+With nothing advertised, an answer carries the host and port by which the caller reached this broker, so that a
+container, a tunnel or port 0 work with no setting."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ class Listener:
     def advertised(self, reached: tuple[str, int]) -> tuple[str, int]:
         """What to tell a caller whose connection ends at our `reached` (host, port).
 
-        A listener on a name answers with that name, as clients compare the text; one on a wildcard with the address reached.
-        """
+        A listener on a name answers with that name, as clients compare the text; one on a wildcard with the address
+        reached."""
         if self._advertised is not None:
             return self._advertised[0], self._advertised[1] or reached[1]
         if self.host not in _WILDCARDS:
@@ -57,20 +56,32 @@ def parse_address(text: str, setting: str) -> tuple[str, int]:
 
 
 def as_settings(addresses: list[tuple[str, int]], security: str) -> dict[str, str]:
-    """The settings that make a broker listen at these (host, port) pairs; `security` is what `listener.security.protocol.map` is
-    without them."""
+    """The settings that make a broker listen at these (host, port) pairs; `security` is what
+    `listener.security.protocol.map` is without them."""
     protocols = [entry for entry in security.split(",") if entry.strip()]
-    plain = {entry.partition(":")[0].strip().upper() for entry in protocols if entry.partition(":")[2].strip().upper() == "PLAINTEXT"}
+    plain = {
+        entry.partition(":")[0].strip().upper()
+        for entry in protocols
+        if entry.partition(":")[2].strip().upper() == "PLAINTEXT"
+    }
     names = ["PLAINTEXT" if number == 0 else f"PLAINTEXT_{number + 1}" for number in range(len(addresses))]
-    texts = [f"{name}://{f'[{host}]' if ':' in host else host}:{port}" for name, (host, port) in zip(names, addresses, strict=True)]
+    texts = [
+        f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
+        for name, (host, port) in zip(names, addresses, strict=True)
+    ]
     lacking = [name for name in names if name not in plain]
     if not lacking:
         return {"listeners": ",".join(texts)}
     others = [entry for entry in protocols if entry.partition(":")[0].strip().upper() not in lacking]
-    return {"listeners": ",".join(texts), "listener.security.protocol.map": ",".join([*others, *(f"{name}:PLAINTEXT" for name in lacking)])}
+    return {
+        "listeners": ",".join(texts),
+        "listener.security.protocol.map": ",".join([*others, *(f"{name}:PLAINTEXT" for name in lacking)]),
+    }
 
 
-def parse(listeners: list[str], advertised: list[str], security: list[str], controller_names: list[str]) -> list[Listener]:
+def parse(
+    listeners: list[str], advertised: list[str], security: list[str], controller_names: list[str]
+) -> list[Listener]:
     """The broker's listeners out of Kafka's settings (`NAME://HOST:PORT` entries).
 
     Controller listeners are left out: the quorum of one needs no socket. Raises ConfigError for what is not PLAINTEXT,
@@ -88,7 +99,9 @@ def parse(listeners: list[str], advertised: list[str], security: list[str], cont
             raise ConfigError(f"listeners: the name {name} stands twice; every listener needs a name of its own")
         protocol = protocols.get(name)
         if protocol is None:
-            raise ConfigError(f"listeners: {name} has no security protocol; add {name}:PLAINTEXT to listener.security.protocol.map")
+            raise ConfigError(
+                f"listeners: {name} has no security protocol; add {name}:PLAINTEXT to listener.security.protocol.map"
+            )
         if protocol != "PLAINTEXT":
             raise ConfigError(f"listeners: {name} asks for {protocol}; only PLAINTEXT is offered yet")
         result.append(Listener(name, host, port, announced.get(name)))
@@ -97,9 +110,13 @@ def parse(listeners: list[str], advertised: list[str], security: list[str], cont
         raise ConfigError(f"advertised.listeners: {', '.join(sorted(unknown))} is not among listeners")
     for name, (host, _) in announced.items():
         if host in _WILDCARDS:
-            raise ConfigError(f"advertised.listeners: {name} advertises {host or 'an empty host'}, which no client can connect to")
+            raise ConfigError(
+                f"advertised.listeners: {name} advertises {host or 'an empty host'}, which no client can connect to"
+            )
     if not result:
-        raise ConfigError("listeners: no broker listener is left; give at least one, such as PLAINTEXT://localhost:9092")
+        raise ConfigError(
+            "listeners: no broker listener is left; give at least one, such as PLAINTEXT://localhost:9092"
+        )
     return result
 
 
@@ -109,7 +126,9 @@ def _security_protocols(entries: list[str]) -> dict[str, str]:
     for entry in entries:
         name, _, protocol = entry.partition(":")
         if not name.strip() or protocol.strip().upper() not in _PROTOCOLS:
-            raise ConfigError(f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL with one of {', '.join(_PROTOCOLS)}")
+            raise ConfigError(
+                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL with one of {', '.join(_PROTOCOLS)}"
+            )
         protocols[name.strip().upper()] = protocol.strip().upper()
     return protocols
 

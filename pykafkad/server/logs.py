@@ -4,9 +4,9 @@ A small writer of our own instead of the standard `logging`: that costs 13 ms of
 
     2026-11-21T12:07:27.123Z WARNING server connection-closed peer=127.0.0.1:40112 reason="frame of 2147483647 bytes"
 
-Text from peers is escaped and cut, so that nobody can forge a line. Writing never blocks the broker: when the reader of a pipe
-is slow, or lines come faster than `LINES_PER_SECOND`, lines are dropped and counted, and the next line that gets out tells.
-"""
+Text from peers is escaped and cut, so that nobody can forge a line. Writing never blocks the broker: when the reader of
+a pipe is slow, or lines come faster than `LINES_PER_SECOND`, lines are dropped and counted, and the next line that gets
+out tells."""
 
 from __future__ import annotations
 
@@ -59,10 +59,9 @@ class Sink:
 def standard_error() -> object:
     """A write function for standard error that does not block where the system allows it.
 
-    A pipe is opened anew, because the non-blocking flag belongs to the open file, which our parent and standard output may share.
-    A regular file is not: standard output may write to the same one, and only through one open file do the two not overwrite
-    each other.
-    """
+    A pipe is opened anew, because the non-blocking flag belongs to the open file, which our parent and standard output
+    may share. A regular file is not: standard output may write to the same one, and only through one open file do the
+    two not overwrite each other."""
     if os.fstat(2).st_mode & 0o170000 == 0o100000:
         return lambda data: os.write(2, data)
     try:
@@ -126,7 +125,8 @@ _OUTPUT = _Output()
 
 
 def configure(level: str = "info", sink: Sink | None = None) -> None:
-    """Sets the least level (`debug`, `info`, `warning`, `error`) and, for tests, the sink. Raises ValueError on another level."""
+    """Sets the least level (`debug`, `info`, `warning`, `error`) and, for tests, the sink. Raises ValueError on another
+    level."""
     _OUTPUT.level = LEVELS.index(level.lower())
     if sink is not None:
         _OUTPUT.sink = sink

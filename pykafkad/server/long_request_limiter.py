@@ -1,11 +1,10 @@
 """How many bytes of long requests are in work at a time: the others wait in the order in which they came.
 
-What is made of a long request takes several times its frame. So it needs a *place* from before it is read until it is answered, and there
-are places for `LANE_BYTES`, or for one request that is longer than that. One that waits for its place is its frame and nothing else,
-at most one for each connection. Requests above `VERY_LONG_BYTES` have a lane of their own, as those that are done in a moment would wait
-for their minutes. Who waits for what others do (a Fetch for records, a member for its group) gives up its place meanwhile, or nobody
-might come to do it.
-"""
+What is made of a long request takes several times its frame. So it needs a *place* from before it is read until it is
+answered, and there are places for `LANE_BYTES`, or for one request that is longer than that. One that waits for its
+place is its frame and nothing else, at most one for each connection. Requests above `VERY_LONG_BYTES` have a lane of
+their own, as those that are done in a moment would wait for their minutes. Who waits for what others do (a Fetch for
+records, a member for its group) gives up its place meanwhile, or nobody might come to do it."""
 
 from __future__ import annotations
 
@@ -37,7 +36,8 @@ class LongRequestLimiter:
         return len(self._lane_of)
 
     def take(self, connection: Connection, size_bytes: int, begin: Callable[[], None]) -> bool:
-        """Whether there is a place now for a request of that size; if not, `begin()` is called when there is. It may only plan."""
+        """Whether there is a place now for a request of that size; if not, `begin()` is called when there is. It may
+        only plan."""
         lane = self._lane_of[connection] = self._very_long if size_bytes > VERY_LONG_BYTES else self._long
         if lane.waiting or not lane.has_room(size_bytes):
             lane.waiting[connection] = size_bytes, begin
@@ -46,7 +46,8 @@ class LongRequestLimiter:
         return True
 
     def park(self, connection: Connection) -> bool:
-        """The request waits for news, and its place goes to another; False, and it keeps the place, if too many bytes wait so already."""
+        """The request waits for news, and its place goes to another; False, and it keeps the place, if too many bytes
+        wait so already."""
         lane = self._lane_of.get(connection)
         if lane is None or lane is self._parked:
             return True

@@ -1,9 +1,9 @@
 """Performing the effects of pure machines, in order.
 
-A `MachineRunner` holds one machine with what its effects act on: the log it appends to, the files it persists, its timers. What
-follows an `Append` or `Persist` in a list of effects happens only when that write was made; if it fails, the rest of the
-list is dropped, the machine's host decides what becomes of it, and requests that were to be answered lose their connection.
-"""
+A `MachineRunner` holds one machine with what its effects act on: the log it appends to, the files it persists, its
+timers. What follows an `Append` or `Persist` in a list of effects happens only when that write was made; if it fails,
+the rest of the list is dropped, the machine's host decides what becomes of it, and requests that were to be answered
+lose their connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ class CompositeReply:
 
     __slots__ = ("_answers", "_combine", "_left", "_reply", "_token")
 
-    def __init__(self, count: int, combine: Callable[[list[object]], object], token: ReplyToken, reply: Callable[[object, object], None]) -> None:
+    def __init__(
+        self,
+        count: int,
+        combine: Callable[[list[object]], object],
+        token: ReplyToken,
+        reply: Callable[[object, object], None],
+    ) -> None:
         self._answers: list[object] = [None] * count
         self._left = count
         self._combine = combine

@@ -1,8 +1,7 @@
 """The metadata quorum's place in the shell: `__cluster_metadata-0`, its quorum machine, the controller and the image.
 
-Records are appended, written and synced; what the quorum then counts as committed is applied to the image; the node acts on
-what changed; only then do the replies leave that stood behind the append.
-"""
+Records are appended, written and synced; what the quorum then counts as committed is applied to the image; the node
+acts on what changed; only then do the replies leave that stood behind the append."""
 
 from __future__ import annotations
 
@@ -14,15 +13,15 @@ from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.log.partition_log import COORDINATOR
 from pykafkad.log.replay import batches
-from pykafkad.metadata import features, quorum as quorum_machine, snapshots, record_codec
+from pykafkad.metadata import features, quorum as quorum_machine, record_codec, snapshots
 from pykafkad.metadata.controller import Controller
 from pykafkad.metadata.events import AutoCreateTopics
 from pykafkad.metadata.image import Image
 from pykafkad.server.auto_creation import AutoCreation
+from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.server.logs import logger
 from pykafkad.server.machine_runner import MachineRunner
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
-from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.wire.batch import build_batch
 
 TYPE_CHECKING = False
@@ -71,7 +70,19 @@ class _LogRunner(MachineRunner):
 class MetadataLog:
     """Owns the image. `submit` feeds the controller."""
 
-    __slots__ = ("_auto_creation", "_controller_host", "_events", "_log", "_node", "_pending", "_quorum_host", "controller", "image", "quorum", "snapshots")
+    __slots__ = (
+        "_auto_creation",
+        "_controller_host",
+        "_events",
+        "_log",
+        "_node",
+        "_pending",
+        "_quorum_host",
+        "controller",
+        "image",
+        "quorum",
+        "snapshots",
+    )
 
     def __init__(self, node: object, log: PartitionLog) -> None:
         self._node = node
@@ -87,8 +98,9 @@ class MetadataLog:
         self._auto_creation = AutoCreation(node, self._take)
 
     def load(self) -> None:
-        """Read the newest snapshot and what follows it in the log into the image. With one voter everything that is whole in
-        the log is committed. Raises StorageFailure when the snapshot cannot be read or the log does not reach it."""
+        """Read the newest snapshot and what follows it in the log into the image. With one voter everything that is
+        whole in the log is committed. Raises StorageFailure when the snapshot cannot be read or the log does not reach
+        it."""
         image = self.image
         start_offset = self.snapshots.load()
         for header, records in batches(self._log, start_offset):
@@ -98,12 +110,14 @@ class MetadataLog:
                 try:
                     image.apply(typed, record.offset, header.leader_epoch)
                 except (KeyError, IndexError, AttributeError) as error:
-                    reason = f"the log beside it goes on with a record (offset {record.offset}) that does not fit: {error!r}"
+                    reason = (
+                        f"the log beside it goes on with a record (offset {record.offset}) that does not fit: {error!r}"
+                    )
                     raise StorageFailure("read", self.snapshots.newest_path, reason) from error
 
     def format(self, voter_set: list[Voter]) -> None:
-        """What formatting a directory for a new cluster leaves, beside the log: the first voters and the features to begin
-        with, unless Kafka's storage tool did it. Raises StorageFailure."""
+        """What formatting a directory for a new cluster leaves, beside the log: the first voters and the features to
+        begin with, unless Kafka's storage tool did it. Raises StorageFailure."""
         now_ms = self._node.now_ms
         if not self.image.voters:
             self.snapshots.format(snapshots.voters_only(voter_set, now_ms))
@@ -146,7 +160,8 @@ class MetadataLog:
         return self._take(event)
 
     def _take(self, event: object) -> object:
-        """The controller takes one event after the other; one with many rows may need several turns, and those behind it wait."""
+        """The controller takes one event after the other; one with many rows may need several turns, and those behind
+        it wait."""
         if self._events:
             self._events.append(event)
             return DEFERRED
@@ -161,7 +176,7 @@ class MetadataLog:
     def _stepped(self, wanted: list[object]) -> None:
         try:
             self._controller_host.perform(wanted)
-        except Exception as error:  # noqa: BLE001 - who asked may wait for many turns already
+        except Exception as error:
             self._give_up(self._events[0], error)
         finally:
             self._next()
@@ -184,7 +199,7 @@ class MetadataLog:
         for event in waiting:
             try:
                 self._take(event)
-            except Exception as error:  # noqa: BLE001 - who asked has left the stack
+            except Exception as error:
                 self._give_up(event, error)
 
     def append(self, records: list[object]) -> None:
@@ -207,7 +222,9 @@ class MetadataLog:
         now_ms = self._node.now_ms
         # Control records and data records never stand in one batch, nor in one effect of the machines.
         is_control = record_codec.is_control(records[0])
-        batch = build_batch([record_codec.encode(record, level) for record in records], timestamp_ms=now_ms, is_control=is_control)
+        batch = build_batch(
+            [record_codec.encode(record, level) for record in records], timestamp_ms=now_ms, is_control=is_control
+        )
         if log.leader_epoch != epoch:
             log.assign_epoch(epoch)
         size_bytes = len(batch)
@@ -217,7 +234,8 @@ class MetadataLog:
         log.flush()
 
     def offline(self, failure: StorageFailure) -> None:
-        """The log can't be written. During a start that is the end of it; later, changes are refused and the rest goes on."""
+        """The log can't be written. During a start that is the end of it; later, changes are refused and the rest goes
+        on."""
         if not self._node.serving:
             raise failure
         log_lines.error("metadata-offline", reason=failure)

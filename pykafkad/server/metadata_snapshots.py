@@ -1,8 +1,7 @@
 """Snapshots of the metadata in the shell: when one is made, how it gets to the disk, which ones are kept.
 
-Making one never holds the loop for more than a few milliseconds: the file is written piece by piece in turns of the loop, and
-synced off it. It gets its name when it is whole, so that a start finds whole ones only.
-"""
+Making one never holds the loop for more than a few milliseconds: the file is written piece by piece in turns of the
+loop, and synced off it. It gets its name when it is whole, so that a start finds whole ones only."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 log_lines = logger("metadata")
 
 BUDGET_SECONDS = 0.003
-"""Writing goes on for so long in one turn of the loop; the piece that is under way is at most two milliseconds longer."""
+"""Writing goes on for so long in one turn of the loop; the piece that is under way is at most two milliseconds longer.
+"""
 
 _LEAST_BYTES_AT_STOP = 64 * 1024
 _CHECK_SECONDS = 60.0
@@ -31,14 +31,27 @@ _CHECK = "snapshot check"
 
 
 class MetadataSnapshots:
-    """Those of one metadata log. `wrote` tells it what was appended; the rest it does by timers, once `begin` was called.
+    """Those of one metadata log. `wrote` tells it what was appended; the rest it does by timers, once `begin` was
+    called.
 
     `last_timestamp_ms` is when the newest record in the image was written.
     """
 
     __slots__ = (
-        "_bytes", "_file", "_image", "_kept", "_log", "_made_at", "_newest_bytes", "_node", "_path", "_pieces", "_position", "_timestamps",
-        "_writing", "last_timestamp_ms",
+        "_bytes",
+        "_file",
+        "_image",
+        "_kept",
+        "_log",
+        "_made_at",
+        "_newest_bytes",
+        "_node",
+        "_path",
+        "_pieces",
+        "_position",
+        "_timestamps",
+        "_writing",
+        "last_timestamp_ms",
     )
 
     def __init__(self, node: object, log: PartitionLog, image: Image) -> None:
@@ -59,13 +72,17 @@ class MetadataSnapshots:
     # ---- at the start
 
     def load(self) -> int:
-        """Apply the newest snapshot to the image; the offset from which the log goes on. Raises StorageFailure when it cannot
-        be read or the log beside it does not reach it."""
+        """Apply the newest snapshot to the image; the offset from which the log goes on. Raises StorageFailure when it
+        cannot be read or the log beside it does not reach it."""
         log = self._log
         self._kept = self._clean_directory()
         if not self._kept:
             if log.log_start_offset > 0:
-                raise StorageFailure("read", log.directory, f"the log starts at {log.log_start_offset}, and no snapshot holds what was before")
+                raise StorageFailure(
+                    "read",
+                    log.directory,
+                    f"the log starts at {log.log_start_offset}, and no snapshot holds what was before",
+                )
             return 0
         end_offset, epoch = newest = self._kept[-1]
         path = self._path_of(newest)
@@ -146,7 +163,12 @@ class MetadataSnapshots:
     def _start(self) -> None:
         image = self._image
         # A transaction's records take effect at its end, and what this release doesn't know could not be written again.
-        if self._writing is not None or image.transaction is not None or image.unknown_records or self._log.offline is not None:
+        if (
+            self._writing is not None
+            or image.transaction is not None
+            or image.unknown_records
+            or self._log.offline is not None
+        ):
             return
         self._bytes = 0
         self._made_at = self._node.now
@@ -175,7 +197,7 @@ class MetadataSnapshots:
                 if clock.now() >= deadline:
                     self._go_on()
                     return
-        except Exception as error:  # noqa: BLE001 - what is left as it is would be the last snapshot for good
+        except Exception as error:
             self._failed(error)
             return
         self._node.offload.submit(self._publish, self._published)
@@ -227,8 +249,8 @@ class MetadataSnapshots:
             self._drop()
 
     def make_at_stop(self) -> None:
-        """Spare the next start what it would have to read, where that is more than the snapshot itself: every restart elects each
-        partition anew. A failure costs no more than the reading."""
+        """Spare the next start what it would have to read, where that is more than the snapshot itself: every restart
+        elects each partition anew. A failure costs no more than the reading."""
         if self._bytes < max(_LEAST_BYTES_AT_STOP, self._newest_bytes):
             return
         self._start()
@@ -240,7 +262,7 @@ class MetadataSnapshots:
                 self._file.pwrite(piece, self._position)
                 self._position += len(piece)
             self._publish()
-        except Exception as error:  # noqa: BLE001 - a bug in it must not leave the directories as if the broker had been killed
+        except Exception as error:
             self._failed(error)
         else:
             self._published(None)

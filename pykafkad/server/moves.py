@@ -1,9 +1,8 @@
 """Replicas on their way from one directory to another (AlterReplicaLogDirs): one step at a time, off the loop.
 
-A move ends in one turn: the rest is copied, the metadata names the new directory, the folders change their names, and the open
-log goes on in the new place. Before the record is committed an interrupted move begins anew at the next start; after it the
-start finishes it (`Directories.place`).
-"""
+A move ends in one turn: the rest is copied, the metadata names the new directory, the folders change their names, and
+the open log goes on in the new place. Before the record is committed an interrupted move begins anew at the next start;
+after it the start finishes it (`Directories.place`)."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ _NO_RATE_SECONDS = 60.0
 
 
 class Moves:
-    """All of a node, in the order in which they were asked for. `replica.alter.log.dirs.io.max.bytes.per.second` slows them."""
+    """All of a node, in the order in which they were asked for. `replica.alter.log.dirs.io.max.bytes.per.second` slows
+    them."""
 
     __slots__ = ("_busy", "_moves", "_node", "_rest_until")
 

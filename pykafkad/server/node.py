@@ -1,9 +1,8 @@
 """One broker: wires the parts, runs the loop, and is what effects act on.
 
-It holds no logic of any API. Order of a start: lock and open the directory, load the metadata log, elect, register, open
-the partitions, load the groups, and only then bind the listeners and print the readiness line. A second node in the same
-process is a second `Node`: nothing here is global.
-"""
+It holds no logic of any API. Order of a start: lock and open the directory, load the metadata log, elect, register,
+open the partitions, load the groups, and only then bind the listeners and print the readiness line. A second node in
+the same process is a second `Node`: nothing here is global."""
 
 from __future__ import annotations
 
@@ -26,15 +25,15 @@ from pykafkad.server.dispatch import Dispatcher
 from pykafkad.server.group_commit import GroupCommit
 from pykafkad.server.groups import Groups
 from pykafkad.server.housekeeping import Housekeeping
+from pykafkad.server.incremental_tasks import IncrementalTasks
 from pykafkad.server.logs import logger
 from pykafkad.server.metadata_log import MetadataLog
 from pykafkad.server.metrics import Metrics
 from pykafkad.server.offload import Offload
 from pykafkad.server.partitions import Partitions
-from pykafkad.server.reactor import Reactor
-from pykafkad.server.incremental_tasks import IncrementalTasks
-from pykafkad.server.timers import Timers
 from pykafkad.server.purgatory import Purgatory
+from pykafkad.server.reactor import Reactor
+from pykafkad.server.timers import Timers
 from pykafkad.server.writes import Writes
 
 TYPE_CHECKING = False
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.log.directory import LogDirectory
-    from pykafkad.metadata.image import MetadataDelta, Image
+    from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.server.connection import Connection
     from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.listeners import Listener
@@ -52,7 +51,12 @@ if TYPE_CHECKING:
 log_lines = logger("server")
 
 # The metadata log is thinned by its snapshots alone.
-_METADATA_LOG_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1", "max.message.bytes": str(8 * 1024 * 1024)}
+_METADATA_LOG_SETTINGS = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "max.message.bytes": str(8 * 1024 * 1024),
+}
 _BROKER_CONFIG = 4
 
 _RETRIES_PER_TURN = 16
@@ -92,7 +96,9 @@ class Node:
         self.reactor = reactor(
             self,
             max_frame_bytes=settings.socket_request_max_bytes,
-            idle_seconds=settings.connections_max_idle_ms / 1000 if settings.connections_max_idle_ms >= 0 else float("inf"),
+            idle_seconds=settings.connections_max_idle_ms / 1000
+            if settings.connections_max_idle_ms >= 0
+            else float("inf"),
             max_connections=settings.max_connections,
         )
         self.offload = Offload(self.reactor.wake, self.unexpected)
@@ -100,7 +106,10 @@ class Node:
         self.cpu_offload = Offload(self.reactor.wake, self.unexpected)
         self.commits = GroupCommit(self)
         self.writes = Writes(
-            self.log_written, self.log_failed, lambda context, message: self.dispatcher.encode(context, message), self.commits.hold_answers
+            self.log_written,
+            self.log_failed,
+            lambda context, message: self.dispatcher.encode(context, message),
+            self.commits.hold_answers,
         )
         self.tasks = IncrementalTasks(self)
         self.dispatcher = Dispatcher(self)
@@ -203,7 +212,9 @@ class Node:
         log_settings["segment.ms"] = str(settings.metadata_log_segment_ms)
         if settings.internal_metadata_log_segment_bytes:
             log_settings["internal.segment.bytes"] = str(settings.internal_metadata_log_segment_bytes)
-        log = directory.open_partition(*record_codec.LOG, record_codec.TOPIC_ID, config.topic_settings(self.settings, log_settings))
+        log = directory.open_partition(
+            *record_codec.LOG, record_codec.TOPIC_ID, config.topic_settings(self.settings, log_settings)
+        )
         metadata = self.controller = MetadataLog(self, log)
         metadata.load()
         directory_id = self.directory_id
@@ -229,8 +240,8 @@ class Node:
             )
 
     def _quorum_state(self, path: str, voter_count: int) -> bytes | None:
-        """The content of `quorum-state`. A lone voter does without a damaged one: nobody else counts its votes, and the log has
-        its epoch."""
+        """The content of `quorum-state`. A lone voter does without a damaged one: nobody else counts its votes, and the
+        log has its epoch."""
         content = self.disk.read(path)
         try:
             quorum.parse_state(content)
@@ -257,8 +268,12 @@ class Node:
     def _register(self) -> None:
         """Activate the controller, register this broker with it, and take it out of the fence."""
         incarnation_id = self.random.randbytes(16)
-        endpoints = [Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in self.listeners]
-        self.controller.submit(events.Activate(self.controller.quorum.epoch, incarnation_id, [], self.controller.bootstrap_records()))
+        endpoints = [
+            Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in self.listeners
+        ]
+        self.controller.submit(
+            events.Activate(self.controller.quorum.epoch, incarnation_id, [], self.controller.bootstrap_records())
+        )
         for other in list(self.image.brokers.values()):
             # Nobody but this node can tell this controller that it lives.
             if other.id != self.node_id:
@@ -366,7 +381,7 @@ class Node:
         owner, inner = key
         try:
             owner.fired(inner)
-        except Exception as error:  # noqa: BLE001 - a bug in one timer must not end the broker
+        except Exception as error:
             self.unexpected(error, timer=inner)
 
     def unexpected(self, error: Exception, **where: object) -> None:
@@ -421,7 +436,7 @@ class Node:
                 if isinstance(result, Exception):
                     raise result
                 message = answer(result)
-            except Exception as error:  # noqa: BLE001 - as in a handler: our bug, and this request's alone
+            except Exception as error:
                 self.fail(token, error)
             else:
                 self.reply(token, message)
@@ -460,7 +475,9 @@ class Node:
         """Bring logs, settings and groups in step with the image."""
         image = self.image
         if any(kind == _BROKER_CONFIG for kind, _ in delta.configs):
-            self.settings.set_dynamic(image.configs(_BROKER_CONFIG, ""), image.configs(_BROKER_CONFIG, str(self.node_id)))
+            self.settings.set_dynamic(
+                image.configs(_BROKER_CONFIG, ""), image.configs(_BROKER_CONFIG, str(self.node_id))
+            )
             self.partitions.reconfigure_all(image)
             if self.serving:
                 self.directories.settings_changed()

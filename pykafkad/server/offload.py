@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class Offload:
-    """Jobs run in order on one thread. `wake()` is called from that thread when a result waits; `finished()` takes them.
-    `failed(error)` hears of a bug in what a result leads to."""
+    """Jobs run in order on one thread. `wake()` is called from that thread when a result waits; `finished()` takes
+    them. `failed(error)` hears of a bug in what a result leads to."""
 
     __slots__ = ("_failed", "_jobs", "_results", "_semaphore", "_thread", "_wake")
 
@@ -33,7 +33,8 @@ class Offload:
             try:
                 self._start()
             except (OSError, RuntimeError):
-                # No descriptor for the import, or no thread to be had: the loop does it itself, as somebody waits for it.
+                # No descriptor for the import, or no thread to be had: the loop does it itself, as somebody waits for
+                # it.
                 self._results.append((then, _outcome(job)))
                 self._wake()
                 return
@@ -55,7 +56,7 @@ class Offload:
             then, result = self._results.popleft()
             try:
                 then(result)
-            except Exception as error:  # noqa: BLE001 - as in a timer: it must not end the broker
+            except Exception as error:
                 self._failed(error)
 
     def close(self) -> None:
@@ -81,5 +82,5 @@ class Offload:
 def _outcome(job: Callable[[], object]) -> object:
     try:
         return job()
-    except Exception as error:  # noqa: BLE001 - the loop decides what a failed job means
+    except Exception as error:
         return error

@@ -1,8 +1,7 @@
 """The bytes from a topic count to a partition index, which Produce and Fetch repeat in their answers.
 
-In a request for one topic and one partition these bytes name the log, and the answer begins with the same bytes. So the flat
-paths (`produce_fast_path.py`, `fetch_fast_path.py`) find the log by them and send them back as they came.
-"""
+In a request for one topic and one partition these bytes name the log, and the answer begins with the same bytes. So the
+flat paths (`produce_fast_path.py`, `fetch_fast_path.py`) find the log by them and send them back as they came."""
 
 from __future__ import annotations
 
@@ -25,7 +24,8 @@ class PartitionKeyCache:
     __slots__ = ("_accepts", "_partitions", "logs")
 
     def __init__(self, partitions: object, accepts: object) -> None:
-        """`partitions()` gives the logs of this broker; `accepts(log)` whether a log may be used without further checks."""
+        """`partitions()` gives the logs of this broker; `accepts(log)` whether a log may be used without further
+        checks."""
         self._partitions = partitions
         self._accepts = accepts
         self.logs: dict[bytes, PartitionLog] = {}
@@ -63,8 +63,8 @@ class PartitionKeyCache:
 def end_of_partition_key(view: memoryview, start: int, form: int) -> int:
     """Where a key of one topic that starts at `start` (with the topic count) ends; -1 for a name that is none.
 
-    Reads beyond the frame raise IndexError or struct.error, or give a position that the caller finds to be beyond its end.
-    """
+    Reads beyond the frame raise IndexError or struct.error, or give a position that the caller finds to be beyond its
+    end."""
     if form == ID:
         return start + 22
     if form == COMPACT_NAME:

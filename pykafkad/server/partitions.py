@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pykafkad.metadata.image import MetadataDelta, Image
+    from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.server.directories import Directories
 
 log_lines = logger("storage")
@@ -23,11 +23,29 @@ _TOPIC_CONFIG = 2
 
 
 class Partitions:
-    """`get` and `get_by_id` answer None for a partition that is not here. `plan` and `now` are those of `PendingPartitions`."""
+    """`get` and `get_by_id` answer None for a partition that is not here. `plan` and `now` are those of
+    `PendingPartitions`."""
 
-    __slots__ = ("_by_id", "_by_name", "_image", "_loading", "_node_id", "_settings", "directories", "not_led_here", "pending")
+    __slots__ = (
+        "_by_id",
+        "_by_name",
+        "_image",
+        "_loading",
+        "_node_id",
+        "_settings",
+        "directories",
+        "not_led_here",
+        "pending",
+    )
 
-    def __init__(self, directories: Directories, node_id: int, settings: object, plan: Callable[[object], None], now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        directories: Directories,
+        node_id: int,
+        settings: object,
+        plan: Callable[[object], None],
+        now: Callable[[], float],
+    ) -> None:
         self.directories = directories
         self.pending = pending_partitions.PendingPartitions(plan, now, self._open_waiting)
         self.not_led_here: dict[PartitionLog, int] = {}
@@ -61,9 +79,8 @@ class Partitions:
     def apply(self, delta: MetadataDelta, image: Image, *, loading: bool) -> list[PartitionLog]:
         """Create, delete and reconfigure logs as the metadata changed; the logs that went are returned.
 
-        `loading`: the broker starts, every log is opened now, and a StorageFailure is raised. Later, those beyond the first few
-        are made when somebody asks for them, or in a later turn; what cannot be made is offline.
-        """
+        `loading`: the broker starts, every log is opened now, and a StorageFailure is raised. Later, those beyond the
+        first few are made when somebody asks for them, or in a later turn; what cannot be made is offline."""
         gone = []
         if loading and self._image is None:
             self._put_strays_aside(image)
@@ -88,9 +105,13 @@ class Partitions:
         return gone
 
     def _put_strays_aside(self, image: Image) -> None:
-        """Folders that the metadata knows nothing of, as of topics that were deleted while their directory was out of service."""
+        """Folders that the metadata knows nothing of, as of topics that were deleted while their directory was out of
+        service."""
         known = {
-            (topic.name, state.index): topic.id for topic in image.topics.values() for state in topic.partitions if self._node_id in state.replicas
+            (topic.name, state.index): topic.id
+            for topic in image.topics.values()
+            for state in topic.partitions
+            if self._node_id in state.replicas
         }
         known[record_codec.LOG] = record_codec.TOPIC_ID
         for directory in list(self.directories.every()):
@@ -114,7 +135,8 @@ class Partitions:
             self.reconfigure(image, topic)
 
     def rewind(self, topic: object, name: str) -> list[PartitionLog]:
-        """Give every partition of a topic the content that it has in the snapshot `name`; the logs that went are returned.
+        """Give every partition of a topic the content that it has in the snapshot `name`; the logs that went are
+        returned.
 
         Raises StorageFailure. Everything is made ready first, so that what can fail fails before anything is changed.
         """
@@ -130,10 +152,16 @@ class Partitions:
                     raise StorageFailure("rewind", log.directory, f"the partition is out of service: {log.offline}")
                 others = (each for each in self.directories.every() if each is not directory)
                 if any(snapshot_store.has_partition(each.disk, each.path, name, topic.name, index) for each in others):
-                    raise StorageFailure("rewind", log.directory, "the partition was moved to another directory since; go back with everything")
+                    raise StorageFailure(
+                        "rewind",
+                        log.directory,
+                        "the partition was moved to another directory since; go back with everything",
+                    )
                 prepared.append((directory, log, *directory.prepare_rewind(name, log)))
             for directory in dict.fromkeys(each for each, _, _, _ in prepared):
-                directory.checkpoint_rewinds({(log.topic, log.partition): start for each, log, _, start in prepared if each is directory})
+                directory.checkpoint_rewinds(
+                    {(log.topic, log.partition): start for each, log, _, start in prepared if each is directory}
+                )
         except StorageFailure:
             for directory, _, path, _ in prepared:
                 directory.doom_directory(path, 0)
@@ -186,7 +214,11 @@ class Partitions:
         else:
             # In a directory that failed: known, and out of service until a start finds the directory again.
             failures = list(directories.failed.values())
-            failure = failures[0] if failures else StorageFailure("find", f"{topic}-{index}", "its directory is not in log.dirs any more")
+            failure = (
+                failures[0]
+                if failures
+                else StorageFailure("find", f"{topic}-{index}", "its directory is not in log.dirs any more")
+            )
         log = UnopenedLog(topic, index, topic_id, settings, failure.path, directories.metadata.services)
         log.offline = failure
         log.close()

@@ -1,8 +1,7 @@
 """Logs of new partitions that are still to be made, a few per turn of the loop.
 
-Each takes a folder and a file, so thousands at once would keep everybody waiting for a second. Whoever asks for a log that waits
-gets it at once; who asked for the partitions is answered when all of them have their logs.
-"""
+Each takes a folder and a file, so thousands at once would keep everybody waiting for a second. Whoever asks for a log
+that waits gets it at once; who asked for the partitions is answered when all of them have their logs."""
 
 from __future__ import annotations
 
@@ -25,12 +24,14 @@ _GO_ON = "open logs"
 class PendingPartitions:
     """The partitions `(topic, index)` that wait, in the order of their creation; at most as many as the image has.
 
-    `plan(key)` has `fired` called in a later turn; `now()` is monotonic; `make(topic, index)` makes a log that was taken out of here.
-    """
+    `plan(key)` has `fired` called in a later turn; `now()` is monotonic; `make(topic, index)` makes a log that was
+    taken out of here."""
 
     __slots__ = ("_answers", "_make", "_now", "_order", "_plan", "_waiting", "added")
 
-    def __init__(self, plan: Callable[[object], None], now: Callable[[], float], make: Callable[[str, int], object]) -> None:
+    def __init__(
+        self, plan: Callable[[object], None], now: Callable[[], float], make: Callable[[str, int], object]
+    ) -> None:
         self._plan = plan
         self._now = now
         self._make = make

@@ -1,4 +1,5 @@
-"""The commonest Produce request, served without building a message: one topic, one partition, acks 1 or all, no transaction.
+"""The commonest Produce request, served without building a message: one topic, one partition, acks 1 or all, no
+transaction.
 
 Building messages is half of what a small request costs. The log is found by the bytes of `partition_key_cache.py`.
 Whatever is not exactly this shape, and every error, is left to `produce.py`, which sees the untouched frame.
@@ -25,9 +26,10 @@ _SIZE = Struct(">i")
 _MAX_REMEMBERED = 5_000
 _MAX_PREAMBLE_BYTES = 400
 
-# Version to the answer's layout, with the lengths of what stands before and behind the offsets to fill in, and what stands behind.
-# Before them: size, correlation id and, from version 9, an empty tag section; the key; error code. Then base offset, log append
-# time, log start offset (5). Behind: record errors and error message (8), throttle time; compact and with three empty tag sections from 9.
+# Version to the answer's layout, with the lengths of what stands before and behind the offsets to fill in, and what
+# stands behind. Before them: size, correlation id and, from version 9, an empty tag section; the key; error code. Then
+# base offset, log append time, log start offset (5). Behind: record errors and error message (8), throttle time;
+# compact and with three empty tag sections from 9.
 _LAYOUTS = {
     3: (">ii{}sqq{}s", b"\0\0\0\0"),
     5: (">ii{}sqqq{}s", b"\0\0\0\0"),
@@ -39,21 +41,20 @@ _LAYOUTS = {
 class ProduceFastPath:
     """Serves frames of the common shape. `serve` answers False for every other frame, having changed nothing.
 
-    A client's frames differ in their correlation id and in their records; what stands between the two, from client id to
-    partition index, is their *preamble*. What a preamble means is remembered.
-    """
+    A client's frames differ in their correlation id and in their records; what stands between the two, from client id
+    to partition index, is their *preamble*. What a preamble means is remembered."""
 
     versions = frozenset(range(3, 14))
 
-    __slots__ = ("_cover", "_dirty", "_partition_keys", "_node", "_preambles")
+    __slots__ = ("_cover", "_dirty", "_node", "_partition_keys", "_preambles")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._dirty = node.writes.dirty
         self._cover = node.writes.fast_answers.append
         self._partition_keys = partition_key_cache.PartitionKeyCache(lambda: node.partitions, node.writable_by_clients)
-        # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its offsets,
-        # where its error code stands).
+        # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its
+        # offsets, where its error code stands).
         self._preambles: list[dict[bytes, tuple]] = [{} for _ in range(max(self.versions) + 1)]
 
     def forget(self) -> None:
@@ -62,7 +63,9 @@ class ProduceFastPath:
         for each in self._preambles:
             each.clear()
 
-    def serve(self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int) -> bool:
+    def serve(
+        self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
+    ) -> bool:
         """Append and answer; False if the frame is not of the common shape or the append failed."""
         position = start + connection.preamble_length
         known = self._preambles[version].get(view[start + 8 : position].tobytes())
@@ -88,7 +91,9 @@ class ProduceFastPath:
             return False
         log, pack, answer_size, before, behind, error_position = known
         try:
-            base_offset, _, append_time_ms, log_start_offset = log.append_batch(view[records:last], self._node.now_ms, version)
+            base_offset, _, append_time_ms, log_start_offset = log.append_batch(
+                view[records:last], self._node.now_ms, version
+            )
         except (KafkaError, ProtocolError, StorageFailure):
             return False
         outbox = connection.outbox
@@ -101,7 +106,8 @@ class ProduceFastPath:
         return True
 
     def _look_up(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> tuple | None:
-        """Read the preamble and remember what it means; None if it is not of the common shape or its log may not be used.
+        """Read the preamble and remember what it means; None if it is not of the common shape or its log may not be
+        used.
 
         Raises IndexError or struct.error for frames that are too short.
         """
@@ -138,14 +144,17 @@ class ProduceFastPath:
 
 
 def _answer_parts(version: int, key: bytes) -> tuple:
-    """(pack function, size without the size field, bytes before and behind the offsets, position of the error code) of an answer."""
+    """(pack function, size without the size field, bytes before and behind the offsets, position of the error code) of
+    an answer."""
     before = (b"\0" if version >= 9 else b"") + key + b"\0\0"
     text, behind = _LAYOUTS[max(first for first in _LAYOUTS if first <= version)]
     layout = Struct(text.format(len(before), len(behind)))
     if version >= 5:
         return layout.pack, layout.size - 4, before, behind, 6 + len(before)
 
-    def pack(size: int, correlation_id: int, before: bytes, base_offset: int, append_time_ms: int, _: int, behind: bytes) -> bytes:
+    def pack(
+        size: int, correlation_id: int, before: bytes, base_offset: int, append_time_ms: int, _: int, behind: bytes
+    ) -> bytes:
         return layout.pack(size, correlation_id, before, base_offset, append_time_ms, behind)
 
     return pack, layout.size - 4, before, behind, 6 + len(before)

@@ -6,14 +6,15 @@ A operation is any object with
 * `deadline`: the monotonic second at which it ends anyway;
 * `attempt(now)`: the answer, or None while it must go on waiting;
 * `expire(now)`: the answer at the deadline;
-* `ends_early`: whether a request that arrives behind it on its connection ends it (true for Fetch: its operation is a maximum).
+* `ends_early`: whether a request that arrives behind it on its connection ends it (true for Fetch: its operation is a
+  maximum).
 
-An answer may be a generator that gives it in steps, or the operation once more. One that watches too much to be kept by each of its keys
-*listens*: it is told of all that is touched.
+An answer may be a generator that gives it in steps, or the operation once more. One that watches too much to be kept by
+each of its keys *listens*: it is told of all that is touched.
 
-Touching a key only marks; the retry happens once per turn, never inside the call stack of what touched. A turn tries so many
-and no more: when an append wakes ten thousand fetches, the others that the broker serves get their turns in between.
-"""
+Touching a key only marks; the retry happens once per turn, never inside the call stack of what touched. A turn tries so
+many and no more: when an append wakes ten thousand fetches, the others that the broker serves get their turns in
+between."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class PurgatoryEntry:
     """One operation with the token of the request that it will answer."""
 
-    __slots__ = ("done", "marked", "token", "operation")
+    __slots__ = ("done", "marked", "operation", "token")
 
     def __init__(self, token: object, operation: object) -> None:
         self.token = token
@@ -41,8 +42,8 @@ class PurgatoryEntry:
 
 
 class Purgatory:
-    """All delayed operations of a node. `complete(token, message)` is called with each answer, `failed(token, error)` for a
-    operation that raised instead of answering: a bug, which must end that request and no other."""
+    """All delayed operations of a node. `complete(token, message)` is called with each answer, `failed(token, error)`
+    for a operation that raised instead of answering: a bug, which must end that request and no other."""
 
     __slots__ = ("_by_key", "_complete", "_failed", "_heap", "_listening", "_marked", "_sequence", "_touched", "count")
 
@@ -76,7 +77,8 @@ class Purgatory:
             self._touched.append(key)
 
     def listen(self, operation: object) -> None:
-        """Tell `operation.is_touched_by(key)` of all that is touched, delayed or not, until it is ignored; the operation is its own only key."""
+        """Tell `operation.is_touched_by(key)` of all that is touched, delayed or not, until it is ignored; the
+        operation is its own only key."""
         if operation not in self._listening:
             self._listening[operation] = None
             self.count += 1
@@ -97,7 +99,8 @@ class Purgatory:
         return bool(self._marked)
 
     def retry(self, now: float, limit: int) -> int:
-        """Try every touched operation once, at most `limit` of them; how many were tried. The rest are the first of the next call."""
+        """Try every touched operation once, at most `limit` of them; how many were tried. The rest are the first of the
+        next call."""
         marked = self._marked
         if self._touched:
             touched, self._touched = self._touched, []
@@ -146,7 +149,7 @@ class Purgatory:
     def _try(self, delayed: PurgatoryEntry, answer: Callable[[float], object], now: float) -> None:
         try:
             message = answer(now)
-        except Exception as error:  # noqa: BLE001 - see the class
+        except Exception as error:
             self._forget(delayed)
             self._failed(delayed.token, error)
             return

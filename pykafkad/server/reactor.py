@@ -28,11 +28,13 @@ _IN = select.EPOLLIN
 _OUT = select.EPOLLOUT
 _ENDED = select.EPOLLHUP | select.EPOLLERR | select.EPOLLRDHUP
 _NEWS = _IN | select.EPOLLRDHUP | select.EPOLLET
-"""Bytes or an end that came since: a read that finds less than there is room for took all, and the kernel need not look again."""
+"""Bytes or an end that came since: a read that finds less than there is room for took all, and the kernel need not look
+again."""
 
 _ACCEPTS_PER_TURN = 128
 _RESUMES_PER_TURN = 8
-"""How often in a turn connections whose parked request was answered go on with what they have read; then others are looked at."""
+"""How often in a turn connections whose parked request was answered go on with what they have read; then others are
+looked at."""
 
 _START = Struct(">iIi")
 """A frame's size, its API key and version as one number, and its correlation id."""
@@ -44,7 +46,8 @@ LOOKS = 100
 """How often to look for ready sockets before going to sleep: about as long as a short wait."""
 
 _LARGE_ANSWER_BYTES = 256 * 1024
-"""A peer that takes this much at once, or drains what it could not take, needs a while: looking for it would only burn the processor."""
+"""A peer that takes this much at once, or drains what it could not take, needs a while: looking for it would only burn
+the processor."""
 
 _IDLE_SCAN_SECONDS = 15.0
 _ACCEPT_PAUSE_SECONDS = 0.2
@@ -131,8 +134,12 @@ class Reactor:
                             size, word, correlation_id = start_of(scratch)
                             serve_fast = fast_paths.get(word)
                             # The commonest read, one frame of a common shape and nothing else, without further calls.
-                            if (serve_fast is not None and size == length - 4 and 12 <= length < SCRATCH_BYTES
-                                    and serve_fast(connection, scratch, 4, length, word & 0xFFFF, correlation_id)):
+                            if (
+                                serve_fast is not None
+                                and size == length - 4
+                                and 12 <= length < SCRATCH_BYTES
+                                and serve_fast(connection, scratch, 4, length, word & 0xFFFF, correlation_id)
+                            ):
                                 served_fast += 1
                             else:
                                 if length == SCRATCH_BYTES:
@@ -146,7 +153,7 @@ class Reactor:
                     pass
                 except OSError as error:
                     self._drop(connection, error.strerror or "connection lost")
-                except Exception as error:  # noqa: BLE001 - a bug met on one connection must not end the others
+                except Exception as error:
                     self._broken(connection, error)
             elif mask & _ENDED:
                 self._drop(connection, "ended by the peer")
@@ -164,7 +171,8 @@ class Reactor:
             self._accept_again()
 
     def _wait(self, timeout: float | None) -> list[tuple[int, int]]:
-        """(file descriptor, events) of the sockets that are ready; looks again and again for a moment if the last wait was short.
+        """(file descriptor, events) of the sockets that are ready; looks again and again for a moment if the last wait
+        was short.
 
         To sleep and to be woken costs some 30 us on either side, more than the whole of a small request.
         """
@@ -216,7 +224,9 @@ class Reactor:
 
     def next_wake(self) -> float:
         """The next monotonic second at which the reactor itself has something to do."""
-        return self._next_idle_scan if self._accept_again_at is None else min(self._next_idle_scan, self._accept_again_at)
+        return (
+            self._next_idle_scan if self._accept_again_at is None else min(self._next_idle_scan, self._accept_again_at)
+        )
 
     # --- what the node asks for -----------------------------------------------------------------------------------
 
@@ -239,7 +249,8 @@ class Reactor:
             self.send_soon(connection)
 
     def drain(self, seconds_left: Callable[[], float]) -> None:
-        """Send what the outboxes hold, reading and serving nothing more, until it is sent or `seconds_left()` is not above 0."""
+        """Send what the outboxes hold, reading and serving nothing more, until it is sent or `seconds_left()` is not
+        above 0."""
         for connection in list(self._connections.values()):
             if connection.outbox:
                 self._flush(connection)
@@ -316,7 +327,9 @@ class Reactor:
 
     def _take(self, accepted: socket.socket, address: tuple, listener: object, now: float) -> Connection:
         self._next_id += 1
-        connection = Connection(self._next_id, address_text(address), self.node.serve, self._max_frame_bytes, self._large_buffers)
+        connection = Connection(
+            self._next_id, address_text(address), self.node.serve, self._max_frame_bytes, self._large_buffers
+        )
         connection.attach(accepted, listener)
         connection.last_active = now
         connection.interest = _IN
@@ -350,8 +363,9 @@ class Reactor:
         return length
 
     def _read_muted(self, connection: Connection) -> int:
-        """Keep what arrives behind a request in service, at most as much as `_resume` can serve at once; the bytes read. There is
-        room for some: what is in service took some of the scratch, and with half of it kept nothing more is read."""
+        """Keep what arrives behind a request in service, at most as much as `_resume` can serve at once; the bytes
+        read. There is room for some: what is in service took some of the scratch, and with half of it kept nothing more
+        is read."""
         length = connection.recv_into(self._scratch[: SCRATCH_BYTES - len(connection.pending)])
         if length:
             connection.receive_muted(self._scratch, length)
@@ -365,18 +379,23 @@ class Reactor:
             for connection in resumable:
                 try:
                     self._resume(connection)
-                except Exception as error:  # noqa: BLE001 - as in `turn`
+                except Exception as error:
                     self._broken(connection, error)
             self.node.end_turn()
             if not self.resumable:
                 return
 
     def _resume(self, connection: Connection) -> None:
-        """Serve what the connection had already read when its request in service was answered, or when its share was used up."""
+        """Serve what the connection had already read when its request in service was answered, or when its share was
+        used up."""
         if connection.muted:
             if connection.close_reason is not None:
                 self.send_soon(connection)
-            elif connection.delayed is not None and not connection.blocked and len(connection.pending) < SCRATCH_BYTES // 2:
+            elif (
+                connection.delayed is not None
+                and not connection.blocked
+                and len(connection.pending) < SCRATCH_BYTES // 2
+            ):
                 self._set_interest(connection, _IN)
             return
         # With a full outbox it comes back when that has been flushed; until then there may be no room for more.

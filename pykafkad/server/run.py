@@ -80,7 +80,9 @@ def run(
             node.data_snapshots.answer(asking)
 
 
-def _node(settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]) -> Node:
+def _node(
+    settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]
+) -> Node:
     snapshot_store.finish_restore(disk, paths)
     try:
         return Node(settings, listening, data_directories, disk=disk)
@@ -174,7 +176,8 @@ class _StartToken:
 
 def _tell_ready(node: Node, ready_file: str | None) -> None:
     addresses = " ".join(listener.address() for listener in node.listeners)
-    # The file first: who has read the line finds it, and where it cannot be written nobody is told of a broker that ends.
+    # The file first: who has read the line finds it, and where it cannot be written nobody is told of a broker that
+    # ends.
     if ready_file is not None:
         Disk().replace(ready_file, f"{addresses}\n".encode())
     try:

@@ -17,9 +17,8 @@ _SLICES_PER_FLUSH_BYTES = 4 * 1024 * 1024
 def send_many(sock: socket.socket, outbox: list[object]) -> int:
     """Send buffers joined, and file slices by sendfile, until the peer's window or the turn's share is full.
 
-    What has left is taken from `outbox`. Returns how many bytes left by sendfile. Raises BlockingIOError or OSError as the socket does, and StorageFailure for a slice that
-    can't be read.
-    """
+    What has left is taken from `outbox`. Returns how many bytes left by sendfile. Raises BlockingIOError or OSError as
+    the socket does, and StorageFailure for a slice that can't be read."""
     share = _SLICES_PER_FLUSH_BYTES
     index = 0
     try:

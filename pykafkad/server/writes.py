@@ -1,8 +1,8 @@
 """The turn's writes: which logs got records, and which answers promise that they are written.
 
 Small batches are gathered per log and written once per turn. Their answers are already in the outboxes by then; if the
-write fails they are rewritten to KAFKA_STORAGE_ERROR before anything is sent, so no answer leaves that the disk did not take.
-"""
+write fails they are rewritten to KAFKA_STORAGE_ERROR before anything is sent, so no answer leaves that the disk did not
+take."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ class Writes:
         reencode: Callable[[object, object], list[object] | None],
         hold: Callable[[list[tuple], list[tuple]], None],
     ) -> None:
-        """`on_written(log)` says whether answers about the log must go on waiting; if any must, `hold` is given the turn's answers."""
+        """`on_written(log)` says whether answers about the log must go on waiting; if any must, `hold` is given the
+        turn's answers."""
         self.dirty: dict[object, None] = {}
         """Logs that got records in this turn."""
         self.fast_answers: list[tuple[object, object, int, int]] = []
-        """(log, connection, index, error position): the answer at `connection.outbox[index]`, with its error code at that position,
-        depends on the write of `log`."""
+        """(log, connection, index, error position): the answer at `connection.outbox[index]`, with its error code at
+        that position, depends on the write of `log`."""
         self._answers: list[tuple[list[object], object, int, object, object]] = []
         self._on_written = on_written
         self._on_failure = on_failure
@@ -48,7 +49,9 @@ class Writes:
         """`log` got records that no answer depends on (acks=0)."""
         self.dirty[log] = None
 
-    def cover(self, rows: list[tuple[object, object]], connection: object, index: int, context: object, message: object) -> None:
+    def cover(
+        self, rows: list[tuple[object, object]], connection: object, index: int, context: object, message: object
+    ) -> None:
         """The answer `message` at `connection.outbox[index]` depends on logs: `rows` is (log, row of the answer) each."""
         for log, _ in rows:
             self.dirty[log] = None

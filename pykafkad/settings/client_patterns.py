@@ -1,9 +1,9 @@
 """Regular expressions of client-metrics subscriptions (KIP-714), matched in bounded time.
 
-Anybody who may change settings writes them, and the loop matches them: Python's own matcher may take for ever over forty letters
-(`(a+)+b`). This one walks the same syntax tree with the set of places in the text that can be reached, so that no way is taken twice.
-References, look-around, word boundaries and flags for a part are refused. `\\d`, `\\w` and `\\s` mean ASCII, as in Java.
-"""
+Anybody who may change settings writes them, and the loop matches them: Python's own matcher may take for ever over
+forty letters (`(a+)+b`). This one walks the same syntax tree with the set of places in the text that can be reached, so
+that no way is taken twice. References, look-around, word boundaries and flags for a part are refused. `\\d`, `\\w` and
+`\\s` mean ASCII, as in Java."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def compiled(expression: str) -> Pattern:
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(str(error)) from None
     nodes = _plain(tree, 0)
-    return Pattern(nodes, ignores_case=bool(tree.state.flags & re.IGNORECASE), takes_lines=bool(tree.state.flags & re.DOTALL))
+    return Pattern(
+        nodes, ignores_case=bool(tree.state.flags & re.IGNORECASE), takes_lines=bool(tree.state.flags & re.DOTALL)
+    )
 
 
 def _plain(nodes: Iterable[tuple], depth: int) -> list[tuple]:
@@ -60,7 +62,9 @@ def _plain(nodes: Iterable[tuple], depth: int) -> list[tuple]:
         elif name == "SUBPATTERN" and not argument[1] and not argument[2]:
             plain.append(("BRANCH", [_plain(argument[3], depth + 1)]))
         elif name == "IN":
-            plain.append((name, [(str(kind), str(value) if str(kind) == "CATEGORY" else value) for kind, value in argument]))
+            plain.append(
+                (name, [(str(kind), str(value) if str(kind) == "CATEGORY" else value) for kind, value in argument])
+            )
         elif name in _SINGLE:
             plain.append((name, argument))
         elif name == "AT" and str(argument) in ("AT_BEGINNING", "AT_BEGINNING_STRING", "AT_END", "AT_END_STRING"):
@@ -91,7 +95,9 @@ class Pattern:
         variants = {letter, letter.lower(), letter.upper()} if self._ignores_case else (letter,)
         if name == "IN":
             is_negated = argument[0][0] == "NEGATE"
-            return is_negated != any(_is_in(kind, value, each) for kind, value in argument[is_negated:] for each in variants)
+            return is_negated != any(
+                _is_in(kind, value, each) for kind, value in argument[is_negated:] for each in variants
+            )
         return (name == "LITERAL") == (chr(argument) in variants)
 
 

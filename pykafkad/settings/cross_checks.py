@@ -1,7 +1,7 @@
 """Broker settings that are possible alone and not together, and live changes that are too large a step.
 
-The rules are those of Kafka 4.3.1: the first part holds at the start and for live changes, the second for live changes alone.
-"""
+The rules are those of Kafka 4.3.1: the first part holds at the start and for live changes, the second for live changes
+alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _RETENTION = (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.
 
 
 class Candidate:
-    """The values that broker `settings` would have after `changes` (name to text, None deletes), for one broker or for all."""
+    """The values that broker `settings` would have after `changes` (name to text, None deletes), for one broker or for
+    all."""
 
     __slots__ = ("_layers", "settings")
 
@@ -73,8 +74,14 @@ def problems(candidate: Candidate) -> Iterator[tuple[str, str]]:
         yield "log.roll.jitter.ms", "must be at least 0"
     if candidate.milliseconds(_RETENTION) == 0:
         yield "log.retention.ms", "must be -1 (without end) or at least 1"
-    if get("log.cleaner.threads") < 1 or get("log.cleaner.dedupe.buffer.size") // get("log.cleaner.threads") <= _LEAST_DEDUPE_BYTES:
-        yield "log.cleaner.dedupe.buffer.size", "must be more than one MiB for each thread of log.cleaner.threads, of which there is at least one"
+    if (
+        get("log.cleaner.threads") < 1
+        or get("log.cleaner.dedupe.buffer.size") // get("log.cleaner.threads") <= _LEAST_DEDUPE_BYTES
+    ):
+        yield (
+            "log.cleaner.dedupe.buffer.size",
+            "must be more than one MiB for each thread of log.cleaner.threads, of which there is at least one",
+        )
     for larger in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
         if get("replica.fetch.wait.max.ms") > get(larger):
             yield "replica.fetch.wait.max.ms", f"must not be above {larger}"

@@ -1,8 +1,8 @@
-"""What DescribeConfigs answers: every setting of one resource with its value, where that came from, and what lies under it.
+"""What DescribeConfigs answers: every setting of one resource with its value, where that came from, and what lies under
+it.
 
-Order and content are Kafka 4.3.1's: a value set live for this broker stands over one set live for all brokers, over one from
-`server.properties`, over the default; of several units of one quantity the first that is set wins (KIP-226).
-"""
+Order and content are Kafka 4.3.1's: a value set live for this broker stands over one set live for all brokers, over one
+from `server.properties`, over the default; of several units of one quantity the first that is set wins (KIP-226)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,17 @@ DYNAMIC_BROKER_LOGGER_CONFIG = 6
 CLIENT_METRICS_CONFIG = 7
 GROUP_CONFIG = 8
 
-TYPE_IDS = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7, "class": 8, "password": 9}
+TYPE_IDS = {
+    "boolean": 1,
+    "string": 2,
+    "int": 3,
+    "short": 4,
+    "long": 5,
+    "double": 6,
+    "list": 7,
+    "class": 8,
+    "password": 9,
+}
 UNKNOWN_TYPE_ID = 0
 
 _OWN_SOURCE = {TOPIC: TOPIC_CONFIG, GROUP: GROUP_CONFIG, CLIENT_METRICS: CLIENT_METRICS_CONFIG}
@@ -35,7 +45,14 @@ class Entry:
 
     __slots__ = ("help", "name", "read_only", "sensitive", "source", "synonyms", "type_id", "value")
 
-    def __init__(self, name: str, value: str | None, synonyms: list[tuple[str, str | None, int]], row: Row | None, read_only: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        value: str | None,
+        synonyms: list[tuple[str, str | None, int]],
+        row: Row | None,
+        read_only: bool,
+    ) -> None:
         self.name = name
         self.value = value
         self.synonyms = synonyms
@@ -51,10 +68,16 @@ def describe_broker(settings: Settings) -> list[Entry]:
     rows = ROWS[BROKER]
     entries = []
     for row in rows.values():
-        was_set = row.name in settings.static or row.name in settings.dynamic_broker or row.name in settings.dynamic_default
+        was_set = (
+            row.name in settings.static or row.name in settings.dynamic_broker or row.name in settings.dynamic_default
+        )
         if (row.internal or _has_no_default(row)) and not was_set:
             continue
-        entries.append(Entry(row.name, _broker_value(settings, row), broker_synonyms(settings, row.name), row, row.applies == "start"))
+        entries.append(
+            Entry(
+                row.name, _broker_value(settings, row), broker_synonyms(settings, row.name), row, row.applies == "start"
+            )
+        )
     for name in {**settings.static, **settings.dynamic_default, **settings.dynamic_broker}:
         if name not in rows:
             entries.append(Entry(name, None, broker_synonyms(settings, name), None, True))
@@ -146,13 +169,16 @@ def _broker_value(settings: Settings, row: Row) -> str | None:
     # A live value in a smaller unit hides a static one in a larger unit, whose own value is then the default again.
     names = _synonym_names(row.name)
     stronger = names[: names.index(row.name)]
-    if row.name in settings.static and not any(name in settings.dynamic_broker or name in settings.dynamic_default for name in stronger):
+    if row.name in settings.static and not any(
+        name in settings.dynamic_broker or name in settings.dynamic_default for name in stronger
+    ):
         return row.normalised(settings.static[row.name])
     return row.kafka_default
 
 
 def broker_synonyms(settings: Settings, name: str) -> list[tuple[str, str | None, int]]:
-    """All places where a broker setting has a value, strongest first; nothing weaker than the name's own stands before it."""
+    """All places where a broker setting has a value, strongest first; nothing weaker than the name's own stands before
+    it."""
     names = _synonym_names(name)
     found = []
     for layer, source in _layers(settings):
@@ -174,7 +200,8 @@ def _layers(settings: Settings) -> tuple[tuple[Mapping[str, str], int], ...]:
 
 
 def _has_no_default(row: Row) -> bool:
-    """Whether Kafka shows this setting only while it is set live, and no default of it: the throttles of moving replicas."""
+    """Whether Kafka shows this setting only while it is set live, and no default of it: the throttles of moving
+    replicas."""
     ends = (".throttled.rate", "io.max.bytes.per.second")
     return row.applies == "cluster" and row.name.endswith(ends) and row.name != "log.cleaner.io.max.bytes.per.second"
 

@@ -30,11 +30,25 @@ class InvalidValue(ValueError):
 
 class Row:
     """One setting. `default` is text or None; `applies` is when Kafka lets it change: `start`, `cluster`, `broker` (see
-    broker.txt) or `live`; `effect` says whether this version reads it, `acts_live` whether a live change counts at once;
-    `broker_settings` is a tuple of (broker setting, factor) from which a topic or group inherits, strongest first."""
+    broker.txt) or `live`; `effect` says whether this version reads it, `acts_live` whether a live change counts at
+    once; `broker_settings` is a tuple of (broker setting, factor) from which a topic or group inherits, strongest
+    first."""
 
-    __slots__ = ("scope", "name", "type", "default", "kafka_default", "allowed", "applies", "effect", "help", "internal",
-                 "attribute", "broker_settings", "acts_live")  # fmt: skip
+    __slots__ = (
+        "acts_live",
+        "allowed",
+        "applies",
+        "attribute",
+        "broker_settings",
+        "default",
+        "effect",
+        "help",
+        "internal",
+        "kafka_default",
+        "name",
+        "scope",
+        "type",
+    )  # fmt: skip
 
     def __init__(self, scope: str, line: str) -> None:
         inherits = scope in (TOPIC, GROUP)
@@ -63,7 +77,8 @@ class Row:
 
     @property
     def documented(self) -> bool:
-        """Whether users are told of it: everything but Kafka's internal settings. Our own are hidden from DescribeConfigs alone."""
+        """Whether users are told of it: everything but Kafka's internal settings. Our own are hidden from
+        DescribeConfigs alone."""
         return not self.internal or self.name.startswith(OWN_PREFIX)
 
     def typed_default(self) -> object:

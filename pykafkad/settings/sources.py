@@ -53,8 +53,8 @@ def from_file(path: str) -> dict[str, tuple[str, str]]:
 
 
 def parse_properties(text: str, path: str = "properties") -> list[tuple[str, str, int]]:
-    """Java's property format as (name, value, line number): `#` and `!` comments, `=`, `:` or blanks between name and value,
-    a backslash at the end continues on the next line, `\\uXXXX` and the usual escapes."""
+    """Java's property format as (name, value, line number): `#` and `!` comments, `=`, `:` or blanks between name and
+    value, a backslash at the end continues on the next line, `\\uXXXX` and the usual escapes."""
     entries = []
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     index = 0
@@ -112,7 +112,9 @@ def _unescape(text: str, origin: str) -> str:
             try:
                 parts.append(chr(int(digits, 16)))
             except ValueError:
-                raise ConfigError(f"{origin}: \\u must be followed by four hexadecimal digits, not {digits!r}") from None
+                raise ConfigError(
+                    f"{origin}: \\u must be followed by four hexadecimal digits, not {digits!r}"
+                ) from None
             index += 4
         else:
             parts.append(_ESCAPES.get(character, character))
@@ -120,7 +122,8 @@ def _unescape(text: str, origin: str) -> str:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Variables such as PYKAFKAD_SOCKET_REQUEST_MAX_BYTES; one that names no setting is an error, so that a slip is seen."""
+    """Variables such as PYKAFKAD_SOCKET_REQUEST_MAX_BYTES; one that names no setting is an error, so that a slip is
+    seen."""
     found = [name for name in environment if name.startswith(ENVIRONMENT_PREFIX) and name not in ENVIRONMENT_RESERVED]
     if not found:
         return {}

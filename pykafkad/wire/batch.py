@@ -1,7 +1,8 @@
 """Record batches, magic 2: the 61-byte header, its checks, and building a batch from records.
 
-Layout: KIP-98, and "Message format" in Kafka's documentation. A batch travels as one piece from the producer to the segment and on to the
-consumer; only the first 16 bytes (base offset, leader epoch) are ours to write, because the checksum does not cover them.
+Layout: KIP-98, and "Message format" in Kafka's documentation. A batch travels as one piece from the producer to the
+segment and on to the consumer; only the first 16 bytes (base offset, leader epoch) are ours to write, because the
+checksum does not cover them.
 
 `parse_header` reads, `validate` checks one batch alone, `build_batch` makes one. `crc32c` is the C function of the
 `crc32c` package. What a *log* demands beyond that (sizes, timestamps, keys) is in `log/append_rules.py`.
@@ -51,10 +52,26 @@ _UINT16 = Struct(">H")
 _INT64 = Struct(">q")
 
 
-class BatchHeader(namedtuple("BatchHeader", (
-    "base_offset", "length", "leader_epoch", "magic", "crc", "attributes", "last_offset_delta", "base_timestamp_ms",
-    "max_timestamp_ms", "producer_id", "producer_epoch", "base_sequence", "record_count",
-))):
+class BatchHeader(
+    namedtuple(
+        "BatchHeader",
+        (
+            "base_offset",
+            "length",
+            "leader_epoch",
+            "magic",
+            "crc",
+            "attributes",
+            "last_offset_delta",
+            "base_timestamp_ms",
+            "max_timestamp_ms",
+            "producer_id",
+            "producer_epoch",
+            "base_sequence",
+            "record_count",
+        ),
+    )
+):
     """The 61-byte header as stored; the properties name what is derived from it."""
 
     __slots__ = ()
@@ -136,10 +153,14 @@ def validate(view) -> BatchHeader:
     """
     size = len(view)
     if size < HEADER_SIZE_BYTES:
-        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch of {size} bytes is shorter than its header of {HEADER_SIZE_BYTES}")
+        raise KafkaError(
+            errors.CORRUPT_MESSAGE, f"batch of {size} bytes is shorter than its header of {HEADER_SIZE_BYTES}"
+        )
     header = parse_header(view)
     if header.length != size - LENGTH_OVERHEAD_BYTES:
-        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch length field says {header.length + LENGTH_OVERHEAD_BYTES} of {size} bytes")
+        raise KafkaError(
+            errors.CORRUPT_MESSAGE, f"batch length field says {header.length + LENGTH_OVERHEAD_BYTES} of {size} bytes"
+        )
     if header.magic != MAGIC:
         raise KafkaError(errors.CORRUPT_MESSAGE, f"batch magic is {header.magic}, not {MAGIC}")
     found = crc32c(view[ATTRIBUTES_POSITION:])
@@ -150,7 +171,7 @@ def validate(view) -> BatchHeader:
 
 def set_max_timestamp(view, max_timestamp_ms: int, *, log_append_time: bool) -> None:
     """Write timestamp type and max timestamp, and the checksum that they change."""
-    attributes, = _UINT16.unpack_from(view, ATTRIBUTES_POSITION)
+    (attributes,) = _UINT16.unpack_from(view, ATTRIBUTES_POSITION)
     attributes = attributes | LOG_APPEND_TIME_BIT if log_append_time else attributes & ~LOG_APPEND_TIME_BIT
     _UINT16.pack_into(view, ATTRIBUTES_POSITION, attributes)
     _INT64.pack_into(view, MAX_TIMESTAMP_POSITION, max_timestamp_ms)
@@ -164,16 +185,25 @@ def control_key(control_type: int) -> bytes:
 
 
 def build_batch(
-    records, *, base_offset: int = 0, timestamp_ms: int = 0, codec: int = 0, level: int | None = None, leader_epoch: int = -1,
-    producer_id: int = NO_PRODUCER_ID, producer_epoch: int = NO_PRODUCER_EPOCH, base_sequence: int = NO_SEQUENCE,
-    is_transactional: bool = False, is_control: bool = False, log_append_time: bool = False,
+    records,
+    *,
+    base_offset: int = 0,
+    timestamp_ms: int = 0,
+    codec: int = 0,
+    level: int | None = None,
+    leader_epoch: int = -1,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    log_append_time: bool = False,
 ) -> bytearray:
     """One batch of `records`: each `(key, value)`, `(key, value, headers)` or `(key, value, headers, timestamp_ms)`.
 
-    Keys and values are bytes or None, headers a sequence of `(name: str, value: bytes | None)`. Records without their own
-    timestamp carry `timestamp_ms`. `codec` is one of `compression.CODECS`, `level` its level (None: the default). With
-    `log_append_time`, `timestamp_ms` is the batch's max timestamp, which then holds for all its records.
-    """
+    Keys and values are bytes or None, headers a sequence of `(name: str, value: bytes | None)`. Records without their
+    own timestamp carry `timestamp_ms`. `codec` is one of `compression.CODECS`, `level` its level (None: the default).
+    With `log_append_time`, `timestamp_ms` is the batch's max timestamp, which then holds for all its records."""
     from pykafkad.wire.records import encode_record
 
     first = records[0]
@@ -183,24 +213,40 @@ def build_batch(
         record_timestamp_ms = record[3] if len(record) > 3 else timestamp_ms
         if record_timestamp_ms > max_timestamp_ms:
             max_timestamp_ms = record_timestamp_ms
-        encode_record(body, offset_delta, record_timestamp_ms - base_timestamp_ms, record[0], record[1],
-                      record[2] if len(record) > 2 else ())
+        encode_record(
+            body,
+            offset_delta,
+            record_timestamp_ms - base_timestamp_ms,
+            record[0],
+            record[1],
+            record[2] if len(record) > 2 else (),
+        )
     if codec:
         from pykafkad.wire.compression import compress
 
         body = compress(codec, body, level)
-    attributes = (codec | (TRANSACTIONAL_BIT if is_transactional else 0) | (CONTROL_BIT if is_control else 0)
-                  | (LOG_APPEND_TIME_BIT if log_append_time else 0))
+    attributes = (
+        codec
+        | (TRANSACTIONAL_BIT if is_transactional else 0)
+        | (CONTROL_BIT if is_control else 0)
+        | (LOG_APPEND_TIME_BIT if log_append_time else 0)
+    )
     checked = CHECKED_HEADER.pack(
-        attributes, len(records) - 1, base_timestamp_ms, timestamp_ms if log_append_time else max_timestamp_ms,
-        producer_id, producer_epoch, base_sequence, len(records),
+        attributes,
+        len(records) - 1,
+        base_timestamp_ms,
+        timestamp_ms if log_append_time else max_timestamp_ms,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
     )
     return _header(checked, body, base_offset, leader_epoch) + body
 
 
 def header_of(body, record_count: int, *, base_offset: int, timestamp_ms: int, leader_epoch: int) -> bytearray:
-    """The header that belongs in front of `body`, uncompressed records of one time and no producer: for whoever encodes a long
-    batch bit by bit."""
+    """The header that belongs in front of `body`, uncompressed records of one time and no producer: for whoever encodes
+    a long batch bit by bit."""
     checked = CHECKED_HEADER.pack(
         0, record_count - 1, timestamp_ms, timestamp_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, record_count
     )

@@ -1,8 +1,8 @@
 """Turns a (message, version) into one decode or one encode function of straight-line Python.
 
-`decode(buffer, position) -> (message, end_position)` and `encode(message, chunks)`; both raise `ProtocolError`. The text of a function is
-written by one emitter per kind of type, nested structs inline, and compiled once under a name like `FetchRequest v12 decode`, for which
-`linecache` finds the lines, so a traceback shows them. What makes it fast:
+`decode(buffer, position) -> (message, end_position)` and `encode(message, chunks)`; both raise `ProtocolError`. The
+text of a function is written by one emitter per kind of type, nested structs inline, and compiled once under a name
+like `FetchRequest v12 decode`, for which `linecache` finds the lines, so a traceback shows them. What makes it fast:
 
 * consecutive fixed-size fields, and the length or the count that follows them, are one precompiled `struct.Struct`;
 * a one-byte varint (all but long ones) is read by that same `Struct` and costs one comparison;
@@ -10,9 +10,9 @@ written by one emitter per kind of type, nested structs inline, and compiled onc
 
 Every length is compared with the bytes left before anything of its size is built.
 
-The sliced form of a function has the same lines and is a generator, which yields before each element of an array and returns what the
-function returns: long messages are read and written in turns of the loop. The buffer must then stay as it is from turn to turn.
-"""
+The sliced form of a function has the same lines and is a generator, which yields before each element of an array and
+returns what the function returns: long messages are read and written in turns of the loop. The buffer must then stay as
+it is from turn to turn."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from pykafkad.wire.notation import Message
 
 
 class Origin:
-    """Where the lines of a compiled function come from: `linecache` asks the `__loader__` of its globals, and they are written anew.
+    """Where the lines of a compiled function come from: `linecache` asks the `__loader__` of its globals, and they are
+    written anew.
 
     So nothing is kept, and `linecache` (which brings `re` and `tokenize`) is not imported to serve.
     """
 
-    __slots__ = ("write", "arguments")
+    __slots__ = ("arguments", "write")
 
     def __init__(self, write, arguments: tuple) -> None:
         self.write = write
@@ -37,7 +38,15 @@ class Origin:
         return self.write(*self.arguments)[0]
 
 
-def build(direction: str, message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], *, sliced: bool = False):
+def build(
+    direction: str,
+    message: Message,
+    version: int,
+    classes: dict[str, type],
+    defaults: dict[str, object],
+    *,
+    sliced: bool = False,
+):
     """The `decode` or `encode` function of one version, or its sliced form."""
     write = write_decoder if direction == "decode" else write_encoder
     arguments = message, version, classes, defaults, sliced
@@ -45,11 +54,13 @@ def build(direction: str, message: Message, version: int, classes: dict[str, typ
     name = f"{message.name} v{version} {direction}{' sliced' if sliced else ''}"
     namespace["__name__"] = name
     namespace["__loader__"] = Origin(write, arguments)
-    exec(compile(source, name, "exec"), namespace)  # noqa: S102 (the text is ours alone)
+    exec(compile(source, name, "exec"), namespace)
     return namespace[direction]
 
 
-def write_decoder(message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False) -> tuple[str, dict]:
+def write_decoder(
+    message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False
+) -> tuple[str, dict]:
     """The text of a decode function and the names it uses."""
     writer = Decoder(message, version, classes, defaults, sliced)
     writer.struct(message.root, "m0")
@@ -67,7 +78,9 @@ def write_decoder(message: Message, version: int, classes: dict[str, type], defa
     return writer.text("decode(buffer, position)", first, last), writer.namespace
 
 
-def write_encoder(message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False) -> tuple[str, dict]:
+def write_encoder(
+    message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False
+) -> tuple[str, dict]:
     """The text of an encode function and the names it uses."""
     writer = Encoder(message, version, classes, defaults, sliced)
     writer.struct(message.root, "m0")
@@ -81,7 +94,8 @@ def write_encoder(message: Message, version: int, classes: dict[str, type], defa
 
 
 def source(cls: type, version: int, direction: str) -> str:
-    """The Python text of a message's `decode` or `encode` function at a version, as `pykafkad describe-apis --source` prints it."""
+    """The Python text of a message's `decode` or `encode` function at a version, as `pykafkad describe-apis --source`
+    prints it."""
     from pykafkad.wire import messages
 
     if direction not in ("decode", "encode"):

@@ -1,9 +1,8 @@
 """The codecs of record batches by id, as Kafka's clients frame them.
 
 gzip is a gzip stream, snappy the xerial block stream (raw snappy is read too), lz4 the frame format with independent
-blocks, zstd plain frames. Decompression never returns more than the caller's cap and never allocates by a length that the
-data claims. `cramjam` and `zlib` are imported at first use.
-"""
+blocks, zstd plain frames. Decompression never returns more than the caller's cap and never allocates by a length that
+the data claims. `cramjam` and `zlib` are imported at first use."""
 
 from __future__ import annotations
 
@@ -37,7 +36,9 @@ def _corrupt(codec: int, reason: object) -> KafkaError:
 
 
 def _too_large(codec: int, max_bytes: int) -> KafkaError:
-    return KafkaError(errors.MESSAGE_TOO_LARGE, f"records compressed as {CODECS[codec][0]} open to more than {max_bytes} bytes")
+    return KafkaError(
+        errors.MESSAGE_TOO_LARGE, f"records compressed as {CODECS[codec][0]} open to more than {max_bytes} bytes"
+    )
 
 
 def decompress(codec: int, data, max_bytes: int) -> bytes:
@@ -50,7 +51,7 @@ def decompress(codec: int, data, max_bytes: int) -> bytes:
         return _decompress_gzip(data, max_bytes)
     if codec == SNAPPY:
         return _decompress_snappy(data, max_bytes)
-    if codec == LZ4 or codec == ZSTD:
+    if codec in (LZ4, ZSTD):
         return _decompress_frames(codec, data, max_bytes)
     if codec == NONE:
         return bytes(data)
@@ -102,11 +103,11 @@ def _decompress_snappy(data, max_bytes: int) -> bytes:
     opened = bytearray()
     position = len(_XERIAL_HEADER)
     while position < len(data):
-        length = int.from_bytes(data[position:position + 4], "big")
+        length = int.from_bytes(data[position : position + 4], "big")
         position += 4
         if length > len(data) - position:
             raise _corrupt(SNAPPY, f"a block of {length} bytes where {len(data) - position} are left")
-        opened += _open_snappy_block(cramjam, data[position:position + length], max_bytes - len(opened), max_bytes)
+        opened += _open_snappy_block(cramjam, data[position : position + length], max_bytes - len(opened), max_bytes)
         position += length
     return bytes(opened)
 
@@ -131,7 +132,7 @@ def _compress_snappy(data) -> bytes:
     out = bytearray(_XERIAL_HEADER)
     data = bytes(data)
     for position in range(0, len(data), _XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(data[position:position + _XERIAL_BLOCK_BYTES]))
+        block = bytes(cramjam.snappy.compress_raw(data[position : position + _XERIAL_BLOCK_BYTES]))
         out += len(block).to_bytes(4, "big")
         out += block
     return bytes(out)

@@ -1,7 +1,7 @@
 """The emitters of the compiler: for each kind of field the lines that decode it, and the lines that encode it.
 
-`Writer` keeps the lines of one function; `Decoder` and `Encoder` walk a message's fields and add to them. See `compiler.py`.
-"""
+`Writer` keeps the lines of one function; `Decoder` and `Encoder` walk a message's fields and add to them. See
+`compiler.py`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ class Writer:
     `sliced` functions are generators that yield before each element of an array.
     """
 
-    def __init__(self, message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False) -> None:
+    def __init__(
+        self,
+        message: Message,
+        version: int,
+        classes: dict[str, type],
+        defaults: dict[str, object],
+        sliced: bool = False,
+    ) -> None:
         self.version = version
         self.sliced = sliced
         self.flexible = message.flexible(version)
@@ -126,7 +133,8 @@ class Decoder(Writer):
         self.add(f"position += {structs.calcsize('>' + joined)}")
 
     def length(self, formats: str, rigid: bool = False, text: str = "") -> None:
-        """Reads a length into `n`: -1 is null. `text` names a string, whose compact length has the limit of the two-byte one."""
+        """Reads a length into `n`: -1 is null. `text` names a string, whose compact length has the limit of the
+        two-byte one."""
         if self.flexible and not rigid:
             self.flush("n", "B")
             self.add("if n > 127:")

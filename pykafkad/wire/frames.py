@@ -2,10 +2,10 @@
 
     frame = size (int32, without itself) + header + body
 
-Request header 1 is key, version, correlation id, client id; header 2 (flexible bodies, KIP-482) appends a tag section, and the client id
-keeps its two-byte length there. Response header 0 is the correlation id; header 1 appends a tag section. ApiVersions responses have header 0 at
-every version, so that a client which asked too high can read the answer (KIP-511).
-"""
+Request header 1 is key, version, correlation id, client id; header 2 (flexible bodies, KIP-482) appends a tag section,
+and the client id keeps its two-byte length there. Response header 0 is the correlation id; header 1 appends a tag
+section. ApiVersions responses have header 0 at every version, so that a client which asked too high can read the answer
+(KIP-511)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ def peek_request(view: memoryview) -> tuple[int, int, int]:
 def read_request_header(view: memoryview, flexible_from: dict[int, int]) -> tuple[int, int, int, str, int]:
     """(api_key, api_version, correlation_id, client_id, position of the body) of a frame without its size.
 
-    `flexible_from` maps an API key to its first flexible version (`flexible_versions()`); a key that is not in it has header 1. A null
-    client id is the empty string. Raises `ProtocolError`.
-    """
+    `flexible_from` maps an API key to its first flexible version (`flexible_versions()`); a key that is not in it has
+    header 1. A null client id is the empty string. Raises `ProtocolError`."""
     limit = len(view)
     if limit < 10:
         raise ProtocolError(f"request of {limit} bytes is shorter than a header")
@@ -81,14 +80,17 @@ def response_is_tagged(api_key: int, api_version: int, flexible_from: dict[int, 
 
 
 def start_response(correlation_id: int, tagged: bool) -> bytearray:
-    """The first chunk of a response: room for the size, then the header. The body's encoder appends; `finish_frame` fills in the size."""
+    """The first chunk of a response: room for the size, then the header. The body's encoder appends; `finish_frame`
+    fills in the size."""
     out = bytearray(_RESPONSE.pack(0, correlation_id))
     if tagged:
         out.append(0)
     return out
 
 
-def start_request(api_key: int, api_version: int, correlation_id: int, client_id: str | None, tagged: bool) -> bytearray:
+def start_request(
+    api_key: int, api_version: int, correlation_id: int, client_id: str | None, tagged: bool
+) -> bytearray:
     """For a client: the first chunk of a request; as `start_response`."""
     name = b"" if client_id is None else client_id.encode()
     out = bytearray(4)
@@ -100,7 +102,8 @@ def start_request(api_key: int, api_version: int, correlation_id: int, client_id
 
 
 def read_response_header(view: memoryview, tagged: bool) -> tuple[int, int]:
-    """For a client: (correlation id, position of the body) of a response frame without its size. Raises `ProtocolError`."""
+    """For a client: (correlation id, position of the body) of a response frame without its size. Raises
+    `ProtocolError`."""
     if len(view) < 4:
         raise ProtocolError(f"response of {len(view)} bytes is shorter than a header")
     (correlation_id,) = _SIZE.unpack_from(view, 0)
@@ -108,7 +111,8 @@ def read_response_header(view: memoryview, tagged: bool) -> tuple[int, int]:
 
 
 def finish_frame(chunks: list) -> int:
-    """Writes the size into the first chunk, drops an empty last one; returns the bytes of all chunks, the size field included."""
+    """Writes the size into the first chunk, drops an empty last one; returns the bytes of all chunks, the size field
+    included."""
     total = 0
     for chunk in chunks:
         size = getattr(chunk, "chunk_size", None)

@@ -1,21 +1,23 @@
 """Every message of the protocol and of the internal logs as a class, made from the schema files on first use.
 
-`messages.FetchRequest` is a slotted class for all versions: a field that a version does not carry keeps its default. Nested structs are
-attributes of their message under Kafka's own names: `messages.FetchResponse.PartitionData(partition_index=0)`. Construction is by keyword.
-Names, types and defaults: `messages.pyi`, or the schema file itself.
+`messages.FetchRequest` is a slotted class for all versions: a field that a version does not carry keeps its default.
+Nested structs are attributes of their message under Kafka's own names:
+`messages.FetchResponse.PartitionData(partition_index=0)`. Construction is by keyword. Names, types and defaults:
+`messages.pyi`, or the schema file itself.
 
     decode = messages.decoder(messages.FetchRequest, 12)      # decode(buffer, position) -> (message, end_position)
     encode = messages.encoder(messages.FetchResponse, 12)     # encode(message, chunks), chunks[-1] a bytearray
 
-Both raise `ProtocolError`; `messages.sliced` has them as generators, for long messages. Values: uuid is 16 bytes; arrays are lists; bytes are bytes; `records` decode to a memoryview (or None) of the
-buffer and encode from bytes-like, None, or a file slice (anything with `chunk_size`), which becomes a chunk of its own. Text that is not
-UTF-8 decodes with U+FFFD in place of each bad byte. After an encoding error the content of `chunks` is unspecified.
+Both raise `ProtocolError`; `messages.sliced` has them as generators, for long messages. Values: uuid is 16 bytes;
+arrays are lists; bytes are bytes; `records` decode to a memoryview (or None) of the buffer and encode from bytes-like,
+None, or a file slice (anything with `chunk_size`), which becomes a chunk of its own. Text that is not UTF-8 decodes
+with U+FFFD in place of each bad byte. After an encoding error the content of `chunks` is unspecified.
 
-An array whose row says `keep` may be a `messages.Kept`, for answers that are given again and again: it is encoded once per version.
+An array whose row says `keep` may be a `messages.Kept`, for answers that are given again and again: it is encoded once
+per version.
 
-A struct field that is not nullable defaults to one shared instance per struct, and that instance refuses assignment: give the field a new
-struct instead of changing the default in place.
-"""
+A struct field that is not nullable defaults to one shared instance per struct, and that instance refuses assignment:
+give the field a new struct instead of changing the default in place."""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DIRECTORY = os.path.join(os.path.dirname(__file__), "schemas")
-# Files that are not an API's, in the order in which a name is looked for: first what a starting broker writes. No name is in two.
+# Files that are not an API's, in the order in which a name is looked for: first what a starting broker writes. No name
+# is in two.
 COLLECTIONS = (
     "stored_metadata.txt",
     "control_records.txt",
@@ -44,7 +47,8 @@ COLLECTIONS = (
 
 
 class Struct:
-    """What every message and nested struct can do: compare by value, and print the fields that differ from their defaults."""
+    """What every message and nested struct can do: compare by value, and print the fields that differ from their
+    defaults."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
@@ -67,7 +71,9 @@ class Struct:
 
 
 def _refuse(self: Struct, name: str, value: object) -> None:
-    raise AttributeError(f"this {self._root.__qualname__} is the shared default: assign a new one instead of setting {name!r}")
+    raise AttributeError(
+        f"this {self._root.__qualname__} is the shared default: assign a new one instead of setting {name!r}"
+    )
 
 
 def _itself(self: object, memo: object = None) -> object:
@@ -87,7 +93,8 @@ class _FrozenList(list):
 
 
 class _Registry:
-    """The one place that remembers: file names, texts read, classes and functions made. Filled on demand, never emptied."""
+    """The one place that remembers: file names, texts read, classes and functions made. Filled on demand, never
+    emptied."""
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[int, str]] = {}
@@ -158,7 +165,9 @@ def _class_text(struct: notation.Struct) -> str:
     return (
         f"class {struct.name}(Struct):\n"
         f"    __slots__ = {tuple(names)!r}\n"
-        f"    def __init__(self{', *, ' + ', '.join(parameters) if parameters else ''}):\n" + "\n".join(body or ["        pass"]) + "\n"
+        f"    def __init__(self{', *, ' + ', '.join(parameters) if parameters else ''}):\n"
+        + "\n".join(body or ["        pass"])
+        + "\n"
     )
 
 
@@ -172,7 +181,7 @@ def _make_classes(message: notation.Message) -> type:
     while pending:
         ready = [s for s in pending if all(f.struct is None or f.struct.name in classes for f in s.fields)]
         text = "".join(_class_text(struct) for struct in ready)
-        exec(compile(text, f"{message.name} classes", "exec"), namespace)  # noqa: S102 (the text is ours alone)
+        exec(compile(text, f"{message.name} classes", "exec"), namespace)
         for struct in ready:
             cls = classes[struct.name] = namespace[struct.name]
             _complete(cls, struct, defaults)
@@ -220,7 +229,8 @@ def flexible_from(cls: type) -> int | None:
 
 
 def decoder(cls: type, version: int) -> Callable:
-    """`decode(buffer, position) -> (message, end_position)`; compiled on first use. Raises `ProtocolError` for a version that is not."""
+    """`decode(buffer, position) -> (message, end_position)`; compiled on first use. Raises `ProtocolError` for a
+    version that is not."""
     try:
         return _registry.functions[cls, version, "decode"]
     except KeyError:
@@ -295,7 +305,8 @@ def stored_class(name: str) -> type:
 
 
 def stored_types(file: str) -> dict[int, dict[str, type]]:
-    """Record type to `{"Key": class, "Value": class}` (or `{"Record": class}`) for one internal log, e.g. `stored_groups.txt`."""
+    """Record type to `{"Key": class, "Value": class}` (or `{"Record": class}`) for one internal log, e.g.
+    `stored_groups.txt`."""
     found: dict[int, dict[str, type]] = {}
     for name in notation.headers(_registry.text(file)):
         cls = stored_class(name)

@@ -4,20 +4,21 @@
       group_id           string
       group_instance_id  string?  3+  = null
 
-A header line opens a message: `api KEY NAME request|response VERSIONS flexible FROM`, `record TYPE NAME VERSIONS flexible FROM`
-(a record of an internal log) or `data NAME VERSIONS flexible FROM`. FROM is `4+` or `none`. Below it stands one row per field,
-indented by two spaces per level of nesting, in the order of the wire:
+A header line opens a message: `api KEY NAME request|response VERSIONS flexible FROM`, `record TYPE NAME VERSIONS
+flexible FROM` (a record of an internal log) or `data NAME VERSIONS flexible FROM`. FROM is `4+` or `none`. Below it
+stands one row per field, indented by two spaces per level of nesting, in the order of the wire:
 
     name  type  [life]  [tag N]  [null N+]  [drop]  [rigid]  [keep]  [= default]
 
-* type: a scalar (`bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records`), `{Struct}`, or `[X]`, an array of either.
-  A struct's rows follow, one level deeper, at its first use in the message; later uses name it only. `?` makes it nullable.
+* type: a scalar (`bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records`), `{Struct}`, or `[X]`,
+  an array of either. A struct's rows follow, one level deeper, at its first use in the message; later uses name it
+  only. `?` makes it nullable.
 * life: the versions that carry the field (`3+`, `0-7`, `5`); left out means always.
-* `tag N`: a tagged field (KIP-482). `null N+`: nullable only from that version. `drop`: a value that the version cannot carry is
-  left out in silence; without it such a value is an error. `rigid`: keeps its two-byte length in flexible versions.
-  `keep`: an array of structs that may be a `messages.Kept`, whose bytes are remembered.
-* `= default`: what an absent field holds. Without it: zero, false, an empty string, bytes or list, a struct of defaults; only
-  nullable records start null.
+* `tag N`: a tagged field (KIP-482). `null N+`: nullable only from that version. `drop`: a value that the version cannot
+  carry is left out in silence; without it such a value is an error. `rigid`: keeps its two-byte length in flexible
+  versions. `keep`: an array of structs that may be a `messages.Kept`, whose bytes are remembered.
+* `= default`: what an absent field holds. Without it: zero, false, an empty string, bytes or list, a struct of
+  defaults; only nullable records start null.
 
 `#` begins a comment. Every error is a `NotationError` that names file, line and what is allowed.
 """
@@ -37,13 +38,26 @@ class NotationError(Exception):
 
 
 class Field:
-    """One row: `type` is a scalar's name, or None where `struct` (a `Struct`) says what it holds; `first` and `last` version are inclusive.
+    """One row: `type` is a scalar's name, or None where `struct` (a `Struct`) says what it holds; `first` and `last`
+    version are inclusive.
 
-    `default` is the value of an absent field, `...` for a struct of defaults. `null_from` is None where null is never allowed.
-    """
+    `default` is the value of an absent field, `...` for a struct of defaults. `null_from` is None where null is never
+    allowed."""
 
     __slots__ = (
-        "name", "type", "struct", "is_array", "null_from", "first", "last", "tag", "drop", "rigid", "keep", "default", "line",
+        "default",
+        "drop",
+        "first",
+        "is_array",
+        "keep",
+        "last",
+        "line",
+        "name",
+        "null_from",
+        "rigid",
+        "struct",
+        "tag",
+        "type",
     )  # fmt: skip
 
     def alive(self, version: int) -> bool:
@@ -58,7 +72,7 @@ class Field:
 class Struct:
     """A named list of fields; the same struct serves every version of its message."""
 
-    __slots__ = ("name", "fields")
+    __slots__ = ("fields", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -68,7 +82,7 @@ class Struct:
 class Message:
     """One message: `kind` is request, response, record or data; `key` the API key or record type (None for data)."""
 
-    __slots__ = ("kind", "key", "name", "first", "last", "flexible_from", "root", "structs", "source")
+    __slots__ = ("first", "flexible_from", "key", "kind", "last", "name", "root", "source", "structs")
 
     def flexible(self, version: int) -> bool:
         """Whether this version uses compact lengths and tagged fields."""
@@ -87,7 +101,9 @@ def _range(text: str, where: str) -> tuple[int, int]:
 
 
 def _header(words: list[str], where: str, source: str) -> Message:
-    form = "api KEY NAME request|response VERSIONS flexible N+|none, record TYPE NAME VERSIONS …, or data NAME VERSIONS …"
+    form = (
+        "api KEY NAME request|response VERSIONS flexible N+|none, record TYPE NAME VERSIONS …, or data NAME VERSIONS …"
+    )
     message = Message()
     message.source = source
     message.key = None
@@ -119,7 +135,9 @@ def _default(text: str, field: Field, where: str) -> object:
         return text == "true"
     if not field.is_array and field.type is not None and "int" in field.type and text.lstrip("-").isdigit():
         return int(text)
-    raise NotationError(f"{where}: {text!r} cannot be the default of {field.name}: write null, true, false or an integer")
+    raise NotationError(
+        f"{where}: {text!r} cannot be the default of {field.name}: write null, true, false or an integer"
+    )
 
 
 def _type(text: str, field: Field, message: Message, where: str) -> str | None:
@@ -132,7 +150,9 @@ def _type(text: str, field: Field, message: Message, where: str) -> str | None:
         field.type = inner
         return None
     if inner is text or not inner.isidentifier() or not inner[0].isupper():
-        raise NotationError(f"{where}: unknown type {text!r}: a scalar ({', '.join(sorted(SCALARS))}), {{Struct}} or [X]")
+        raise NotationError(
+            f"{where}: unknown type {text!r}: a scalar ({', '.join(sorted(SCALARS))}), {{Struct}} or [X]"
+        )
     field.type = None
     return inner
 
@@ -141,7 +161,9 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
     field = Field()
     field.line = line
     if len(words) < 2 or not words[0].isidentifier():
-        raise NotationError(f"{where}: a row is name, type, [life], [tag N], [null N+], [drop], [rigid], [keep], [= default]")
+        raise NotationError(
+            f"{where}: a row is name, type, [life], [tag N], [null N+], [drop], [rigid], [keep], [= default]"
+        )
     field.name = words[0]
     struct_name = _type(words[1], field, message, where)
     field.first, field.last, field.tag = 0, LATEST, None
@@ -167,7 +189,9 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
         elif word == "=" and len(rest) == 1:
             field.default = _default(rest.pop(), field, where)
         else:
-            raise NotationError(f"{where}: {word!r} is not understood: tag N, null N+ (of a nullable type), drop, rigid, keep (of an array of structs) or = default")
+            raise NotationError(
+                f"{where}: {word!r} is not understood: tag N, null N+ (of a nullable type), drop, rigid, keep (of an array of structs) or = default"
+            )
     return field, struct_name
 
 
@@ -207,7 +231,9 @@ def parse(text: str, source: str, only: str | None = None) -> dict[str, Message]
         indent = len(line) - len(line.lstrip(" "))
         depth = indent // 2
         if message is None or indent % 2 or depth > len(stack) or stack[depth - 1] is None:
-            raise NotationError(f"{where}: a row is indented by two spaces per level, below a message, a {{Struct}} or a [Struct]")
+            raise NotationError(
+                f"{where}: a row is indented by two spaces per level, below a message, a {{Struct}} or a [Struct]"
+            )
         if depth > MAX_DEPTH:
             raise NotationError(f"{where}: nested deeper than {MAX_DEPTH}")
         field, struct_name = _field(words, message, where, number)
@@ -237,7 +263,8 @@ def _add(
 
 
 def _check(message: Message) -> None:
-    """What only the whole message shows: structs without rows, tags that are not 0, 1, 2 … or stand in versions without tags."""
+    """What only the whole message shows: structs without rows, tags that are not 0, 1, 2 … or stand in versions without
+    tags."""
     for struct in (message.root, *message.structs.values()):
         if struct is not message.root and not struct.fields:
             raise NotationError(f"{message.source}: {message.name} uses {struct.name}, which has no rows")
@@ -246,5 +273,7 @@ def _check(message: Message) -> None:
             raise NotationError(f"{message.source}: {struct.name} uses a tag twice")
         for field in tags:
             if message.flexible_from is None:
-                raise NotationError(f"{message.source}:{field.line}: {field.name} has a tag, but {message.name} is never flexible")
+                raise NotationError(
+                    f"{message.source}:{field.line}: {field.name} has a tag, but {message.name} is never flexible"
+                )
             field.first = max(field.first, message.flexible_from)

@@ -1,8 +1,7 @@
 """What the compiled functions call at run time: variable-length integers, limits and the errors of malformed bytes.
 
-Positions are indexes into a memoryview of unsigned bytes. An index beyond the end raises `IndexError` or `struct.error`, which each
-compiled function turns into `ProtocolError`.
-"""
+Positions are indexes into a memoryview of unsigned bytes. An index beyond the end raises `IndexError` or
+`struct.error`, which each compiled function turns into `ProtocolError`."""
 
 from __future__ import annotations
 
@@ -12,14 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Elements of all arrays and tags of all tag sections of one message together. The largest honest message is a fetch of every
-# partition of a big cluster, a hundred thousand; a hostile one of a few megabytes could otherwise ask for gigabytes of objects,
-# and keep the loop for seconds.
+# Elements of all arrays and tags of all tag sections of one message together. The largest honest message is a fetch of
+# every partition of a big cluster, a hundred thousand; a hostile one of a few megabytes could otherwise ask for
+# gigabytes of objects, and keep the loop for seconds.
 MAX_ELEMENTS = 200_000
 
 
 class Kept(list):
-    """Structs of an array whose row says `keep`: what they encode to is remembered by version, so they may not change any more."""
+    """Structs of an array whose row says `keep`: what they encode to is remembered by version, so they may not change
+    any more."""
 
     __slots__ = ("encoded",)
 
@@ -28,7 +28,8 @@ class Kept(list):
         self.encoded: dict[int, bytes] = {}
 
 
-# Tags of a request's or response's header. Kafka defines one; nothing else bounds the loop over them but the frame's size.
+# Tags of a request's or response's header. Kafka defines one; nothing else bounds the loop over them but the frame's
+# size.
 MAX_HEADER_TAGS = 1000
 
 

@@ -1,8 +1,7 @@
 """Records inside a batch: reading them, opening a compressed body under a cap, and writing one.
 
-Layout: KIP-98, and "Message format" in Kafka's documentation. Every length is checked against the bytes that are left before anything is sliced; a body
-that lies raises `KafkaError(INVALID_RECORD)`.
-"""
+Layout: KIP-98, and "Message format" in Kafka's documentation. Every length is checked against the bytes that are left
+before anything is sliced; a body that lies raises `KafkaError(INVALID_RECORD)`."""
 
 from __future__ import annotations
 
@@ -12,16 +11,18 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.wire.batch import CODEC_MASK, HEADER_SIZE_BYTES, LOG_APPEND_TIME_BIT, parse_header
 
-# What one batch may open to. A one-megabyte zstd batch can hold 32 GiB of zeros; a broker that must look inside one stops
-# here. Kafka has no such cap; a correct client is far below it.
+# What one batch may open to. A one-megabyte zstd batch can hold 32 GiB of zeros; a broker that must look inside one
+# stops here. Kafka has no such cap; a correct client is far below it.
 MAX_OPENED_BYTES = 64 * 1024 * 1024
 
-# And how many records. Two kilobytes of zstd can hold four million empty ones, which would keep the loop for half a minute; a
-# megabyte of the shortest useful records is below this.
+# And how many records. Two kilobytes of zstd can hold four million empty ones, which would keep the loop for half a
+# minute; a megabyte of the shortest useful records is below this.
 MAX_OPENED_RECORDS = 250_000
 
 Record = namedtuple("Record", ("offset", "timestamp_ms", "key", "value", "headers"))
-Record.__doc__ = "One record: key and value are bytes or None, headers a list of (name, value) with value bytes or None."
+Record.__doc__ = (
+    "One record: key and value are bytes or None, headers a list of (name, value) with value bytes or None."
+)
 
 
 def _append_varint(out: bytearray, value: int) -> None:
@@ -79,7 +80,7 @@ def _read_field(body, position: int, end: int, what: str) -> tuple[bytes | None,
         return None, position
     if length > end - position:
         raise _invalid(f"{what} of {length} bytes in a record that has {end - position} left")
-    return bytes(body[position:position + length]), position + length
+    return bytes(body[position : position + length]), position + length
 
 
 def open_body(view, header, max_bytes: int = MAX_OPENED_BYTES):
@@ -89,7 +90,7 @@ def open_body(view, header, max_bytes: int = MAX_OPENED_BYTES):
     bytes that do not decompress, `KafkaError(MESSAGE_TOO_LARGE)` above `max_bytes`.
     """
     codec = header.attributes & CODEC_MASK
-    body = view[HEADER_SIZE_BYTES:header.length + 12]
+    body = view[HEADER_SIZE_BYTES : header.length + 12]
     if codec == 0:
         return body
     from pykafkad.wire.compression import decompress
@@ -100,13 +101,16 @@ def open_body(view, header, max_bytes: int = MAX_OPENED_BYTES):
 def iterate_records(view, header=None, max_bytes: int = MAX_OPENED_BYTES):
     """Yield the `Record`s of the batch that starts `view`, with absolute offsets and timestamps.
 
-    Checks as it goes: lengths, consecutive content, nothing left over behind the last record (`KafkaError(INVALID_RECORD)`).
-    A compressed batch of more than `MAX_OPENED_RECORDS` is `KafkaError(MESSAGE_TOO_LARGE)`.
-    """
+    Checks as it goes: lengths, consecutive content, nothing left over behind the last record
+    (`KafkaError(INVALID_RECORD)`). A compressed batch of more than `MAX_OPENED_RECORDS` is
+    `KafkaError(MESSAGE_TOO_LARGE)`."""
     if header is None:
         header = parse_header(view)
     if header.record_count > MAX_OPENED_RECORDS and header.attributes & CODEC_MASK:
-        raise KafkaError(errors.MESSAGE_TOO_LARGE, f"a compressed batch of {header.record_count} records; {MAX_OPENED_RECORDS} are opened")
+        raise KafkaError(
+            errors.MESSAGE_TOO_LARGE,
+            f"a compressed batch of {header.record_count} records; {MAX_OPENED_RECORDS} are opened",
+        )
     body = open_body(view, header, max_bytes)
     position, size = 0, len(body)
     log_append_time = header.attributes & LOG_APPEND_TIME_BIT

@@ -49,7 +49,14 @@ def all_apis() -> list[tuple[int, str, range, int | None]]: ...
 def all_names() -> list[str]: ...
 '''
 
-_TYPES = {"bool": "bool", "float64": "float", "uuid": "bytes", "string": "str", "bytes": "bytes", "records": "Buffer | FileSlice"}
+_TYPES = {
+    "bool": "bool",
+    "float64": "float",
+    "uuid": "bytes",
+    "string": "str",
+    "bytes": "bytes",
+    "records": "Buffer | FileSlice",
+}
 
 
 def _field(field: notation.Field, message: notation.Message) -> str:
@@ -63,7 +70,14 @@ def _field(field: notation.Field, message: notation.Message) -> str:
         notes.append(f"{first}-{last}" if last < message.last else f"{first}+")
     if field.tag is not None:
         notes.append(f"tag {field.tag}")
-    if (field.null_from is not None and field.default is not ...) or field.default not in (0, "", b"", bytes(16), [], ...):
+    if (field.null_from is not None and field.default is not ...) or field.default not in (
+        0,
+        "",
+        b"",
+        bytes(16),
+        [],
+        ...,
+    ):
         notes.append(f"= {field.default!r}")
     return f"{field.name}: {annotation} = ..." + (f"  # {', '.join(notes)}" if notes else "")
 
@@ -71,7 +85,13 @@ def _field(field: notation.Field, message: notation.Message) -> str:
 def _class(message: notation.Message) -> list[str]:
     versions = f"{message.first}-{message.last}" if message.first != message.last else str(message.first)
     flexible = "never flexible" if message.flexible_from is None else f"flexible from {message.flexible_from}"
-    number = "" if message.key is None else f"key {message.key}, " if message.kind in ("request", "response") else f"type {message.key}, "
+    number = (
+        ""
+        if message.key is None
+        else f"key {message.key}, "
+        if message.kind in ("request", "response")
+        else f"type {message.key}, "
+    )
     lines = ["", f"class {message.name}(Struct):  # {number}versions {versions}, {flexible}"]
     for struct in message.structs.values():
         lines.append(f"    class {struct.name}(Struct):")

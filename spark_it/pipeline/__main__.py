@@ -62,13 +62,21 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m spark_it.pipeline",
         description="Publish a year of New York's flights and weather, join them with Spark, and show the delays.",
     )
-    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="an existing broker; without it one is started and stopped")
-    parser.add_argument("--output", type=Path, default=Path("pipeline-output"), metavar="DIR", help="results (%(default)s)")
+    parser.add_argument(
+        "--bootstrap", metavar="HOST:PORT", help="an existing broker; without it one is started and stopped"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("pipeline-output"), metavar="DIR", help="results (%(default)s)"
+    )
     parser.add_argument("--prefix", default="nyc", help="of the topics' names (%(default)s-flights, …)")
     parser.add_argument("--replace", action="store_true", help="delete topics of these names first")
-    parser.add_argument("--resume", action="store_true", help="go on with a run that was interrupted after it had published")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with a run that was interrupted after it had published"
+    )
     parser.add_argument("--days", type=int, metavar="N", help="only the first N days of the year")
-    parser.add_argument("--batch", type=int, default=30_000, metavar="N", help="records per batch and topic (%(default)s)")
+    parser.add_argument(
+        "--batch", type=int, default=30_000, metavar="N", help="records per batch and topic (%(default)s)"
+    )
     return parser
 
 
@@ -130,7 +138,9 @@ def _follow(query: StreamingQuery, total: int, progress: Progress) -> None:
             seen = batch["batchId"]
             late += sum(operator["numRowsDroppedByWatermark"] for operator in batch["stateOperators"])
             youngest = batch["eventTime"].get("max", "")[:10]
-            progress.update(task, completed=sum(_position(source.endOffset) for source in batch["sources"]), note=youngest)
+            progress.update(
+                task, completed=sum(_position(source.endOffset) for source in batch["sources"]), note=youngest
+            )
         if ended:
             progress.update(task, note="")
             break
@@ -160,7 +170,9 @@ def _show(options: argparse.Namespace, spark: SparkSession, bootstrap: str, topi
     console.print()
     console.print(report.table(statistics))
     records = _held(spark, bootstrap, [topics.delays])
-    console.print(f"{len(statistics):,} rows in {options.output / 'parquet'}, {records:,} records in topic {topics.delays}")
+    console.print(
+        f"{len(statistics):,} rows in {options.output / 'parquet'}, {records:,} records in topic {topics.delays}"
+    )
     console.print(f"picture: {picture}")
 
 

@@ -1,8 +1,8 @@
 """Structured Streaming: flights join the weather of their airport and hour, and become statistics per day.
 
-    flights ──┐
-              ├── join on (airport, hour) ── window of a day, airport, sky ── statistics
-    weather ──┘
+flights ──┐
+          ├── join on (airport, hour) ── window of a day, airport, sky ── statistics
+weather ──┘
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ WET, FOGGY, WINDY, CLEAR, UNKNOWN = "wet", "fog", "wind", "clear", "unknown"
 def delay_statistics(spark: SparkSession, bootstrap: str, topics: Topics, *, records_per_batch: int) -> DataFrame:
     """The streaming query's result: one row per day, airport and sky.
 
-    Columns: day (timestamp of its start), airport, sky, flights, departed, delay_minutes (their sum), late (departed more
-    than 15 minutes after schedule), worst_minutes.
-    """
+    Columns: day (timestamp of its start), airport, sky, flights, departed, delay_minutes (their sum), late (departed
+    more than 15 minutes after schedule), worst_minutes."""
     from pyspark.sql import functions as f
 
     flights = (
@@ -58,7 +57,16 @@ def delay_statistics(spark: SparkSession, bootstrap: str, topics: Topics, *, rec
             f.count_if(f.col("delay_minutes") > LATE_MINUTES).alias("late"),
             f.max("delay_minutes").alias("worst_minutes"),
         )
-        .select(f.col("window.start").alias("day"), "airport", "sky", "flights", "departed", "delay_minutes", "late", "worst_minutes")
+        .select(
+            f.col("window.start").alias("day"),
+            "airport",
+            "sky",
+            "flights",
+            "departed",
+            "delay_minutes",
+            "late",
+            "worst_minutes",
+        )
     )
 
 

@@ -95,8 +95,10 @@ def _records(table: DataFrame, *, key: str, timestamp: str) -> Iterator[Record]:
     fields = [name for name in table.columns if name != timestamp]
     columns = [table[name].astype(object).where(table[name].notna(), None).tolist() for name in fields]
     keys = columns[fields.index(key)]
-    for values, record_key, timestamp_ms in zip(zip(*columns), keys, table[timestamp].tolist()):
-        yield Record(record_key, json.dumps(dict(zip(fields, values))), timestamp_ms)
+    for values, record_key, timestamp_ms in zip(
+        zip(*columns, strict=False), keys, table[timestamp].tolist(), strict=False
+    ):
+        yield Record(record_key, json.dumps(dict(zip(fields, values, strict=False))), timestamp_ms)
 
 
 def _milliseconds(times):

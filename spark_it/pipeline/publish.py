@@ -50,14 +50,18 @@ def create_topics(bootstrap: str, topics: Topics, *, replace: bool = False) -> N
     # The records are from 2013: with a limit on their age the broker would delete them in the middle of the run.
     config = {"retention.ms": "-1", "message.timestamp.type": "CreateTime"}
     partitions = {topics.flights: FLIGHT_PARTITIONS, topics.weather: 1, topics.delays: 1}
-    for name, done in admin.create_topics([NewTopic(name, count, 1, config=config) for name, count in partitions.items()]).items():
+    for name, done in admin.create_topics(
+        [NewTopic(name, count, 1, config=config) for name, count in partitions.items()]
+    ).items():
         try:
             done.result()
         except KafkaException as error:
             raise PublishFailed(f"topic {name} could not be created: {error.args[0].str()}") from error
 
 
-def publish(bootstrap: str, topic: str, records: Iterable[Record], *, published: Callable[[int], None] = lambda count: None) -> int:
+def publish(
+    bootstrap: str, topic: str, records: Iterable[Record], *, published: Callable[[int], None] = lambda count: None
+) -> int:
     """Send `records` in their order and wait until all are acknowledged; returns how many.
 
     `published` is told the number so far from time to time. Raises PublishFailed.

@@ -46,7 +46,12 @@ def table(statistics: DataFrame) -> Table:
 
 def _row(rows: DataFrame) -> list[str]:
     flights, departed = rows["flights"].sum(), rows["departed"].sum()
-    cells = [f"{flights:,}", f"{flights - departed:,}", f"{_share(rows['late'].sum(), departed):.1f} %", f"{_mean_delay(rows):.1f}"]
+    cells = [
+        f"{flights:,}",
+        f"{flights - departed:,}",
+        f"{_share(rows['late'].sum(), departed):.1f} %",
+        f"{_mean_delay(rows):.1f}",
+    ]
     return cells + [f"{_mean_delay(rows[rows['sky'] == sky]):.1f}" for sky in SKIES]
 
 
@@ -83,7 +88,9 @@ def _draw_year(axes, statistics: DataFrame) -> None:
 
     for airport, name in AIRPORTS.items():
         days = statistics[statistics["airport"] == airport].groupby("day")[["delay_minutes", "departed"]].sum()
-        axes.plot(days.index, days["delay_minutes"] / days["departed"], color=COLOURS[airport], alpha=0.28, linewidth=0.8)
+        axes.plot(
+            days.index, days["delay_minutes"] / days["departed"], color=COLOURS[airport], alpha=0.28, linewidth=0.8
+        )
         smoothed = days.rolling(SMOOTHED_DAYS, center=True, min_periods=1).sum()
         mean = smoothed["delay_minutes"] / smoothed["departed"]
         axes.plot(days.index, mean, color=COLOURS[airport], linewidth=2.2, label=name)

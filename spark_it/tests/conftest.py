@@ -31,7 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the Spark tests; the compat tests have the same, and define them where both are in one run."""
     group = parser.getgroup("Spark tests")
     with contextlib.suppress(ValueError):
-        group.addoption("--against", choices=sorted(AGAINST), default="pykafkad", help="which brokers the tests run against")
+        group.addoption(
+            "--against", choices=sorted(AGAINST), default="pykafkad", help="which brokers the tests run against"
+        )
         group.addoption("--kafka-by", choices=WAYS, default="process", help="how the real Kafka runs")
 
 
@@ -42,14 +44,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_unconfigure() -> None:
-    """The same for those that are collected after the last test, where that filter does not hold any more: the run would end with an error."""
+    """The same for those that are collected after the last test, where that filter does not hold any more: the run
+    would end with an error."""
     warnings.filterwarnings("ignore", r"unclosed <socket\.socket", ResourceWarning)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run every test that takes a broker once for each of them, the real Kafka first."""
     if "new_broker" in metafunc.fixturenames:
-        metafunc.parametrize("new_broker", AGAINST[metafunc.config.getoption("--against")], indirect=True, scope="session")
+        metafunc.parametrize(
+            "new_broker", AGAINST[metafunc.config.getoption("--against")], indirect=True, scope="session"
+        )
 
 
 def unavailable(reason: str) -> None:
@@ -71,7 +76,9 @@ def connector() -> None:
 
 
 @pytest.fixture(scope="session")
-def new_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Broker]]:
+def new_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Broker]]:
     """Makes brokers of the kind under test, not yet started; all are stopped at the end of the run."""
     source: KafkaSource | None = None
     brokers: list[Broker] = []

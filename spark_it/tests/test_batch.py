@@ -32,7 +32,9 @@ def writer(rows: DataFrame, bootstrap: str, topic: str | None = None) -> DataFra
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_written_rows_are_read_back(spark: SparkSession, bootstrap: str, read: Read, topics: Topics, codec: str) -> None:
+def test_written_rows_are_read_back(
+    spark: SparkSession, bootstrap: str, read: Read, topics: Topics, codec: str
+) -> None:
     """Every row once, key and value to the byte, offsets dense in every partition, whatever the compression."""
     topic = topics.create(partitions=3)
     rows = spark.range(5000).select(
@@ -42,7 +44,9 @@ def test_written_rows_are_read_back(spark: SparkSession, bootstrap: str, read: R
     writer(rows, bootstrap, topic).option("kafka.compression.type", codec).save()
     found = read(subscribe=topic).collect()
     expected = sorted((str(row.key), str(row.value)) for row in rows.collect())
-    as_text = [(str(row.key and bytes(row.key).decode()), str(row.value and bytes(row.value).decode())) for row in found]
+    as_text = [
+        (str(row.key and bytes(row.key).decode()), str(row.value and bytes(row.value).decode())) for row in found
+    ]
     assert sorted(as_text) == expected
     offsets: dict[int, list[int]] = {}
     for row in found:
@@ -77,7 +81,11 @@ def test_large_rows(spark: SparkSession, bootstrap: str, read: Read, topics: Top
     topic = topics.create()
     rows = spark.range(5).select(f.expr("repeat(CAST(id AS STRING), 1000000)").alias("value"))
     writer(rows, bootstrap, topic).save()
-    shown = read(subscribe=topic).select(f.length("value").alias("size"), f.substring("value", 1, 1).cast("string").alias("digit")).collect()
+    shown = (
+        read(subscribe=topic)
+        .select(f.length("value").alias("size"), f.substring("value", 1, 1).cast("string").alias("digit"))
+        .collect()
+    )
     assert sorted((row.size, row.digit) for row in shown) == [(1_000_000, str(number)) for number in range(5)]
 
 
@@ -98,7 +106,6 @@ def test_offsets_by_number(read: Read, topics: Topics) -> None:
     """A range per partition; -2 is the earliest offset, -1 the latest, the ending offset is exclusive."""
     topic = topics.create(partitions=2)
     topics.write(topic, numbered(200, partitions=2))
-
 
     def between(start: dict[str, int], end: dict[str, int]) -> list[int]:
         offsets = {"startingOffsets": json.dumps({topic: start}), "endingOffsets": json.dumps({topic: end})}
@@ -123,7 +130,12 @@ def test_offsets_by_time_of_each_partition(read: Read, topics: Topics) -> None:
     topics.write(topic, [Record(b"%d" % n, partition=n % 2, timestamp_ms=BASE_MS + 1000 * n) for n in range(100)])
     start = json.dumps({topic: {"0": BASE_MS + 94_000, "1": BASE_MS + 2_000}})
     end = json.dumps({topic: {"0": BASE_MS + 10**9, "1": BASE_MS + 5_000}})
-    assert values(read(subscribe=topic, startingOffsetsByTimestamp=start, endingOffsetsByTimestamp=end)) == [3, 94, 96, 98]
+    assert values(read(subscribe=topic, startingOffsetsByTimestamp=start, endingOffsetsByTimestamp=end)) == [
+        3,
+        94,
+        96,
+        98,
+    ]
 
 
 def test_a_start_after_all_records(read: Read, topics: Topics) -> None:
@@ -132,7 +144,9 @@ def test_a_start_after_all_records(read: Read, topics: Topics) -> None:
     topics.write(topic, [Record(b"1", timestamp_ms=BASE_MS)])
     with pytest.raises(Exception, match="No offset matched from request"):
         read(subscribe=topic, startingTimestamp=BASE_MS + 1).count()
-    assert read(subscribe=topic, startingTimestamp=BASE_MS + 1, startingOffsetsByTimestampStrategy="latest").count() == 0
+    assert (
+        read(subscribe=topic, startingTimestamp=BASE_MS + 1, startingOffsetsByTimestampStrategy="latest").count() == 0
+    )
 
 
 def test_timestamps_and_their_type(read: Read, topics: Topics) -> None:

@@ -30,7 +30,9 @@ def in_topic(topics: Topics, topic: str) -> list[tuple]:
 def test_a_year_of_flights(bootstrap: str, topics: Topics, tmp_path: Path) -> None:
     """Every flight is counted once, in Parquet and in the topic, and there is a table and a picture."""
     prefix = f"year-{uuid.uuid4().hex[:8]}"
-    printed = IncrementalTask(tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix).run()
+    printed = IncrementalTask(
+        tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix
+    ).run()
     wanted = expected.rows(expected.statistics())
     assert sum(row[3] for row in wanted) == FLIGHTS
     assert expected.rows(read_statistics(tmp_path)) == wanted
@@ -64,6 +66,8 @@ def test_existing_topics_are_not_touched(bootstrap: str, topics: Topics, tmp_pat
     """Without `--replace` a topic of that name ends the run with a message that says what to do."""
     topic = topics.create("flights")
     prefix = topic.removesuffix("-flights")
-    job = IncrementalTask(tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix)
+    job = IncrementalTask(
+        tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix
+    )
     with pytest.raises(AssertionError, match="choose --replace, or another --prefix"):
         job.run()

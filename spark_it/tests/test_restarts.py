@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 CATCH_UP_TIMEOUT_S = 300
 
 
-def test_killed_job_goes_on_from_its_checkpoint(spark: SparkSession, bootstrap: str, topics: Topics, tmp_path: Path) -> None:
+def test_killed_job_goes_on_from_its_checkpoint(
+    spark: SparkSession, bootstrap: str, topics: Topics, tmp_path: Path
+) -> None:
     """Killed in the middle and started again: each record is in the files exactly once."""
     topic = topics.create(partitions=3)
     topics.write(topic, numbered(60_000, partitions=3))

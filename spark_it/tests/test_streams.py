@@ -34,7 +34,11 @@ def stream(spark: SparkSession, bootstrap: str) -> Stream:
 
 def into_files(rows: DataFrame, folder: Callable[[str], str], **trigger: object) -> StreamingQuery:
     """Start a query into Parquet files; Spark keeps a log of them, which makes each row arrive exactly once."""
-    writer = rows.writeStream.format("parquet").option("path", folder("files")).option("checkpointLocation", folder("checkpoint"))
+    writer = (
+        rows.writeStream.format("parquet")
+        .option("path", folder("files"))
+        .option("checkpointLocation", folder("checkpoint"))
+    )
     return writer.trigger(**trigger).start()
 
 
@@ -52,7 +56,9 @@ def wait_for(condition: Callable[[], bool], query: StreamingQuery) -> None:
         time.sleep(0.1)
 
 
-def test_available_now_in_bounded_batches(spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]) -> None:
+def test_available_now_in_bounded_batches(
+    spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]
+) -> None:
     """`availableNow` takes what was there at the start, in batches of at most `maxOffsetsPerTrigger`, and ends."""
     topic = topics.create(partitions=3)
     topics.write(topic, numbered(10_000, partitions=3))
@@ -74,7 +80,9 @@ def test_available_now_again(spark: SparkSession, topics: Topics, stream: Stream
         assert numbers(spark, folder) == list(range(end))
 
 
-def test_records_that_arrive_while_it_runs(spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]) -> None:
+def test_records_that_arrive_while_it_runs(
+    spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]
+) -> None:
     """A running query sees what is written, and also the records of partitions that are added."""
     topic = topics.create(partitions=1)
     query = into_files(stream(subscribe=topic), folder, processingTime="0 seconds")
@@ -102,7 +110,9 @@ def test_topics_that_appear(spark: SparkSession, topics: Topics, stream: Stream,
     assert numbers(spark, folder) == list(range(20))
 
 
-def test_latest_starts_with_what_comes(spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]) -> None:
+def test_latest_starts_with_what_comes(
+    spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]
+) -> None:
     """`startingOffsets=latest`, the default of a stream: nothing that was there before."""
     topic = topics.create()
     topics.write(topic, numbered(100))
@@ -129,8 +139,11 @@ def test_topic_to_topic(bootstrap: str, topics: Topics, stream: Stream, folder: 
         assert [number for number in written if number % 2 == parity] == list(range(parity, 5000, 2))
 
 
-def test_windows_with_a_watermark(spark: SparkSession, topics: Topics, bootstrap: str, folder: Callable[[str], str]) -> None:
-    """Event time is the record's timestamp: a window is closed when the watermark has passed it, later records are left out."""
+def test_windows_with_a_watermark(
+    spark: SparkSession, topics: Topics, bootstrap: str, folder: Callable[[str], str]
+) -> None:
+    """Event time is the record's timestamp: a window is closed when the watermark has passed it, later records are left
+    out."""
     minute, base = 60_000, 1_700_000_040_000 // 600_000 * 600_000
     topic = topics.create(retention_ms="-1")
     rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)

@@ -112,7 +112,9 @@ class Topics:
             consumer.close()
 
     def _new_producer(self) -> Producer:
-        return Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 2})
+        return Producer(
+            {"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 2}
+        )
 
     def _delivered(self, error, message) -> None:
         if error is not None:

@@ -29,7 +29,8 @@ class Module:
         return self.relative
 
     def imports(self) -> list[tuple[str, int, bool]]:
-        """(module imported, line, whether it happens when this module is imported). Imports for type checkers are left out."""
+        """(module imported, line, whether it happens when this module is imported). Imports for type checkers are left
+        out."""
         found: list[tuple[str, int, bool]] = []
         self._collect(self.tree.body, True, found)
         return found

@@ -43,7 +43,8 @@ def test_rows_are_unique_and_in_order() -> None:
 
 
 def test_every_api_key_has_a_row() -> None:
-    """The 93 keys of Kafka 4.3.1, each in one state; those with a schema under its name and versions, the removed ones without."""
+    """The 93 keys of Kafka 4.3.1, each in one state; those with a schema under its name and versions, the removed ones
+    without."""
     rows = table.every_row()
     assert [row.key for row in rows] == list(range(93))
     assert {row.state for row in table.ROWS} == {table.OFFERED, table.REFUSED}
@@ -64,14 +65,19 @@ def _ends(versions: str) -> tuple[int, int]:
 def test_what_is_not_answered_says_why() -> None:
     """No versions here, nothing advertised, no handler, and a reason."""
     nothing = (None, None, None)
-    assert [row.name for row in table.UNANSWERED if (row.min_version, row.max_version, row.advertised_min) != nothing or not row.gaps] == []
+    assert [
+        row.name
+        for row in table.UNANSWERED
+        if (row.min_version, row.max_version, row.advertised_min) != nothing or not row.gaps
+    ] == []
     handlers = PROJECT / "pykafkad" / "handlers"
     assert [row.name for row in table.UNANSWERED if (handlers / f"{table.module_name(row)}.py").exists()] == []
 
 
 @pytest.mark.parametrize("row", table.ROWS, ids=_row_id)
 def test_an_api_has_a_handler(row: table.Api) -> None:
-    """`handlers/<api_name>.py` with one public `handle(ctx, request)`; its docstring opens with the API's name and versions."""
+    """`handlers/<api_name>.py` with one public `handle(ctx, request)`; its docstring opens with the API's name and
+    versions."""
     handle = table.handler(row)
     assert list(inspect.signature(handle).parameters)[:2] == ["ctx", "request"]
     docstring = inspect.getmodule(handle).__doc__
@@ -94,7 +100,9 @@ def test_an_api_has_its_messages() -> None:
     wrong = []
     for row in table.ROWS:
         for cls, kind in ((messages.request_class(row.key), "Request"), (messages.response_class(row.key), "Response")):
-            if cls.__name__ != row.name + kind or not {row.min_version, row.max_version} <= set(messages.valid_versions(cls)):
+            if cls.__name__ != row.name + kind or not {row.min_version, row.max_version} <= set(
+                messages.valid_versions(cls)
+            ):
                 wrong.append((row.name, cls.__name__, messages.valid_versions(cls)))
     assert wrong == []
 
@@ -105,8 +113,8 @@ def test_an_api_serves_all_of_kafkas_versions() -> None:
 
 
 def test_only_what_is_offered_is_advertised() -> None:
-    """ApiVersions tells of no API that would only refuse, but for one whose absence a client would not tell its user; of others not
-    more than is served."""
+    """ApiVersions tells of no API that would only refuse, but for one whose absence a client would not tell its user;
+    of others not more than is served."""
     assert {row.state for row in table.ROWS} <= {table.OFFERED, table.REFUSED}
     advertised = [row for row in table.ROWS if row.advertised_min is not None]
     assert [row.name for row in advertised if row.state != table.OFFERED] == ["ConsumerGroupHeartbeat"]
@@ -116,7 +124,9 @@ def test_only_what_is_offered_is_advertised() -> None:
 def test_every_api_declares_its_authorization() -> None:
     """An operation on a resource, or the word none; an API that is refused says why."""
     declared = {row.name: row.authorization for row in table.every_row() if row.authorization != "none"}
-    assert {name: words for name, words in declared.items() if not re.fullmatch(r"[A-Z][A-Za-z]+ on the .+", words)} == {}
+    assert {
+        name: words for name, words in declared.items() if not re.fullmatch(r"[A-Z][A-Za-z]+ on the .+", words)
+    } == {}
     assert [row.name for row in table.every_row() if row.state != table.OFFERED and not row.gaps] == []
 
 
@@ -124,8 +134,12 @@ def test_gaps_stand_in_the_header_and_in_the_row() -> None:
     """A handler's docstring has one paragraph "Gaps: ..."; it begins "Gaps: none." exactly when the row names no gap."""
     headers = [(row, inspect.getdoc(inspect.getmodule(table.handler(row))).split("\n\n")) for row in table.ROWS]
     gaps = [(row, [part for part in parts if part.startswith("Gap")]) for row, parts in headers]
-    assert [(row.name, found) for row, found in gaps if len(found) != 1 or not found[0].startswith("Gaps: ")] == [], "one paragraph"
-    assert [(row.name, found, row.gaps) for row, (found,) in gaps if found.startswith("Gaps: none.") != (row.gaps == "")] == []
+    assert [(row.name, found) for row, found in gaps if len(found) != 1 or not found[0].startswith("Gaps: ")] == [], (
+        "one paragraph"
+    )
+    assert [
+        (row.name, found, row.gaps) for row, (found,) in gaps if found.startswith("Gaps: none.") != (row.gaps == "")
+    ] == []
 
 
 def test_every_offered_api_has_tests() -> None:
@@ -146,4 +160,6 @@ def test_the_type_stub_is_fresh() -> None:
     """`messages.pyi` is what `python -m pykafkad.wire.stub` writes now."""
     from pykafkad.wire import stub
 
-    assert (PROJECT / "pykafkad" / "wire" / "messages.pyi").read_text() == stub.text(), "run: python -m pykafkad.wire.stub"
+    assert (PROJECT / "pykafkad" / "wire" / "messages.pyi").read_text() == stub.text(), (
+        "run: python -m pykafkad.wire.stub"
+    )

@@ -1,4 +1,5 @@
-"""What stands in the package is used by the package: code that only tests call, or nobody, is a promise that nobody keeps."""
+"""What stands in the package is used by the package: code that only tests call, or nobody, is a promise that nobody
+keeps."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ def _public_names(module: Module) -> list[str]:
     for node in module.tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.append(node.name)
-            names += [each.name for each in node.body if isinstance(each, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
+            names += (
+                [each.name for each in node.body if isinstance(each, ast.FunctionDef)]
+                if isinstance(node, ast.ClassDef)
+                else []
+            )
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names += [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
@@ -36,10 +41,16 @@ def _public_names(module: Module) -> list[str]:
 def _unused() -> dict[str, str]:
     """Public names that the package's source has no second time, with where they are made.
 
-    Words are counted, not references: a name that another module happens to share is overlooked, none is suspected wrongly.
-    """
+    Words are counted, not references: a name that another module happens to share is overlooked, none is suspected
+    wrongly."""
     words = collections.Counter(word for module in modules() for word in re.findall(r"\w+", module.text))
-    return {name: module.relative for module in modules() if module.name not in TABLES for name in _public_names(module) if words[name] == 1}
+    return {
+        name: module.relative
+        for module in modules()
+        if module.name not in TABLES
+        for name in _public_names(module)
+        if words[name] == 1
+    }
 
 
 def test_every_public_name_is_used_in_the_package() -> None:

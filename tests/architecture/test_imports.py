@@ -1,4 +1,5 @@
-"""Who may import whom: the direction of the design's layers, and the few modules that own sockets, time, disk, threads, chance.
+"""Who may import whom: the direction of the design's layers, and the few modules that own sockets, time, disk, threads,
+chance.
 
 Changing a table here is a reviewed act: it changes the design.
 """
@@ -28,8 +29,37 @@ ALLOWED = {
     "coordinator": {"wire", "effects", "errors", "config", "clock"},
     "metadata": {"wire", "effects", "errors", "config", "settings", "clock"},
     "handlers": {"coordinator", "metadata", "log", "wire", "effects", "errors", "config", "settings", "clock"},
-    "server": {"handlers", "coordinator", "metadata", "log", "wire", "effects", "errors", "config", "settings", "clock", "disk", "memory_disk", "overlay_disk", "pykafkad"},
-    "cli": {"disk", "overlay_disk", "server", "handlers", "coordinator", "metadata", "log", "wire", "errors", "config", "settings", "clock", "pykafkad"},
+    "server": {
+        "handlers",
+        "coordinator",
+        "metadata",
+        "log",
+        "wire",
+        "effects",
+        "errors",
+        "config",
+        "settings",
+        "clock",
+        "disk",
+        "memory_disk",
+        "overlay_disk",
+        "pykafkad",
+    },
+    "cli": {
+        "disk",
+        "overlay_disk",
+        "server",
+        "handlers",
+        "coordinator",
+        "metadata",
+        "log",
+        "wire",
+        "errors",
+        "config",
+        "settings",
+        "clock",
+        "pykafkad",
+    },
     "__main__": {"cli"},
 }
 
@@ -40,7 +70,11 @@ REACH = {
 
 # Standard modules with one owner each: only these may import them.
 OWNERS = {
-    "socket": {"pykafkad.server.reactor": "the loop owns every socket", "pykafkad.server.binding": "and is given them bound", "pykafkad.server.sending": "and sends through them"},
+    "socket": {
+        "pykafkad.server.reactor": "the loop owns every socket",
+        "pykafkad.server.binding": "and is given them bound",
+        "pykafkad.server.sending": "and sends through them",
+    },
     "selectors": {"pykafkad.server.reactor": "the loop owns every socket"},
     "select": {"pykafkad.server.reactor": "the loop owns every socket"},
     "ssl": {"pykafkad.security.tls": "TLS is a byte transform"},
@@ -60,7 +94,22 @@ OWNERS = {
 
 # Calls with one owner: (module, functions) to those who may.
 CALL_OWNERS = {
-    ("os", ("open", "fsync", "fdatasync", "rename", "replace", "unlink", "remove", "truncate", "ftruncate", "pwrite", "pwritev")): {
+    (
+        "os",
+        (
+            "open",
+            "fsync",
+            "fdatasync",
+            "rename",
+            "replace",
+            "unlink",
+            "remove",
+            "truncate",
+            "ftruncate",
+            "pwrite",
+            "pwritev",
+        ),
+    ): {
         "pykafkad.disk": "the Disk",
         "pykafkad.memory_disk": "and its twin in memory",
         "pykafkad.server.logs": "opens standard error anew so that a full pipe does not block",
@@ -131,19 +180,32 @@ def test_calls() -> None:
 def _calls_of_others(module: Module) -> Iterator[str]:
     """A module's calls of functions that have another owner."""
     for node in ast.walk(module.tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)):
+        if not (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        ):
             continue
         owner, function = node.func.value.id, node.func.attr
         for (name, functions), allowed in CALL_OWNERS.items():
             if owner == name and function in functions and module.name not in allowed:
                 yield f"{module}:{node.lineno} calls {owner}.{function}"
-        if owner == "random" and function not in ("Random", "SystemRandom") and "random" in {name for name, _, _ in module.imports()}:
+        if (
+            owner == "random"
+            and function not in ("Random", "SystemRandom")
+            and "random" in {name for name, _, _ in module.imports()}
+        ):
             yield f"{module}:{node.lineno} calls random.{function}"
 
 
 def test_no_global_that_changes() -> None:
     """Any number of brokers live in one process: no module rebinds its own names from a function."""
-    rebound = [f"{module}:{node.lineno}" for module in modules() for node in ast.walk(module.tree) if isinstance(node, ast.Global)]
+    rebound = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Global)
+    ]
     assert rebound == []
 
 
@@ -181,6 +243,9 @@ def test_no_module_is_unused() -> None:
     unused = [
         module.name
         for module in modules()
-        if module.name not in imported and module.name not in entries and not module.name.startswith("pykafkad.handlers.") and not module.is_package
+        if module.name not in imported
+        and module.name not in entries
+        and not module.name.startswith("pykafkad.handlers.")
+        and not module.is_package
     ]
     assert unused == []

@@ -1,4 +1,5 @@
-"""An exception that was raised holds the stack that it came up through, and with it the bytes of a request: what is kept is a copy."""
+"""An exception that was raised holds the stack that it came up through, and with it the bytes of a request: what is
+kept is a copy."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ PUTTING = ("append", "appendleft", "add", "setdefault", "put")
 
 
 def kept(tree: ast.AST) -> Iterator[int]:
-    """The lines where what an `except … as name` caught is put, as it is, on an object: on an attribute, or into what is there."""
+    """The lines where what an `except … as name` caught is put, as it is, on an object: on an attribute, or into what
+    is there."""
     for handler in ast.walk(tree):
         if not isinstance(handler, ast.ExceptHandler) or handler.name is None:
             continue

@@ -13,7 +13,9 @@ from tests.architecture.source import PROJECT
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("name", "text"), [("apis", describe_apis.markdown()), ("settings", describe_config.markdown())])
+@pytest.mark.parametrize(
+    ("name", "text"), [("apis", describe_apis.markdown()), ("settings", describe_config.markdown())]
+)
 def test_generated_tables_are_fresh(name: str, text: str) -> None:
     """What stands between the markers is what the command prints; `make readme` renews it."""
     found = re.search(rf"<!-- {name}: begin -->\n(.*)\n<!-- {name}: end -->", README, re.DOTALL)

@@ -25,18 +25,30 @@ BROKERS = (Kafka.name, Pykafkad.name)
 def parse(arguments=None):
     """The options, checked."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--cases", help="names from --list, comma-separated; a name's beginning picks all that share it")
+    parser.add_argument(
+        "--cases", help="names from --list, comma-separated; a name's beginning picks all that share it"
+    )
     parser.add_argument("--list", action="store_true", help="list the cases and their floors, and end")
-    parser.add_argument("--rounds", type=int, help="how often each broker is measured in each case (default 3; quick 1)")
+    parser.add_argument(
+        "--rounds", type=int, help="how often each broker is measured in each case (default 3; quick 1)"
+    )
     parser.add_argument("--seconds", type=float, help="measured seconds of each load run (default 4; quick 1)")
     parser.add_argument("--warmup", type=float, help="seconds before the measured ones (default 1; quick 0.3)")
-    parser.add_argument("--quick", action="store_true", help="short runs of everything: shows that it works, proves no floor")
+    parser.add_argument(
+        "--quick", action="store_true", help="short runs of everything: shows that it works, proves no floor"
+    )
     parser.add_argument("--against-only", choices=BROKERS, help="run one broker alone, as for profiling")
-    parser.add_argument("--kafka-libs", metavar="FOLDER", help="Kafka's jars (default: resolved by Maven into the cache)")
+    parser.add_argument(
+        "--kafka-libs", metavar="FOLDER", help="Kafka's jars (default: resolved by Maven into the cache)"
+    )
     parser.add_argument("--readme", metavar="FILE", type=Path, help="write the table between the markers of this file")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every figure to this file")
-    parser.add_argument("--add", action="store_true", help="keep the cases of the --json file that are not measured now")
-    parser.add_argument("--produce-version", type=int, default=7, choices=(7, 13), help="version of the Produce requests")
+    parser.add_argument(
+        "--add", action="store_true", help="keep the cases of the --json file that are not measured now"
+    )
+    parser.add_argument(
+        "--produce-version", type=int, default=7, choices=(7, 13), help="version of the Produce requests"
+    )
     parser.add_argument("--fetch-version", type=int, default=11, choices=(11, 17), help="version of the Fetch requests")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs pykafkad")
     parser.add_argument("--folder", help="where the brokers keep their data (default: the temporary folder)")
@@ -71,7 +83,12 @@ def raise_file_limit():
 
 def measure(bench, options, console):
     """The summaries of the chosen cases, in order; shows progress."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+    )
     summaries = []
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting and warming the brokers", total=len(options.chosen))
@@ -82,7 +99,9 @@ def measure(bench, options, console):
             summaries.append(summary)
             progress.update(task, advance=1)
             detail = "; ".join(f"{report.floor_text(f)}: {report.number(f['value'], 2)}" for f in summary["floors"])
-            progress.console.print(f"{report.verdict(summary):8} {case.name}  {summary['error'] or summary['skipped'] or detail}")
+            progress.console.print(
+                f"{report.verdict(summary):8} {case.name}  {summary['error'] or summary['skipped'] or detail}"
+            )
     return summaries
 
 

@@ -75,7 +75,9 @@ CASES = (
         ProduceLoad(16 * KB, connections=6, depth=5),
         (at_least("mb_per_s", 1.0), at_most("cpu_ms_per_mb", 0.7)),
     ),
-    Case("produce-64KB", "Produce, 64 KB batches, 6 connections 5 deep", ProduceLoad(64 * KB, connections=6, depth=5), ()),
+    Case(
+        "produce-64KB", "Produce, 64 KB batches, 6 connections 5 deep", ProduceLoad(64 * KB, connections=6, depth=5), ()
+    ),
     Case("produce-1MB", "Produce, 1 MB batches, 6 connections 5 deep", ProduceLoad(MB, connections=6, depth=5), ()),
     Case(
         "paced-1000",
@@ -169,8 +171,12 @@ CASES = (
         SparkLoad(),
         (at_most("seconds", 0.25),),
     ),
-    Case("confluent-produce", "confluent-kafka producer, 1 KB records", ConfluentLoad("produce", record_bytes=1000), ()),
-    Case("confluent-consume", "confluent-kafka consumer, 1 KB records", ConfluentLoad("consume", record_bytes=1000), ()),
+    Case(
+        "confluent-produce", "confluent-kafka producer, 1 KB records", ConfluentLoad("produce", record_bytes=1000), ()
+    ),
+    Case(
+        "confluent-consume", "confluent-kafka consumer, 1 KB records", ConfluentLoad("consume", record_bytes=1000), ()
+    ),
     Case("java-produce", "Java ProducerPerformance, 100-byte records", JavaPerfLoad("produce"), ()),
     Case("java-consume", "Java ConsumerPerformance, 100-byte records", JavaPerfLoad("consume"), ()),
 )

@@ -1,9 +1,9 @@
 """`python -m tests.bench.curve`: what the size of a log costs whoever writes to it and reads it.
 
-One log of one partition grows from 10 MB to `--up-to`. At each size four things are measured, on one connection, one request after the
-other: produce of a 1 KB batch, fetch at the end, fetch of a batch at a random old offset, look-up of a random time. The old
-batches are read once before they are measured: what a disk takes to find them is not the broker's.
-"""
+One log of one partition grows from 10 MB to `--up-to`. At each size four things are measured, on one connection, one
+request after the other: produce of a 1 KB batch, fetch at the end, fetch of a batch at a random old offset, look-up of
+a random time. The old batches are read once before they are measured: what a disk takes to find them is not the
+broker's."""
 
 from __future__ import annotations
 
@@ -90,7 +90,10 @@ class Log:
         produced = self.append(encoded_batch(PRODUCED_BATCH_BYTES), PRODUCED_BATCHES)
         last = self.regions[-1]
         head = self.end_offset - last.records_each
-        old = [region.first_offset + self.chance.randrange(region.batches) * region.records_each for region in self.places()]
+        old = [
+            region.first_offset + self.chance.randrange(region.batches) * region.records_each
+            for region in self.places()
+        ]
         times = [self.chance.randint(region.begin_ms, region.end_ms) for region in self.places()]
         figures = {
             "produce": produced,
@@ -98,7 +101,9 @@ class Log:
             "old": self._ask([self._fetch(offset, FILL_BATCH_BYTES) for offset in old]),
             "time": self._ask([list_offsets_at(self.topic, time_ms) for time_ms in times]),
         }
-        return {name: {key: each[key] for key in ("p50_us", "p99_us", "requests_per_s")} for name, each in figures.items()}
+        return {
+            name: {key: each[key] for key in ("p50_us", "p99_us", "requests_per_s")} for name, each in figures.items()
+        }
 
     def _fetch(self, offset, max_bytes):
         # Version 11 is checked: its answer has to begin with the batch that was asked for.
@@ -200,7 +205,12 @@ def draw(curves, path):
         sizes = [size / 1e6 for size, _ in points]
         for measure, title in MEASURES.items():
             medians = [figures[measure]["p50_us"] for _, figures in points]
-            style = {"color": colours[measure], "marker": "o", "markersize": 3, "linestyle": "-" if name == Pykafkad.name else ":"}
+            style = {
+                "color": colours[measure],
+                "marker": "o",
+                "markersize": 3,
+                "linestyle": "-" if name == Pykafkad.name else ":",
+            }
             axes.plot(sizes, medians, label=title if len(curves) == 1 else f"{title}, {name}", **style)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -215,10 +225,18 @@ def draw(curves, path):
 def parse(arguments=None):
     """The options, checked; `produce_version` and the rest of what a `Bench` asks for are fixed."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.curve", description=__doc__)
-    parser.add_argument("--up-to", type=size_of, default=size_of("1GB"), metavar="SIZE", help="the largest log, as 200MB or 20GB (default 1GB)")
+    parser.add_argument(
+        "--up-to",
+        type=size_of,
+        default=size_of("1GB"),
+        metavar="SIZE",
+        help="the largest log, as 200MB or 20GB (default 1GB)",
+    )
     parser.add_argument("--seconds", type=float, default=1.0, help="measured seconds of each figure (default 1)")
     parser.add_argument("--beside-kafka", action="store_true", help="also a real Kafka, afterwards")
-    parser.add_argument("--kafka-libs", metavar="FOLDER", help="Kafka's jars (default: resolved by Maven into the cache)")
+    parser.add_argument(
+        "--kafka-libs", metavar="FOLDER", help="Kafka's jars (default: resolved by Maven into the cache)"
+    )
     parser.add_argument("--picture", metavar="FILE", type=Path, help="draw the curves: .svg or .png")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table for the README")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every figure")
@@ -241,7 +259,9 @@ def main(arguments=None):
         libs = needs.kafka_libs(options.kafka_libs) if options.beside_kafka else None
         bench = Bench(options, libs, options.folder)
         for name in (Pykafkad.name, Kafka.name) if options.beside_kafka else (Pykafkad.name,):
-            curves[name] = curve_of(name, bench, sizes_up_to(options.up_to), lambda text: console.print(text, style="dim"))
+            curves[name] = curve_of(
+                name, bench, sizes_up_to(options.up_to), lambda text: console.print(text, style="dim")
+            )
             console.print(table_of(name, curves[name]))
         if options.picture:
             draw(curves, options.picture)

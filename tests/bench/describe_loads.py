@@ -16,11 +16,14 @@ CREATION_SECONDS = 300
 
 
 def asked(broker, bench, templates):
-    """The median milliseconds to an answer, when one connection asks the same questions in turn for `bench.options.seconds`."""
+    """The median milliseconds to an answer, when one connection asks the same questions in turn for
+    `bench.options.seconds`."""
     path = bench.scratch / f"{bench.new_name('asked')}.templates"
     loadgen.write_templates(path, templates)
     options = bench.options
-    figures = loadgen.run(broker.port, path, connections=1, seconds=options.seconds, warmup=options.warmup, pid=broker.pid)
+    figures = loadgen.run(
+        broker.port, path, connections=1, seconds=options.seconds, warmup=options.warmup, pid=broker.pid
+    )
     path.unlink()
     return figures["p50_us"] / 1e3
 
@@ -86,4 +89,8 @@ class DescribePartitionsLoad(OwnBrokerLoad):
         starts = range(0, self.partitions_each, PAGE_PARTITIONS)
         topics_per_page = max(1, PAGE_PARTITIONS // self.partitions_each)
         firsts = sorted(names)[::topics_per_page]
-        return [wire_bytes.describe_topic_partitions(names, name, start, PAGE_PARTITIONS) for name in firsts for start in starts]
+        return [
+            wire_bytes.describe_topic_partitions(names, name, start, PAGE_PARTITIONS)
+            for name in firsts
+            for start in starts
+        ]

@@ -57,7 +57,8 @@ class IdleConnectionsLoad(Load):
         self.connections = connections
 
     def round(self, broker, bench):
-        """`idle_delta_mb`; `beside_idle_cpu`, CPU per request beside them to the mean of before and after; and requests/s."""
+        """`idle_delta_mb`; `beside_idle_cpu`, CPU per request beside them to the mean of before and after; and
+        requests/s."""
         topic = bench.new_name("idle")
         connections = 500 if bench.options.quick else self.connections
         with Session(broker.port) as session:
@@ -87,7 +88,9 @@ class IdleConnectionsLoad(Load):
 
     def _busy(self, broker, bench, path):
         options = bench.options
-        return loadgen.run(broker.port, path, connections=50, seconds=options.seconds, warmup=options.warmup, pid=broker.pid)
+        return loadgen.run(
+            broker.port, path, connections=50, seconds=options.seconds, warmup=options.warmup, pid=broker.pid
+        )
 
 
 class PartitionsLoad(OwnBrokerLoad):

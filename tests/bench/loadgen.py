@@ -85,7 +85,9 @@ def run(port, templates_path, *, connections, depth=1, seconds=3.0, warmup=0.0, 
         raise LoadFailed(done.stderr.strip() or f"the generator ended with {done.returncode}")
     raw = json.loads(done.stdout)
     if raw["errors"]:
-        raise LoadFailed(f"{raw['errors']} of {raw['errors'] + raw['answers']} answers were errors; {raw['first_error']}")
+        raise LoadFailed(
+            f"{raw['errors']} of {raw['errors'] + raw['answers']} answers were errors; {raw['first_error']}"
+        )
     return figures(raw)
 
 
@@ -93,7 +95,9 @@ def run(port, templates_path, *, connections, depth=1, seconds=3.0, warmup=0.0, 
 def idle_connections(port, templates_path, connections):
     """Holds `connections` that were each answered once, for the length of the `with` block."""
     command = [build(), f"--port={port}", f"--templates={templates_path}", f"--connections={connections}", "--idle"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         if process.stdout.readline() != "ready\n":
             raise LoadFailed(process.stderr.read().strip())
         try:

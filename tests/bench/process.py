@@ -27,7 +27,9 @@ def machine(python):
     cpu = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     memory_kb = int(re.search(r"^MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)[1])
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
-    told = subprocess.run([python, "-c", "import platform; print(platform.python_version())"], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [python, "-c", "import platform; print(platform.python_version())"], capture_output=True, text=True, check=True
+    )
     cores = Path("/proc/cpuinfo").read_text().count("processor\t")
     return {
         "machine": f"{cores} x {cpu[1] if cpu else platform.machine()}, {memory_kb / 1e6:.0f} GB",

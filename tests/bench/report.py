@@ -130,7 +130,9 @@ def markdown_table(summaries, machine):
     ]
     for summary in summaries:
         if not summary["figures"]:
-            lines.append(f"| {summary['what']} | {verdict(summary)}: {summary['error'] or summary['skipped']} | | | | |")
+            lines.append(
+                f"| {summary['what']} | {verdict(summary)}: {summary['error'] or summary['skipped']} | | | | |"
+            )
             continue
         figures = summary["figures"]
         is_load = any(name in of_broker for of_broker in figures.values() for name in ("p50_us", "records_per_s"))
@@ -196,7 +198,9 @@ def closing_line(summaries):
     """A rich line that says how it went."""
     missed = [summary["name"] for summary in summaries if failed(summary)]
     skipped = [f"{summary['name']} ({summary['skipped']})" for summary in summaries if summary["skipped"]]
-    text = Text(f"{len(summaries) - len(missed) - len(skipped)} cases passed, {len(missed)} missed or failed, {len(skipped)} skipped")
+    text = Text(
+        f"{len(summaries) - len(missed) - len(skipped)} cases passed, {len(missed)} missed or failed, {len(skipped)} skipped"
+    )
     for title, names in (("missed or failed", missed), ("skipped", skipped)):
         if names:
             text.append(f"\n{title}: {', '.join(names)}")

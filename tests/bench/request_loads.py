@@ -9,7 +9,8 @@ from .load import Load
 from .session import Session
 
 PARTITIONS = 6
-# What Fetch reads of each partition: more than a few answers, little enough that it stays cached beside a second broker's.
+# What Fetch reads of each partition: more than a few answers, little enough that it stays cached beside a second
+# broker's.
 FETCH_LOG_BYTES = 8 * 1024 * 1024
 FETCHES_AT_LEAST = 16
 
@@ -57,8 +58,8 @@ class ProduceLoad(Load):
 class SyncedProduceLoad(Load):
     """One record a request to a topic of one partition that is synced after each append (`flush.messages=1`).
 
-    With one connection every request pays a sync of its own; how much faster many connections are shows how many share one.
-    """
+    With one connection every request pays a sync of its own; how much faster many connections are shows how many share
+    one."""
 
     def __init__(self, *, connections):
         self.connections = connections
@@ -71,13 +72,23 @@ class SyncedProduceLoad(Load):
             path = produce_templates(bench, topic, topic_id, encoded_batch(None), partitions=1)
             options = bench.options
             alone, figures = (
-                loadgen.run(broker.port, path, connections=connections, seconds=options.seconds, warmup=options.warmup, pid=broker.pid)
+                loadgen.run(
+                    broker.port,
+                    path,
+                    connections=connections,
+                    seconds=options.seconds,
+                    warmup=options.warmup,
+                    pid=broker.pid,
+                )
                 for connections in (1, self.connections)
             )
             session.delete_topics([topic])
         path.unlink()
         broker.wait_until_deleted(topic)
-        return figures | {"times_one_sync": figures["requests_per_s"] / alone["requests_per_s"], "rss_mb": process.memory_mb(broker.pid)}
+        return figures | {
+            "times_one_sync": figures["requests_per_s"] / alone["requests_per_s"],
+            "rss_mb": process.memory_mb(broker.pid),
+        }
 
 
 class FetchLoad(Load):

@@ -46,10 +46,10 @@ def told_load_seconds(broker):
 class RecoveryLoad(OwnBrokerLoad):
     """Start after an unclean stop, with one segment of which nothing is known to be synced.
 
-    What recovery takes is how much later than after a clean stop the first record is taken; of Kafka, whose starts differ by more
-    than that, how much longer it says that it loaded its logs. The broker is stopped cleanly and the marks of that are removed:
-    after a kill Kafka waits, whatever its logs, until its own session with the controller has ended.
-    """
+    What recovery takes is how much later than after a clean stop the first record is taken; of Kafka, whose starts
+    differ by more than that, how much longer it says that it loaded its logs. The broker is stopped cleanly and the
+    marks of that are removed: after a kill Kafka waits, whatever its logs, until its own session with the controller
+    has ended."""
 
     def __init__(self, segment_mb, batch_bytes):
         super().__init__()
@@ -64,7 +64,9 @@ class RecoveryLoad(OwnBrokerLoad):
         topic = bench.new_name("recovered")
         with Session(own.port) as session:
             topic_id = session.create_topics({topic: 1}, ONE_SEGMENT)[topic]
-        path = self.paths[broker.name] = produce_templates(bench, topic, topic_id, encoded_batch(self.batch_bytes), partitions=1)
+        path = self.paths[broker.name] = produce_templates(
+            bench, topic, topic_id, encoded_batch(self.batch_bytes), partitions=1
+        )
         loadgen.run(own.port, path, connections=1, depth=5, requests=self._size_mb(bench) * MB // self.batch_bytes)
         own.stop()
         if own.name == Kafka.name:
@@ -87,7 +89,12 @@ class RecoveryLoad(OwnBrokerLoad):
         # On a small segment the noise of a start may be more than the recovery.
         seconds = max((told_load_seconds(own) or unclean) - clean_load, 1e-3)
         own.stop()
-        return {"seconds": seconds, "mb_per_s": self._size_mb(bench) * MB / 1e6 / seconds, "first_ack_ms": 1e3 * unclean, "rss_mb": rss_mb}
+        return {
+            "seconds": seconds,
+            "mb_per_s": self._size_mb(bench) * MB / 1e6 / seconds,
+            "first_ack_ms": 1e3 * unclean,
+            "rss_mb": rss_mb,
+        }
 
     def finish(self, broker, bench):
         """Ends and removes the broker and its request."""
@@ -110,7 +117,8 @@ class CompactionLoad(OwnBrokerLoad):
         self.own(broker, bench, "log.cleaner.backoff.ms=50").start()
 
     def round(self, broker, bench):
-        """`mb_per_s` of dirty log, from telling the topic that it is compacted to the cleaner's checkpoint; `seconds` of that."""
+        """`mb_per_s` of dirty log, from telling the topic that it is compacted to the cleaner's checkpoint; `seconds`
+        of that."""
         own = self.owned[broker.name]
         topic = bench.new_name("compacted")
         size = (24 if bench.options.quick else self.log_mb) * MB
@@ -147,14 +155,17 @@ class CompactionLoad(OwnBrokerLoad):
 
 
 def keyed_batches(size_bytes, value_bytes, writes_each, batch_bytes=16 * 1024):
-    """So many bytes of batches whose keys come again: `writes_each` times, all of them before the first one's next turn."""
+    """So many bytes of batches whose keys come again: `writes_each` times, all of them before the first one's next
+    turn."""
     per_batch = max(1, (batch_bytes - wire_bytes.BATCH_HEADER_BYTES) // (value_bytes + 24))
     count = max(writes_each, size_bytes // (per_batch * (value_bytes + 24) + wire_bytes.BATCH_HEADER_BYTES))
     now_ms = int(time.time() * 1000)
     distinct = []
     for number in range(count // writes_each):
         keys = range(number * per_batch, (number + 1) * per_batch)
-        records = [keyed_record(at, b"key-%012d" % key, bytes([97 + at % 26]) * value_bytes) for at, key in enumerate(keys)]
+        records = [
+            keyed_record(at, b"key-%012d" % key, bytes([97 + at % 26]) * value_bytes) for at, key in enumerate(keys)
+        ]
         distinct.append(wire_bytes.batch(records, now_ms))
     return distinct * writes_each
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from types import SimpleNamespace
 
 import pytest
@@ -20,7 +21,7 @@ def test_sizes_grow_threefold_and_end_with_the_limit():
     assert curve.sizes_up_to(curve.size_of("200MB")) == [each * curve.MB for each in (10, 30, 90, 200)]
     sizes = curve.sizes_up_to(curve.size_of("20GB"))
     assert sizes[-1] == 20_000 * curve.MB and len(sizes) == 8
-    assert all(1.5 < after / before <= 4.5 for before, after in zip(sizes, sizes[1:], strict=False))
+    assert all(1.5 < after / before <= 4.5 for before, after in itertools.pairwise(sizes))
 
 
 @pytest.mark.parametrize("text", ["", "5MB", "20", "20TB", "1.5GB", "-20GB"])
@@ -30,7 +31,8 @@ def test_what_is_no_size_is_refused(text):
 
 
 def test_old_places_are_first_offsets_of_large_batches(monkeypatch, tmp_path):
-    """In a log of small and large batches; the fetch template asks there, and the look-up by time within the fill's time."""
+    """In a log of small and large batches; the fetch template asks there, and the look-up by time within the fill's
+    time."""
     log = object.__new__(curve.Log)
     log.broker, log.topic, log.topic_id = SimpleNamespace(port=0), "t", bytes(16)
     log.bench = SimpleNamespace(scratch=tmp_path, options=SimpleNamespace(produce_version=7, seconds=0.1))
@@ -51,7 +53,7 @@ def test_old_places_are_first_offsets_of_large_batches(monkeypatch, tmp_path):
     assert len(old) == len(times) == curve.PLACES
     for template in old:
         at = template.value
-        assert at < first and at % each == 0 or second <= at and (at - second) % each == 0
+        assert (at < first and at % each == 0) or (second <= at and (at - second) % each == 0)
     assert {at.value < first for at in old} == {True, False}
 
 

@@ -19,7 +19,9 @@ TOPIC_ID = bytes(range(16))
 def test_produce_7_is_byte_for_byte_what_the_protocol_says():
     """Produce 7: header 1, no transaction, acks -1, timeout 30 000, one topic, one partition, the batch."""
     template = wire_bytes.produce(7, "t", TOPIC_ID, 3, b"BATCH")
-    expected = "0000 0007 00000000 0005 62656e6368 ffff ffff 00007530 00000001 0001 74 00000001 00000003 00000005 4241544348"
+    expected = (
+        "0000 0007 00000000 0005 62656e6368 ffff ffff 00007530 00000001 0001 74 00000001 00000003 00000005 4241544348"
+    )
     body = bytes.fromhex(expected)
     assert template.request == struct.pack(">i", len(body)) + body
 
@@ -104,7 +106,9 @@ def test_a_consumer_goes_on_behind_the_last_whole_batch():
     template = wire_bytes.fetch(11, "topic", TOPIC_ID, 0, 0, max_bytes=1)
     batches = b""
     for base_offset in (5, 5 + 2, 5 + 4):
-        batches += struct.pack(">q", base_offset) + wire_bytes.batch([wire_bytes.record(i, b"v") for i in (0, 1)], 0)[8:]
+        batches += (
+            struct.pack(">q", base_offset) + wire_bytes.batch([wire_bytes.record(i, b"v") for i in (0, 1)], 0)[8:]
+        )
     answer = bytes(template.value_at - 4) + batches[:-1]
     assert wire_bytes.next_offset(template, answer) == 9
     assert wire_bytes.next_offset(template, answer[: template.value_at + 10]) is None
@@ -118,11 +122,24 @@ def test_requests_of_administrators():
     pages = messages.DescribeTopicPartitionsResponse
     created = messages.CreateTopicsResponse
     for template, request, version, answer in (
-        (wire_bytes.describe_configs(resources), messages.DescribeConfigsRequest, 4, described(results=[described.DescribeConfigsResult(error_code=42)] * 201)),
-        (wire_bytes.describe_topic_partitions(names, "topic-7", 5, 2000), messages.DescribeTopicPartitionsRequest, 0,
-         pages(topics=[pages.DescribeTopicPartitionsResponseTopic(error_code=42)])),
-        (wire_bytes.validate_topics(names), messages.CreateTopicsRequest, 7,
-         created(topics=[created.CreatableTopicResult(name=name, error_code=42) for name in names])),
+        (
+            wire_bytes.describe_configs(resources),
+            messages.DescribeConfigsRequest,
+            4,
+            described(results=[described.DescribeConfigsResult(error_code=42)] * 201),
+        ),
+        (
+            wire_bytes.describe_topic_partitions(names, "topic-7", 5, 2000),
+            messages.DescribeTopicPartitionsRequest,
+            0,
+            pages(topics=[pages.DescribeTopicPartitionsResponseTopic(error_code=42)]),
+        ),
+        (
+            wire_bytes.validate_topics(names),
+            messages.CreateTopicsRequest,
+            7,
+            created(topics=[created.CreatableTopicResult(name=name, error_code=42) for name in names]),
+        ),
         (wire_bytes.metadata_of(names), messages.MetadataRequest, 12, None),
     ):
         asked = messages.decode(request, version, template.request[4 + 8 + 2 + len(wire_bytes.CLIENT_ID) + 1 :])
@@ -132,8 +149,14 @@ def test_requests_of_administrators():
         if request is messages.CreateTopicsRequest:
             assert asked.validate_only and len(asked.topics) == 200
         elif request is messages.DescribeTopicPartitionsRequest:
-            assert (asked.cursor.topic_name, asked.cursor.partition_index, asked.response_partition_limit) == ("topic-7", 5, 2000)
+            assert (asked.cursor.topic_name, asked.cursor.partition_index, asked.response_partition_limit) == (
+                "topic-7",
+                5,
+                2000,
+            )
         elif request is messages.DescribeConfigsRequest:
-            assert asked.include_synonyms and asked.include_documentation and asked.resources[0].configuration_keys is None
+            assert (
+                asked.include_synonyms and asked.include_documentation and asked.resources[0].configuration_keys is None
+            )
         else:
             assert [topic.name for topic in asked.topics] == names and not asked.allow_auto_topic_creation

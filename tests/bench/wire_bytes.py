@@ -175,7 +175,8 @@ def describe_configs(resources):
 
 
 def metadata_of(names):
-    """A Metadata 12 template for the named topics, as clients of today ask; its answer's least size is that of an empty one."""
+    """A Metadata 12 template for the named topics, as clients of today ask; its answer's least size is that of an empty
+    one."""
     body = unsigned_varint(len(names) + 1)
     for name in names:
         body += bytes(16) + compact_string(name) + b"\0"
@@ -184,7 +185,8 @@ def metadata_of(names):
 
 
 def describe_topic_partitions(names, first, partition, limit):
-    """A DescribeTopicPartitions 0 template: of the topics, the page that begins at the topic `first` and its `partition`."""
+    """A DescribeTopicPartitions 0 template: of the topics, the page that begins at the topic `first` and its
+    `partition`."""
     body = unsigned_varint(len(names) + 1) + b"".join(compact_string(name) + b"\0" for name in names)
     body += struct.pack(">i", limit) + b"\1" + compact_string(first) + struct.pack(">i", partition) + b"\0\0"
     error_at = 4 + 4 + 1 + 4 + 1
@@ -308,7 +310,8 @@ def parse_list_offsets(answer):
 
 
 def next_offset(template, answer):
-    """The offset behind the last whole batch of the answer (correlation id on) to a Fetch 11 template; None without one."""
+    """The offset behind the last whole batch of the answer (correlation id on) to a Fetch 11 template; None without
+    one."""
     end = None
     position = template.value_at - 4
     while position + BATCH_HEADER_BYTES <= len(answer):

@@ -13,7 +13,10 @@ from pykafkad.server.client_metrics import FILE_NAME, OLD_FILE_NAME
 def line(client, instance, **values):
     points = {name: {"attributes": {"topic": "t"}, "time_ms": 1, "value": value} for name, value in values.items()}
     metrics = [{"name": name, "type": "gauge", "points": [point]} for name, point in points.items()]
-    return json.dumps({"received_ms": 1000, "client_id": client, "client_instance_id": instance, "metrics": metrics}) + "\n"
+    return (
+        json.dumps({"received_ms": 1000, "client_id": client, "client_instance_id": instance, "metrics": metrics})
+        + "\n"
+    )
 
 
 @pytest.fixture
@@ -31,7 +34,12 @@ def printed(capsys, *arguments):
 def test_table(capsys, directory):
     rows = printed(capsys, directory)
     assert rows[0] == ["1970-01-01T00:00:01.000+00:00", "a", "A", "lag", "gauge", "1", "topic=t"]
-    assert [(row[1], row[3], row[5]) for row in rows] == [("a", "lag", "1"), ("a", "rate", "0.5"), ("b", "lag", "2"), ("a", "lag", "3")]
+    assert [(row[1], row[3], row[5]) for row in rows] == [
+        ("a", "lag", "1"),
+        ("a", "rate", "0.5"),
+        ("b", "lag", "2"),
+        ("a", "lag", "3"),
+    ]
     assert [row[5] for row in printed(capsys, directory, "--client-id", "a", "--metric", "la")] == ["1", "3"]
     assert sorted(row[5] for row in printed(capsys, directory, "--latest")) == ["2", "3"]
 

@@ -42,7 +42,9 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert main([command, "--no-such-option"]) == 2
 
 
-def test_failures_are_sentences_with_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_sentences_with_exit_codes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A failure's text goes to standard error, its code to the shell; Ctrl-C is quiet."""
 
     def fail(options: object) -> int:
@@ -95,10 +97,16 @@ def test_options_may_stand_between_words(monkeypatch: pytest.MonkeyPatch) -> Non
         (["create", "--config=x=1", "a:1", "--json"], "localhost:9092", True, ["a:1"]),
     ],
 )
-def test_options_may_stand_anywhere(monkeypatch: pytest.MonkeyPatch, words: list[str], bootstrap: str, as_json: bool, names: list[str]) -> None:
+def test_options_may_stand_anywhere(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], bootstrap: str, as_json: bool, names: list[str]
+) -> None:
     """Before the action, between its words and behind them; the last one counts."""
     seen = []
-    monkeypatch.setattr(topics, "run", lambda options: seen.append((options.action, options.bootstrap, options.json, options.names)) or 0)
+    monkeypatch.setattr(
+        topics,
+        "run",
+        lambda options: seen.append((options.action, options.bootstrap, options.json, options.names)) or 0,
+    )
     assert main(["topics", *words]) == 0
     assert seen == [("create", bootstrap, as_json, names)]
 
@@ -125,7 +133,9 @@ def test_bootstrap_addresses(text: str) -> None:
     assert client.bootstrap(text) == text
 
 
-@pytest.mark.parametrize("text", ["", "host:port", "host:", ":9092", "host:0", "host:70000", "::1:9092", "a:1,", "host:\u0663"])
+@pytest.mark.parametrize(
+    "text", ["", "host:port", "host:", ":9092", "host:0", "host:70000", "::1:9092", "a:1,", "host:\u0663"]
+)
 def test_what_is_no_bootstrap_address(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong usage, said with what is allowed, before anything is asked."""
     assert main(["topics", "list", "--bootstrap", text]) == 2
@@ -176,12 +186,24 @@ def test_tables_at_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "[bold]x" in capsys.readouterr().out
 
 
-def test_a_table_of_many_columns_fits_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_many_columns_fits_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What `topics describe` prints on 80 columns: no word of the names is cut."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")
-    columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "start_offset", "end_offset", "settings")
+    columns = (
+        "topic",
+        "partition",
+        "leader",
+        "leader_epoch",
+        "replicas",
+        "in_sync",
+        "start_offset",
+        "end_offset",
+        "settings",
+    )
     print_table(columns, [("orders", 0, 1, 0, [1], [1], 0, 1234567, {})])
     text = capsys.readouterr().out
     assert {word for column in columns for word in column.split("_")} <= set(text.split())
@@ -198,7 +220,14 @@ def test_no_rows_are_told_to_people_alone(monkeypatch: pytest.MonkeyPatch, capsy
 
 @pytest.mark.parametrize(
     ("data", "text"),
-    [(None, None), (b"", ""), (b"abc", "abc"), ("é\t".encode(), "é\t"), (b"\xff\x00", "0xff00"), (b"\x1b[2J", "0x1b5b324a")],
+    [
+        (None, None),
+        (b"", ""),
+        (b"abc", "abc"),
+        ("é\t".encode(), "é\t"),
+        (b"\xff\x00", "0xff00"),
+        (b"\x1b[2J", "0x1b5b324a"),
+    ],
 )
 def test_bytes_for_people(data: bytes | None, text: str | None) -> None:
     """What is text is shown as text; what could drive a terminal is shown as hex."""

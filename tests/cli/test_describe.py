@@ -18,10 +18,20 @@ def test_apis_offered(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line["name"] for line in lines] == [row.name for row in ROWS if row.state == OFFERED]
     assert main(["describe-apis", "--json", "--all"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(line["key"], line["name"], line["state"]) for line in lines] == [(row.key, row.name, row.state) for row in every_row()]
+    assert [(line["key"], line["name"], line["state"]) for line in lines] == [
+        (row.key, row.name, row.state) for row in every_row()
+    ]
     assert len(lines) == 93
-    wanted = {"LeaderAndIsr": ("removed", "-", "none"), "Vote": ("controller", "-", "0-2"), "EndTxn": ("refused", "0-5", "0-5")}
-    assert {line["name"]: (line["state"], line["versions"], line["kafka_versions"]) for line in lines if line["name"] in wanted} == wanted
+    wanted = {
+        "LeaderAndIsr": ("removed", "-", "none"),
+        "Vote": ("controller", "-", "0-2"),
+        "EndTxn": ("refused", "0-5", "0-5"),
+    }
+    assert {
+        line["name"]: (line["state"], line["versions"], line["kafka_versions"])
+        for line in lines
+        if line["name"] in wanted
+    } == wanted
 
 
 def test_codec_source(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +50,10 @@ def test_codec_of_what_is_not_answered(capsys: pytest.CaptureFixture[str]) -> No
     assert "LeaderAndIsr has no schema here" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "version", "words"), [("Fetsch", "1", "no API Fetsch"), ("Fetch", "99", "has versions"), ("Fetch", "x", "has versions")])
+@pytest.mark.parametrize(
+    ("name", "version", "words"),
+    [("Fetsch", "1", "no API Fetsch"), ("Fetch", "99", "has versions"), ("Fetch", "x", "has versions")],
+)
 def test_no_such_codec(name: str, version: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong usage, and what there is."""
     assert main(["describe-apis", "--source", name, version]) == 2
@@ -72,12 +85,17 @@ def test_tables_go_between_their_markers(tmp_path: Path) -> None:
     document.write_text("a\n<!-- apis: begin -->\nstale line\n<!-- apis: end -->\nb\n")
     assert main(["describe-apis", "--markdown", "--into", str(document)]) == 0
     text = document.read_text()
-    assert text.startswith("a\n<!-- apis: begin -->\n| key | API |") and text.endswith("\n<!-- apis: end -->\nb\n") and "stale line" not in text
+    assert (
+        text.startswith("a\n<!-- apis: begin -->\n| key | API |")
+        and text.endswith("\n<!-- apis: end -->\nb\n")
+        and "stale line" not in text
+    )
     assert main(["describe-config", "--markdown", "--into", str(document)]) == 1
 
 
 def test_settings_of_our_own_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """DescribeConfigs answers Kafka's names alone, so here is the place where users find ours; Kafka's internal ones stay hidden."""
+    """DescribeConfigs answers Kafka's names alone, so here is the place where users find ours; Kafka's internal ones
+    stay hidden."""
     assert main(["describe-config", "--json"]) == 0
     names = {json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()}
     assert "pykafkad.client.telemetry.enable" in names and "internal.segment.bytes" not in names

@@ -24,7 +24,14 @@ def _batch(base_offset: int = 0, **named: object) -> bytes:
         Record(base_offset, 1000, b"k", b"v", [("h", b"1")]),
         Record(base_offset + 1, 1001, None, b"\xff", []),
     ]
-    return bytes(build_batch([(record.key, record.value, record.headers) for record in records], base_offset=base_offset, timestamp_ms=1000, **named))
+    return bytes(
+        build_batch(
+            [(record.key, record.value, record.headers) for record in records],
+            base_offset=base_offset,
+            timestamp_ms=1000,
+            **named,
+        )
+    )
 
 
 def _log(tmp_path: Path, data: bytes, directory: str = "t-0") -> Path:
@@ -102,7 +109,9 @@ def test_the_bootstrap_checkpoint_is_metadata(tmp_path: Path, capsys: pytest.Cap
     data = {"name": "metadata.version", "feature_level": 29}
     assert _dumped(capsys)[1]["value"] == {"type": "FeatureLevelRecord", "version": 0, "data": data}
     assert main(["dump-log", str(path)]) == 0
-    assert capsys.readouterr().out.endswith('value=FeatureLevelRecord/0{"name":"metadata.version","feature_level":29}\n')
+    assert capsys.readouterr().out.endswith(
+        'value=FeatureLevelRecord/0{"name":"metadata.version","feature_level":29}\n'
+    )
 
 
 def test_what_is_no_file_of_a_log_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,8 +194,17 @@ def test_producer_snapshots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     path.write_bytes(states.to_snapshot())
     assert main(["dump-log", str(path), "--json"]) == 0
     (producer,) = _dumped(capsys)
-    assert (producer["producer_id"], producer["producer_epoch"], producer["last_sequence"], producer["last_offset"]) == (7, 2, 1, 1)
-    assert (producer["first_sequence"], producer["offset_delta"], producer["current_transaction_first_offset"]) == (0, 1, None)
+    assert (
+        producer["producer_id"],
+        producer["producer_epoch"],
+        producer["last_sequence"],
+        producer["last_offset"],
+    ) == (7, 2, 1, 1)
+    assert (producer["first_sequence"], producer["offset_delta"], producer["current_transaction_first_offset"]) == (
+        0,
+        1,
+        None,
+    )
     path.write_bytes(states.to_snapshot()[:-1] + b"\1")
     assert main(["dump-log", str(path), "--json"]) == 1
 
@@ -203,8 +221,7 @@ TEXTS = [
     ("cleaner-offset-checkpoint", "0\n1\nt 2 7\n", [{"kind": "entry", "topic": "t", "partition": 2, "first_dirty_offset": 7}]),
     ("recovery-point-offset-checkpoint", "0\n0\n", []),
     ("log-start-offset-checkpoint", "", []),
-    ("partition.metadata", "version: 0\ntopic_id: x", [{"kind": "property", "name": "version", "value": "0"}] + [
-        {"kind": "property", "name": "topic_id", "value": "x"}]),
+    ("partition.metadata", "version: 0\ntopic_id: x", [{"kind": "property", "name": "version", "value": "0"}, {"kind": "property", "name": "topic_id", "value": "x"}]),
     ("meta.properties", "#\nnode.id=1\n", [{"kind": "property", "name": "node.id", "value": "1"}]),
     ("quorum-state", '{"leaderId":1}', [{"kind": "content", "content": {"leaderId": 1}}]),
     (".kafka_cleanshutdown", "", []),
@@ -213,7 +230,9 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), TEXTS)
-def test_texts_as_json(name: str, text: str, expected: list, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_texts_as_json(
+    name: str, text: str, expected: list, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Every text file of Kafka's is read to what it says; any other is its text."""
     (tmp_path / name).write_text(text)
     assert main(["dump-log", "--json", str(tmp_path / name)]) == 0
@@ -244,7 +263,9 @@ def test_consumers_are_shown_by_what_they_said(tmp_path: Path, capsys: pytest.Ca
     """Of a classic group of consumers, subscriptions and assignments are opened; bytes that are none stay bytes."""
     subscription = b"\0\1" + messages.encode(messages.ConsumerProtocolSubscription(topics=["t"]), 1)
     member = messages.GroupMetadataValue.MemberMetadata(member_id="m", subscription=subscription, assignment=b"\xff")
-    value = messages.GroupMetadataValue(protocol_type="consumer", generation=1, protocol="range", leader="m", members=[member])
+    value = messages.GroupMetadataValue(
+        protocol_type="consumer", generation=1, protocol="range", leader="m", members=[member]
+    )
     key = b"\0\2" + messages.encode(messages.GroupMetadataKey(group="g"), 0)
     batch = bytes(build_batch([(key, b"\0\3" + messages.encode(value, 3), [])], base_offset=0, timestamp_ms=1))
     assert main(["dump-log", "--json", str(_log(tmp_path, batch, "__consumer_offsets-7"))]) == 0
@@ -256,7 +277,9 @@ def test_consumers_are_shown_by_what_they_said(tmp_path: Path, capsys: pytest.Ca
 def test_transactions_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In __transaction_state keys and values are the coordinator's records, in the version that they say."""
     key = b"\0\0" + messages.encode(messages.TransactionLogKey(transactional_id="pay"), 0)
-    value = messages.TransactionLogValue(producer_id=5, producer_epoch=1, transaction_timeout_ms=60_000, transaction_status=4)
+    value = messages.TransactionLogValue(
+        producer_id=5, producer_epoch=1, transaction_timeout_ms=60_000, transaction_status=4
+    )
     batch = bytes(build_batch([(key, b"\0\1" + messages.encode(value, 1), [])], base_offset=0, timestamp_ms=1))
     assert main(["dump-log", "--json", str(_log(tmp_path, batch, "__transaction_state-7"))]) == 0
     record = _dumped(capsys)[1]
@@ -267,7 +290,17 @@ def test_transactions_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_markers_tell_their_coordinator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A control record of a transaction is its outcome and the epoch of who decided it."""
     marker = (b"\0\0\0\1", b"\0\0" + pack(">i", 9), [])
-    batch = bytes(build_batch([marker], base_offset=0, timestamp_ms=1, producer_id=7, producer_epoch=0, is_transactional=True, is_control=True))
+    batch = bytes(
+        build_batch(
+            [marker],
+            base_offset=0,
+            timestamp_ms=1,
+            producer_id=7,
+            producer_epoch=0,
+            is_transactional=True,
+            is_control=True,
+        )
+    )
     assert main(["dump-log", "--json", str(_log(tmp_path, batch))]) == 0
     assert {"control": "commit", "coordinator_epoch": 9}.items() <= _dumped(capsys)[1].items()
 

@@ -99,7 +99,9 @@ def test_a_second_life_that_ended_cleanly(tmp_path: Path, capsys: pytest.Capture
     assert "start\tt-0/00000000000000000010.snapshot\tremoved" in capsys.readouterr().out
 
 
-def test_partitions_that_nothing_was_written_to_are_nothing_to_tell(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_partitions_that_nothing_was_written_to_are_nothing_to_tell(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     """Their first use makes their files; of one whose files were lost it would too."""
     world = fill(tmp_path / "d", stop=False)
     world.create_topic("idle", 2)
@@ -128,12 +130,22 @@ def test_records_that_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture)
     sorted((tmp_path / "d" / "t-1").glob("*.log"))[-1].write_bytes(b"")
     assert main(["fsck", "--json", str(tmp_path / "d")]) == 1
     rows = {(row["kind"], row["path"]): row["what"] for row in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert rows["damage", "t-0/00000000000000000011.log"] == "begins with offset 11: the offsets from 10 to 10 are missing before it"
-    assert rows["damage", "t-1"] == "ends before offset 0, and the checkpoint of high watermarks has 10: what was there is lost"
-    assert [(kind, path) for kind, path in rows if "c-0" in path and kind != "start"] == [("stale", f"c-0/00000000000000000001.{each}") for each in ("index", "timeindex")]
+    assert (
+        rows["damage", "t-0/00000000000000000011.log"]
+        == "begins with offset 11: the offsets from 10 to 10 are missing before it"
+    )
+    assert (
+        rows["damage", "t-1"]
+        == "ends before offset 0, and the checkpoint of high watermarks has 10: what was there is lost"
+    )
+    assert [(kind, path) for kind, path in rows if "c-0" in path and kind != "start"] == [
+        ("stale", f"c-0/00000000000000000001.{each}") for each in ("index", "timeindex")
+    ]
 
 
-def test_what_is_damaged_is_told_also_where_a_broker_would_not_start(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_what_is_damaged_is_told_also_where_a_broker_would_not_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     fill(tmp_path / "d", stop=True)
     (tmp_path / "d" / "meta.properties").unlink()
     log = next((tmp_path / "d" / "t-1").glob("*.log"))
@@ -176,7 +188,9 @@ def put(disk: damage.MemoryDisk, root: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", damage.KINDS)
-def test_what_it_says_is_what_a_start_does(brokers: dict[str, damage.MemoryDisk], tmp_path: Path, capsys: pytest.CaptureFixture, kind: str) -> None:
+def test_what_it_says_is_what_a_start_does(
+    brokers: dict[str, damage.MemoryDisk], tmp_path: Path, capsys: pytest.CaptureFixture, kind: str
+) -> None:
     """Every file that changes is named, no other is, a refusal is the same; and the check itself changes nothing."""
     properties = tmp_path / "server.properties"
     properties.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in damage.SETTINGS.items()))
@@ -221,10 +235,15 @@ def beside_metadata(paths: set[str]) -> set[str]:
     [
         (lambda path: None, "is not a directory"),
         (lambda path: path.mkdir(), "is no broker's directory"),
-        (lambda path: (path.mkdir(), (path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")), "holds a metadata log"),
+        (
+            lambda path: (path.mkdir(), (path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")),
+            "holds a metadata log",
+        ),
     ],
 )
-def test_what_is_no_brokers_directory(tmp_path: Path, capsys: pytest.CaptureFixture, make: object, complaint: str) -> None:
+def test_what_is_no_brokers_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture, make: object, complaint: str
+) -> None:
     make(tmp_path / "d")
     assert main(["fsck", str(tmp_path / "d")]) == 1
     assert complaint in capsys.readouterr().err

@@ -1,4 +1,5 @@
-"""A broker as a process: the readiness line, the ready file, what signals do, and a second broker on the same directory."""
+"""A broker as a process: the readiness line, the ready file, what signals do, and a second broker on the same
+directory."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def processes() -> Iterator[Processes]:
 
 
 def test_a_properties_file_with_named_listeners(processes: Processes, tmp_path: Path) -> None:
-    """What many a container's configuration has: one listener for inside and one for outside, named in the protocol map."""
+    """What many a container's configuration has: one listener for inside and one for outside, named in the protocol
+    map."""
     properties = tmp_path / "server.properties"
     properties.write_text(
         "listeners=INSIDE://localhost:0,OUTSIDE://localhost:0,CONTROLLER://localhost:0\n"
@@ -76,7 +78,8 @@ def test_an_occupied_port_is_a_sentence(processes: Processes, tmp_path: Path) ->
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_ready_and_stopped(processes: Processes, tmp_path: Path, number: int) -> None:
-    """One line on standard output, the same address in the ready file, gone after the signal; the directory is marked clean then."""
+    """One line on standard output, the same address in the ready file, gone after the signal; the directory is marked
+    clean then."""
     ready, data = tmp_path / "ready", tmp_path / "data"
     broker = processes.serve("--data", str(data), "--ready-file", str(ready), "--topic", "t:2")
     line = broker.stdout.readline()

@@ -81,7 +81,9 @@ def test_tail_json_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(text)["value"] == "v\n"
 
 
-@pytest.mark.parametrize(("text", "milliseconds"), [("1970-01-01T00:00:01+00:00", 1000), ("1970-01-02T00:00:00Z", 86_400_000)])
+@pytest.mark.parametrize(
+    ("text", "milliseconds"), [("1970-01-01T00:00:01+00:00", 1000), ("1970-01-02T00:00:00Z", 86_400_000)]
+)
 def test_times(text: str, milliseconds: int) -> None:
     """ISO 8601 with a zone."""
     assert tail._timestamp_ms(text) == milliseconds

@@ -1,4 +1,5 @@
-"""A broker of ten thousand partitions as a process: what a start takes, what an idle partition costs, what a start after a kill reads.
+"""A broker of ten thousand partitions as a process: what a start takes, what an idle partition costs, what a start
+after a kill reads.
 
 Processor seconds, bytes and descriptors are looked at, not the clock on the wall: others use this machine too.
 """
@@ -26,7 +27,8 @@ from tests.bench.session import Session
 
 TOPICS, PARTITIONS_EACH = 10, 1000
 START_SECONDS = 1.0
-# A busy machine makes processor seconds longer too, and none makes them shorter: one start within the bound is what is promised.
+# A busy machine makes processor seconds longer too, and none makes them shorter: one start within the bound is what is
+# promised.
 STARTS = 8
 IDLE_BYTES = 3 * 1024
 PRODUCE_VERSION = 7
@@ -36,7 +38,8 @@ NEEDED_BYTES = 300_000_000
 
 
 class Broker:
-    """One that is ready to serve, with what it took until then: `start_cpu_seconds`, and `start_read_bytes` of all files."""
+    """One that is ready to serve, with what it took until then: `start_cpu_seconds`, and `start_read_bytes` of all
+    files."""
 
     def __init__(self, *options: str, most_descriptors: int | None = None, errors: Path | None = None) -> None:
         words = [sys.executable, "-m", "pykafkad", "serve", "--listen", "localhost:0", *options]
@@ -132,13 +135,16 @@ def descriptors_for(broker: Broker, partitions: int) -> int:
 
 
 def test_ten_thousand_partitions(folder: Path, brokers: Brokers) -> None:
-    """A start within a second, three kilobytes for an idle partition, a descriptor for one in use; after a stop, and after a kill."""
+    """A start within a second, three kilobytes for an idle partition, a descriptor for one in use; after a stop, and
+    after a kill."""
     brokers(folder / "empty").stop()
     empty = brokers(folder / "empty")
     empty_bytes, empty_descriptors = empty.own_memory_bytes, empty.descriptors
     empty.stop()
     many = TOPICS * PARTITIONS_EACH
-    brokers(folder / "many", *(word for number in range(TOPICS) for word in ("--topic", f"many-{number}:{PARTITIONS_EACH}"))).stop()
+    brokers(
+        folder / "many", *(word for number in range(TOPICS) for word in ("--topic", f"many-{number}:{PARTITIONS_EACH}"))
+    ).stop()
 
     broker = brokers(folder / "many")
     for _ in range(STARTS - 1):
@@ -177,7 +183,8 @@ def test_a_start_after_a_kill_reads_what_came_since_the_recovery_point(folder: P
     broker.kill()
     broker = brokers(folder / "data")
     read_bytes = broker.start_read_bytes - stopped_read_bytes
-    # Of a segment that was written to all is looked at, as by Kafka; of the others what lies behind the last index entry.
+    # Of a segment that was written to all is looked at, as by Kafka; of the others what lies behind the last index
+    # entry.
     log_bytes = used * (batches + 1) * BATCH_BYTES
     assert log_bytes <= read_bytes <= log_bytes + partitions * 100_000
     broker.stop()
@@ -187,7 +194,8 @@ def test_a_start_after_a_kill_reads_what_came_since_the_recovery_point(folder: P
 
 @pytest.mark.parametrize("storage", ["disk", "memory"])
 def test_the_limit_of_descriptors(brokers: Brokers, tmp_path: Path, storage: str) -> None:
-    """Who comes too late is told, the others and who connects anew are served; with descriptors to be had again all are."""
+    """Who comes too late is told, the others and who connects anew are served; with descriptors to be had again all
+    are."""
     most, partitions = 256, 300
     where = ("--memory", "512MB") if storage == "memory" else ("--data", str(tmp_path / "data"))
     broker = brokers.serve(*where, most_descriptors=most, errors=tmp_path / "errors")

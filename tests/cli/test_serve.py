@@ -9,8 +9,7 @@ import pytest
 from pykafkad.__main__ import main
 from pykafkad.cli import serve
 from pykafkad.clock import ManualClock
-from pykafkad.server import logs
-from pykafkad.server import run as process
+from pykafkad.server import logs, run as process
 
 
 @pytest.fixture
@@ -57,12 +56,16 @@ def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.Mo
     assert logs._OUTPUT.level == logs.LEVELS.index("error")
 
 
-def test_admin_clients_see_what_the_options_set(started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_admin_clients_see_what_the_options_set(
+    started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Options stand in the settings as if they stood in a property file, in the place of what does stand there."""
     from pykafkad.settings.entries import DEFAULT_CONFIG, STATIC_BROKER_CONFIG, describe_broker
 
     properties = tmp_path / "server.properties"
-    properties.write_text("listeners=A://:1\nlistener.security.protocol.map=A:PLAINTEXT, plaintext:SSL\nlog.dirs=/elsewhere\nnode.id=5\n")
+    properties.write_text(
+        "listeners=A://:1\nlistener.security.protocol.map=A:PLAINTEXT, plaintext:SSL\nlog.dirs=/elsewhere\nnode.id=5\n"
+    )
 
     def shown(*arguments: str) -> dict[str, tuple[str | None, int]]:
         assert main(["serve", *arguments]) == 0
@@ -82,11 +85,17 @@ def test_admin_clients_see_what_the_options_set(started: list[dict], tmp_path: P
     default = plain["listener.security.protocol.map"][0]
     assert several["listener.security.protocol.map"] == static(f"{default},PLAINTEXT_2:PLAINTEXT,PLAINTEXT_3:PLAINTEXT")
     other = shown(str(properties), "--listen", ":1", "--memory", "5MB", "--data", "d")
-    assert other["listeners"] == static("PLAINTEXT://:1") and other["log.dirs"] == static("d") and other["broker.id"] == static("5")
+    assert (
+        other["listeners"] == static("PLAINTEXT://:1")
+        and other["log.dirs"] == static("d")
+        and other["broker.id"] == static("5")
+    )
     assert other["listener.security.protocol.map"] == static("A:PLAINTEXT,PLAINTEXT:PLAINTEXT")
 
 
-@pytest.mark.parametrize(("text", "size_bytes"), [("512MB", 512 << 20), ("2g", 2 << 30), ("100k", 100 << 10), ("12345", 12345)])
+@pytest.mark.parametrize(
+    ("text", "size_bytes"), [("512MB", 512 << 20), ("2g", 2 << 30), ("100k", 100 << 10), ("12345", 12345)]
+)
 def test_memory_takes_a_size(started: list[dict], text: str, size_bytes: int) -> None:
     """`--memory` is the setting with units that people write."""
     assert main(["serve", "--memory", text]) == 0
@@ -128,7 +137,9 @@ def test_environment(started: list[dict], monkeypatch: pytest.MonkeyPatch) -> No
         (["a", "b"], "unrecognized arguments: b"),
     ],
 )
-def test_what_cannot_be_is_said(arguments: list[str], words: str, started: list[dict], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_is_said(
+    arguments: list[str], words: str, started: list[dict], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exit code 2 and a sentence that names the option and what is allowed; nothing is started."""
     import re
 
@@ -154,7 +165,10 @@ def test_listeners_are_named_with_their_place(tmp_path: Path, capsys: pytest.Cap
     properties = tmp_path / "server.properties"
     properties.write_text("node.id=1\nlisteners=SSL://localhost:0\n")
     assert main(["serve", str(properties), "--data", str(tmp_path / "data")]) == 2
-    assert capsys.readouterr().err == f"pykafkad: {properties}:2: listeners: SSL asks for SSL; only PLAINTEXT is offered yet\n"
+    assert (
+        capsys.readouterr().err
+        == f"pykafkad: {properties}:2: listeners: SSL asks for SSL; only PLAINTEXT is offered yet\n"
+    )
 
 
 def test_all_directories_reach_the_node(started: list[dict]) -> None:
@@ -167,4 +181,13 @@ def test_all_directories_reach_the_node(started: list[dict]) -> None:
 def test_help_and_reader_have_the_same_options() -> None:
     """Both read the one table; every option has an attribute."""
     options = serve.Options()
-    assert [name for name in vars(options)] == ["properties", "listen", "data", "memory", "topic", "set", "ready_file", "log_level"]
+    assert list(vars(options)) == [
+        "properties",
+        "listen",
+        "data",
+        "memory",
+        "topic",
+        "set",
+        "ready_file",
+        "log_level",
+    ]

@@ -51,7 +51,9 @@ def test_a_fork_is_a_directory_like_any_other(data: Path, tmp_path: Path, capsys
         ("one", "nowhere", "new", "is not a directory"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_forked(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture, name: str, source: str, target: str, words: str) -> None:
+def test_what_cannot_be_forked(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture, name: str, source: str, target: str, words: str
+) -> None:
     (tmp_path / "file").write_text("mine")
     before = contents(tmp_path)
     assert fork(tmp_path / source, tmp_path / target, name=name) == 1
@@ -60,7 +62,9 @@ def test_what_cannot_be_forked(data: Path, tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_fork_that_fails_leaves_nothing(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, is_there: bool) -> None:
+def test_a_fork_that_fails_leaves_nothing(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
     """A broker would start on half a directory, and never tell."""
     if is_there:
         (tmp_path / "new").mkdir()
@@ -78,7 +82,9 @@ def test_a_fork_that_fails_leaves_nothing(data: Path, tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize("named", ["a", "b", "a,b"])
-def test_a_broker_with_several_directories_is_forked_into_as_many(tmp_path: Path, capsys: pytest.CaptureFixture, named: str) -> None:
+def test_a_broker_with_several_directories_is_forked_into_as_many(
+    tmp_path: Path, capsys: pytest.CaptureFixture, named: str
+) -> None:
     """Whichever of them is named: the snapshot knows them all."""
     first, second = tmp_path / "a", tmp_path / "b"
     world = World(first, more_directories=[str(second)])

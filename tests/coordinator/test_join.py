@@ -15,9 +15,16 @@ def test_a_first_member_waits_the_initial_delay_then_leads_alone():
     assert world.answer(token) is None
     world.advance(0.1)
     answer = world.answer(token)
-    assert (error(answer), answer.generation_id, answer.protocol_type, answer.protocol_name) == ("NONE", 1, "consumer", "range")
+    assert (error(answer), answer.generation_id, answer.protocol_type, answer.protocol_name) == (
+        "NONE",
+        1,
+        "consumer",
+        "range",
+    )
     assert answer.leader == answer.member_id and answer.member_id.startswith("app-")
-    assert [(m.member_id, m.group_instance_id, m.metadata) for m in answer.members] == [(answer.member_id, None, b"topics")]
+    assert [(m.member_id, m.group_instance_id, m.metadata) for m in answer.members] == [
+        (answer.member_id, None, b"topics")
+    ]
     assert world.state() == "CompletingRebalance"
 
 
@@ -188,7 +195,7 @@ def test_a_join_while_the_assignment_is_awaited_sends_syncers_back():
     world = World()
     tokens = [world.join(), world.join()]
     world.advance(6)
-    first, second = (world.answer(token) for token in tokens)
+    _first, second = (world.answer(token) for token in tokens)
     parked = world.sync(second.member_id, 1)
     assert world.answer(parked) is None
     world.join()
@@ -198,7 +205,7 @@ def test_a_join_while_the_assignment_is_awaited_sends_syncers_back():
 
 def test_a_full_group_refuses_newcomers_but_not_its_members():
     world = World(group_max_size=2)
-    generation, (leader, follower) = world.stable(2)
+    _generation, (leader, follower) = world.stable(2)
     answer = world.answer(world.join())
     assert (error(answer), answer.member_id) == ("GROUP_MAX_SIZE_REACHED", "")
     assert error(world.answer(world.join(follower))) == "NONE"
@@ -239,7 +246,7 @@ def test_a_given_id_cannot_be_used_by_a_static_member():
 
 def test_a_newcomer_whose_join_is_parked_for_five_minutes_is_taken_for_gone():
     world = World()
-    generation, (leader,) = world.stable(rebalance_ms=600_000, session_ms=900_000)
+    _generation, (_leader,) = world.stable(rebalance_ms=600_000, session_ms=900_000)
     token = world.join(rebalance_ms=600_000)
     world.advance(299)
     assert world.answer(token) is None
@@ -260,7 +267,7 @@ def test_a_resigning_coordinator_sends_waiting_members_to_the_next():
     from pykafkad.coordinator.events import Resigned
 
     world = World()
-    generation, (leader, follower) = world.stable(2, group="h")
+    _generation, (leader, follower) = world.stable(2, group="h")
     joining = world.join()
     a, b = world.join(leader, group="h"), world.join(follower, group="h")
     syncing = world.sync(follower, world.answer(b).generation_id, group="h")

@@ -12,21 +12,30 @@ from tests.coordinator.world import Settings, batch
 
 
 def commit(offset, partition=0):
-    return record_codec.encode(record_codec.offset_commit("g", "t", partition, CommittedOffset(offset, -1, "", 1, -1, bytes(16))))
+    return record_codec.encode(
+        record_codec.offset_commit("g", "t", partition, CommittedOffset(offset, -1, "", 1, -1, bytes(16)))
+    )
 
 
 def tombstones():
-    return [record_codec.encode(record_codec.offset_commit("g", "t", 0, None)), record_codec.encode(record_codec.group_tombstone("g"))]
+    return [
+        record_codec.encode(record_codec.offset_commit("g", "t", 0, None)),
+        record_codec.encode(record_codec.group_tombstone("g")),
+    ]
 
 
 def transaction(base_offset, *entries, producer_id=7):
-    return batch(base_offset, list(entries), producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+    return batch(
+        base_offset, list(entries), producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
 
 
 def marker(base_offset, control_type, producer_id=7):
     value = bytes(6)
     entry = (control_key(control_type), value)
-    return batch(base_offset, [entry], producer_id=producer_id, producer_epoch=0, is_transactional=True, is_control=True)
+    return batch(
+        base_offset, [entry], producer_id=producer_id, producer_epoch=0, is_transactional=True, is_control=True
+    )
 
 
 def loaded(*batches):

@@ -17,12 +17,16 @@ DAY_MS = 86_400_000
 def fetch(world, *asked, group="g", topic_id=bytes(16)):
     """Offsets for `(topic, partition)` pairs, as `(offset, leader epoch, metadata, error)`."""
     topics = [
-        messages.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=[partition])
+        messages.OffsetFetchRequest.OffsetFetchRequestTopics(
+            name=topic, topic_id=topic_id, partition_indexes=[partition]
+        )
         for topic, partition in asked
     ]
     rows = world.shard.fetch_offsets(group, topics)
     return [
-        (p.committed_offset, p.committed_leader_epoch, p.metadata, name(p.error_code)) for row in rows for p in row.partitions
+        (p.committed_offset, p.committed_leader_epoch, p.metadata, name(p.error_code))
+        for row in rows
+        for p in row.partitions
     ]
 
 
@@ -39,7 +43,11 @@ def test_a_simple_consumer_commits_without_a_group_and_makes_one():
     """Generation -1 and no member: an administrator, or a consumer that assigns its own partitions."""
     world = World()
     assert world.commit({("t", 0): 5, ("t", 1): 6}, metadata="note") == ["NONE", "NONE"]
-    assert fetch(world, ("t", 0), ("t", 1), ("t", 2)) == [(5, 7, "note", "NONE"), (6, 7, "note", "NONE"), (-1, -1, "", "NONE")]
+    assert fetch(world, ("t", 0), ("t", 1), ("t", 2)) == [
+        (5, 7, "note", "NONE"),
+        (6, 7, "note", "NONE"),
+        (-1, -1, "", "NONE"),
+    ]
     assert (world.state(), world.shard.groups["g"].protocol_type) == ("Empty", None)
     assert fetch(world, ("t", 0), group="other") == [(-1, -1, "", "NONE")]
 
@@ -101,7 +109,7 @@ def test_a_commit_keeps_the_session_alive():
 
 def test_an_administrator_commits_to_a_group_that_is_empty():
     world = World()
-    generation, (leader,) = world.stable()
+    _generation, (leader,) = world.stable()
     assert world.commit({("t", 0): 1}) == ["UNKNOWN_MEMBER_ID"]
     world.leave(leader)
     assert world.commit({("t", 0): 1}) == ["NONE"]
@@ -110,7 +118,13 @@ def test_an_administrator_commits_to_a_group_that_is_empty():
 
 @pytest.mark.parametrize(
     ("metadata", "expected"),
-    [("x" * 4096, "NONE"), ("x" * 4097, "OFFSET_METADATA_TOO_LARGE"), ("é" * 4096, "NONE"), ("😀" * 2049, "OFFSET_METADATA_TOO_LARGE"), (None, "NONE")],
+    [
+        ("x" * 4096, "NONE"),
+        ("x" * 4097, "OFFSET_METADATA_TOO_LARGE"),
+        ("é" * 4096, "NONE"),
+        ("😀" * 2049, "OFFSET_METADATA_TOO_LARGE"),
+        (None, "NONE"),
+    ],
 )
 def test_metadata_has_a_limit_in_utf16_units(metadata, expected):
     world = World()
@@ -140,7 +154,10 @@ def test_all_offsets_of_a_group():
     world = World()
     world.commit({("t", 0): 1, ("u", 2): 3})
     rows = world.shard.fetch_offsets("g", None)
-    assert {(row.name, p.partition_index, p.committed_offset) for row in rows for p in row.partitions} == {("t", 0, 1), ("u", 2, 3)}
+    assert {(row.name, p.partition_index, p.committed_offset) for row in rows for p in row.partitions} == {
+        ("t", 0, 1),
+        ("u", 2, 3),
+    }
     assert world.shard.fetch_offsets("other", None) == []
 
 

@@ -50,7 +50,9 @@ class Member:
 
     def join(self):
         self.owned = frozenset()
-        self.joining = self.world.join(self.member_id, id_required=True, session_ms=int(SESSION_S * 1000), rebalance_ms=9_000)
+        self.joining = self.world.join(
+            self.member_id, id_required=True, session_ms=int(SESSION_S * 1000), rebalance_ms=9_000
+        )
         self.asked_at = self.world.clock.now()
 
     def joined(self, answer):
@@ -58,11 +60,15 @@ class Member:
             return
         self.joining = None
         self.told(name(answer.error_code))
-        self.member_id = answer.member_id if name(answer.error_code) in ("NONE", "MEMBER_ID_REQUIRED") else self.member_id
+        self.member_id = (
+            answer.member_id if name(answer.error_code) in ("NONE", "MEMBER_ID_REQUIRED") else self.member_id
+        )
         if name(answer.error_code) == "NONE":
             self.generation = answer.generation_id
             self.members = [member.member_id for member in answer.members]
-            shares = {each: bytes(range(index, PARTITIONS, len(self.members))) for index, each in enumerate(self.members)}
+            shares = {
+                each: bytes(range(index, PARTITIONS, len(self.members))) for index, each in enumerate(self.members)
+            }
             self.syncing = self.world.sync(self.member_id, self.generation, shares)
 
     def synced(self, answer):

@@ -1,9 +1,8 @@
 """Random lives of a shard: what must hold whatever happens.
 
 Replay equals live (design: one `apply`, two callers); members of a generation see one leader and one protocol, and each
-gets exactly what the leader computed; generations only rise; nobody is answered twice (the world asserts that), and nobody
-waits for ever.
-"""
+gets exactly what the leader computed; generations only rise; nobody is answered twice (the world asserts that), and
+nobody waits for ever."""
 
 from __future__ import annotations
 
@@ -37,16 +36,32 @@ class Client:
 class Life:
     def __init__(self, seed):
         self.random = Random(seed)
-        self.world = World(seed, group_initial_rebalance_delay_ms=self.random.choice((0, 3000)), group_max_size=self.random.choice((3, 100)))
+        self.world = World(
+            seed,
+            group_initial_rebalance_delay_ms=self.random.choice((0, 3000)),
+            group_max_size=self.random.choice((3, 100)),
+        )
         self.clients = [
-            Client(number, self.random.choice(GROUPS), f"i{number}" if self.random.random() < 0.4 else None) for number in range(6)
+            Client(number, self.random.choice(GROUPS), f"i{number}" if self.random.random() < 0.4 else None)
+            for number in range(6)
         ]
         self.handed_in = {}  # (group, generation): assignments
         self.generations = dict.fromkeys(GROUPS, 0)
         self.led = {}  # (group, generation): (leader, protocol)
 
     def run(self, steps):
-        actions = (self.join, self.join, self.sync, self.sync, self.heartbeat, self.commit, self.leave, self.wait, self.forget, self.odd)
+        actions = (
+            self.join,
+            self.join,
+            self.sync,
+            self.sync,
+            self.heartbeat,
+            self.commit,
+            self.leave,
+            self.wait,
+            self.forget,
+            self.odd,
+        )
         for _ in range(steps):
             self.random.choice(actions)(self.random.choice(self.clients))
             self.collect()
@@ -57,8 +72,14 @@ class Life:
             return
         protocols = PROTOCOLS if self.random.random() < 0.8 else tuple(reversed(PROTOCOLS))
         client.joining = self.world.join(
-            client.member_id, group=client.group, instance=client.instance, protocols=protocols, id_required=self.random.random() < 0.7,
-            may_skip=self.random.random() < 0.5, session_ms=self.random.choice((6_000, 30_000)), rebalance_ms=self.random.choice((5_000, 20_000)),
+            client.member_id,
+            group=client.group,
+            instance=client.instance,
+            protocols=protocols,
+            id_required=self.random.random() < 0.7,
+            may_skip=self.random.random() < 0.5,
+            session_ms=self.random.choice((6_000, 30_000)),
+            rebalance_ms=self.random.choice((5_000, 20_000)),
         )
 
     def sync(self, client):
@@ -67,18 +88,30 @@ class Life:
         assignments = {member: self.random.randbytes(4) for member in client.members}
         group = self.world.shard.groups.get(client.group)
         ends = group is not None and group.state == "CompletingRebalance" and group.leader_id == client.member_id
-        if ends and group.generation == client.generation and group.check_member(client.member_id, client.instance) == 0:
+        if (
+            ends
+            and group.generation == client.generation
+            and group.check_member(client.member_id, client.instance) == 0
+        ):
             self.handed_in[client.group, client.generation] = assignments
-        client.syncing = self.world.sync(client.member_id, client.generation, assignments, group=client.group, instance=client.instance)
+        client.syncing = self.world.sync(
+            client.member_id, client.generation, assignments, group=client.group, instance=client.instance
+        )
 
     def heartbeat(self, client):
         if client.joining is None and client.generation >= 0:
-            answer = self.world.heartbeat(client.member_id, client.generation, group=client.group, instance=client.instance)
+            answer = self.world.heartbeat(
+                client.member_id, client.generation, group=client.group, instance=client.instance
+            )
             self.on_error(client, answer)
 
     def commit(self, client):
         member = {"member_id": client.member_id, "generation": client.generation} if self.random.random() < 0.8 else {}
-        self.world.commit({(self.random.choice("tuv"), self.random.randrange(3)): self.random.randrange(100)}, group=client.group, **member)
+        self.world.commit(
+            {(self.random.choice("tuv"), self.random.randrange(3)): self.random.randrange(100)},
+            group=client.group,
+            **member,
+        )
 
     def leave(self, client):
         if client.joining is None and client.syncing is None and self.random.random() < 0.4:
@@ -174,17 +207,38 @@ def hard_state(shard, among=None):
     for group_id, group in shard.groups.items():
         if among is None or group_id in among:
             groups[group_id] = (
-                group.state, group.generation, group.protocol_type, group.protocol_name, group.leader_id,
+                group.state,
+                group.generation,
+                group.protocol_type,
+                group.protocol_name,
+                group.leader_id,
                 # Of a group without a protocol the time of its offsets counts, not its own.
                 group.protocol_type and group.state_timestamp_ms,
-                group.subscribed_topics, group.static_members,
+                group.subscribed_topics,
+                group.static_members,
                 [
-                    (m.member_id, m.instance_id, m.client_id, m.client_host, m.rebalance_timeout_ms, m.session_timeout_ms, m.assignment, dict(m.protocols).get(group.protocol_name))
+                    (
+                        m.member_id,
+                        m.instance_id,
+                        m.client_id,
+                        m.client_host,
+                        m.rebalance_timeout_ms,
+                        m.session_timeout_ms,
+                        m.assignment,
+                        dict(m.protocols).get(group.protocol_name),
+                    )
                     for m in group.members.values()
                 ],
             )
     offsets = {
-        (group, topic, partition): (each.offset, each.leader_epoch, each.metadata, each.commit_timestamp_ms, each.expire_timestamp_ms, each.topic_id)
+        (group, topic, partition): (
+            each.offset,
+            each.leader_epoch,
+            each.metadata,
+            each.commit_timestamp_ms,
+            each.expire_timestamp_ms,
+            each.topic_id,
+        )
         for group, topics in shard.offsets.by_group.items()
         for topic, partitions in topics.items()
         for partition, each in partitions.items()

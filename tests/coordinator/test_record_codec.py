@@ -40,13 +40,28 @@ def test_records_of_other_group_protocols_are_passed_over():
 
 
 def test_a_commit_of_a_very_old_cluster_is_read():
-    record = record_codec.decode(b"\x00\x00\x00\x01g\x00\x01t\x00\x00\x00\x03", b"\x00\x00" + (9).to_bytes(8, "big") + b"\x00\x01m" + bytes(8))
-    assert (record.key.group, record.value.offset, record.value.metadata, record.value.leader_epoch) == ("g", 9, "m", -1)
+    record = record_codec.decode(
+        b"\x00\x00\x00\x01g\x00\x01t\x00\x00\x00\x03", b"\x00\x00" + (9).to_bytes(8, "big") + b"\x00\x01m" + bytes(8)
+    )
+    assert (record.key.group, record.value.offset, record.value.metadata, record.value.leader_epoch) == (
+        "g",
+        9,
+        "m",
+        -1,
+    )
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [(None, b"\x00\x00"), (b"", None), (b"\x00", None), (b"\x00\x01\x00\x05g", None), (b"\x00\x02\x00\x01g", b""), (b"\x00\x02\x00\x01g", b"\x00\x09"), (b"\x00\x02\x00\x01g", b"\x00\x03\x00")],
+    [
+        (None, b"\x00\x00"),
+        (b"", None),
+        (b"\x00", None),
+        (b"\x00\x01\x00\x05g", None),
+        (b"\x00\x02\x00\x01g", b""),
+        (b"\x00\x02\x00\x01g", b"\x00\x09"),
+        (b"\x00\x02\x00\x01g", b"\x00\x03\x00"),
+    ],
 )
 def test_bytes_that_are_no_record_are_refused(key, value):
     with pytest.raises(ProtocolError):
@@ -55,7 +70,15 @@ def test_bytes_that_are_no_record_are_refused(key, value):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("", 0), ("a", 97), ("hello", 99162322), ("console-consumer-62322", 163073046), ("polygenelubricants", -(2**31)), ("Grüße", 69215351), ("😀", 1772899)],
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("console-consumer-62322", 163073046),
+        ("polygenelubricants", -(2**31)),
+        ("Grüße", 69215351),
+        ("😀", 1772899),
+    ],
 )
 def test_the_hash_is_javas(text, value):
     assert java_hash(text) == value
@@ -69,7 +92,14 @@ def test_the_smallest_integer_has_no_absolute_value_and_counts_as_zero():
 
 @pytest.mark.parametrize(
     "blob",
-    [b"", b"\x00\x00", b"\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff", b"\x00\x00\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x05ab", b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x09"],
+    [
+        b"",
+        b"\x00\x00",
+        b"\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff",
+        b"\x00\x00\x7f\xff\xff\xff",
+        b"\x00\x00\x00\x00\x00\x01\x00\x05ab",
+        b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x09",
+    ],
 )
 def test_what_is_no_subscription_is_not_taken_for_one(blob):
     assert subscribed_topics(blob) is None

@@ -61,7 +61,7 @@ def test_the_assignment_is_written_before_anybody_is_told():
 
 def test_a_late_sync_in_a_stable_group_gets_the_current_assignment():
     world = World()
-    generation, (leader, follower) = world.stable(2)
+    generation, (_leader, follower) = world.stable(2)
     assert world.answer(world.sync(follower, generation)).assignment == follower.encode()
 
 
@@ -102,7 +102,7 @@ def test_members_that_never_sync_are_left_out_after_the_rebalance_timeout():
 
 
 def test_a_leader_that_never_syncs_is_left_out_and_who_waited_starts_over():
-    world, generation, (leader, follower) = completing(rebalance_ms=15_000, session_ms=60_000)
+    world, generation, (_leader, follower) = completing(rebalance_ms=15_000, session_ms=60_000)
     parked = world.sync(follower, generation)
     world.advance(15)
     assert error(world.answer(parked)) == "REBALANCE_IN_PROGRESS"
@@ -130,7 +130,7 @@ def test_an_assignment_that_no_batch_can_hold_is_refused_and_the_group_starts_ov
 
 def test_an_interrupted_rebalance_leaves_no_assignment_of_the_generation_before():
     world = World()
-    generation, (leader,) = world.stable()
+    _generation, (leader,) = world.stable()
     world.join(leader)
     assert world.state() == "CompletingRebalance"
     world.join()
@@ -212,14 +212,19 @@ def test_when_the_last_member_is_given_up_the_group_is_empty_in_a_new_generation
     generation, _ = world.stable(session_ms=10_000)
     world.advance(11)
     group = world.shard.groups["g"]
-    assert (group.state, group.generation, group.protocol_name, group.leader_id) == ("Empty", generation + 1, None, None)
+    assert (group.state, group.generation, group.protocol_name, group.leader_id) == (
+        "Empty",
+        generation + 1,
+        None,
+        None,
+    )
     assert group.protocol_type == "consumer"
     assert world.replayed().groups["g"].generation == generation + 1
 
 
 def test_a_newcomers_session_begins_when_it_has_joined():
     """Until then it has five minutes: it cannot send heartbeats without its id."""
-    world, generation, (leader,) = completing(1, session_ms=10_000)
+    world, _generation, (_leader,) = completing(1, session_ms=10_000)
     world.advance(6.9)
     assert world.state() == "CompletingRebalance"
     world.advance(0.2)
@@ -282,7 +287,11 @@ def test_several_members_leave_at_once_each_with_its_own_answer():
     (member,) = world.shard.groups["g"].members
     pending = world.answer(world.join(id_required=True)).member_id
     assert world.leave(member, "stranger", pending, ("", "nobody"), ("", None)) == [
-        "NONE", "UNKNOWN_MEMBER_ID", "NONE", "UNKNOWN_MEMBER_ID", "UNKNOWN_MEMBER_ID",
+        "NONE",
+        "UNKNOWN_MEMBER_ID",
+        "NONE",
+        "UNKNOWN_MEMBER_ID",
+        "UNKNOWN_MEMBER_ID",
     ]
 
 
@@ -292,7 +301,7 @@ def test_leaving_an_unknown_group():
 
 
 def test_a_member_thrown_out_while_it_waits_for_its_assignment_is_told():
-    world, generation, (leader, follower) = completing()
+    world, generation, (_leader, follower) = completing()
     parked = world.sync(follower, generation)
     assert world.leave(follower) == ["NONE"]
     assert error(world.answer(parked)) == "UNKNOWN_MEMBER_ID"
@@ -319,7 +328,12 @@ def test_a_static_follower_that_returns_keeps_its_assignment_and_disturbs_nobody
     world = World()
     generation, ids = static_group(world, "a", "b")
     answer = world.answer(world.join(instance="b"))
-    assert (error(answer), answer.generation_id, answer.members, answer.skip_assignment) == ("NONE", generation, [], False)
+    assert (error(answer), answer.generation_id, answer.members, answer.skip_assignment) == (
+        "NONE",
+        generation,
+        [],
+        False,
+    )
     assert answer.member_id != ids["b"] and answer.leader == ids["a"]
     assert world.state() == "Stable"
     assert world.answer(world.sync(answer.member_id, generation, instance="b")).assignment == b"b"
@@ -331,7 +345,7 @@ def test_a_static_follower_that_returns_keeps_its_assignment_and_disturbs_nobody
 def test_a_static_leader_that_returns_is_told_to_keep_the_assignment():
     """KIP-814: it must know all members, and must not compute a new assignment."""
     world = World()
-    generation, ids = static_group(world, "a", "b")
+    _generation, ids = static_group(world, "a", "b")
     answer = world.answer(world.join(instance="a"))
     assert answer.leader == answer.member_id and answer.skip_assignment
     assert {member.member_id for member in answer.members} == {answer.member_id, ids["b"]}
@@ -340,7 +354,7 @@ def test_a_static_leader_that_returns_is_told_to_keep_the_assignment():
 
 def test_an_older_static_leader_that_returns_takes_itself_for_a_follower():
     world = World()
-    generation, ids = static_group(world, "a", "b")
+    _generation, ids = static_group(world, "a", "b")
     answer = world.answer(world.join(instance="a", may_skip=False))
     assert (answer.leader, answer.members, answer.skip_assignment) == (ids["a"], [], False)
     assert world.shard.groups["g"].leader_id == answer.member_id
@@ -356,7 +370,7 @@ def test_a_static_member_that_returns_with_another_protocol_starts_a_rebalance()
 
 def test_what_a_static_member_offers_when_it_returns_counts_from_then_on():
     world = World()
-    generation, ids = static_group(world, "a", protocols=(("range", b""), ("old", b"")))
+    _generation, _ids = static_group(world, "a", protocols=(("range", b""), ("old", b"")))
     world.join(instance="a", protocols=(("range", b""), ("new", b"")))
     assert world.state() == "Stable"
     assert error(world.answer(world.join(protocols=(("old", b""),)))) == "INCONSISTENT_GROUP_PROTOCOL"
@@ -385,7 +399,7 @@ def test_a_second_static_member_fences_the_first_that_waits_in_a_join():
 
 def test_static_members_survive_a_rebalance_that_they_slept_through():
     world = World()
-    generation, ids = static_group(world, "a", "b", rebalance_ms=10_000, session_ms=60_000)
+    _generation, ids = static_group(world, "a", "b", rebalance_ms=10_000, session_ms=60_000)
     token = world.join(ids["a"], instance="a", rebalance_ms=10_000, session_ms=60_000)
     assert world.answer(token) is None
     world.advance(10)
@@ -395,7 +409,7 @@ def test_static_members_survive_a_rebalance_that_they_slept_through():
 
 def test_if_only_silent_static_members_are_left_the_rebalance_waits_for_their_sessions():
     world = World()
-    generation, ids = static_group(world, "a", "b", rebalance_ms=10_000, session_ms=25_000)
+    _generation, ids = static_group(world, "a", "b", rebalance_ms=10_000, session_ms=25_000)
     newcomer = world.join(rebalance_ms=10_000)
     given = world.answer(newcomer)
     assert given is None
@@ -416,7 +430,7 @@ def test_an_administrator_removes_static_members_by_instance_id():
 
 def test_a_wrong_member_id_for_an_instance_id_is_fenced_everywhere():
     world = World()
-    generation, ids = static_group(world, "a", "b")
+    generation, _ids = static_group(world, "a", "b")
     assert world.heartbeat("x", generation, instance="a") == "FENCED_INSTANCE_ID"
     assert error(world.answer(world.sync("x", generation, instance="a"))) == "FENCED_INSTANCE_ID"
     assert error(world.answer(world.join("x", instance="a"))) == "FENCED_INSTANCE_ID"
@@ -450,7 +464,7 @@ def test_a_rebalance_under_way_is_forgotten_by_a_restart():
 
 def test_the_stored_group_says_what_kafka_stores():
     world = World()
-    generation, (leader, follower) = world.stable(2, protocols=(("range", b"meta"), ("other", b"")))
+    _generation, (leader, follower) = world.stable(2, protocols=(("range", b"meta"), ("other", b"")))
     record = record_codec.decode(*world.log[-1])
     value = record.value
     assert (value.protocol_type, value.generation, value.protocol, value.leader) == ("consumer", 1, "range", leader)

@@ -14,8 +14,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--inputs", type=int, default=100_000, help="how many inputs (default 100000)")
     parser.add_argument("--seed", default=None, help="repeats a run of the mutation engine")
-    parser.add_argument("--targets", default="", help=f"names with commas: {', '.join(target.name for target in mutation.TARGETS)}")
-    parser.add_argument("--engine", choices=("mutation", "atheris"), default="mutation", help="where the inputs come from")
+    parser.add_argument(
+        "--targets", default="", help=f"names with commas: {', '.join(target.name for target in mutation.TARGETS)}"
+    )
+    parser.add_argument(
+        "--engine", choices=("mutation", "atheris"), default="mutation", help="where the inputs come from"
+    )
     parser.add_argument("--input", help="one input of a finding, TARGET:HEX")
     options = parser.parse_args()
     names = [name for name in options.targets.split(",") if name]
@@ -34,7 +38,9 @@ def main() -> int:
 
     def progress(report: mutation.Report) -> None:
         if report.total % 500_000 == 0:
-            print(f"{report.total} inputs, {len(report.findings)} findings, {report.growth_mb:.0f} MB growth", flush=True)
+            print(
+                f"{report.total} inputs, {len(report.findings)} findings, {report.growth_mb:.0f} MB growth", flush=True
+            )
 
     report = mutation.run(options.inputs, seed, targets, progress)
     print("\n".join(report.lines()))

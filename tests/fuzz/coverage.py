@@ -46,7 +46,8 @@ def run(inputs: int, names: Sequence[str] = (), seed: int | None = None) -> int:
 
 
 def _instrument_compiled() -> None:
-    """The functions that the compiler of the schemas makes have no file to be instrumented from; each is when it is made."""
+    """The functions that the compiler of the schemas makes have no file to be instrumented from; each is when it is
+    made."""
     import atheris
 
     from pykafkad.wire import messages

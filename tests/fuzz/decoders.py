@@ -1,4 +1,5 @@
-"""The decoders that get bytes from strangers: messages, headers, frames in pieces, batches, records, compressed bodies, stored records."""
+"""The decoders that get bytes from strangers: messages, headers, frames in pieces, batches, records, compressed bodies,
+stored records."""
 
 from __future__ import annotations
 
@@ -34,14 +35,18 @@ SETTINGS = (
 )
 
 
-# -- messages ------------------------------------------------------------------------------------------------------------
+# -- messages
+# ------------------------------------------------------------------------------------------------------------
 
 
 @cache
 def _message_examples(index: int) -> list[bytes]:
     name, version = VERSIONS[index]
     values = Values(index)
-    return [bytes(messages.encode(values.message(messages.stored_class(name), version), version)) for _ in range(EXAMPLES_KEPT)]
+    return [
+        bytes(messages.encode(values.message(messages.stored_class(name), version), version))
+        for _ in range(EXAMPLES_KEPT)
+    ]
 
 
 def message_example(draw: random.Random) -> bytes:
@@ -73,7 +78,8 @@ def check_message(data: bytes) -> bool:
     return True
 
 
-# -- frames --------------------------------------------------------------------------------------------------------------
+# -- frames
+# --------------------------------------------------------------------------------------------------------------
 
 FLEXIBLE_FROM = frames.flexible_versions()
 
@@ -82,7 +88,11 @@ def header_example(draw: random.Random) -> bytes:
     """A request's header."""
     key, _, versions, _ = draw.choice(messages.all_apis())
     version = draw.choice(versions)
-    return bytes(frames.start_request(key, version, 7, draw.choice(("client", "", None)), frames.response_is_tagged(key, version, FLEXIBLE_FROM)))[4:]
+    return bytes(
+        frames.start_request(
+            key, version, 7, draw.choice(("client", "", None)), frames.response_is_tagged(key, version, FLEXIBLE_FROM)
+        )
+    )[4:]
 
 
 def check_header(data: bytes) -> bool:
@@ -111,7 +121,9 @@ def frames_example(draw: random.Random) -> bytes:
 def _served(data: bytes, cuts: list[int]) -> tuple[list[bytes], str | None]:
     """The frames that a connection serves when the bytes come in pieces, and why it closed."""
     found: list[bytes] = []
-    connection = Connection(1, "peer", lambda _, view, start, end: found.append(bytes(view[start:end])), MAX_FRAME_BYTES, [])
+    connection = Connection(
+        1, "peer", lambda _, view, start, end: found.append(bytes(view[start:end])), MAX_FRAME_BYTES, []
+    )
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
         piece = connection.pending + data[start:end]
         connection.receive(memoryview(piece), len(piece))
@@ -130,7 +142,11 @@ def check_frames(data: bytes) -> bool:
     """The same frames, and the same end, whole or split anywhere; byte by byte where the bytes are few."""
     whole = _served(data, [])
     draw = random.Random(zlib.crc32(data))
-    pieces = list(range(1, len(data))) if len(data) < 120 else sorted(draw.randrange(len(data)) for _ in range(draw.choice((1, 2, 8))))
+    pieces = (
+        list(range(1, len(data)))
+        if len(data) < 120
+        else sorted(draw.randrange(len(data)) for _ in range(draw.choice((1, 2, 8))))
+    )
     split = _served(data, pieces)
     # What the peer is told apart by (an HTTP request, a TLS greeting) may lie in bytes that have not come yet.
     if split[0] != whole[0] or (split[1] is None) != (whole[1] is None):
@@ -138,7 +154,8 @@ def check_frames(data: bytes) -> bool:
     return whole[1] is None
 
 
-# -- batches and records -------------------------------------------------------------------------------------------------
+# -- batches and records
+# -------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -148,7 +165,8 @@ def _batch_examples() -> list[bytes]:
 
 
 def batch_example(draw: random.Random) -> bytes:
-    """A flag, then a batch. With the flag the length and the checksum are made right again, so that what is inside is read."""
+    """A flag, then a batch. With the flag the length and the checksum are made right again, so that what is inside is
+    read."""
     return bytes((draw.choice((0, 1, 1, 1)),)) + draw.choice(_batch_examples())
 
 
@@ -174,7 +192,8 @@ def check_batch(data: bytes) -> bool:
 
 
 def check_append(data: bytes) -> bool:
-    """The rules of appending, for a topic that the flag's upper bits choose; what they let in is a batch that can be read."""
+    """The rules of appending, for a topic that the flag's upper bits choose; what they let in is a batch that can be
+    read."""
     if not data:
         return False
     settings = SETTINGS[data[0] >> 1 & 7 if data[0] >> 1 & 7 < len(SETTINGS) else 0]
@@ -198,7 +217,12 @@ def append_example(draw: random.Random) -> bytes:
 def _compressed_examples() -> list[bytes]:
     draw = random.Random(2)
     bodies = [b"", b"a", b"ab" * 300, draw.randbytes(200), bytes(70_000)]
-    return [bytes((codec,)) + bytes(compression.compress(codec, body)) for codec in compression.CODECS if codec for body in bodies]
+    return [
+        bytes((codec,)) + bytes(compression.compress(codec, body))
+        for codec in compression.CODECS
+        if codec
+        for body in bodies
+    ]
 
 
 def check_compressed(data: bytes) -> bool:
@@ -214,7 +238,8 @@ def check_compressed(data: bytes) -> bool:
     return True
 
 
-# -- records of internal logs --------------------------------------------------------------------------------------------
+# -- records of internal logs
+# --------------------------------------------------------------------------------------------
 
 
 @cache
@@ -225,7 +250,11 @@ def _stored_examples() -> list[bytes]:
             for cls in types.values():
                 version = messages.valid_versions(cls)[-1]
                 body = bytes(messages.encode(Values(number).message(cls, version), version))
-                prefix = bytes((1, number, version)) if "metadata" in file else struct.pack(">h", number if cls.__name__.endswith("Key") else version)
+                prefix = (
+                    bytes((1, number, version))
+                    if "metadata" in file
+                    else struct.pack(">h", number if cls.__name__.endswith("Key") else version)
+                )
                 found.append(bytes((2 if "metadata" in file else 6,)) + prefix + body)
     return found
 

@@ -1,4 +1,5 @@
-"""The files of a log directory as any bytes: a valid prefix, or StorageFailure; small files are read as values or as missing."""
+"""The files of a log directory as any bytes: a valid prefix, or StorageFailure; small files are read as values or as
+missing."""
 
 from __future__ import annotations
 
@@ -28,7 +29,17 @@ def image() -> tuple[tuple[str, bytes], ...]:
     directory.write_meta(cluster_id="c", node_id=1, directory_id="AAAAAAAAAAAAAAAAAAAAAQ")
     log = open_log(directory, **SMALL)
     for number in range(12):
-        append(log, batch(3, 20, timestamp_ms=NOW_MS + number, producer_id=number % 2, producer_epoch=0, base_sequence=number // 2 * 3))
+        append(
+            log,
+            batch(
+                3,
+                20,
+                timestamp_ms=NOW_MS + number,
+                producer_id=number % 2,
+                producer_epoch=0,
+                base_sequence=number // 2 * 3,
+            ),
+        )
         if number % 5 == 4:
             log.lead(number, sole_replica=True)
     log.delete_records(4)
@@ -82,7 +93,8 @@ def _read_all(log, recovered: bool) -> None:
 
 
 def check_file(data: bytes) -> bool:
-    """A directory with one file replaced: it opens, reads, is appended to and closes, or says that the disk is at fault."""
+    """A directory with one file replaced: it opens, reads, is appended to and closes, or says that the disk is at
+    fault."""
     if len(data) < 2:
         return False
     number = data[0] % len(image())

@@ -102,7 +102,12 @@ def _peak_kb() -> int:
     return int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def run(inputs: int, seed: object, targets: Iterable[Target] = TARGETS, progress: Callable[[Report], None] = lambda report: None) -> Report:
+def run(
+    inputs: int,
+    seed: object,
+    targets: Iterable[Target] = TARGETS,
+    progress: Callable[[Report], None] = lambda report: None,
+) -> Report:
     """Feed `inputs` inputs to the targets. A finding is noted with its bytes, and the run goes on."""
     draw = random.Random(f"fuzz {seed}")
     targets = list(targets)

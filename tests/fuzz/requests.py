@@ -1,9 +1,8 @@
 """Requests that a broker with a few topics and groups understands, and what becomes of them on a bad line.
 
-`PlausibleValues` fills every field of a request by its name, so that most requests get past the first check. `mutated` then
-breaks some: bits, bytes, lengths, pieces cut out, doubled or taken from elsewhere. Record batches are broken on two levels:
-inside, with the checksum made right again, and outside.
-"""
+`PlausibleValues` fills every field of a request by its name, so that most requests get past the first check. `mutated`
+then breaks some: bits, bytes, lengths, pieces cut out, doubled or taken from elsewhere. Record batches are broken on
+two levels: inside, with the checksum made right again, and outside."""
 
 from __future__ import annotations
 
@@ -47,13 +46,15 @@ class PlausibleValues(Values):
         draw = self.random
         if "topic" in name or name in ("name", "resource_name"):
             return draw.choice(TOPICS)
-        if "group" in name and "instance" not in name or name == "key":
+        if ("group" in name and "instance" not in name) or name == "key":
             return draw.choice(GROUPS)
         if name == "member_id":
             return draw.choice(self.member_ids)
         if name == "protocol_type":
             return "consumer"
-        return draw.choice(("", "range", "cleanup.policy", "retention.ms", "delete", "1000", "client-1.0", "größe", "x" * 300))
+        return draw.choice(
+            ("", "range", "cleanup.policy", "retention.ms", "delete", "1000", "client-1.0", "größe", "x" * 300)
+        )
 
     def integer(self, field) -> int:
         """Small numbers, as ids and counts are; now and then an edge of the type."""
@@ -66,13 +67,20 @@ class PlausibleValues(Values):
             return draw.choice((1, 2, 3, -1, 0))
         if draw.random() < 0.85:
             return draw.choice((0, 0, 0, 1, 1, 2, 4))
-        low, high = {"uint16": (0, 2**16 - 1), "int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1)}.get(field.type, (-(2**63), 2**63 - 1))
+        low, high = {
+            "uint16": (0, 2**16 - 1),
+            "int8": (-(2**7), 2**7 - 1),
+            "int16": (-(2**15), 2**15 - 1),
+            "int32": (-(2**31), 2**31 - 1),
+        }.get(field.type, (-(2**63), 2**63 - 1))
         return max(low, min(high, draw.choice(LARGE_EDGES)))
 
 
 def plain_batch(draw: random.Random) -> bytearray:
     """A batch as a client sends it, in any codec, some of an idempotent producer."""
-    records = [(draw.choice((None, b"k")), draw.choice((None, b"", b"value" * 10))) for _ in range(draw.choice((1, 1, 3, 20)))]
+    records = [
+        (draw.choice((None, b"k")), draw.choice((None, b"", b"value" * 10))) for _ in range(draw.choice((1, 1, 3, 20)))
+    ]
     idempotent = draw.random() < 0.3
     return build_batch(
         records, timestamp_ms=draw.choice((0, 1_000_000_000_000, -1)), codec=draw.choice((0, 0, 1, 2, 3, 4)), producer_id=draw.randrange(3) if idempotent else -1,
@@ -86,7 +94,20 @@ def hostile_batch(draw: random.Random) -> bytearray:
     for _ in range(draw.choice((1, 1, 2, 5))):
         if draw.random() < 0.4:
             # One of the header's fields at an edge: deltas, timestamps, producer, sequence, count.
-            position, code = draw.choice(((8, "i"), (16, "b"), (21, "h"), (23, "i"), (27, "q"), (35, "q"), (43, "q"), (51, "h"), (53, "i"), (57, "i")))
+            position, code = draw.choice(
+                (
+                    (8, "i"),
+                    (16, "b"),
+                    (21, "h"),
+                    (23, "i"),
+                    (27, "q"),
+                    (35, "q"),
+                    (43, "q"),
+                    (51, "h"),
+                    (53, "i"),
+                    (57, "i"),
+                )
+            )
             size = struct.calcsize(code)
             value = draw.choice(LARGE_EDGES) & (256**size - 1)
             data[position : position + size] = value.to_bytes(size, "big")
@@ -103,7 +124,15 @@ def encoded(values: PlausibleValues, key: int, name: str, version: int, correlat
     """A request's payload: a frame without its size."""
     cls = messages.request_class(key)
     flexible_from = messages.flexible_from(cls)
-    chunks = [frames.start_request(key, version, correlation_id, values.random.choice(("fuzz", "", None)), flexible_from is not None and version >= flexible_from)]
+    chunks = [
+        frames.start_request(
+            key,
+            version,
+            correlation_id,
+            values.random.choice(("fuzz", "", None)),
+            flexible_from is not None and version >= flexible_from,
+        )
+    ]
     messages.encoder(cls, version)(values.message(cls, version), chunks)
     return b"".join(bytes(chunk) for chunk in chunks)[4:]
 

@@ -10,9 +10,8 @@ from typing import NamedTuple
 class Target(NamedTuple):
     """One decoder. `example` draws valid bytes; `check` takes any bytes and tells whether they gave a value.
 
-    False means refused with the error that is promised. Everything else that `check` raises is a finding. `weight` is the target's
-    share of the inputs.
-    """
+    False means refused with the error that is promised. Everything else that `check` raises is a finding. `weight` is
+    the target's share of the inputs."""
 
     name: str
     weight: int

@@ -38,7 +38,10 @@ def walked(world, topic):
     found, offset = [], 0
     while True:
         partition = request.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=3000)
-        answer = peer.ask(request(max_bytes=1 << 20, max_wait_ms=0, topics=[request.FetchTopic(topic=topic, partitions=[partition])]), 11)
+        answer = peer.ask(
+            request(max_bytes=1 << 20, max_wait_ms=0, topics=[request.FetchTopic(topic=topic, partitions=[partition])]),
+            11,
+        )
         assert answer is not NOTHING
         row = answer.responses[0].partitions[0]
         assert row.error_code == 0
@@ -65,7 +68,9 @@ def test_whatever_is_accepted_can_be_read_now_and_after_a_crash(seed):
     answered = dict.fromkeys(TOPICS, 0)
     for _ in range(REQUESTS):
         topic = draw.choice(tuple(TOPICS))
-        batches = [hostile_batch(draw) if draw.random() < 0.7 else plain_batch(draw) for _ in range(draw.choice((1, 1, 1, 2)))]
+        batches = [
+            hostile_batch(draw) if draw.random() < 0.7 else plain_batch(draw) for _ in range(draw.choice((1, 1, 1, 2)))
+        ]
         answer = peer.ask(produce(topic, batches, draw.choice((1, -1))), draw.randrange(3, 13))
         if answer is NOTHING:
             # A batch that says it has very many records is opened on another thread.

@@ -7,8 +7,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from tests.fuzz import coverage, mutation
 from tests.fuzz.target import Target
@@ -87,7 +86,8 @@ def _broken(check):
 
 
 def test_what_goes_wrong_is_found():
-    """A guard for the guard: an error, a loop without end and memory without bound are findings, with the bytes that do it."""
+    """A guard for the guard: an error, a loop without end and memory without bound are findings, with the bytes that do
+    it."""
 
     def error(data):
         if data[:1] < b"\x10":

@@ -50,7 +50,9 @@ def check(sent, peer):
         (correlation_id,) = struct.unpack_from(">i", answer)
         while waiting and struct.unpack_from(">i", waiting[0], 4)[0] != correlation_id:
             waiting.pop(0)
-        assert waiting, f"an answer to {correlation_id}, which was not asked or was asked before an answer already given"
+        assert waiting, (
+            f"an answer to {correlation_id}, which was not asked or was asked before an answer already given"
+        )
         key, version = struct.unpack_from(">hh", waiting.pop(0))
         row = table.by_key(key)
         if not row.min_version <= version <= row.max_version:
@@ -100,5 +102,8 @@ def test_any_request_is_answered_or_ends_its_connection(seed, quiet):
         if draw.random() < 0.5:
             world.node.reactor.connections.pop(peer.connection.id, None)
             world.node.connection_lost(peer.connection)
-        assert world.node.metrics.unexpected_errors == 0, (b"".join(quiet).decode(), [payload.hex() for payload in sent])
+        assert world.node.metrics.unexpected_errors == 0, (
+            b"".join(quiet).decode(),
+            [payload.hex() for payload in sent],
+        )
     world.stop()

@@ -1,4 +1,5 @@
-"""A context for group handlers: a real shard behind it, topics as a plain picture, and answers encoded as they would be."""
+"""A context for group handlers: a real shard behind it, topics as a plain picture, and answers encoded as they would
+be."""
 
 from __future__ import annotations
 
@@ -125,10 +126,15 @@ def add_topic(picture: Image, topic: str, topic_id: bytes, count: int) -> None:
 
     picture.apply(StoredRecord(None, messages.TopicRecord(name=topic, topic_id=topic_id)))
     for index in range(count):
-        picture.apply(StoredRecord(None, messages.PartitionRecord(partition_id=index, topic_id=topic_id, leader=NODE_ID, replicas=[NODE_ID], isr=[NODE_ID])))
+        picture.apply(
+            StoredRecord(
+                None,
+                messages.PartitionRecord(
+                    partition_id=index, topic_id=topic_id, leader=NODE_ID, replicas=[NODE_ID], isr=[NODE_ID]
+                ),
+            )
+        )
 
 
 def error(answer: object) -> str:
     return name(answer.error_code)
-
-

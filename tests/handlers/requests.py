@@ -22,25 +22,42 @@ def produce(topic, partitions, *, acks=-1, topic_id=bytes(16), transactional_id=
             request.TopicProduceData(
                 name=topic,
                 topic_id=topic_id,
-                partition_data=[request.PartitionProduceData(index=index, records=records) for index, records in partitions.items()],
+                partition_data=[
+                    request.PartitionProduceData(index=index, records=records) for index, records in partitions.items()
+                ],
             )
         ],
     )
 
 
-def fetch(topic, offsets, *, max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, partition_max_bytes=1 << 20, topic_id=bytes(16), forget=(), **keywords):
+def fetch(
+    topic,
+    offsets,
+    *,
+    max_wait_ms=0,
+    min_bytes=1,
+    max_bytes=1 << 20,
+    partition_max_bytes=1 << 20,
+    topic_id=bytes(16),
+    forget=(),
+    **keywords,
+):
     """`offsets` maps the partition to the fetch offset, or to keywords of its FetchPartition."""
     request = messages.FetchRequest
     partitions = []
     for index, asked in offsets.items():
         asked = {"fetch_offset": asked} if isinstance(asked, int) else asked
-        partitions.append(request.FetchPartition(partition=index, **{"partition_max_bytes": partition_max_bytes, **asked}))
+        partitions.append(
+            request.FetchPartition(partition=index, **{"partition_max_bytes": partition_max_bytes, **asked})
+        )
     return request(
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=max_bytes,
         topics=[request.FetchTopic(topic=topic, topic_id=topic_id, partitions=partitions)] if partitions else [],
-        forgotten_topics_data=[request.ForgottenTopic(topic=topic, topic_id=topic_id, partitions=list(forget))] if forget else [],
+        forgotten_topics_data=[request.ForgottenTopic(topic=topic, topic_id=topic_id, partitions=list(forget))]
+        if forget
+        else [],
         **keywords,
     )
 

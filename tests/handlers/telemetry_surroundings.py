@@ -11,7 +11,10 @@ CLIENT_METRICS = 16
 def subscribe(peer, name, **values):
     """Set a subscription's settings; underscores stand for dots, None deletes."""
     request = messages.IncrementalAlterConfigsRequest
-    configs = [request.AlterableConfig(name=key.replace("_", "."), config_operation=int(value is None), value=value) for key, value in values.items()]
+    configs = [
+        request.AlterableConfig(name=key.replace("_", "."), config_operation=int(value is None), value=value)
+        for key, value in values.items()
+    ]
     resource = request.AlterConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configs=configs)
     answer = peer.ask(request(resources=[resource]), 1)
     assert answer.responses[0].error_code == 0, answer
@@ -46,6 +49,8 @@ def otlp(metrics=(("records", 7),), **labels):
         metric = scope.metrics.add(name=name, unit="1")
         metric.sum.aggregation_temporality = 1
         metric.sum.is_monotonic = True
-        point = metric.sum.data_points.add(as_int=value, time_unix_nano=5_000_000_000, start_time_unix_nano=4_000_000_000)
+        point = metric.sum.data_points.add(
+            as_int=value, time_unix_nano=5_000_000_000, start_time_unix_nano=4_000_000_000
+        )
         point.attributes.add(key="client").value.string_value = "a"
     return message.SerializeToString()

@@ -13,7 +13,13 @@ from tests.metadata.test_client_quotas import RATE, describe, entry
 
 
 def alter(cluster, version, *entries, denied=None, **fields):
-    answer = ask(cluster, alter_client_quotas, messages.AlterClientQuotasRequest(entries=list(entries), **fields), version, denied=denied)
+    answer = ask(
+        cluster,
+        alter_client_quotas,
+        messages.AlterClientQuotasRequest(entries=list(entries), **fields),
+        version,
+        denied=denied,
+    )
     return [({part.entity_type: part.entity_name for part in row.entity}, row.error_code) for row in answer.entries]
 
 

@@ -25,7 +25,9 @@ def cluster():
 def alter(cluster, *resources, version=2, denied=None, **fields):
     rows = [
         Request.AlterConfigsResource(
-            resource_type=kind, resource_name=name, configs=[Request.AlterableConfig(name=key, value=value) for key, value in values]
+            resource_type=kind,
+            resource_name=name,
+            configs=[Request.AlterableConfig(name=key, value=value) for key, value in values],
         )
         for kind, name, values in resources
     ]

@@ -11,7 +11,9 @@ Request = messages.AlterPartitionReassignmentsRequest
 def alter(peer, version, *rows, **fields):
     """(topic, partition, replicas) each; the whole answer."""
     topics = [
-        Request.ReassignableTopic(name=name, partitions=[Request.ReassignablePartition(partition_index=index, replicas=replicas)])
+        Request.ReassignableTopic(
+            name=name, partitions=[Request.ReassignablePartition(partition_index=index, replicas=replicas)]
+        )
         for name, index, replicas in rows
     ]
     return peer.ask(Request(topics=topics, **fields), version)
@@ -25,11 +27,24 @@ def codes(answer):
 def test_each_partition_has_its_own_error(world, peer, version):
     world.create_topic("t")
     node = world.node.node_id
-    answer = alter(peer, version, ("t", 0, [node]), ("t", 0, None), ("t", 0, []), ("t", 1, [node]), ("u", 0, [node]), ("t", 0, [99]))
+    answer = alter(
+        peer,
+        version,
+        ("t", 0, [node]),
+        ("t", 0, None),
+        ("t", 0, []),
+        ("t", 1, [node]),
+        ("u", 0, [node]),
+        ("t", 0, [99]),
+    )
     assert answer.error_code == 0 and answer.error_message is None
     assert codes(answer) == [
-        errors.NONE, errors.NO_REASSIGNMENT_IN_PROGRESS, errors.INVALID_REPLICA_ASSIGNMENT,
-        errors.UNKNOWN_TOPIC_OR_PARTITION, errors.UNKNOWN_TOPIC_OR_PARTITION, errors.INVALID_REPLICA_ASSIGNMENT,
+        errors.NONE,
+        errors.NO_REASSIGNMENT_IN_PROGRESS,
+        errors.INVALID_REPLICA_ASSIGNMENT,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+        errors.INVALID_REPLICA_ASSIGNMENT,
     ]
 
 

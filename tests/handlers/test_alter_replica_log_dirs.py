@@ -32,7 +32,10 @@ def world(paths):
 
 def alter(world, *rows, version=2):
     """(path, topic, partition) each; the codes in the order of topic and partition."""
-    dirs = [Request.AlterReplicaLogDir(path=path, topics=[Request.AlterReplicaLogDirTopic(name=name, partitions=[index])]) for path, name, index in rows]
+    dirs = [
+        Request.AlterReplicaLogDir(path=path, topics=[Request.AlterReplicaLogDirTopic(name=name, partitions=[index])])
+        for path, name, index in rows
+    ]
     answer = world.connect().ask(Request(dirs=dirs), version)
     return [row.error_code for topic in answer.results for row in topic.partitions]
 
@@ -121,7 +124,12 @@ def test_describe_log_dirs_shows_both(world, paths, monkeypatch):
 
     def described():
         results = world.connect().ask(messages.DescribeLogDirsRequest(topics=None), 5).results
-        return {row.is_future_key: (result.log_dir, row.partition_size, row.offset_lag) for result in results for topic in result.topics for row in topic.partitions}
+        return {
+            row.is_future_key: (result.log_dir, row.partition_size, row.offset_lag)
+            for result in results
+            for topic in result.topics
+            for row in topic.partitions
+        }
 
     rows = described()
     # The first step may be done already.
@@ -151,7 +159,9 @@ def test_a_move_is_redirected_and_stopped(world, paths, tmp_path):
     for _ in range(2):
         # The second folder may wait until the first is removed.
         world.node.offload.close()
-    assert places(world, "t") == [place] and not [name for path in paths for name in tmp_path.joinpath(path).iterdir() if "-future" in name.name]
+    assert places(world, "t") == [place] and not [
+        name for path in paths for name in tmp_path.joinpath(path).iterdir() if "-future" in name.name
+    ]
 
 
 def test_a_step_that_runs_while_its_move_is_redirected_harms_nobody(world, paths, monkeypatch):
@@ -167,7 +177,9 @@ def test_a_step_that_runs_while_its_move_is_redirected_harms_nobody(world, paths
     then(StorageFailure("write", f"{first}/t-0.0-future/x", "No such file or directory"))
     finish(world)
     world.turn()
-    assert places(world, "t") == [second[-1]] and numbers(world) == list(range(30)) and not world.node.directories.failed
+    assert (
+        places(world, "t") == [second[-1]] and numbers(world) == list(range(30)) and not world.node.directories.failed
+    )
 
 
 def one_step(world):
@@ -219,7 +231,9 @@ def test_nothing_moves_while_a_directory_is_offline(world, paths):
     """As in Kafka: the failed directory may hold the future replica of the same partition."""
     (place,) = places(world, "t")
     metadata = world.node.directories.metadata
-    broken = next(each for each in world.node.directories.online if each is not metadata and not each.path.endswith(place))
+    broken = next(
+        each for each in world.node.directories.online if each is not metadata and not each.path.endswith(place)
+    )
     world.node.directories.report(broken, StorageFailure("write", broken.path, "simulated"))
     world.turn()
     target = next(each.path for each in world.node.directories.online if not each.path.endswith(place))
@@ -320,7 +334,10 @@ def test_a_broker_that_dies_while_the_folders_change_their_names(world, paths, m
     def die(*_):
         raise Died
 
-    monkeypatch.setattr("pykafkad.log.directory.LogDirectory.release" if not renamed else "pykafkad.log.directory.LogDirectory.adopt", die)
+    monkeypatch.setattr(
+        "pykafkad.log.directory.LogDirectory.release" if not renamed else "pykafkad.log.directory.LogDirectory.adopt",
+        die,
+    )
     finish(world)
     monkeypatch.undo()
     assert world.node.metrics.unexpected_errors == 1

@@ -14,7 +14,9 @@ def test_every_advertised_api_is_listed_with_its_range(peer, version):
     named = {"client_software_name": "test", "client_software_version": "1"} if version >= 3 else {}
     answer = peer.ask(messages.ApiVersionsRequest(**named), version)
     listed = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
-    assert listed == {row.key: (row.advertised_min, row.max_version) for row in table.ROWS if row.advertised_min is not None}
+    assert listed == {
+        row.key: (row.advertised_min, row.max_version) for row in table.ROWS if row.advertised_min is not None
+    }
     assert listed[0] == (0, 13), "old librdkafka compresses only if Produce 0 is advertised (KAFKA-18659)"
     assert all(low <= high for low, high in listed.values())
 
@@ -22,7 +24,10 @@ def test_every_advertised_api_is_listed_with_its_range(peer, version):
 def test_features_with_minimum_0_are_listed_from_version_4(peer):
     """KIP-1022: clients before version 4 can't parse a minimum of 0."""
     names = {"client_software_name": "test", "client_software_version": "1"}
-    third = {feature.name: feature.min_version for feature in peer.ask(messages.ApiVersionsRequest(**names), 3).supported_features}
+    third = {
+        feature.name: feature.min_version
+        for feature in peer.ask(messages.ApiVersionsRequest(**names), 3).supported_features
+    }
     fourth = {feature.name for feature in peer.ask(messages.ApiVersionsRequest(**names), 4).supported_features}
     assert third and all(third.values())
     assert set(third) < fourth
@@ -40,17 +45,37 @@ def test_a_version_above_ours_is_answered_in_version_0_with_our_range(world, pee
 
 
 @pytest.mark.parametrize(
-    ("name", "software_version"), [("", "1"), ("test", ""), ("-test", "1"), ("te st", "1"), ("test", "1."), ("tést", "1")]
+    ("name", "software_version"),
+    [("", "1"), ("test", ""), ("-test", "1"), ("te st", "1"), ("test", "1."), ("tést", "1")],
 )
 def test_client_software_outside_the_pattern_is_refused(peer, name, software_version):
     """KIP-511. Kafka lists no APIs then."""
-    answer = peer.ask(messages.ApiVersionsRequest(client_software_name=name, client_software_version=software_version), 3)
+    answer = peer.ask(
+        messages.ApiVersionsRequest(client_software_name=name, client_software_version=software_version), 3
+    )
     assert (answer.error_code, answer.api_keys) == (errors.INVALID_REQUEST, [])
 
 
 @pytest.mark.parametrize(
     ("key", "version"),
-    [(-1, 0), (4, 0), (5, 0), (6, 0), (7, 0), (58, 0), (93, 0), (32767, 0), (0, 2), (0, 14), (1, 3), (1, 19), (68, 2), (26, 6), (76, 0), (92, 1)],
+    [
+        (-1, 0),
+        (4, 0),
+        (5, 0),
+        (6, 0),
+        (7, 0),
+        (58, 0),
+        (93, 0),
+        (32767, 0),
+        (0, 2),
+        (0, 14),
+        (1, 3),
+        (1, 19),
+        (68, 2),
+        (26, 6),
+        (76, 0),
+        (92, 1),
+    ],
 )
 def test_what_is_not_answered_closes_the_connection(world, peer, key, version):
     """Any made-up error body could not be parsed; clients take the closed connection for what it is."""

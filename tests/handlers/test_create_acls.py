@@ -22,12 +22,25 @@ def create(cluster, *entries, version=3, denied=None):
 @pytest.mark.parametrize("version", (1, 2, 3))
 def test_each_entry_has_its_result(version):
     cluster = Cluster(authorizer_class_name=STANDARD_AUTHORIZER)
-    assert create(cluster, entry("x"), entry(""), entry("y", resource_pattern_type=4), version=version) == [0, errors.INVALID_REQUEST, 0]
+    assert create(cluster, entry("x"), entry(""), entry("y", resource_pattern_type=4), version=version) == [
+        0,
+        errors.INVALID_REQUEST,
+        0,
+    ]
     assert len(cluster.image.acls) == 2
     assert create(cluster, version=version) == []
 
 
-@pytest.mark.parametrize("fields", [{"resource_type": 1}, {"operation": 1}, {"permission_type": 1}, {"resource_pattern_type": 1}, {"resource_pattern_type": 2}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"resource_type": 1},
+        {"operation": 1},
+        {"permission_type": 1},
+        {"resource_pattern_type": 1},
+        {"resource_pattern_type": 2},
+    ],
+)
 def test_what_only_a_filter_may_say_fails_the_whole_request(fields):
     cluster = Cluster(authorizer_class_name=STANDARD_AUTHORIZER)
     assert create(cluster, entry("x"), entry("y", **fields)) == [errors.UNKNOWN_SERVER_ERROR] * 2
@@ -36,7 +49,9 @@ def test_what_only_a_filter_may_say_fails_the_whole_request(fields):
 
 def test_refusals():
     assert create(Cluster(), entry(), entry("")) == [errors.SECURITY_DISABLED] * 2
-    assert create(Cluster(), entry(), denied={("Alter", "Cluster", "kafka-cluster")}) == [errors.CLUSTER_AUTHORIZATION_FAILED]
+    assert create(Cluster(), entry(), denied={("Alter", "Cluster", "kafka-cluster")}) == [
+        errors.CLUSTER_AUTHORIZATION_FAILED
+    ]
     for field in ("resource_type", "resource_pattern_type", "operation", "permission_type"):
         with pytest.raises(ProtocolError):
             create(Cluster(), entry(), entry(**{field: 0}))

@@ -18,12 +18,19 @@ def owner(answer):
 def test_refused(peer, version):
     answer = peer.ask(messages.CreateDelegationTokenRequest(max_lifetime_ms=1), version)
     assert answer.error_code == errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    assert owner(answer) == ANONYMOUS and answer.issue_timestamp_ms == answer.expiry_timestamp_ms == answer.max_timestamp_ms == -1
-    assert (answer.token_requester_principal_type, answer.token_requester_principal_name) == (ANONYMOUS if version == 3 else ("", ""))
+    assert (
+        owner(answer) == ANONYMOUS
+        and answer.issue_timestamp_ms == answer.expiry_timestamp_ms == answer.max_timestamp_ms == -1
+    )
+    assert (answer.token_requester_principal_type, answer.token_requester_principal_name) == (
+        ANONYMOUS if version == 3 else ("", "")
+    )
 
 
 def test_for_somebody_else(peer):
-    request = messages.CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob", max_lifetime_ms=1)
+    request = messages.CreateDelegationTokenRequest(
+        owner_principal_type="User", owner_principal_name="bob", max_lifetime_ms=1
+    )
     assert owner(peer.ask(request, 3)) == ("User", "bob")
     request.owner_principal_type = None
     answer = peer.ask(request, 3)

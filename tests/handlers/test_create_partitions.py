@@ -16,7 +16,9 @@ Request = messages.CreatePartitionsRequest
 
 def grow(cluster, version, *topics, denied=None, timeout_ms=1000, **fields):
     rows = [Request.CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in topics]
-    answer = ask(cluster, create_partitions, Request(topics=rows, timeout_ms=timeout_ms, **fields), version, denied=denied)
+    answer = ask(
+        cluster, create_partitions, Request(topics=rows, timeout_ms=timeout_ms, **fields), version, denied=denied
+    )
     return [(row.name, row.error_code) for row in answer.results]
 
 

@@ -1,4 +1,5 @@
-"""CreateTopics: form, duplicates, permissions, versions. What makes a topic impossible: tests/metadata/test_controller.py."""
+"""CreateTopics: form, duplicates, permissions, versions. What makes a topic impossible:
+tests/metadata/test_controller.py."""
 
 from __future__ import annotations
 
@@ -51,9 +52,12 @@ def test_permission_on_the_cluster_or_the_topic():
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 def test_a_timeout_that_is_over(timeout_ms):
-    """The controller's queue drops the request before it is looked at; with nothing left to do there is nothing to drop."""
+    """The controller's queue drops the request before it is looked at; with nothing left to do there is nothing to
+    drop."""
     cluster = Cluster()
-    answer = ask(cluster, create_topics, request(topic("a"), topic("a/b"), topic("c"), topic("c"), timeout_ms=timeout_ms), 7)
+    answer = ask(
+        cluster, create_topics, request(topic("a"), topic("a/b"), topic("c"), topic("c"), timeout_ms=timeout_ms), 7
+    )
     assert [row.error_code for row in answer.topics] == [errors.REQUEST_TIMED_OUT] * 4
     assert not cluster.image.topics
     answer = ask(cluster, create_topics, request(topic("c"), topic("c"), timeout_ms=timeout_ms), 7)

@@ -23,7 +23,13 @@ def delete(cluster, *filters, version=3, denied=None):
 def test_each_filter_has_its_result(version):
     cluster = Cluster(authorizer_class_name=STANDARD_AUTHORIZER)
     create(cluster, entry("x"), entry("y"))
-    rows = delete(cluster, chosen(resource_name_filter="x"), chosen(operation=99), chosen(resource_name_filter="z"), version=version)
+    rows = delete(
+        cluster,
+        chosen(resource_name_filter="x"),
+        chosen(operation=99),
+        chosen(resource_name_filter="z"),
+        version=version,
+    )
     assert rows == [(0, 1), (errors.INVALID_REQUEST, 0), (0, 0)]
     assert len(cluster.image.acls) == 1
     assert delete(cluster, version=version) == []
@@ -31,7 +37,9 @@ def test_each_filter_has_its_result(version):
 
 def test_refusals():
     assert delete(Cluster(), chosen(), chosen(operation=99)) == [(errors.SECURITY_DISABLED, 0)] * 2
-    assert delete(Cluster(), chosen(), denied={("Alter", "Cluster", "kafka-cluster")}) == [(errors.CLUSTER_AUTHORIZATION_FAILED, 0)]
+    assert delete(Cluster(), chosen(), denied={("Alter", "Cluster", "kafka-cluster")}) == [
+        (errors.CLUSTER_AUTHORIZATION_FAILED, 0)
+    ]
     for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"):
         with pytest.raises(ProtocolError):
             delete(Cluster(), chosen(), chosen(**{field: 0}))

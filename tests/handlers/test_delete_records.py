@@ -11,7 +11,9 @@ from tests.handlers.test_fetch import rows_of
 def delete(peer, version, topic, offsets):
     request = messages.DeleteRecordsRequest
     rows = [request.DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in offsets]
-    answer = peer.ask(request(topics=[request.DeleteRecordsTopic(name=topic, partitions=rows)], timeout_ms=1000), version)
+    answer = peer.ask(
+        request(topics=[request.DeleteRecordsTopic(name=topic, partitions=rows)], timeout_ms=1000), version
+    )
     return [(row.partition_index, row.error_code, row.low_watermark) for row in answer.topics[0].partitions]
 
 
@@ -37,7 +39,10 @@ def test_records_below_the_offset_cannot_be_read_any_more(peer, topic, version):
 
 def test_errors_stand_on_their_partition(peer, topic):
     assert delete(peer, 2, topic, [(0, 7), (1, -2), (5, 0)]) == [
-        (0, errors.OFFSET_OUT_OF_RANGE, -1), (1, errors.OFFSET_OUT_OF_RANGE, -1), (5, errors.UNKNOWN_TOPIC_OR_PARTITION, -1)]
+        (0, errors.OFFSET_OUT_OF_RANGE, -1),
+        (1, errors.OFFSET_OUT_OF_RANGE, -1),
+        (5, errors.UNKNOWN_TOPIC_OR_PARTITION, -1),
+    ]
 
 
 def test_policies_and_internal_topics(world, peer):

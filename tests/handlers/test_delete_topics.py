@@ -26,7 +26,10 @@ def cluster():
 def delete(cluster, version, **fields):
     fields.setdefault("timeout_ms", 1000)
     denied = fields.pop("denied", None)
-    return {(row.name, row.topic_id): row for row in ask(cluster, delete_topics, Request(**fields), version, denied=denied).responses}
+    return {
+        (row.name, row.topic_id): row
+        for row in ask(cluster, delete_topics, Request(**fields), version, denied=denied).responses
+    }
 
 
 def codes(rows):
@@ -37,7 +40,11 @@ def codes(rows):
 def test_by_name(cluster, version):
     """Version 5 adds texts."""
     rows = delete(cluster, version, topic_names=["a", "nope", "b", "b"])
-    assert codes(rows) == {("a", ZERO): 0, ("nope", ZERO): errors.UNKNOWN_TOPIC_OR_PARTITION, ("b", ZERO): errors.INVALID_REQUEST}
+    assert codes(rows) == {
+        ("a", ZERO): 0,
+        ("nope", ZERO): errors.UNKNOWN_TOPIC_OR_PARTITION,
+        ("b", ZERO): errors.INVALID_REQUEST,
+    }
     assert (rows["b", ZERO].error_message is not None) == (version >= 5)
     assert set(cluster.image.topics) == {"b", "c"}
 

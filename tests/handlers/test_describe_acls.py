@@ -29,9 +29,15 @@ def test_entries_are_grouped_by_resource(version):
     create(cluster, entry("x"), entry("y"), entry("x", operation=4), entry("x", resource_pattern_type=4))
     answer = describe(cluster, version)
     assert answer.error_code == 0
-    assert [(row.resource_name, row.pattern_type, len(row.acls)) for row in answer.resources] == [("x", 3, 2), ("y", 3, 1), ("x", 4, 1)]
+    assert [(row.resource_name, row.pattern_type, len(row.acls)) for row in answer.resources] == [
+        ("x", 3, 2),
+        ("y", 3, 1),
+        ("x", 4, 1),
+    ]
     (row,) = describe(cluster, version, operation=4).resources
-    assert [(acl.principal, acl.host, acl.operation, acl.permission_type) for acl in row.acls] == [("User:a", "*", 4, 3)]
+    assert [(acl.principal, acl.host, acl.operation, acl.permission_type) for acl in row.acls] == [
+        ("User:a", "*", 4, 3)
+    ]
 
 
 def test_refusals():

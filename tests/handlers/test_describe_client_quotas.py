@@ -24,7 +24,10 @@ def test_entities_and_errors(version):
     assert [(each.key, each.value) for each in row.values] == [(RATE, 5.0)]
     wrong = Request(components=[Request.ComponentData(entity_type="user", match_type=0, match=None)], strict=False)
     answer = ask(cluster, describe_client_quotas, wrong, version)
-    assert (answer.error_code, answer.entries) == (errors.INVALID_REQUEST, None) and "MATCH_TYPE_EXACT" in answer.error_message
+    assert (answer.error_code, answer.entries) == (
+        errors.INVALID_REQUEST,
+        None,
+    ) and "MATCH_TYPE_EXACT" in answer.error_message
 
 
 def test_whoever_may_not():

@@ -28,10 +28,15 @@ def test_operations():
     cluster = Cluster()
     assert describe(cluster, 2, include_cluster_authorized_operations=True).cluster_authorized_operations == 8096
     denied = {("Describe", "Cluster", "kafka-cluster")}
-    assert describe(cluster, 2, include_cluster_authorized_operations=True, denied=denied).cluster_authorized_operations == 0
+    assert (
+        describe(cluster, 2, include_cluster_authorized_operations=True, denied=denied).cluster_authorized_operations
+        == 0
+    )
 
 
-@pytest.mark.parametrize(("kind", "code"), [(2, errors.MISMATCHED_ENDPOINT_TYPE), (0, errors.UNSUPPORTED_ENDPOINT_TYPE), (9, 115)])
+@pytest.mark.parametrize(
+    ("kind", "code"), [(2, errors.MISMATCHED_ENDPOINT_TYPE), (0, errors.UNSUPPORTED_ENDPOINT_TYPE), (9, 115)]
+)
 def test_only_brokers_are_here(kind, code):
     answer = describe(Cluster(), 1, endpoint_type=kind)
     assert (answer.error_code, answer.brokers, answer.controller_id) == (code, [], -1)

@@ -38,11 +38,18 @@ def entries(result):
 @pytest.mark.parametrize("version", range(1, 5))
 def test_a_topic_in_every_version(cluster, version):
     """Source and synonyms from version 1, type and documentation from 3."""
-    (result,) = describe(cluster, (2, "a", None), version=version, include_synonyms=True, include_documentation=version >= 3)
+    (result,) = describe(
+        cluster, (2, "a", None), version=version, include_synonyms=True, include_documentation=version >= 3
+    )
     found = entries(result)
     assert (result.error_code, result.resource_type, result.resource_name, len(found)) == (0, 2, "a", 33)
     retention = found["retention.ms"]
-    assert (retention.value, retention.config_source, retention.read_only, retention.is_sensitive) == ("5000", 1, False, False)
+    assert (retention.value, retention.config_source, retention.read_only, retention.is_sensitive) == (
+        "5000",
+        1,
+        False,
+        False,
+    )
     assert [(each.name, each.value, each.source) for each in retention.synonyms] == [
         ("retention.ms", "5000", 1), ("log.retention.ms", "10", 4), ("log.retention.hours", "168", 5),
     ]  # fmt: skip
@@ -67,7 +74,11 @@ def test_sources_of_a_broker_setting(cluster):
     for name, value in (("", "1"), ("1", "2")):
         cluster.submit(events.AlterConfigs("t", [(4, name, [("log.retention.ms", SET, value)])], incremental=True))
     own, everyone, of_topic = describe(
-        cluster, (4, "1", ["log.retention.ms", "num.partitions"]), (4, "", None), (2, "a", ["retention.ms"]), include_synonyms=True
+        cluster,
+        (4, "1", ["log.retention.ms", "num.partitions"]),
+        (4, "", None),
+        (2, "a", ["retention.ms"]),
+        include_synonyms=True,
     )
     retention = entries(own)["log.retention.ms"]
     assert [(each.value, each.source) for each in retention.synonyms] == [("2", 2), ("1", 3), ("10", 4), ("168", 5)]
@@ -107,21 +118,35 @@ def test_errors_stay_with_their_resource(cluster, kind, name, code):
 
 
 def test_an_unknown_type_fails_everything(cluster):
-    assert [result.error_code for result in describe(cluster, (99, "x", None), (2, "a", None))] == [errors.INVALID_REQUEST] * 2
+    assert [result.error_code for result in describe(cluster, (99, "x", None), (2, "a", None))] == [
+        errors.INVALID_REQUEST
+    ] * 2
 
 
 def test_other_resources(cluster):
     """Loggers, subscriptions and groups that nobody configured have their defaults."""
     loggers, subscription, group = describe(cluster, (8, "1", None), (16, "s", None), (32, "g", None))
     (root,) = loggers.configs
-    assert (root.name, root.value, root.config_source, root.is_sensitive, root.read_only) == ("root", "INFO", 6, False, False)
+    assert (root.name, root.value, root.config_source, root.is_sensitive, root.read_only) == (
+        "root",
+        "INFO",
+        6,
+        False,
+        False,
+    )
     assert entries(subscription)["interval.ms"].value == "300000"
     assert entries(group)["consumer.session.timeout.ms"].value == "45000"
 
 
 def test_permissions(cluster):
-    denied = {("DescribeConfigs", "Topic", "a"), ("DescribeConfigs", "Cluster", "kafka-cluster"), ("DescribeConfigs", "Group", "g")}
-    results = describe(cluster, (2, "a", None), (4, "1", None), (8, "1", None), (16, "s", None), (32, "g", None), denied=denied)
+    denied = {
+        ("DescribeConfigs", "Topic", "a"),
+        ("DescribeConfigs", "Cluster", "kafka-cluster"),
+        ("DescribeConfigs", "Group", "g"),
+    }
+    results = describe(
+        cluster, (2, "a", None), (4, "1", None), (8, "1", None), (16, "s", None), (32, "g", None), denied=denied
+    )
     assert [result.error_code for result in results] == [
         errors.TOPIC_AUTHORIZATION_FAILED, errors.CLUSTER_AUTHORIZATION_FAILED, errors.CLUSTER_AUTHORIZATION_FAILED,
         errors.CLUSTER_AUTHORIZATION_FAILED, errors.GROUP_AUTHORIZATION_FAILED,

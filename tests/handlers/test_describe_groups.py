@@ -20,7 +20,12 @@ def test_a_stable_group(version):
     ctx = Context()
     _, (leader,) = ctx.world.stable(client="app")
     (row,) = describe(ctx, version, "g")
-    assert (error(row), row.group_state, row.protocol_type, row.protocol_data) == ("NONE", "Stable", "consumer", "range")
+    assert (error(row), row.group_state, row.protocol_type, row.protocol_data) == (
+        "NONE",
+        "Stable",
+        "consumer",
+        "range",
+    )
     (member,) = row.members
     assert (member.member_id, member.client_id, member.client_host) == (leader, "app", "/127.0.0.1")
     assert (member.member_metadata, member.member_assignment) == (b"topics", leader.encode())
@@ -57,7 +62,9 @@ def test_operations_on_request():
     ctx = Context()
     ctx.world.commit({("t", 0): 1})
     assert describe(ctx, 5, "g")[0].authorized_operations == -(2**31)
-    assert describe(ctx, 5, "g", operations=True)[0].authorized_operations == 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+    assert (
+        describe(ctx, 5, "g", operations=True)[0].authorized_operations == 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+    )
     ctx.denied.add(("Delete", "Group", "g"))
     assert describe(ctx, 5, "g", operations=True)[0].authorized_operations == 1 << 3 | 1 << 8 | 1 << 10 | 1 << 11
 
@@ -66,7 +73,10 @@ def test_groups_that_may_not_be_seen_and_groups_elsewhere():
     ctx = Context()
     ctx.world.commit({("t", 0): 1})
     ctx.denied.add(("Describe", "Group", "secret"))
-    assert [(row.group_id, error(row)) for row in describe(ctx, 5, "g", "secret")] == [("secret", "GROUP_AUTHORIZATION_FAILED"), ("g", "NONE")]
+    assert [(row.group_id, error(row)) for row in describe(ctx, 5, "g", "secret")] == [
+        ("secret", "GROUP_AUTHORIZATION_FAILED"),
+        ("g", "NONE"),
+    ]
     ctx.groups.error_code = errors.NOT_COORDINATOR
     (row,) = describe(ctx, 6, "g", operations=True)
     assert (error(row), row.group_state, row.authorized_operations) == ("NOT_COORDINATOR", "", -(2**31))

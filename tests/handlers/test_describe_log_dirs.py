@@ -12,8 +12,10 @@ def describe(peer, version, topics):
         topics = [request.DescribableLogDirTopic(topic=topic, partitions=partitions) for topic, partitions in topics]
     answer = peer.ask(request(topics=topics), version)
     assert answer.error_code == 0
-    result, = answer.results
-    return result, {(topic.name, row.partition_index): row.partition_size for topic in result.topics for row in topic.partitions}
+    (result,) = answer.results
+    return result, {
+        (topic.name, row.partition_index): row.partition_size for topic in result.topics for row in topic.partitions
+    }
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5])

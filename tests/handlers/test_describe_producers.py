@@ -30,7 +30,10 @@ def test_each_partition_has_its_own_error(world, peer):
     world.create_topic("t")
     rows = describe(peer, ("t", [0, 1]), ("u", [0]), ("a b", [0]))
     assert [row.error_code for row in rows] == [
-        errors.NONE, errors.UNKNOWN_TOPIC_OR_PARTITION, errors.UNKNOWN_TOPIC_OR_PARTITION, errors.INVALID_TOPIC_EXCEPTION,
+        errors.NONE,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+        errors.INVALID_TOPIC_EXCEPTION,
     ]
 
 

@@ -11,7 +11,9 @@ Request = messages.DescribeQuorumRequest
 
 
 def topic(name, *partitions):
-    return Request.TopicData(topic_name=name, partitions=[Request.PartitionData(partition_index=index) for index in partitions])
+    return Request.TopicData(
+        topic_name=name, partitions=[Request.PartitionData(partition_index=index) for index in partitions]
+    )
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -22,7 +24,11 @@ def test_the_leader_and_how_far_it_is(world, peer, version):
     ((row,),) = [each.partitions for each in answer.topics]
     end_offset = node.image.offset + 1
     assert (answer.error_code, row.error_code, row.partition_index) == (0, 0, 0)
-    assert (row.leader_id, row.leader_epoch, row.high_watermark) == (node.node_id, node.controller.quorum.epoch, end_offset)
+    assert (row.leader_id, row.leader_epoch, row.high_watermark) == (
+        node.node_id,
+        node.controller.quorum.epoch,
+        end_offset,
+    )
     (voter,) = row.current_voters
     assert (voter.replica_id, voter.log_end_offset) == (node.node_id, end_offset)
     assert voter.last_fetch_timestamp == voter.last_caught_up_timestamp == (node.now_ms if version else -1)
@@ -46,7 +52,9 @@ def test_the_leader_and_how_far_it_is(world, peer, version):
 def test_anything_else_is_unknown_in_each_row(world, peer, asked):
     world.create_topic("x")
     answer = peer.ask(Request(topics=asked), 2)
-    rows = [(each.topic_name, part.partition_index, part.error_code) for each in answer.topics for part in each.partitions]
+    rows = [
+        (each.topic_name, part.partition_index, part.error_code) for each in answer.topics for part in each.partitions
+    ]
     unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
     assert rows == [(each.topic_name, part.partition_index, unknown) for each in asked for part in each.partitions]
     assert (answer.error_code, answer.nodes) == (0, [])

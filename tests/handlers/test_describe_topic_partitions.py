@@ -71,7 +71,10 @@ def test_errors_per_topic(cluster):
 @pytest.mark.parametrize("cursor", [("c", 0), ("a", -1)])
 def test_cursors_that_may_not_be(cluster, cursor):
     """A cursor outside the asked topics or below zero."""
-    assert describe(cluster, "a", "b", cursor=cursor) == ([("a", errors.INVALID_REQUEST, []), ("b", errors.INVALID_REQUEST, [])], None)
+    assert describe(cluster, "a", "b", cursor=cursor) == (
+        [("a", errors.INVALID_REQUEST, []), ("b", errors.INVALID_REQUEST, [])],
+        None,
+    )
 
 
 def test_a_cursor_at_a_topic_that_is_gone(cluster):
@@ -84,13 +87,24 @@ def test_what_a_partition_shows(cluster):
     request = Request(topics=[Request.TopicRequest(name="a")])
     (row,) = ask(cluster, describe_topic_partitions, request, 0).topics
     part = row.partitions[0]
-    assert (row.topic_id, row.is_internal, row.topic_authorized_operations) == (cluster.image.topics["a"].id, False, 3576)
-    assert (part.leader_id, part.leader_epoch, part.replica_nodes, part.isr_nodes, part.offline_replicas) == (1, 0, [1], [1], [])
+    assert (row.topic_id, row.is_internal, row.topic_authorized_operations) == (
+        cluster.image.topics["a"].id,
+        False,
+        3576,
+    )
+    assert (part.leader_id, part.leader_epoch, part.replica_nodes, part.isr_nodes, part.offline_replicas) == (
+        1,
+        0,
+        [1],
+        [1],
+        [],
+    )
     assert (part.eligible_leader_replicas, part.last_known_elr) == ([], [])
 
 
 def test_kept_pages_follow_the_image(cluster):
-    """The same page is not computed again, a changed partition is seen at once, and asking for ever other pages keeps few of them."""
+    """The same page is not computed again, a changed partition is seen at once, and asking for ever other pages keeps
+    few of them."""
     describe(cluster, "b")
     pages = cluster.image.topics["b"].pages
     describe(cluster, "b")

@@ -10,7 +10,10 @@ def test_every_id_has_its_own_row(peer):
     answer = peer.ask(messages.DescribeTransactionsRequest(transactional_ids=asked), 0)
     not_found = errors.TRANSACTIONAL_ID_NOT_FOUND
     assert [(row.transactional_id, row.error_code) for row in answer.transaction_states] == [
-        ("one", not_found), ("", errors.INVALID_REQUEST), ("one", not_found), ("n" * 300, not_found),
+        ("one", not_found),
+        ("", errors.INVALID_REQUEST),
+        ("one", not_found),
+        ("n" * 300, not_found),
     ]
     assert all((row.transaction_state, row.topics) == ("", []) for row in answer.transaction_states)
     assert peer.ask(messages.DescribeTransactionsRequest(), 0).transaction_states == []

@@ -15,7 +15,9 @@ Request = messages.DescribeUserScramCredentialsRequest
 def describe(cluster, users, denied=None):
     asked = None if users is None else [Request.UserName(name=name) for name in users]
     answer = ask(cluster, describe_user_scram_credentials, Request(users=asked), 0, denied=denied)
-    return answer.error_code, [(row.user, row.error_code, [info.mechanism for info in row.credential_infos]) for row in answer.results]
+    return answer.error_code, [
+        (row.user, row.error_code, [info.mechanism for info in row.credential_infos]) for row in answer.results
+    ]
 
 
 def test_users():

@@ -80,7 +80,10 @@ def test_errors_stand_on_their_partition(world, peer, asked, code):
 
 def test_unknown_topics_and_ids(world, peer):
     topic_id = world.create_topic("t")
-    assert rows_of(peer.ask(fetch("nowhere", {0: 0}, max_wait_ms=500), 12))[0].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert (
+        rows_of(peer.ask(fetch("nowhere", {0: 0}, max_wait_ms=500), 12))[0].error_code
+        == errors.UNKNOWN_TOPIC_OR_PARTITION
+    )
     assert rows_of(peer.ask(fetch("t", {7: 0}, max_wait_ms=500), 12))[7].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
     answer = peer.ask(fetch("", {0: 0}, topic_id=b"\x09" * 16, max_wait_ms=500), 13)
     assert rows_of(answer)[0].error_code == errors.UNKNOWN_TOPIC_ID
@@ -163,7 +166,9 @@ def test_the_connection_of_a_parked_fetch_may_end(world, peer):
 def test_deleting_the_topic_wakes_who_waits_for_it(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=60_000), 11) is NOTHING
-    delete = messages.DeleteTopicsRequest(topics=[messages.DeleteTopicsRequest.DeleteTopicState(name="t")], timeout_ms=1000)
+    delete = messages.DeleteTopicsRequest(
+        topics=[messages.DeleteTopicsRequest.DeleteTopicState(name="t")], timeout_ms=1000
+    )
     world.connect().ask(delete, 6)
     assert rows_of(peer.answers[-1])[0].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -179,7 +184,11 @@ def test_deleting_one_of_several_topics_wakes_who_waits_for_all(world, peer):
     peer.ask(messages.DeleteTopicsRequest(topic_names=["u"], timeout_ms=1000), 5)
     world.turn()
     (answer,) = waiting.answers
-    rows = [(topic.topic, row.error_code, row.aborted_transactions) for topic in answer.responses for row in topic.partitions]
+    rows = [
+        (topic.topic, row.error_code, row.aborted_transactions)
+        for topic in answer.responses
+        for row in topic.partitions
+    ]
     assert rows == [("t", 0, None), ("u", errors.UNKNOWN_TOPIC_OR_PARTITION, None)]
 
 
@@ -206,8 +215,29 @@ def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(world, ve
         raw = []
         peer.take = raw.append
         ids = {"topic_id": topic_id} if version >= 13 else {}
-        peer.send(fetch("topic", {1: 3}, max_bytes=9000, isolation_level=isolation_level, rack_id="r" if version >= 11 else "", **ids), version)
-        peer.send(fetch("topic", {1: 0}, partition_max_bytes=5000, max_wait_ms=500, min_bytes=10, isolation_level=isolation_level, **ids), version)
+        peer.send(
+            fetch(
+                "topic",
+                {1: 3},
+                max_bytes=9000,
+                isolation_level=isolation_level,
+                rack_id="r" if version >= 11 else "",
+                **ids,
+            ),
+            version,
+        )
+        peer.send(
+            fetch(
+                "topic",
+                {1: 0},
+                partition_max_bytes=5000,
+                max_wait_ms=500,
+                min_bytes=10,
+                isolation_level=isolation_level,
+                **ids,
+            ),
+            version,
+        )
         monkeypatch.undo()
         assert served == [flat, flat]
         assert len(b"".join(raw)) > 9_000, "both requests were given records"
@@ -223,9 +253,13 @@ def test_a_damaged_frame_is_served_alike_with_and_without_the_flat_path(world, s
     fill(world, "topic", 0, 3)
     for _ in range(60):
         version = generator.randrange(4, 18)
-        frame = bytearray(world.connect().encode(fetch("topic", {0: 1}, topic_id=topic_id if version >= 13 else bytes(16)), version))
+        frame = bytearray(
+            world.connect().encode(fetch("topic", {0: 1}, topic_id=topic_id if version >= 13 else bytes(16)), version)
+        )
         for _ in range(generator.randrange(1, 4)):
-            frame[generator.randrange(8, len(frame))] = generator.choice((0, 1, 2, 3, 127, 128, 255, generator.randrange(256)))
+            frame[generator.randrange(8, len(frame))] = generator.choice(
+                (0, 1, 2, 3, 127, 128, 255, generator.randrange(256))
+            )
         outcomes = []
         for flat in (True, False):
             if not flat:
@@ -266,9 +300,18 @@ class TestSessions:
         assert 1 not in rows_of(peer.ask(fetch("t", {}, session_id=opened, session_epoch=2), 11))
 
     def test_errors_of_the_session(self, world, peer, opened):
-        assert peer.ask(fetch("t", {}, session_id=opened + 1, session_epoch=1), 11).error_code == errors.FETCH_SESSION_ID_NOT_FOUND
-        assert peer.ask(fetch("t", {}, session_id=opened, session_epoch=5), 11).error_code == errors.INVALID_FETCH_SESSION_EPOCH
-        assert peer.ask(fetch("t", {}, session_id=opened, session_epoch=1), 13).error_code == errors.FETCH_SESSION_TOPIC_ID_ERROR
+        assert (
+            peer.ask(fetch("t", {}, session_id=opened + 1, session_epoch=1), 11).error_code
+            == errors.FETCH_SESSION_ID_NOT_FOUND
+        )
+        assert (
+            peer.ask(fetch("t", {}, session_id=opened, session_epoch=5), 11).error_code
+            == errors.INVALID_FETCH_SESSION_EPOCH
+        )
+        assert (
+            peer.ask(fetch("t", {}, session_id=opened, session_epoch=1), 13).error_code
+            == errors.FETCH_SESSION_TOPIC_ID_ERROR
+        )
 
     def test_an_incremental_fetch_waits_when_there_is_no_news(self, world, peer, opened):
         assert peer.ask(fetch("t", {0: 1}, session_id=opened, session_epoch=1, max_wait_ms=500), 11) is NOTHING
@@ -278,7 +321,10 @@ class TestSessions:
     def test_epoch_minus_one_closes_it(self, world, peer, opened):
         answer = peer.ask(fetch("t", {0: 0}, session_id=opened, session_epoch=-1), 11)
         assert answer.session_id == 0
-        assert peer.ask(fetch("t", {}, session_id=opened, session_epoch=1), 11).error_code == errors.FETCH_SESSION_ID_NOT_FOUND
+        assert (
+            peer.ask(fetch("t", {}, session_id=opened, session_epoch=1), 11).error_code
+            == errors.FETCH_SESSION_ID_NOT_FOUND
+        )
 
     def test_a_full_cache_gives_no_session(self, tmp_path):
         from tests.simulation.world import World
@@ -317,5 +363,9 @@ def test_fewer_than_no_bytes_cannot_be_read(world, peer, limits):
     world.create_topic("t", 2)
     fill(world, "t", 0, 3)
     rows = rows_of(peer.ask(fetch("t", {0: 0, 1: 0}, **limits), 11))
-    assert (rows[0].error_code, rows[0].high_watermark, rows[0].log_start_offset) == (errors.UNKNOWN_SERVER_ERROR, -1, -1)
+    assert (rows[0].error_code, rows[0].high_watermark, rows[0].log_start_offset) == (
+        errors.UNKNOWN_SERVER_ERROR,
+        -1,
+        -1,
+    )
     assert (rows[1].error_code, rows[1].high_watermark) == (0, 0)

@@ -96,5 +96,9 @@ def test_an_old_epoch_is_told_the_leader(world, peer):
         answer = peer.ask(request, version)
         row = answer.responses[0].partitions[0]
         assert row.error_code == errors.FENCED_LEADER_EPOCH
-        told = (row.current_leader.leader_id, row.current_leader.leader_epoch, [end.node_id for end in answer.node_endpoints])
+        told = (
+            row.current_leader.leader_id,
+            row.current_leader.leader_epoch,
+            [end.node_id for end in answer.node_endpoints],
+        )
         assert told == ((world.node.node_id, 5, [world.node.node_id]) if version >= 16 else (-1, -1, []))

@@ -17,7 +17,9 @@ def context():
 
 def find(ctx, version, key="g", key_type=0):
     if version >= 4:
-        (row,) = ctx.call(handle, version, messages.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])).coordinators
+        (row,) = ctx.call(
+            handle, version, messages.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        ).coordinators
         assert row.key == key
         return row
     return ctx.call(handle, version, messages.FindCoordinatorRequest(key=key, key_type=key_type))
@@ -78,5 +80,8 @@ def test_rights_are_asked_for_each_key():
     ctx = context()
     ctx.denied |= {("Describe", "Group", "secret"), ("Describe", "TransactionalId", "secret")}
     answer = ctx.call(handle, 4, messages.FindCoordinatorRequest(coordinator_keys=["secret", "g"]))
-    assert [(row.key, error(row)) for row in answer.coordinators] == [("secret", "GROUP_AUTHORIZATION_FAILED"), ("g", "NONE")]
+    assert [(row.key, error(row)) for row in answer.coordinators] == [
+        ("secret", "GROUP_AUTHORIZATION_FAILED"),
+        ("g", "NONE"),
+    ]
     assert error(find(ctx, 4, "secret", key_type=1)) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"

@@ -34,7 +34,10 @@ def test_a_subscription(world, peer):
 
 def test_without_an_id_one_is_made(peer):
     first, second = get(peer, bytes(16)), get(peer, bytes(16))
-    assert first.client_instance_id != second.client_instance_id and bytes(16) not in (first.client_instance_id, second.client_instance_id)
+    assert first.client_instance_id != second.client_instance_id and bytes(16) not in (
+        first.client_instance_id,
+        second.client_instance_id,
+    )
     assert (first.requested_metrics, first.push_interval_ms) == ([], 300_000)
 
 
@@ -75,7 +78,10 @@ def test_what_a_kafka_took_and_cannot_be_matched_here_matches_nobody():
             return {(16, "one"): {}, (16, "two"): {}}
 
         def configs(self, _kind, name):
-            return {"one": {"metrics": "a", "match": r"client_id=\p{Alpha}+"}, "two": {"metrics": "b", "match": "client_id=t.*"}}[name]
+            return {
+                "one": {"metrics": "a", "match": r"client_id=\p{Alpha}+"},
+                "two": {"metrics": "b", "match": "client_id=t.*"},
+            }[name]
 
     assert telemetry.subscribed(Taken(), {"client_id": "test"}) == (["b"], 300_000)
 

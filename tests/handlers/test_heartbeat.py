@@ -17,7 +17,7 @@ def request(**fields):
 @pytest.mark.parametrize("version", range(5))
 def test_a_member_is_heard_in_every_version(version):
     ctx = Context()
-    generation, (leader,) = ctx.world.stable()
+    _generation, (leader,) = ctx.world.stable()
     assert error(ctx.call(handle, version, request(member_id=leader))) == "NONE"
     assert error(ctx.call(handle, version, request(member_id="stranger"))) == "UNKNOWN_MEMBER_ID"
 

@@ -28,7 +28,10 @@ def alter(cluster, *resources, version=1, ctx=None, **fields):
         Request.AlterConfigsResource(
             resource_type=kind,
             resource_name=name,
-            configs=[Request.AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in values],
+            configs=[
+                Request.AlterableConfig(name=key, config_operation=operation, value=value)
+                for key, operation, value in values
+            ],
         )
         for kind, name, values in resources
     ]
@@ -56,10 +59,17 @@ def test_form(cluster):
 def test_log_levels_change_at_once(cluster):
     """KIP-412: Kafka's six levels, the four that there are."""
     ctx = FakeContext(cluster, 1, set())
-    for level, ours, shown in (("DEBUG", "debug", "DEBUG"), ("FATAL", "error", "ERROR"), ("TRACE", "debug", "DEBUG"), ("WARN", "warning", "WARN")):
+    for level, ours, shown in (
+        ("DEBUG", "debug", "DEBUG"),
+        ("FATAL", "error", "ERROR"),
+        ("TRACE", "debug", "DEBUG"),
+        ("WARN", "warning", "WARN"),
+    ):
         assert alter(cluster, (8, "1", [("root", SET, level)]), ctx=ctx) == [("1", 0)]
         assert ctx.log_level == ours
-        resource = messages.DescribeConfigsRequest.DescribeConfigsResource(resource_type=8, resource_name="1", configuration_keys=None)
+        resource = messages.DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=8, resource_name="1", configuration_keys=None
+        )
         ctx.version = 4
         described = ask(cluster, describe_configs, messages.DescribeConfigsRequest(resources=[resource]), 4, ctx=ctx)
         assert described.results[0].configs[0].value == shown

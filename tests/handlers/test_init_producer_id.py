@@ -17,7 +17,10 @@ def init(ctx, version, **fields):
 def test_every_producer_gets_an_id_of_its_own(version):
     ctx = Context()
     answers = [init(ctx, version) for _ in range(1001)]
-    assert [(error(each), each.producer_id, each.producer_epoch) for each in answers[:2]] == [("NONE", 4000, 0), ("NONE", 4001, 0)]
+    assert [(error(each), each.producer_id, each.producer_epoch) for each in answers[:2]] == [
+        ("NONE", 4000, 0),
+        ("NONE", 4001, 0),
+    ]
     assert len({each.producer_id for each in answers}) == 1001
     assert len(ctx.controller.submitted) == 2
     assert (ctx.controller.submitted[0].broker_id, ctx.controller.submitted[0].broker_epoch) == (1, 9)

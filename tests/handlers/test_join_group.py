@@ -43,7 +43,12 @@ def test_errors_name_no_protocol_as_each_version_says_it(version):
     """Empty before version 7, null from there on."""
     ctx = Context()
     answer = ctx.call(handle, version, request(member_id="stranger"))
-    assert (error(answer), answer.member_id, answer.generation_id, answer.members) == ("UNKNOWN_MEMBER_ID", "stranger", -1, [])
+    assert (error(answer), answer.member_id, answer.generation_id, answer.members) == (
+        "UNKNOWN_MEMBER_ID",
+        "stranger",
+        -1,
+        [],
+    )
     assert answer.protocol_name == ("" if version < 7 else None)
 
 
@@ -82,7 +87,9 @@ def test_a_group_that_is_coordinated_elsewhere():
     assert error(ctx.call(handle, 9, request())) == "NOT_COORDINATOR"
 
 
-@pytest.mark.parametrize(("length", "expected"), [(32_767, "UNKNOWN_SERVER_ERROR"), (32_731, "UNKNOWN_SERVER_ERROR"), (32_730, "NONE")])
+@pytest.mark.parametrize(
+    ("length", "expected"), [(32_767, "UNKNOWN_SERVER_ERROR"), (32_731, "UNKNOWN_SERVER_ERROR"), (32_730, "NONE")]
+)
 def test_an_id_that_no_answer_could_carry_is_not_given_out(world, peer, length, expected):
     """A static member's id begins with that of its instance."""
     peer.ask(messages.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
@@ -97,7 +104,13 @@ def test_an_id_that_no_answer_could_carry_is_not_given_out(world, peer, length, 
 def test_a_protocol_without_a_name_is_none(world, peer):
     """What the group settled on is null from version 7 on if its name is empty."""
     peer.ask(messages.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
-    answer = peer.ask(request(group_instance_id="i", protocols=[messages.JoinGroupRequest.JoinGroupRequestProtocol(name="", metadata=b"m")]), 9)
+    answer = peer.ask(
+        request(
+            group_instance_id="i",
+            protocols=[messages.JoinGroupRequest.JoinGroupRequestProtocol(name="", metadata=b"m")],
+        ),
+        9,
+    )
     if answer is NOTHING:
         world.advance(10)
         answer = peer.answers[-1]

@@ -1,5 +1,5 @@
-"""Partitions that another broker leads, or nobody: what askers are told, and who leads (KIP-951). A directory of several brokers that
-was taken over has such."""
+"""Partitions that another broker leads, or nobody: what askers are told, and who leads (KIP-951). A directory of
+several brokers that was taken over has such."""
 
 import pytest
 
@@ -16,7 +16,9 @@ OTHER = 2
 def other(world):
     """A second broker in the metadata, which leads `theirs` alone, and `both` with this one as its follower."""
     controller = world.node.controller
-    controller.submit(events.RegisterBroker(OTHER, b"i" * 16, [Endpoint("PLAINTEXT", "other", 9)], [b"d" * 16], rack="r"))
+    controller.submit(
+        events.RegisterBroker(OTHER, b"i" * 16, [Endpoint("PLAINTEXT", "other", 9)], [b"d" * 16], rack="r")
+    )
     controller.submit(events.UnfenceBroker(OTHER, world.node.image.brokers[OTHER].epoch))
     request = messages.CreateTopicsRequest
     topics = [
@@ -45,7 +47,9 @@ def produced(peer, topic, version, index=0, topic_id=bytes(16)):
 
 def fetched(peer, world, topic, version, max_wait_ms=1000, **asked):
     topic_id = world.node.image.topics[topic].id
-    answer = peer.ask(fetch(topic, {0: {"fetch_offset": 0, **asked}}, topic_id=topic_id, max_wait_ms=max_wait_ms), version)
+    answer = peer.ask(
+        fetch(topic, {0: {"fetch_offset": 0, **asked}}, topic_id=topic_id, max_wait_ms=max_wait_ms), version
+    )
     (row,) = answer.responses[0].partitions
     ends = [(end.node_id, end.host, end.port, end.rack) for end in answer.node_endpoints]
     return row.error_code, row.current_leader.leader_id, row.current_leader.leader_epoch, ends
@@ -96,7 +100,10 @@ def test_a_new_leader_is_written(world, peer, other):
     for _ in range(2):
         assert produced(peer, "both", 9)[0] == 0
     assert fetched(peer, world, "both", 16, current_leader_epoch=0) == (
-        errors.FENCED_LEADER_EPOCH, world.node.node_id, 1, [(world.node.node_id, "localhost", 9092, None)],
+        errors.FENCED_LEADER_EPOCH,
+        world.node.node_id,
+        1,
+        [(world.node.node_id, "localhost", 9092, None)],
     )
 
 
@@ -137,20 +144,31 @@ def test_who_waits_for_records_is_told_when_the_leader_is_lost(world, peer):
 
 
 def test_what_else_asks_for_the_leader(world, peer, other):
-    """ListOffsets, OffsetForLeaderEpoch, DeleteRecords; DescribeProducers asks any replica. Debugging consumers ask any, too."""
+    """ListOffsets, OffsetForLeaderEpoch, DeleteRecords; DescribeProducers asks any replica. Debugging consumers ask
+    any, too."""
     for topic, described in (("theirs", NOT_LEADER), ("both", 0)):
         request = messages.ListOffsetsRequest
-        for replica_id, epoch, code in ((-1, -1, NOT_LEADER), (-2, -1, described), (-1, 1, errors.UNKNOWN_LEADER_EPOCH if topic == "both" else NOT_LEADER)):
+        for replica_id, epoch, code in (
+            (-1, -1, NOT_LEADER),
+            (-2, -1, described),
+            (-1, 1, errors.UNKNOWN_LEADER_EPOCH if topic == "both" else NOT_LEADER),
+        ):
             row = request.ListOffsetsPartition(partition_index=0, timestamp=-1, current_leader_epoch=epoch)
-            answer = peer.ask(request(replica_id=replica_id, topics=[request.ListOffsetsTopic(name=topic, partitions=[row])]), 4)
+            answer = peer.ask(
+                request(replica_id=replica_id, topics=[request.ListOffsetsTopic(name=topic, partitions=[row])]), 4
+            )
             assert answer.topics[0].partitions[0].error_code == code
         request = messages.OffsetForLeaderEpochRequest
         row = request.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
-        answer = peer.ask(request(replica_id=-1, topics=[request.OffsetForLeaderTopic(topic=topic, partitions=[row])]), 4)
+        answer = peer.ask(
+            request(replica_id=-1, topics=[request.OffsetForLeaderTopic(topic=topic, partitions=[row])]), 4
+        )
         assert answer.topics[0].partitions[0].error_code == NOT_LEADER
         request = messages.DeleteRecordsRequest
         row = request.DeleteRecordsPartition(partition_index=0, offset=0)
-        answer = peer.ask(request(topics=[request.DeleteRecordsTopic(name=topic, partitions=[row])], timeout_ms=1000), 2)
+        answer = peer.ask(
+            request(topics=[request.DeleteRecordsTopic(name=topic, partitions=[row])], timeout_ms=1000), 2
+        )
         assert answer.topics[0].partitions[0].error_code == NOT_LEADER
         request = messages.DescribeProducersRequest
         answer = peer.ask(request(topics=[request.TopicRequest(name=topic, partition_indexes=[0])]), 0)
@@ -162,5 +180,6 @@ def test_brokers_that_are_fenced_keep_their_address(world, peer, other):
     fence(world)
     answer = peer.ask(messages.DescribeClusterRequest(include_fenced_brokers=True), 2)
     assert {(row.broker_id, row.host, row.port, row.is_fenced) for row in answer.brokers} == {
-        (world.node.node_id, "localhost", 9092, False), (OTHER, "other", 9, True),
+        (world.node.node_id, "localhost", 9092, False),
+        (OTHER, "other", 9, True),
     }

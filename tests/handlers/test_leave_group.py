@@ -26,7 +26,9 @@ def test_before_version_3_the_members_error_is_the_answers(version):
 def test_from_version_3_each_member_has_a_row(version):
     ctx = Context()
     _, (leader,) = ctx.world.stable()
-    request = messages.LeaveGroupRequest(group_id="g", members=[Identity(member_id=leader), Identity(group_instance_id="i")])
+    request = messages.LeaveGroupRequest(
+        group_id="g", members=[Identity(member_id=leader), Identity(group_instance_id="i")]
+    )
     answer = ctx.call(handle, version, request)
     assert error(answer) == "NONE"
     assert [(row.member_id, row.group_instance_id, error(row)) for row in answer.members] == [

@@ -23,7 +23,13 @@ def cluster():
 
 
 def listed(cluster, types=(), version=1, denied=None):
-    answer = ask(cluster, list_config_resources, messages.ListConfigResourcesRequest(resource_types=list(types)), version, denied=denied)
+    answer = ask(
+        cluster,
+        list_config_resources,
+        messages.ListConfigResourcesRequest(resource_types=list(types)),
+        version,
+        denied=denied,
+    )
     return answer.error_code, sorted((row.resource_type, row.resource_name) for row in answer.config_resources)
 
 
@@ -47,4 +53,7 @@ def test_gone_with_the_last_setting(cluster):
 
 
 def test_whoever_may_not(cluster):
-    assert listed(cluster, denied={("DescribeConfigs", "Cluster", "kafka-cluster")}) == (errors.CLUSTER_AUTHORIZATION_FAILED, [])
+    assert listed(cluster, denied={("DescribeConfigs", "Cluster", "kafka-cluster")}) == (
+        errors.CLUSTER_AUTHORIZATION_FAILED,
+        [],
+    )

@@ -14,13 +14,24 @@ def list_offsets(topic, partitions, **keywords):
     request = messages.ListOffsetsRequest
     rows = []
     for index, timestamp, *epoch in partitions:
-        rows.append(request.ListOffsetsPartition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch[0] if epoch else -1))
-    return request(replica_id=keywords.pop("replica_id", -1), topics=[request.ListOffsetsTopic(name=topic, partitions=rows)], **keywords)
+        rows.append(
+            request.ListOffsetsPartition(
+                partition_index=index, timestamp=timestamp, current_leader_epoch=epoch[0] if epoch else -1
+            )
+        )
+    return request(
+        replica_id=keywords.pop("replica_id", -1),
+        topics=[request.ListOffsetsTopic(name=topic, partitions=rows)],
+        **keywords,
+    )
 
 
 def answer_of(peer, version, topic, partitions, **keywords):
     answer = peer.ask(list_offsets(topic, partitions, **keywords), version)
-    return [(row.partition_index, row.error_code, row.offset, row.timestamp, row.leader_epoch) for row in answer.topics[0].partitions]
+    return [
+        (row.partition_index, row.error_code, row.offset, row.timestamp, row.leader_epoch)
+        for row in answer.topics[0].partitions
+    ]
 
 
 @pytest.fixture
@@ -43,9 +54,15 @@ def test_every_version_tells_start_end_and_a_time(peer, topic, version):
     assert answer_of(peer, version, topic, [(0, NOW_MS + 9001)]) == [(0, 0, -1, -1, -1)]
 
 
-@pytest.mark.parametrize(("timestamp", "since", "found"), [
-    (MAX_TIMESTAMP, 7, (2, NOW_MS + 9000, 0)), (EARLIEST_LOCAL, 8, (0, -1, 0)), (LATEST_TIERED, 9, (-1, -1, -1)), (PENDING_UPLOAD, 11, (-1, -1, -1)),
-])
+@pytest.mark.parametrize(
+    ("timestamp", "since", "found"),
+    [
+        (MAX_TIMESTAMP, 7, (2, NOW_MS + 9000, 0)),
+        (EARLIEST_LOCAL, 8, (0, -1, 0)),
+        (LATEST_TIERED, 9, (-1, -1, -1)),
+        (PENDING_UPLOAD, 11, (-1, -1, -1)),
+    ],
+)
 def test_special_times_begin_with_a_version(peer, topic, timestamp, since, found):
     """An older version that asks for one is told UNSUPPORTED_VERSION for that partition."""
     assert answer_of(peer, since, topic, [(0, timestamp)]) == [(0, 0, *found)]
@@ -58,18 +75,29 @@ def test_a_special_time_that_never_was(peer, topic):
 
 def test_an_empty_partition(peer, topic):
     """Its end and start are 0; it has no record of any time."""
-    for timestamp, found in ((LATEST, (0, -1, 0)), (EARLIEST, (0, -1, 0)), (MAX_TIMESTAMP, (-1, -1, -1)), (0, (-1, -1, -1))):
+    for timestamp, found in (
+        (LATEST, (0, -1, 0)),
+        (EARLIEST, (0, -1, 0)),
+        (MAX_TIMESTAMP, (-1, -1, -1)),
+        (0, (-1, -1, -1)),
+    ):
         assert answer_of(peer, 11, topic, [(1, timestamp)]) == [(1, 0, *found)]
 
 
 def test_errors_stand_on_their_partition(peer, topic):
     assert answer_of(peer, 5, topic, [(0, LATEST, 9), (7, LATEST), (1, LATEST)]) == [
-        (0, errors.UNKNOWN_LEADER_EPOCH, -1, -1, -1), (7, errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, -1), (1, 0, 0, -1, 0)]
+        (0, errors.UNKNOWN_LEADER_EPOCH, -1, -1, -1),
+        (7, errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, -1),
+        (1, 0, 0, -1, 0),
+    ]
     assert answer_of(peer, 5, "nowhere", [(0, LATEST)])[0][1] == errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_partition_named_twice_is_answered_once_with_an_error(peer, topic):
-    assert answer_of(peer, 5, topic, [(0, LATEST), (1, LATEST), (0, EARLIEST)]) == [(0, errors.INVALID_REQUEST, -1, -1, -1), (1, 0, 0, -1, 0)]
+    assert answer_of(peer, 5, topic, [(0, LATEST), (1, LATEST), (0, EARLIEST)]) == [
+        (0, errors.INVALID_REQUEST, -1, -1, -1),
+        (1, 0, 0, -1, 0),
+    ]
 
 
 @pytest.mark.parametrize("keywords", [{"isolation_level": 1}, {"replica_id": -2}])
@@ -81,7 +109,10 @@ def test_other_callers_are_told_the_same_end_while_nothing_is_uncommitted(peer, 
 def test_an_isolation_level_that_does_not_exist(peer, topic, level):
     """Kafka meets an exception of its own, and says so on every partition."""
     unknown = errors.UNKNOWN_SERVER_ERROR
-    assert answer_of(peer, 6, topic, [(0, LATEST), (9, LATEST)], isolation_level=level) == [(0, unknown, -1, -1, -1), (9, unknown, -1, -1, -1)]
+    assert answer_of(peer, 6, topic, [(0, LATEST), (9, LATEST)], isolation_level=level) == [
+        (0, unknown, -1, -1, -1),
+        (9, unknown, -1, -1, -1),
+    ]
 
 
 def test_a_topic_of_which_nothing_is_asked_is_not_answered(peer, topic):

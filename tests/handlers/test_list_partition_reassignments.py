@@ -1,4 +1,5 @@
-"""ListPartitionReassignments over the wire; what is listed while one is under way is in tests/metadata/test_reassignments.py."""
+"""ListPartitionReassignments over the wire; what is listed while one is under way is in
+tests/metadata/test_reassignments.py."""
 
 import pytest
 
@@ -7,7 +8,9 @@ from pykafkad.wire import messages
 Request = messages.ListPartitionReassignmentsRequest
 
 
-@pytest.mark.parametrize("topics", [None, [], [Request.ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 7])]])
+@pytest.mark.parametrize(
+    "topics", [None, [], [Request.ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 7])]]
+)
 def test_nothing_is_under_way_on_one_broker(world, peer, topics):
     world.create_topic("t")
     answer = peer.ask(Request(topics=topics), 0)

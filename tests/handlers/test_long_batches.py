@@ -37,14 +37,22 @@ def finish(world):
 
 
 def rows(answer):
-    return [(row.index, row.error_code, row.base_offset) for topic in answer.responses for row in topic.partition_responses]
+    return [
+        (row.index, row.error_code, row.base_offset) for topic in answer.responses for row in topic.partition_responses
+    ]
 
 
-@pytest.mark.parametrize("configs", [{"cleanup_policy": "compact"}, {"message_timestamp_type": "LogAppendTime"}, {"compression_type": "gzip"}])
+@pytest.mark.parametrize(
+    "configs",
+    [{"cleanup_policy": "compact"}, {"message_timestamp_type": "LogAppendTime"}, {"compression_type": "gzip"}],
+)
 @pytest.mark.parametrize("version", [8, 9])
 def test_opened_off_the_loop_and_appended_on_it(world, peer, threads, configs, version):
     world.create_topic("t", 2, **configs)
-    assert peer.ask(produce("t", {0: long(), 1: batch(b"short") if "cleanup_policy" not in configs else long(3)}), version) is NOTHING
+    assert (
+        peer.ask(produce("t", {0: long(), 1: batch(b"short") if "cleanup_policy" not in configs else long(3)}), version)
+        is NOTHING
+    )
     assert world.node.partitions.get("t", 0).end_offset == 0 and world.node.partitions.get("t", 1).end_offset > 0
     finish(world)
     assert rows(peer.answers[-1]) == [(0, 0, 0), (1, 0, 0)]

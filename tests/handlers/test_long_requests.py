@@ -1,4 +1,5 @@
-"""Requests of thousands of rows: what they take grows with their rows and no faster, and no turn of the loop has all of it."""
+"""Requests of thousands of rows: what they take grows with their rows and no faster, and no turn of the loop has all of
+it."""
 
 import pytest
 
@@ -22,8 +23,15 @@ def commit(count):
 
 def commit_in_transaction(count):
     request = messages.TxnOffsetCommitRequest
-    rows = [request.TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in range(count)]
-    return request(transactional_id="x", group_id="g", producer_id=1, topics=[request.TxnOffsetCommitRequestTopic(name="t", partitions=rows)]), 3
+    rows = [
+        request.TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in range(count)
+    ]
+    return request(
+        transactional_id="x",
+        group_id="g",
+        producer_id=1,
+        topics=[request.TxnOffsetCommitRequestTopic(name="t", partitions=rows)],
+    ), 3
 
 
 def delete(count):
@@ -46,7 +54,8 @@ def test_no_row_is_looked_for_among_the_others(world, peer, monkeypatch, ask):
     assert codes.count(errors.UNKNOWN_TOPIC_OR_PARTITION) == COUNT - 2 and len(codes) == COUNT
 
 
-# Rows of every kind of request that may have thousands. `(request, version, rows that the handler and its answer go through)`.
+# Rows of every kind of request that may have thousands. `(request, version, rows that the handler and its answer go
+# through)`.
 
 
 def names(count):
@@ -60,7 +69,12 @@ def metadata(count):
 
 def metadata_by_id(count):
     request = messages.MetadataRequest
-    return request(topics=[request.MetadataRequestTopic(name=None, topic_id=(number + 1).to_bytes(16, "big")) for number in range(count)]), 12
+    return request(
+        topics=[
+            request.MetadataRequestTopic(name=None, topic_id=(number + 1).to_bytes(16, "big"))
+            for number in range(count)
+        ]
+    ), 12
 
 
 def describe_topic_partitions(count):
@@ -75,17 +89,28 @@ def delete_topics(count):
 
 def create_topics(count):
     request = messages.CreateTopicsRequest
-    return request(topics=[request.CreatableTopic(name=name, num_partitions=0, replication_factor=1) for name in names(count)], timeout_ms=1000), 7
+    return request(
+        topics=[request.CreatableTopic(name=name, num_partitions=0, replication_factor=1) for name in names(count)],
+        timeout_ms=1000,
+    ), 7
 
 
 def create_partitions(count):
     request = messages.CreatePartitionsRequest
-    return request(topics=[request.CreatePartitionsTopic(name=name, count=2, assignments=None) for name in names(count)], timeout_ms=1000), 3
+    return request(
+        topics=[request.CreatePartitionsTopic(name=name, count=2, assignments=None) for name in names(count)],
+        timeout_ms=1000,
+    ), 3
 
 
 def describe_configs(count):
     request = messages.DescribeConfigsRequest
-    return request(resources=[request.DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None) for name in names(count)]), 4
+    return request(
+        resources=[
+            request.DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
+            for name in names(count)
+        ]
+    ), 4
 
 
 def list_offsets(count):
@@ -157,7 +182,13 @@ def by_partition_numbers(kind):
         return request(topics=[request.TopicRequest(name="u", partition_indexes=numbers)]), 0
     if kind == "OffsetFetch":
         request = messages.OffsetFetchRequest
-        return request(groups=[request.OffsetFetchRequestGroup(group_id="g", topics=[request.OffsetFetchRequestTopics(name="u", partition_indexes=numbers)])]), 8
+        return request(
+            groups=[
+                request.OffsetFetchRequestGroup(
+                    group_id="g", topics=[request.OffsetFetchRequestTopics(name="u", partition_indexes=numbers)]
+                )
+            ]
+        ), 8
     request = messages.AlterReplicaLogDirsRequest
     topic = request.AlterReplicaLogDirTopic(name="u", partitions=numbers)
     return request(dirs=[request.AlterReplicaLogDir(path="/x", topics=[topic])]), 2
@@ -190,7 +221,11 @@ def test_many_groups_are_listed_and_many_partitions_described_in_steps():
         request, version = commit(1)
         request.group_id = f"g{number}"
         peer.send(request, version)
-    for request, version in ((messages.ListGroupsRequest(), 4), (messages.MetadataRequest(topics=None), 12), (messages.DescribeLogDirsRequest(topics=None), 4)):
+    for request, version in (
+        (messages.ListGroupsRequest(), 4),
+        (messages.MetadataRequest(topics=None), 12),
+        (messages.DescribeLogDirsRequest(topics=None), 4),
+    ):
         asked = len(peer.answers)
         peer.send(request, version)
         turns = 1
@@ -209,11 +244,16 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_looked_at_is_left_with_no
     peer, other = world.connect(), world.connect()
     request, version = commit(400)
     if other_exists:
-        request.topics.append(messages.OffsetCommitRequest.OffsetCommitRequestTopic(name="u", partitions=request.topics[0].partitions[:1]))
+        request.topics.append(
+            messages.OffsetCommitRequest.OffsetCommitRequestTopic(name="u", partitions=request.topics[0].partitions[:1])
+        )
     peer.send(request, version)
     assert world.node.tasks
     deletion = messages.DeleteTopicsRequest
-    assert other.ask(deletion(topics=[deletion.DeleteTopicState(name="t")], timeout_ms=1000), 6).responses[0].error_code == 0
+    assert (
+        other.ask(deletion(topics=[deletion.DeleteTopicState(name="t")], timeout_ms=1000), 6).responses[0].error_code
+        == 0
+    )
     while not peer.answers:
         world.turn()
     codes = {row.name: {each.error_code for each in row.partitions} for row in peer.answers[0].topics}

@@ -70,7 +70,8 @@ def test_unknown_and_invalid_names(cluster, version):
 
 
 def test_missing_topics_are_created_when_both_sides_say_so():
-    """The first answer is UNKNOWN_TOPIC_OR_PARTITION all the same: the caller asks again. Before version 4 callers always say so."""
+    """The first answer is UNKNOWN_TOPIC_OR_PARTITION all the same: the caller asks again. Before version 4 callers
+    always say so."""
     cluster = Cluster(num_partitions="3")
     refused = ask(cluster, metadata, names("new", allow_auto_topic_creation=False), 4)
     assert (refused.topics[0].error_code, set(cluster.image.topics)) == (3, set())
@@ -102,7 +103,9 @@ def test_topics_by_id(cluster):
     assert ask(cluster, metadata, by_id(topic_id), 12, denied=denied).topics[0].name is None
 
 
-@pytest.mark.parametrize(("version", "code"), [(10, errors.INVALID_REQUEST), (11, errors.INVALID_REQUEST), (12, errors.UNKNOWN_SERVER_ERROR)])
+@pytest.mark.parametrize(
+    ("version", "code"), [(10, errors.INVALID_REQUEST), (11, errors.INVALID_REQUEST), (12, errors.UNKNOWN_SERVER_ERROR)]
+)
 def test_topics_without_a_name(cluster, version, code):
     """Ids and null names before 12, and null names without an id ever, fail the whole request."""
     answer = ask(cluster, metadata, by_id(ZERO), version)
@@ -142,7 +145,9 @@ def test_internal_topics_are_marked():
 
 def register(cluster, number, listener="PLAINTEXT"):
     log_dir = bytes([number]) * 16
-    cluster.submit(events.RegisterBroker(number, b"c" * 16, [Endpoint(listener, "h", 9092)], [log_dir], rack=f"r{number}"))
+    cluster.submit(
+        events.RegisterBroker(number, b"c" * 16, [Endpoint(listener, "h", 9092)], [log_dir], rack=f"r{number}")
+    )
     cluster.submit(events.UnfenceBroker(number, cluster.image.brokers[number].epoch))
 
 
@@ -185,6 +190,7 @@ def test_no_broker_alive():
 
 def test_kept_rows_follow_the_image(cluster):
     """A topic's row is built once; growth, a new leader and a changed broker make it anew, and versions keep apart."""
+
     def shown(version=12):
         return ask(cluster, metadata, names("a"), version).topics[0]
 

@@ -18,14 +18,19 @@ def request(version, topics, **fields):
     rows = []
     for topic, partitions in topics:
         named = {"topic_id": IDS.get(topic, b"?" * 16)} if version >= 10 else {"name": topic}
-        rows.append(Topic(partitions=[Partition(partition_index=index, committed_offset=5) for index in partitions], **named))
+        rows.append(
+            Topic(partitions=[Partition(partition_index=index, committed_offset=5) for index in partitions], **named)
+        )
     return messages.OffsetCommitRequest(**{"group_id": "g", "topics": rows, **fields})
 
 
 def rows(answer, version):
     names = {topic_id: topic for topic, topic_id in IDS.items()}
     return [
-        (names.get(row.topic_id, "?") if version >= 10 else row.name, [(p.partition_index, name(p.error_code)) for p in row.partitions])
+        (
+            names.get(row.topic_id, "?") if version >= 10 else row.name,
+            [(p.partition_index, name(p.error_code)) for p in row.partitions],
+        )
         for row in answer.topics
     ]
 
@@ -55,7 +60,11 @@ def test_bad_rows_do_not_fail_their_neighbours(version):
 @pytest.mark.parametrize("version", [8, 9])
 def test_when_the_group_refuses_every_row_says_so(version):
     ctx = Context()
-    answer = ctx.call(handle, version, request(version, [("t", [0]), ("missing", [0])], generation_id_or_member_epoch=3, member_id="m"))
+    answer = ctx.call(
+        handle,
+        version,
+        request(version, [("t", [0]), ("missing", [0])], generation_id_or_member_epoch=3, member_id="m"),
+    )
     expected = "GROUP_ID_NOT_FOUND" if version >= 9 else "ILLEGAL_GENERATION"
     assert sorted(rows(answer, version)) == [("missing", [(0, "UNKNOWN_TOPIC_OR_PARTITION")]), ("t", [(0, expected)])]
 
@@ -63,14 +72,18 @@ def test_when_the_group_refuses_every_row_says_so(version):
 def test_with_nothing_left_to_commit_the_group_is_not_asked():
     ctx = Context()
     ctx.groups.error_code = errors.NOT_COORDINATOR
-    assert rows(ctx.call(handle, 9, request(9, [("missing", [0])])), 9) == [("missing", [(0, "UNKNOWN_TOPIC_OR_PARTITION")])]
+    assert rows(ctx.call(handle, 9, request(9, [("missing", [0])])), 9) == [
+        ("missing", [(0, "UNKNOWN_TOPIC_OR_PARTITION")])
+    ]
     assert ctx.call(handle, 9, request(9, [])).topics == []
 
 
 def test_what_is_refused_before_the_group_is_asked():
     ctx = Context()
     ctx.groups.error_code = errors.NOT_COORDINATOR
-    assert rows(ctx.call(handle, 9, request(9, [("t", [0, 9])])), 9) == [("t", [(9, "UNKNOWN_TOPIC_OR_PARTITION"), (0, "NOT_COORDINATOR")])]
+    assert rows(ctx.call(handle, 9, request(9, [("t", [0, 9])])), 9) == [
+        ("t", [(9, "UNKNOWN_TOPIC_OR_PARTITION"), (0, "NOT_COORDINATOR")])
+    ]
     ctx.denied.add(("Read", "Group", "g"))
     assert rows(ctx.call(handle, 9, request(9, [("t", [0]), ("missing", [1])])), 9) == [
         ("t", [(0, "GROUP_AUTHORIZATION_FAILED")]),
@@ -97,4 +110,7 @@ def test_a_topic_that_does_not_exist_is_answered_once(version):
     ctx = Context()
     answer = ctx.call(handle, version, request(version, [("missing", [0]), ("t", [0]), ("missing", [0])]))
     unknown = "UNKNOWN_TOPIC_ID" if version >= 10 else "UNKNOWN_TOPIC_OR_PARTITION"
-    assert rows(answer, version) == [("?" if version >= 10 else "missing", [(0, unknown), (0, unknown)]), ("t", [(0, "NONE")])]
+    assert rows(answer, version) == [
+        ("?" if version >= 10 else "missing", [(0, unknown), (0, unknown)]),
+        ("t", [(0, "NONE")]),
+    ]

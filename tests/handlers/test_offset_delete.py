@@ -16,7 +16,8 @@ def request(topics, group="g"):
         group_id=group,
         topics=[
             Request.OffsetDeleteRequestTopic(
-                name=topic, partitions=[Request.OffsetDeleteRequestPartition(partition_index=index) for index in partitions]
+                name=topic,
+                partitions=[Request.OffsetDeleteRequestPartition(partition_index=index) for index in partitions],
             )
             for topic, partitions in topics
         ],

@@ -21,12 +21,18 @@ def context():
 
 def request(version, topics, group="g"):
     if version < 8:
-        asked = None if topics is None else [Request.OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in topics]
+        asked = (
+            None
+            if topics is None
+            else [Request.OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in topics]
+        )
         return Request(group_id=group, topics=asked)
     asked = None
     if topics is not None:
         asked = [
-            Request.OffsetFetchRequestTopics(partition_indexes=p, **({"topic_id": IDS.get(t, b"?" * 16)} if version >= 10 else {"name": t}))
+            Request.OffsetFetchRequestTopics(
+                partition_indexes=p, **({"topic_id": IDS.get(t, b"?" * 16)} if version >= 10 else {"name": t})
+            )
             for t, p in topics
         ]
     return Request(groups=[Request.OffsetFetchRequestGroup(group_id=group, topics=asked)])
@@ -36,7 +42,11 @@ def offsets(answer, version):
     group = answer if version < 8 else answer.groups[0]
     names = {topic_id: topic for topic, topic_id in IDS.items()}
     return {
-        (names.get(row.topic_id, "?") if version >= 10 else row.name, p.partition_index): (p.committed_offset, p.metadata, name(p.error_code))
+        (names.get(row.topic_id, "?") if version >= 10 else row.name, p.partition_index): (
+            p.committed_offset,
+            p.metadata,
+            name(p.error_code),
+        )
         for row in group.topics
         for p in row.partitions
     }
@@ -53,7 +63,10 @@ def test_committed_offsets_and_those_that_are_not(version):
 @pytest.mark.parametrize("version", range(2, 11))
 def test_null_topics_ask_for_everything(version):
     ctx = context()
-    assert offsets(ctx.call(handle, version, request(version, None)), version) == {("t", 0): (5, "note", "NONE"), ("u", 1): (6, "note", "NONE")}
+    assert offsets(ctx.call(handle, version, request(version, None)), version) == {
+        ("t", 0): (5, "note", "NONE"),
+        ("u", 1): (6, "note", "NONE"),
+    }
     ctx.denied.add(("Describe", "Topic", "u"))
     assert set(offsets(ctx.call(handle, version, request(version, None)), version)) == {("t", 0)}
 

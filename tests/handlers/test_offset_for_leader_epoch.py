@@ -10,7 +10,10 @@ from tests.handlers.requests import batch, produce
 def ask(peer, version, topic, *partitions):
     """Each of `partitions`: (index, current leader epoch, asked epoch)."""
     request = messages.OffsetForLeaderEpochRequest
-    rows = [request.OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch) for index, current, epoch in partitions]
+    rows = [
+        request.OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
+        for index, current, epoch in partitions
+    ]
     answer = peer.ask(request(topics=[request.OffsetForLeaderTopic(topic=topic, partitions=rows)]), version)
     return [(row.partition, row.error_code, row.leader_epoch, row.end_offset) for row in answer.topics[0].partitions]
 
@@ -32,7 +35,10 @@ def test_an_epoch_that_is_not_known_yet_is_no_error(peer, topic):
 
 
 def test_errors_stand_on_their_partition(peer, topic):
-    assert ask(peer, 4, topic, (0, 1, 0), (9, -1, 0)) == [(0, errors.UNKNOWN_LEADER_EPOCH, -1, -1), (9, errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)]
+    assert ask(peer, 4, topic, (0, 1, 0), (9, -1, 0)) == [
+        (0, errors.UNKNOWN_LEADER_EPOCH, -1, -1),
+        (9, errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1),
+    ]
 
 
 def test_only_minus_one_means_no_epoch(peer, topic):

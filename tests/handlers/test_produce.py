@@ -52,7 +52,9 @@ def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(tmp_path,
         raw = []
         peer.take = raw.append
         for index in (0, 2):
-            peer.send(produce("topic", {index: batch(b"x" * 300)}, topic_id=topic_id if version >= 13 else bytes(16)), version)
+            peer.send(
+                produce("topic", {index: batch(b"x" * 300)}, topic_id=topic_id if version >= 13 else bytes(16)), version
+            )
         monkeypatch.undo()
         assert served == [flat, flat]
         sent.append(b"".join(raw).replace(topic_id, b"*" * 16))
@@ -107,7 +109,11 @@ def test_one_bad_partition_does_not_fail_its_neighbours(world, peer):
     world.create_topic("t", 2)
     damaged = bytearray(batch(b"damaged"))
     damaged[-1] ^= 1
-    rows = peer.ask(produce("t", {0: bytes(damaged), 1: batch(b"good"), 9: batch(b"none")}), 9).responses[0].partition_responses
+    rows = (
+        peer.ask(produce("t", {0: bytes(damaged), 1: batch(b"good"), 9: batch(b"none")}), 9)
+        .responses[0]
+        .partition_responses
+    )
     assert [row.error_code for row in rows] == [errors.CORRUPT_MESSAGE, 0, errors.UNKNOWN_TOPIC_OR_PARTITION]
     assert rows[0].base_offset == -1
     assert rows[1].base_offset == 0
@@ -135,7 +141,16 @@ def test_a_transactional_id_matters_to_batches_of_a_transaction_alone(world, pee
     world.create_topic("t")
     plain = row_of(peer.ask(produce("t", {0: batch(b"v")}, transactional_id="tx"), 9))
     assert (plain.error_code, plain.base_offset) == (0, 0)
-    ours = row_of(peer.ask(produce("t", {0: batch(b"v", is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)}, transactional_id="tx"), 9))
+    ours = row_of(
+        peer.ask(
+            produce(
+                "t",
+                {0: batch(b"v", is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)},
+                transactional_id="tx",
+            ),
+            9,
+        )
+    )
     assert (ours.error_code, ours.base_offset) == (errors.INVALID_TXN_STATE, -1)
 
 
@@ -176,7 +191,9 @@ def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch, ca
     again = peer.ask(produce("t", {0: batch(b"again")}), 9).responses[0].partition_responses[0]
     assert again.error_code == errors.KAFKA_STORAGE_ERROR, "the log stays offline until a restart has recovered it"
     read = peer.ask(fetch("t", {0: 0}), 11).responses[0].partitions[0]
-    assert (read.error_code, read.high_watermark, bytes(read.records)) == (0, 0, b""), "readers go on with what was written"
+    assert (read.error_code, read.high_watermark, bytes(read.records)) == (0, 0, b""), (
+        "readers go on with what was written"
+    )
     assert world.node.metrics.writes_failed == 1
     assert capfd.readouterr().err.count("partition-offline topic=t partition=0") == 1
 
@@ -187,7 +204,9 @@ def test_a_topic_made_again_under_its_name_is_not_the_old_one(world, peer):
 
     world.create_topic("t")
     assert row_of(peer.ask(produce("t", {0: batch(b"old", b"old")}), 9)).base_offset == 0
-    delete = messages.DeleteTopicsRequest(topics=[messages.DeleteTopicsRequest.DeleteTopicState(name="t")], timeout_ms=1000)
+    delete = messages.DeleteTopicsRequest(
+        topics=[messages.DeleteTopicsRequest.DeleteTopicState(name="t")], timeout_ms=1000
+    )
     assert peer.ask(delete, 6).responses[0].error_code == 0
     assert row_of(peer.ask(produce("t", {0: batch(b"none")}), 9)).error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
     world.create_topic("t")

@@ -33,7 +33,11 @@ def kept(world):
     world.node.offload.close()
     world.turn()
     path = f"{world.path}/{client_metrics.FILE_NAME}"
-    return [json.loads(line) for line in world.node.disk.read(path).decode().splitlines()] if world.node.disk.exists(path) else []
+    return (
+        [json.loads(line) for line in world.node.disk.read(path).decode().splitlines()]
+        if world.node.disk.exists(path)
+        else []
+    )
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -43,7 +47,11 @@ def test_what_is_pushed_is_kept(world, peer, subscription_id, codec):
     assert peer.ask(push_request(subscription_id, metrics=data, compression_type=codec), 0) is NOTHING
     (line,) = kept(world)
     assert peer.answers[-1].error_code == 0
-    assert (line["client_id"], line["client_instance_id"], line["labels"]) == ("test", "AAECAwQFBgcICQoLDA0ODw", {"client_rack": "r"})
+    assert (line["client_id"], line["client_instance_id"], line["labels"]) == (
+        "test",
+        "AAECAwQFBgcICQoLDA0ODw",
+        {"client_rack": "r"},
+    )
     (metric,) = line["metrics"]
     assert metric == {
         "name": "org.apache.kafka.producer.records",
@@ -77,13 +85,24 @@ def test_all_kinds_of_metrics(world, peer, subscription_id):
     by_name = {metric["name"]: metric for metric in line["metrics"]}
     assert by_name["gauge"]["points"][0]["value"] == 0.5
     point = by_name["histogram"]["points"][0]
-    assert by_name["histogram"]["temporality"] == "cumulative" and (point["count"], point["sum"], point["bucket_counts"]) == (3, 6.0, [1, 2])
+    assert by_name["histogram"]["temporality"] == "cumulative" and (
+        point["count"],
+        point["sum"],
+        point["bucket_counts"],
+    ) == (3, 6.0, [1, 2])
     assert by_name["summary"]["points"][0]["count"] == 2 and by_name["exponential"]["temporality"] == "unspecified"
     assert by_name["nothing"] == {"name": "nothing", "type": None, "points": []}
-    assert by_name["values"]["points"][0] == {"attributes": {"b": "ff", "l": [1], "m": {"x": True}, "n": None}, "time_ms": 0, "value": None}
+    assert by_name["values"]["points"][0] == {
+        "attributes": {"b": "ff", "l": [1], "m": {"x": True}, "n": None},
+        "time_ms": 0,
+        "value": None,
+    }
 
 
-@pytest.mark.parametrize("fields", [{"metrics": b"\xff\xff"}, {"metrics": b"x", "compression_type": 1}, {"metrics": b"x", "compression_type": 4}])
+@pytest.mark.parametrize(
+    "fields",
+    [{"metrics": b"\xff\xff"}, {"metrics": b"x", "compression_type": 1}, {"metrics": b"x", "compression_type": 4}],
+)
 def test_what_is_no_metrics(world, peer, subscription_id, fields):
     peer.send(push_request(subscription_id, **fields), 0)
     assert kept(world) == [] and peer.answers[-1].error_code == errors.INVALID_RECORD
@@ -96,7 +115,11 @@ def test_metrics_that_open_to_too_much(world, peer, subscription_id):
 
 
 def test_times_and_ids(world, peer, subscription_id):
-    assert push(peer, subscription_id, bytes(16)) == push(peer, subscription_id, bytes(15) + b"\1") == errors.INVALID_REQUEST
+    assert (
+        push(peer, subscription_id, bytes(16))
+        == push(peer, subscription_id, bytes(15) + b"\1")
+        == errors.INVALID_REQUEST
+    )
     assert push(peer, subscription_id) == 0
     assert push(peer, subscription_id) == errors.THROTTLING_QUOTA_EXCEEDED
     world.advance(1)
@@ -134,4 +157,4 @@ def test_no_more_than_so_many_wait(world, peer, subscription_id, monkeypatch):
     assert peer.answers[-1].error_code == 0
     world.advance(1)
     assert other.ask(push_request(get(other, second).subscription_id, second, metrics=otlp()), 0) is NOTHING
-    assert len(jobs) == 2 and ID != second
+    assert len(jobs) == 2 and second != ID

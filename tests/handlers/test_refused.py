@@ -9,7 +9,12 @@ from pykafkad.handlers import table
 from pykafkad.wire import messages
 from tests.wire.values import Values
 
-REFUSED = [(row, version) for row in table.ROWS if row.state == table.REFUSED for version in range(row.min_version, row.max_version + 1)]
+REFUSED = [
+    (row, version)
+    for row in table.ROWS
+    if row.state == table.REFUSED
+    for version in range(row.min_version, row.max_version + 1)
+]
 UNKNOWN_TOPIC_OR_PARTITION = 3
 # What Kafka says of transactional ids that nobody has, and of features that are off.
 TELLING = {errors.UNSUPPORTED_VERSION, errors.INVALID_PRODUCER_ID_MAPPING}
@@ -90,10 +95,13 @@ def test_a_share_coordinator_is_not_here(peer):
 def test_a_partition_that_cannot_be_added_keeps_others_out(topic, peer):
     """Kafka adds all or none, and says so on each."""
     topics = [messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="t", partitions=[0, 1])]
-    answer = peer.ask(messages.AddPartitionsToTxnRequest(v3_and_below_transactional_id="id", v3_and_below_topics=topics), 3)
+    answer = peer.ask(
+        messages.AddPartitionsToTxnRequest(v3_and_below_transactional_id="id", v3_and_below_topics=topics), 3
+    )
     (row,) = answer.results_by_topic_v3_and_below
     assert [(each.partition_index, each.partition_error_code) for each in row.results_by_partition] == [
-        (0, errors.OPERATION_NOT_ATTEMPTED), (1, errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (0, errors.OPERATION_NOT_ATTEMPTED),
+        (1, errors.UNKNOWN_TOPIC_OR_PARTITION),
     ]
 
 
@@ -103,7 +111,10 @@ def test_partitions_that_are_not_here(topic, peer):
     marker.topics = [messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic(name="t", partition_indexes=[0, 7])]
     answer = peer.ask(messages.WriteTxnMarkersRequest(markers=[marker, marker]), 2)
     (producer,) = answer.markers
-    assert [row.error_code for row in producer.topics[0].partitions] == [errors.UNSUPPORTED_VERSION, UNKNOWN_TOPIC_OR_PARTITION]
+    assert [row.error_code for row in producer.topics[0].partitions] == [
+        errors.UNSUPPORTED_VERSION,
+        UNKNOWN_TOPIC_OR_PARTITION,
+    ]
     commit = messages.TxnOffsetCommitRequest(transactional_id="id", group_id="g")
     row = messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(partition_index=7)
     commit.topics = [messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name="t", partitions=[row])]

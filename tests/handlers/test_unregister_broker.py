@@ -42,22 +42,30 @@ def test_not_everybody_may():
 
 
 def test_the_only_broker_is_shown_to_nobody_until_it_starts_again(world, peer):
-    """As a Kafka that is told to forget itself: no leader, no brokers, and nothing is lost. Who knows it may still read."""
+    """As a Kafka that is told to forget itself: no leader, no brokers, and nothing is lost. Who knows it may still
+    read."""
     world.create_topic("a")
     assert peer.ask(produce("a", {0: batch(b"v")}), 9).responses[0].partition_responses[0].error_code == 0
     assert peer.ask(Request(broker_id=world.node.node_id), 0).error_code == 0
     metadata = peer.ask(messages.MetadataRequest(topics=None), 12)
     assert metadata.brokers == []
-    assert [(part.error_code, part.leader_id) for part in metadata.topics[0].partitions] == [(errors.LEADER_NOT_AVAILABLE, -1)]
+    assert [(part.error_code, part.leader_id) for part in metadata.topics[0].partitions] == [
+        (errors.LEADER_NOT_AVAILABLE, -1)
+    ]
     for version in (9, 10):
         (row,) = peer.ask(produce("a", {0: batch(b"w")}), version).responses[0].partition_responses
         assert (row.error_code, row.current_leader.leader_id) == (errors.NOT_LEADER_OR_FOLLOWER, -1)
         assert row.current_leader.leader_epoch == (1 if version == 10 else -1)
     assert bytes(peer.ask(fetch("a", {0: 0}), 12).responses[0].partitions[0].records)
     assert peer.ask(messages.DescribeClusterRequest(), 1).brokers == []
-    assert peer.ask(messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4).error_code != 0
+    assert (
+        peer.ask(messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4).error_code != 0
+    )
     row = messages.CreateTopicsRequest.CreatableTopic(name="b", num_partitions=1, replication_factor=1)
-    assert peer.ask(messages.CreateTopicsRequest(topics=[row], timeout_ms=1000), 7).topics[0].error_code == errors.INVALID_REPLICATION_FACTOR
+    assert (
+        peer.ask(messages.CreateTopicsRequest(topics=[row], timeout_ms=1000), 7).topics[0].error_code
+        == errors.INVALID_REPLICATION_FACTOR
+    )
     named = [messages.MetadataRequest.MetadataRequestTopic(name="new")]
     peer.ask(messages.MetadataRequest(topics=named, allow_auto_topic_creation=True), 12)
     world.stop()

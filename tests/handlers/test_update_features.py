@@ -20,7 +20,10 @@ INVALID = errors.INVALID_UPDATE_VERSION
 
 
 def update(cluster, version, *updates, denied=None, **fields):
-    rows = [Request.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
+    rows = [
+        Request.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+        for name, level, kind in updates
+    ]
     return ask(cluster, update_features, Request(feature_updates=rows, **fields), version, denied=denied)
 
 
@@ -122,7 +125,9 @@ def test_a_static_quorum_becomes_a_dynamic_one():
     assert cluster.image.kraft_version == 0
     assert update(cluster, 2, ("kraft.version", 1, UPGRADE)).error_code == 0
     assert (cluster.image.kraft_version, cluster.image.voters) == (1, cluster.quorum.voters)
-    names = [type(record_codec.decode(*record).value).__name__ for _, batch in cluster.disk.batches[-2:] for record in batch]
+    names = [
+        type(record_codec.decode(*record).value).__name__ for _, batch in cluster.disk.batches[-2:] for record in batch
+    ]
     assert names == ["KRaftVersionRecord", "VotersRecord", "NoOpRecord"]
 
 

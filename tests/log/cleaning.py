@@ -34,7 +34,7 @@ def drive(steps):
         if job is not None:
             try:
                 answer = job()
-            except Exception as error:  # noqa: BLE001 - as the offload thread does
+            except Exception as error:
                 answer = error
 
 
@@ -62,5 +62,3 @@ def left(log):
     """(offset, key, value) of every record of the log, as text."""
     text = lambda each: None if each is None else each.decode()  # noqa: E731 - shorter here
     return [(record.offset, text(record.key), text(record.value)) for _, records in content(log) for record in records]
-
-

@@ -1,12 +1,12 @@
 """One log under random operations, faults and crashes, from one seed, beside a list that says what it must hold.
 
-Checked after every operation and every restart (numbers of reference invariants of a log in brackets): offsets dense, a refusal burns
-none [1]; batches rise and do not straddle segments [2, 12]; what is served is what was appended, bit for bit [3, 5]; leader epochs agree
-with the batches [4, 26, 75]; start <= stable <= high watermark <= written <= end, the start never falls while running, after a crash at
-most to the last checkpoint [6, 7]; reads and look-ups by time agree with a scan, and come forward [8, 10, 11]; a restart gives a prefix
-of what was appended, with all that was written after a kill and all that was synced after a power loss, and a second one the same [9];
-idempotence: sequences follow each other, a repeated batch gets its first offset or is refused, producers are what the log says [28-31, 34].
-"""
+Checked after every operation and every restart (numbers of reference invariants of a log in brackets): offsets dense, a
+refusal burns none [1]; batches rise and do not straddle segments [2, 12]; what is served is what was appended, bit for
+bit [3, 5]; leader epochs agree with the batches [4, 26, 75]; start <= stable <= high watermark <= written <= end, the
+start never falls while running, after a crash at most to the last checkpoint [6, 7]; reads and look-ups by time agree
+with a scan, and come forward [8, 10, 11]; a restart gives a prefix of what was appended, with all that was written
+after a kill and all that was synced after a power loss, and a second one the same [9]; idempotence: sequences follow
+each other, a repeated batch gets its first offset or is refused, producers are what the log says [28-31, 34]."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class CrashMachine:
         self.pending: list[Row] = []
         self.start = self.checkpointed_start = self.synced = self.highest_start = 0
         self.epoch = 0
-        # Below the log's start nothing is promised: a producer whose batches were all there at a loss of power is followed no further.
+        # Below the log's start nothing is promised: a producer whose batches were all there at a loss of power is
+        # followed no further.
         self.producer_ids = [0, 1, 2]
         self.has_lost_power = False
         self.now_ms = NOW_MS
@@ -70,7 +71,8 @@ class CrashMachine:
         self.restarts = 0
         self._open()
 
-    # -- running ---------------------------------------------------------------------------------------------------------
+    # -- running
+    # ---------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """The whole of one seed. Raises `Broken`, or whatever the log let through."""
@@ -107,14 +109,24 @@ class CrashMachine:
         if self.log.offline is None:
             self.synced = max(self.synced, self.log.recovery_point)
 
-    # -- operations ------------------------------------------------------------------------------------------------------
+    # -- operations
+    # ------------------------------------------------------------------------------------------------------
 
     def _send(self, producer: tuple[int, int, int] = (-1, -1, -1)) -> None:
         draw = self.chance
         count = draw.choice((1, 1, 2, 5))
         timestamps = tuple(self.now_ms + draw.randrange(-500, 500) for _ in range(count))
-        records = [(None, draw.randbytes(draw.choice((0, 5, 60, 200)) if draw.random() > 0.03 else 4000), (), stamp) for stamp in timestamps]
-        batch = build_batch(records, codec=draw.choice((0, 0, 0, 1, 4)), producer_id=producer[0], producer_epoch=producer[1], base_sequence=producer[2])
+        records = [
+            (None, draw.randbytes(draw.choice((0, 5, 60, 200)) if draw.random() > 0.03 else 4000), (), stamp)
+            for stamp in timestamps
+        ]
+        batch = build_batch(
+            records,
+            codec=draw.choice((0, 0, 0, 1, 4)),
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            base_sequence=producer[2],
+        )
         self._append(batch, timestamps, producer)
 
     def _append(self, batch: bytearray, timestamps: tuple[int, ...], producer: tuple[int, int, int]) -> None:
@@ -123,7 +135,13 @@ class CrashMachine:
             self._refuse(batch)
             return
         found = self.log.append(memoryview(batch), self.now_ms)
-        must(found.base_offset == end and found.last_offset == end + len(timestamps) - 1, "appended at", found, "not at", end)
+        must(
+            found.base_offset == end and found.last_offset == end + len(timestamps) - 1,
+            "appended at",
+            found,
+            "not at",
+            end,
+        )
         must(self.log.end_offset == found.last_offset + 1, "the end is", self.log.end_offset)
         self.pending.append(Row(end, found.last_offset, bytes(batch), timestamps, producer, self.epoch))
 
@@ -194,7 +212,13 @@ class CrashMachine:
             last = producers[producer_id][-1]
             epoch, sequence = last.producer[1], last.producer[2] + len(last.timestamps)
             epoch, sequence = self.chance.choice(((epoch, sequence + 1), (epoch - 1, 0), (epoch + 1, 1)))
-            bad = build_batch([(None, b"x")], timestamp_ms=self.now_ms, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+            bad = build_batch(
+                [(None, b"x")],
+                timestamp_ms=self.now_ms,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+            )
             if epoch < 0:
                 return
         else:
@@ -273,9 +297,16 @@ class CrashMachine:
         else:
             operation = self.chance.choice(FAULTS)
             code = self.chance.choice((errno.EIO, errno.ENOSPC))
-            self.disk.fail(operation, at=self.chance.randrange(1, 7), part=self.chance.randrange(300), sticky=self.chance.random() < 0.3, error=code)
+            self.disk.fail(
+                operation,
+                at=self.chance.randrange(1, 7),
+                part=self.chance.randrange(300),
+                sticky=self.chance.random() < 0.3,
+                error=code,
+            )
 
-    # -- reading ---------------------------------------------------------------------------------------------------------
+    # -- reading
+    # ---------------------------------------------------------------------------------------------------------
 
     def _at(self, offset: int) -> int:
         return next(at for at, row in enumerate(self.rows) if row.last >= offset)
@@ -290,7 +321,13 @@ class CrashMachine:
         found = self.log.read(offset, max_bytes, end_offset=end)
         must(found is not None, "nothing to read at", offset, "of", end)
         data, at = found.pread(), self._at(offset)
-        must(len(data) <= max_bytes or data == self.rows[at].data, len(data), "bytes were read where", max_bytes, "were asked for")
+        must(
+            len(data) <= max_bytes or data == self.rows[at].data,
+            len(data),
+            "bytes were read where",
+            max_bytes,
+            "were asked for",
+        )
         while data:
             row = self.rows[at]
             must(data.startswith(row.data), "read at", offset, "is not what was appended at", row.base)
@@ -304,12 +341,26 @@ class CrashMachine:
         self._settle()
         wanted = self.now_ms - self.chance.randrange(-600, 4000)
         start = self.log.log_start_offset
-        records = ((row.base + at, stamp) for row in self.rows for at, stamp in enumerate(row.timestamps) if row.base + at >= start)
+        records = (
+            (row.base + at, stamp)
+            for row in self.rows
+            for at, stamp in enumerate(row.timestamps)
+            if row.base + at >= start
+        )
         expected = next(((offset, stamp) for offset, stamp in records if stamp >= wanted), None)
         found = self.log.offset_for_timestamp(wanted)
-        must((None if found is None else found[:2]) == expected, "the first record from", wanted, "on is", expected, "not", found)
+        must(
+            (None if found is None else found[:2]) == expected,
+            "the first record from",
+            wanted,
+            "on is",
+            expected,
+            "not",
+            found,
+        )
 
-    # -- stops -----------------------------------------------------------------------------------------------------------
+    # -- stops
+    # -----------------------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
         self.disk.heal()
@@ -336,7 +387,13 @@ class CrashMachine:
         self.disk.kill()
         self._open()
         if clean:
-            must(self.directory.clean and self.log.log_start_offset == start, "the start moved from", start, "to", self.log.log_start_offset)
+            must(
+                self.directory.clean and self.log.log_start_offset == start,
+                "the start moved from",
+                start,
+                "to",
+                self.log.log_start_offset,
+            )
         self._reopened([row for row in self.rows if row.last >= self.start])
 
     def kill(self) -> None:
@@ -359,10 +416,28 @@ class CrashMachine:
         must(log.offline is None, "the start failed:", log.offline)
         everything = self.rows + self.pending
         start, end = log.log_start_offset, log.end_offset
-        must(min(self.checkpointed_start, self.start) <= start <= max(self.start, self.checkpointed_start), "the start went from", self.start, "to", start)
+        must(
+            min(self.checkpointed_start, self.start) <= start <= max(self.start, self.checkpointed_start),
+            "the start went from",
+            self.start,
+            "to",
+            start,
+        )
         kept = [row for row in everything if row.last < end]
-        must(not promised or promised[-1].last < end, "the log ends at", end, "and", promised and promised[-1][:2], "was promised")
-        must(not kept or kept[-1].last + 1 == end or start == end, "the log ends at", end, "inside a batch or beyond the last")
+        must(
+            not promised or promised[-1].last < end,
+            "the log ends at",
+            end,
+            "and",
+            promised and promised[-1][:2],
+            "was promised",
+        )
+        must(
+            not kept or kept[-1].last + 1 == end or start == end,
+            "the log ends at",
+            end,
+            "inside a batch or beyond the last",
+        )
         self.rows, self.pending, self.start = kept, [], start
         if start == end:
             # All was lost below a start that was promised: it goes on there.
@@ -376,7 +451,10 @@ class CrashMachine:
     def _recover_again(self) -> None:
         def state():
             log = self.log
-            files = [(segment.base_offset, segment.size, segment.offset_index.to_bytes(), segment.time_index.to_bytes()) for segment in log.segments]
+            files = [
+                (segment.base_offset, segment.size, segment.offset_index.to_bytes(), segment.time_index.to_bytes())
+                for segment in log.segments
+            ]
             # Of a producer whose batches are all below the start a snapshot may still tell, or none.
             producers = {key: (entry.epoch, entry.next_sequence, entry.batches[-1:]) for key, entry in log.producers.items()
                          if entry.batches[-1][1] >= log.log_start_offset}  # fmt: skip
@@ -385,12 +463,20 @@ class CrashMachine:
         before = state()
         self.disk.kill()
         self._open()
-        # A log that was opened without a recovery point has its indexes made anew, with entries where the interval has them.
+        # A log that was opened without a recovery point has its indexes made anew, with entries where the interval has
+        # them.
         again = state()
-        must(again[:3] == before[:3] and [row[:2] for row in again[3]] == [row[:2] for row in before[3]], "a second recovery gives", again, "after", before)
+        must(
+            again[:3] == before[:3] and [row[:2] for row in again[3]] == [row[:2] for row in before[3]],
+            "a second recovery gives",
+            again,
+            "after",
+            before,
+        )
         self.read_all()
 
-    # -- invariants ------------------------------------------------------------------------------------------------------
+    # -- invariants
+    # ------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """What holds after every operation."""
@@ -403,14 +489,26 @@ class CrashMachine:
         bases = [segment.base_offset for segment in log.segments]
         must(bases == sorted(set(bases)) and bases[0] <= log.log_start_offset, "segments", bases)
         expected = self.rows[-1].last + 1 if self.rows else 0
-        must(log.written_end_offset == max(expected, self.start), "written up to", log.written_end_offset, "of", expected)
+        must(
+            log.written_end_offset == max(expected, self.start), "written up to", log.written_end_offset, "of", expected
+        )
         starts = {row.base for row in self.rows} | {expected}
         must(all(base in starts or base >= expected for base in bases), "a batch straddles segments", bases)
         self.highest_start = max(self.highest_start, self.start)
         for row in self.rows[-3:]:
             if row.base >= self.highest_start:
-                must(log.epochs.epoch_for(row.base) == row.leader_epoch, "epoch of", row.base, "is", row.leader_epoch, log.epochs.entries)
-        must(all(one < two for one, two in zip(log.epochs.entries, log.epochs.entries[1:], strict=False)), log.epochs.entries)
+                must(
+                    log.epochs.epoch_for(row.base) == row.leader_epoch,
+                    "epoch of",
+                    row.base,
+                    "is",
+                    row.leader_epoch,
+                    log.epochs.entries,
+                )
+        must(
+            all(one < two for one, two in zip(log.epochs.entries, log.epochs.entries[1:], strict=False)),
+            log.epochs.entries,
+        )
 
     def read_all(self) -> None:
         """Every batch, from the start to the end."""
@@ -421,24 +519,51 @@ class CrashMachine:
         for row in self.rows:
             # A start that fell back to its checkpoint leaves batches whose epochs are forgotten, as in Kafka.
             if row.base >= self.highest_start:
-                must(log.epochs.epoch_for(row.base) == row.leader_epoch, "epoch of", row.base, "is", row.leader_epoch, log.epochs.entries)
+                must(
+                    log.epochs.epoch_for(row.base) == row.leader_epoch,
+                    "epoch of",
+                    row.base,
+                    "is",
+                    row.leader_epoch,
+                    log.epochs.entries,
+                )
 
     def _follow_others(self) -> None:
         start, known = self.log.log_start_offset, self._producers()
         for place, producer_id in enumerate(self.producer_ids):
             entry = self.log.producers.get(producer_id)
-            if (entry is not None and entry.batches[-1][1] < start) or (producer_id in known and known[producer_id][-1].last < start):
+            if (entry is not None and entry.batches[-1][1] < start) or (
+                producer_id in known and known[producer_id][-1].last < start
+            ):
                 self.producer_ids[place] = max(self.producer_ids) + 1
 
     def _check_producers(self) -> None:
         known = self._producers()
         for producer_id, entry in self.log.producers.items():
             if producer_id not in self.producer_ids and self.has_lost_power:
-                must(producer_id < max(self.producer_ids) or entry.batches[-1][1] < self.highest_start, "producer", producer_id, "came from nowhere")
+                must(
+                    producer_id < max(self.producer_ids) or entry.batches[-1][1] < self.highest_start,
+                    "producer",
+                    producer_id,
+                    "came from nowhere",
+                )
                 continue
             must(producer_id in known, "producer", producer_id, "has no batch")
             last = known[producer_id][-1]
             expected = (last.producer[1], last.producer[2] + len(last.timestamps), last.last)
-            must((entry.epoch, entry.next_sequence, entry.batches[-1][1]) == expected, "producer", producer_id, "is", entry, "not", expected)
+            must(
+                (entry.epoch, entry.next_sequence, entry.batches[-1][1]) == expected,
+                "producer",
+                producer_id,
+                "is",
+                entry,
+                "not",
+                expected,
+            )
         for producer_id, rows in known.items():
-            must(rows[-1].base < self.log.log_start_offset or producer_id in self.log.producers, "producer", producer_id, "is forgotten")
+            must(
+                rows[-1].base < self.log.log_start_offset or producer_id in self.log.producers,
+                "producer",
+                producer_id,
+                "is forgotten",
+            )

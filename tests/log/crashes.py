@@ -26,7 +26,9 @@ class Report:
         return [*self.failures, f"{self.seeds} seeds, {len(self.failures)} failures; {counted}"]
 
 
-def run(seeds: Iterable[int], most_failures: int = 5, progress: Callable[[Report], None] = lambda report: None) -> Report:
+def run(
+    seeds: Iterable[int], most_failures: int = 5, progress: Callable[[Report], None] = lambda report: None
+) -> Report:
     """One machine per seed; ends early after `most_failures`."""
     report = Report()
     for seed in seeds:
@@ -36,7 +38,9 @@ def run(seeds: Iterable[int], most_failures: int = 5, progress: Callable[[Report
             machine.run()
         except Exception as error:  # Whatever a log lets through is a failure.
             last = traceback.extract_tb(error.__traceback__)[-1]
-            report.failures.append(f"{type(error).__name__}: {error} ({last.name}); repeat with: python -m tests.log.crashes --seed {seed}")
+            report.failures.append(
+                f"{type(error).__name__}: {error} ({last.name}); repeat with: python -m tests.log.crashes --seed {seed}"
+            )
         report.seeds += 1
         for row in machine.trace if machine else ():
             report.counts[row.partition(" ")[0]] += 1

@@ -16,13 +16,29 @@ NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
 
 DEFAULTS = {
-    "segment_bytes": 1 << 30, "segment_ms": 604_800_000, "segment_jitter_ms": 0, "segment_index_bytes": 10 << 20,
-    "index_interval_bytes": 4096, "retention_ms": 604_800_000, "retention_bytes": -1, "max_message_bytes": 1_048_588,
-    "cleanup_policy": frozenset(("delete",)), "compression_type": "producer", "compression_gzip_level": -1,
-    "compression_lz4_level": 9, "compression_zstd_level": 3, "message_timestamp_type": "CreateTime",
-    "message_timestamp_before_max_ms": NEVER, "message_timestamp_after_max_ms": 3_600_000, "flush_messages": NEVER,
-    "flush_ms": NEVER, "file_delete_delay_ms": 60_000, "delete_retention_ms": 86_400_000, "min_compaction_lag_ms": 0,
-    "max_compaction_lag_ms": NEVER, "min_cleanable_dirty_ratio": 0.5,
+    "segment_bytes": 1 << 30,
+    "segment_ms": 604_800_000,
+    "segment_jitter_ms": 0,
+    "segment_index_bytes": 10 << 20,
+    "index_interval_bytes": 4096,
+    "retention_ms": 604_800_000,
+    "retention_bytes": -1,
+    "max_message_bytes": 1_048_588,
+    "cleanup_policy": frozenset(("delete",)),
+    "compression_type": "producer",
+    "compression_gzip_level": -1,
+    "compression_lz4_level": 9,
+    "compression_zstd_level": 3,
+    "message_timestamp_type": "CreateTime",
+    "message_timestamp_before_max_ms": NEVER,
+    "message_timestamp_after_max_ms": 3_600_000,
+    "flush_messages": NEVER,
+    "flush_ms": NEVER,
+    "file_delete_delay_ms": 60_000,
+    "delete_retention_ms": 86_400_000,
+    "min_compaction_lag_ms": 0,
+    "max_compaction_lag_ms": NEVER,
+    "min_cleanable_dirty_ratio": 0.5,
 }
 
 
@@ -58,7 +74,7 @@ def batches_of(data) -> list:
     position, found = 0, []
     while position < len(data):
         header = parse_header(data, position)
-        found.append((header, list(iterate_records(data[position:position + header.size_bytes]))))
+        found.append((header, list(iterate_records(data[position : position + header.size_bytes]))))
         position += header.size_bytes
     assert position == len(data), "a batch was cut"
     return found

@@ -12,8 +12,21 @@ from pykafkad.wire.compression import CODECS, IDS
 from tests.log.settings import NOW_MS, append, batch, content, open_directory, open_log
 from tests.simulation.disk import MemoryDisk
 
-FIELDS = ("base_offset", "length", "leader_epoch", "magic", "crc", "attributes", "last_offset_delta", "base_timestamp_ms",
-          "max_timestamp_ms", "producer_id", "producer_epoch", "base_sequence", "record_count")
+FIELDS = (
+    "base_offset",
+    "length",
+    "leader_epoch",
+    "magic",
+    "crc",
+    "attributes",
+    "last_offset_delta",
+    "base_timestamp_ms",
+    "max_timestamp_ms",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+)
 
 
 @pytest.fixture
@@ -24,7 +37,7 @@ def new_log():
 def patched(right_checksum=True, source=None, **fields):
     """A batch of three records with header fields overwritten."""
     data = bytearray(source if source is not None else batch(3))
-    header = dict(zip(FIELDS, HEADER.unpack_from(data)))
+    header = dict(zip(FIELDS, HEADER.unpack_from(data), strict=False))
     header.update(fields)
     HEADER.pack_into(data, 0, *header.values())
     if right_checksum and "crc" not in fields:
@@ -42,36 +55,40 @@ def refused(log, records, version=13, now_ms=NOW_MS):
     return caught.value
 
 
-@pytest.mark.parametrize(("records", "code"), [
-    (b"", errors.INVALID_RECORD),
-    (b"\0" * 11, errors.INVALID_RECORD),
-    (bytes(batch(3))[:-1], errors.INVALID_RECORD),
-    (bytes(batch(3))[:40], errors.INVALID_RECORD),
-    (bytes(batch(3)) * 2, errors.INVALID_RECORD),
-    (patched(magic=0), errors.INVALID_RECORD),
-    (patched(magic=1), errors.INVALID_RECORD),
-    (patched(magic=3), errors.CORRUPT_MESSAGE),
-    (patched(magic=255), errors.CORRUPT_MESSAGE),
-    (patched(length=-1), errors.CORRUPT_MESSAGE),
-    (patched(length=13), errors.CORRUPT_MESSAGE),
-    (patched(length=1 << 30), errors.INVALID_RECORD),
-    (patched(length=30), errors.CORRUPT_MESSAGE),
-    (patched(base_offset=1), errors.INVALID_RECORD),
-    (patched(base_offset=-1), errors.INVALID_RECORD),
-    (patched(crc=1), errors.CORRUPT_MESSAGE),
-    (patched(attributes=5), errors.UNKNOWN_SERVER_ERROR),
-    (patched(attributes=0x20), errors.INVALID_RECORD),
-    (patched(attributes=0x10), errors.INVALID_TXN_STATE),
-    (patched(last_offset_delta=-1), errors.INVALID_RECORD),
-    (patched(last_offset_delta=1), errors.INVALID_RECORD),
-    (patched(record_count=0), errors.INVALID_RECORD),
-    (patched(record_count=-1), errors.INVALID_RECORD),
-    (patched(record_count=4), errors.INVALID_RECORD),
-    (patched(record_count=1 << 20, last_offset_delta=(1 << 20) - 1), errors.INVALID_RECORD),
-    (patched(producer_id=5, producer_epoch=0), errors.INVALID_RECORD),
-    (patched(source=batch(3, codec=IDS["gzip"]), attributes=IDS["zstd"]), errors.UNKNOWN_SERVER_ERROR),
-    (patched(source=batch(3, codec=IDS["zstd"]), attributes=IDS["snappy"]), errors.UNKNOWN_SERVER_ERROR),
-], ids=lambda value: "batch" if isinstance(value, memoryview) else str(value))
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        (b"", errors.INVALID_RECORD),
+        (b"\0" * 11, errors.INVALID_RECORD),
+        (bytes(batch(3))[:-1], errors.INVALID_RECORD),
+        (bytes(batch(3))[:40], errors.INVALID_RECORD),
+        (bytes(batch(3)) * 2, errors.INVALID_RECORD),
+        (patched(magic=0), errors.INVALID_RECORD),
+        (patched(magic=1), errors.INVALID_RECORD),
+        (patched(magic=3), errors.CORRUPT_MESSAGE),
+        (patched(magic=255), errors.CORRUPT_MESSAGE),
+        (patched(length=-1), errors.CORRUPT_MESSAGE),
+        (patched(length=13), errors.CORRUPT_MESSAGE),
+        (patched(length=1 << 30), errors.INVALID_RECORD),
+        (patched(length=30), errors.CORRUPT_MESSAGE),
+        (patched(base_offset=1), errors.INVALID_RECORD),
+        (patched(base_offset=-1), errors.INVALID_RECORD),
+        (patched(crc=1), errors.CORRUPT_MESSAGE),
+        (patched(attributes=5), errors.UNKNOWN_SERVER_ERROR),
+        (patched(attributes=0x20), errors.INVALID_RECORD),
+        (patched(attributes=0x10), errors.INVALID_TXN_STATE),
+        (patched(last_offset_delta=-1), errors.INVALID_RECORD),
+        (patched(last_offset_delta=1), errors.INVALID_RECORD),
+        (patched(record_count=0), errors.INVALID_RECORD),
+        (patched(record_count=-1), errors.INVALID_RECORD),
+        (patched(record_count=4), errors.INVALID_RECORD),
+        (patched(record_count=1 << 20, last_offset_delta=(1 << 20) - 1), errors.INVALID_RECORD),
+        (patched(producer_id=5, producer_epoch=0), errors.INVALID_RECORD),
+        (patched(source=batch(3, codec=IDS["gzip"]), attributes=IDS["zstd"]), errors.UNKNOWN_SERVER_ERROR),
+        (patched(source=batch(3, codec=IDS["zstd"]), attributes=IDS["snappy"]), errors.UNKNOWN_SERVER_ERROR),
+    ],
+    ids=lambda value: "batch" if isinstance(value, memoryview) else str(value),
+)
 def test_a_batch_that_is_wrong_in_itself(new_log, records, code):
     """Each is refused with Kafka's code, and a good batch behind it gets the offset that the bad one would have had."""
     log = new_log()
@@ -122,13 +139,16 @@ def test_keyless_records_on_a_compacted_topic(new_log):
     assert append(log, memoryview(build_batch([(b"k", b"v"), (b"", None)], timestamp_ms=NOW_MS))) == [0]
 
 
-@pytest.mark.parametrize(("changes", "offsets_ms", "wrong"), [
-    ({"message_timestamp_before_max_ms": 1000}, (0, -1001, -1000, -5000), [1, 3]),
-    ({"message_timestamp_after_max_ms": 1000}, (0, 1001, 1000), [1]),
-    ({"message_timestamp_before_max_ms": 1000}, (-1000, 0), []),
-    ({}, (-NOW_MS, 3_600_000), []),
-    ({}, (3_600_001,), [0]),
-])
+@pytest.mark.parametrize(
+    ("changes", "offsets_ms", "wrong"),
+    [
+        ({"message_timestamp_before_max_ms": 1000}, (0, -1001, -1000, -5000), [1, 3]),
+        ({"message_timestamp_after_max_ms": 1000}, (0, 1001, 1000), [1]),
+        ({"message_timestamp_before_max_ms": 1000}, (-1000, 0), []),
+        ({}, (-NOW_MS, 3_600_000), []),
+        ({}, (3_600_001,), [0]),
+    ],
+)
 def test_timestamps_out_of_range(new_log, changes, offsets_ms, wrong):
     """INVALID_TIMESTAMP with each record that lies outside [now - before.max, now + after.max]."""
     log = new_log(**changes)
@@ -174,8 +194,10 @@ def test_log_append_time(new_log):
 @pytest.mark.parametrize("stamped", [False, True])
 def test_the_topics_compression_type_is_applied_by_the_broker(new_log, source, target, stamped):
     """Records keep keys, values, headers, timestamps and their producer; a batch of that codec stays as it is."""
-    log = new_log(compression_type="uncompressed" if target == "none" else target,
-                  message_timestamp_type="LogAppendTime" if stamped else "CreateTime")
+    log = new_log(
+        compression_type="uncompressed" if target == "none" else target,
+        message_timestamp_type="LogAppendTime" if stamped else "CreateTime",
+    )
     rows = [(b"k%d" % number, b"v" * 200, [("h", b"x"), ("n", None)], NOW_MS + number) for number in range(20)]
     sent = build_batch(rows, codec=source, producer_id=9, producer_epoch=2, base_sequence=0)
     append(log, memoryview(sent))
@@ -186,7 +208,10 @@ def test_the_topics_compression_type_is_applied_by_the_broker(new_log, source, t
     assert log.producers[9].next_sequence == 20
 
 
-@pytest.mark.parametrize(("codec", "setting"), [("gzip", "compression_gzip_level"), ("lz4", "compression_lz4_level"), ("zstd", "compression_zstd_level")])
+@pytest.mark.parametrize(
+    ("codec", "setting"),
+    [("gzip", "compression_gzip_level"), ("lz4", "compression_lz4_level"), ("zstd", "compression_zstd_level")],
+)
 def test_compression_levels(new_log, codec, setting):
     """KIP-390: each codec has its level; a higher one makes it no larger, and all can be read."""
     sizes = []
@@ -227,7 +252,10 @@ def test_a_batch_refused_by_its_sequence_is_left_as_it_came(new_log):
     """The caller may try it on another path: neither timestamp nor offset may be written into it."""
     log = new_log(message_timestamp_type="LogAppendTime")
     append(log, batch(producer_id=1, producer_epoch=0, base_sequence=0))
-    assert refused(log, batch(producer_id=1, producer_epoch=0, base_sequence=5)).code == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert (
+        refused(log, batch(producer_id=1, producer_epoch=0, base_sequence=5)).code
+        == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    )
 
 
 def test_the_short_way_and_the_long_way_store_the_same(new_log):
@@ -237,4 +265,7 @@ def test_the_short_way_and_the_long_way_store_the_same(new_log):
         for keywords in ({}, {"producer_id": codec, "producer_epoch": 1, "base_sequence": 3}):
             append(short, batch(3, 50, codec=codec, **keywords))
             append(long, batch(3, 50, codec=codec, **keywords))
-    assert short.read(0, 1 << 20, end_offset=short.end_offset).pread() == long.read(0, 1 << 20, end_offset=long.end_offset).pread()
+    assert (
+        short.read(0, 1 << 20, end_offset=short.end_offset).pread()
+        == long.read(0, 1 << 20, end_offset=long.end_offset).pread()
+    )

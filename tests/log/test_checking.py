@@ -19,7 +19,10 @@ def partition(tmp_path):
     peer = world.connect()
     chance = random.Random(1)
     for sequence in range(40):
-        peer.send(produce("t", {0: batch(chance.randbytes(60_000), producer_id=9, producer_epoch=0, base_sequence=sequence)}), 8)
+        peer.send(
+            produce("t", {0: batch(chance.randbytes(60_000), producer_id=9, producer_epoch=0, base_sequence=sequence)}),
+            8,
+        )
     world.stop()
     folder = tmp_path / "data" / "t-0"
     assert len(list(folder.glob("*.log"))) == 3
@@ -27,7 +30,10 @@ def partition(tmp_path):
 
 
 def found(partition):
-    return [(finding.kind, os.path.basename(finding.path), finding.what) for finding in check_partition(Disk(), str(partition))]
+    return [
+        (finding.kind, os.path.basename(finding.path), finding.what)
+        for finding in check_partition(Disk(), str(partition))
+    ]
 
 
 def files(partition, suffix):
@@ -53,7 +59,10 @@ def test_a_flipped_byte_in_an_old_segment(partition):
     base = int(log.stem)
     size = int.from_bytes(log.read_bytes()[8:12], "big") + 12
     number = 500_000 // size
-    assert what == f"{size} bytes from position {number * size} on are no whole batch: the offsets from {base + number} to {base + number}"
+    assert (
+        what
+        == f"{size} bytes from position {number * size} on are no whole batch: the offsets from {base + number} to {base + number}"
+    )
 
 
 def test_a_batch_whose_length_is_lost(partition):
@@ -64,23 +73,33 @@ def test_a_batch_whose_length_is_lost(partition):
     base = int(log.stem)
     ((kind, name, what),) = found(partition)
     assert (kind, name) == (DAMAGE, log.name)
-    assert what == f"{size} bytes from position {5 * size} on are no whole batch: the offsets from {base + 5} to {base + 5}"
+    assert (
+        what
+        == f"{size} bytes from position {5 * size} on are no whole batch: the offsets from {base + 5} to {base + 5}"
+    )
 
 
 def test_what_is_missing_where_compaction_never_was(partition):
     """A whole segment, and batches within one."""
-    first, second, third = files(partition, ".log")
+    _first, second, third = files(partition, ".log")
     data = third.read_bytes()
     size = int.from_bytes(data[8:12], "big") + 12
     third.write_bytes(data[:size] + data[3 * size :])
     for path in (second, *files(partition, ".index"), *files(partition, ".timeindex")):
         path.unlink()
     assert found(partition) == []
-    found_now = [(finding.kind, os.path.basename(finding.path), finding.what) for finding in check_partition(Disk(), str(partition), may_have_gaps=False)]
+    found_now = [
+        (finding.kind, os.path.basename(finding.path), finding.what)
+        for finding in check_partition(Disk(), str(partition), may_have_gaps=False)
+    ]
     base, end = int(second.stem), int(third.stem)
     assert found_now == [
         (DAMAGE, third.name, f"begins with offset {end}: the offsets from {base} to {end - 1} are missing before it"),
-        (DAMAGE, third.name, f"the offsets from {end + 1} to {end + 2} are missing before the batch at position {size}"),
+        (
+            DAMAGE,
+            third.name,
+            f"the offsets from {end + 1} to {end + 2} are missing before the batch at position {size}",
+        ),
     ]
 
 

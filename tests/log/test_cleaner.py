@@ -25,7 +25,9 @@ def test_the_newest_record_of_each_key_stays_at_its_offset(directory):
     roll(log)
     append(log, keyed(("a", "9")))
     clean(log)
-    assert left(log) == [(2, "a", "2"), (3, "c", "1"), (4, "b", "2"), (5, "a", "9")], "the active segment is not looked at"
+    assert left(log) == [(2, "a", "2"), (3, "c", "1"), (4, "b", "2"), (5, "a", "9")], (
+        "the active segment is not looked at"
+    )
     assert log.end_offset == 6
     assert append(log, keyed(("d", "1"))) == [6]
 
@@ -38,7 +40,13 @@ def test_a_batch_keeps_its_span_of_offsets_and_its_sequences(directory):
     roll(log)
     clean(log)
     first, second = (header for header, _ in content(log))
-    assert (first.base_offset, first.last_offset, first.record_count, first.base_sequence, first.last_sequence) == (0, 2, 1, 0, 2)
+    assert (first.base_offset, first.last_offset, first.record_count, first.base_sequence, first.last_sequence) == (
+        0,
+        2,
+        1,
+        0,
+        2,
+    )
     assert (second.base_offset, second.last_offset, second.record_count) == (3, 5, 3)
     assert left(log) == [(1, "b", "1"), (3, "a", "2"), (4, "c", "2"), (5, "d", "1")]
 
@@ -86,12 +94,19 @@ def test_tombstones_get_a_horizon_and_go_behind_it(directory):
     """KIP-534: the first pass writes when, a later one removes."""
     log = compacted(directory, delete_retention_ms=1000)
     cleaner = LogCleaner(log.segments[0].disk)
-    append(log, keyed(("a", "1"), ("b", "1"), timestamp_ms=NOW_MS - 7), keyed(("a", None), ("c", "1"), timestamp_ms=NOW_MS - 7))
+    append(
+        log,
+        keyed(("a", "1"), ("b", "1"), timestamp_ms=NOW_MS - 7),
+        keyed(("a", None), ("c", "1"), timestamp_ms=NOW_MS - 7),
+    )
     roll(log)
     clean(log, cleaner)
     header, records = content(log)[1]
     assert (header.attributes, header.base_timestamp_ms) == (0x40, NOW_MS + 1000)
-    assert [(record.key, record.value, record.timestamp_ms) for record in records] == [(b"a", None, NOW_MS - 7), (b"c", b"1", NOW_MS - 7)]
+    assert [(record.key, record.value, record.timestamp_ms) for record in records] == [
+        (b"a", None, NOW_MS - 7),
+        (b"c", b"1", NOW_MS - 7),
+    ]
     for now_ms, keys in ((NOW_MS + 999, ["b", "a", "c", "x"]), (NOW_MS + 1000, ["b", "c", "x"])):
         append(log, keyed(("x", "1")))
         roll(log)
@@ -133,16 +148,24 @@ def test_a_batch_of_which_nothing_stays_goes_but_for_the_last_of_the_pass(direct
 def test_the_last_batch_of_a_producer_stays_without_records(directory):
     """Its sequence must be found again after a restart; the empty batch says all that the header said."""
     log = compacted(directory)
-    append(log, keyed(("a", "1"), producer_id=4, producer_epoch=2, base_sequence=0),
-           keyed(("a", "2"), ("a", "3"), producer_id=4, producer_epoch=2, base_sequence=1),
-           keyed(("a", "4")), keyed(("b", "1")))
+    append(
+        log,
+        keyed(("a", "1"), producer_id=4, producer_epoch=2, base_sequence=0),
+        keyed(("a", "2"), ("a", "3"), producer_id=4, producer_epoch=2, base_sequence=1),
+        keyed(("a", "4")),
+        keyed(("b", "1")),
+    )
     before = content(log)[1][0]
     roll(log)
     clean(log)
     (header, records), *_ = content(log)
     assert (header.base_offset, header.last_offset, header.record_count, records) == (1, 2, 0, [])
     assert (header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence) == (4, 2, 1, 2)
-    assert (header.max_timestamp_ms, header.base_timestamp_ms, header.leader_epoch) == (before.max_timestamp_ms, -1, before.leader_epoch)
+    assert (header.max_timestamp_ms, header.base_timestamp_ms, header.leader_epoch) == (
+        before.max_timestamp_ms,
+        -1,
+        before.leader_epoch,
+    )
     states = log.producers
     log.directory and directory.close(clean=False)
     again = compacted(open_directory(disk=directory.disk))
@@ -151,7 +174,9 @@ def test_the_last_batch_of_a_producer_stays_without_records(directory):
 
 def test_producers_that_are_forgotten_keep_no_batch(directory):
     log = compacted(directory)
-    append(log, keyed(("a", "1"), producer_id=4, producer_epoch=2, base_sequence=0), keyed(("a", "4")), keyed(("b", "1")))
+    append(
+        log, keyed(("a", "1"), producer_id=4, producer_epoch=2, base_sequence=0), keyed(("a", "4")), keyed(("b", "1"))
+    )
     roll(log)
     log.producers.expire(NOW_MS + 10_000, 1000)
     clean(log)
@@ -171,15 +196,19 @@ def test_the_last_batch_of_a_pass_stays_without_records(directory):
 
 def transaction(log, producer_id, key, *, abort):
     """One transaction of one batch, of a producer that is forgotten at once."""
-    log.append(keyed((key, "t"), producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True), NOW_MS,
-               origin="verified client")
+    log.append(
+        keyed((key, "t"), producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True),
+        NOW_MS,
+        origin="verified client",
+    )
     log.append_end_marker(producer_id, 0, 0, NOW_MS, is_abort=abort)
     append(log)
     log.producers.expire(NOW_MS + 10_000, 1000)
 
 
 def test_aborted_records_go_at_once_and_markers_behind_a_horizon_of_their_own(directory):
-    """A marker stays while records of its transaction were there, then for delete.retention.ms more; the index keeps step."""
+    """A marker stays while records of its transaction were there, then for delete.retention.ms more; the index keeps
+    step."""
     log = compacted(directory, delete_retention_ms=1000)
     cleaner = LogCleaner(directory.disk)
     append(log, keyed(("a", "1")))
@@ -198,7 +227,9 @@ def test_aborted_records_go_at_once_and_markers_behind_a_horizon_of_their_own(di
         headers = [header for header, records in content(log) if not any(record.key == b"x" for record in records)]
         assert [header.base_offset for header in headers] == offsets
         assert {header.base_offset: header.attributes for header in headers if header.is_control} == markers
-        assert [(each.producer_id, each.first_offset) for segment in log.segments for each in segment.aborted] == aborted
+        assert [
+            (each.producer_id, each.first_offset) for segment in log.segments for each in segment.aborted
+        ] == aborted
         assert log.has_aborted == bool(aborted)
     assert [key for _, key, value in left(log)[:2]] == ["a", "b"]
 
@@ -216,7 +247,8 @@ def test_a_marker_of_a_committed_transaction_goes_when_its_records_have_gone(dir
     assert not any(header.is_control for header, _ in content(log))
 
 
-# -- which log, and up to where ------------------------------------------------------------------------------------------
+# -- which log, and up to where
+# ------------------------------------------------------------------------------------------
 
 
 def filled(directory, topic, dirty, clean_batches=0, **changes):
@@ -269,7 +301,11 @@ def test_nothing_is_cleaned_from_the_last_stable_offset_on(directory, disk):
     append(log, keyed(("a", "1")))
     roll(log)
     append(log, keyed(("a", "2")))
-    log.append(keyed(("a", "3"), producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True), NOW_MS, origin="verified client")
+    log.append(
+        keyed(("a", "3"), producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True),
+        NOW_MS,
+        origin="verified client",
+    )
     append(log, keyed(("a", "4")))
     roll(log)
     assert log.last_stable_offset == 2
@@ -294,7 +330,10 @@ def test_an_unused_log_is_opened_only_if_it_has_something_to_clean(disk):
         filled(directory, topic, dirty)
     directory.close()
     directory = open_directory(disk=disk)
-    logs = [directory.open_partition(topic, 0, bytes(range(16)), topic_settings(cleanup_policy=COMPACT)) for topic in ("one", "two")]
+    logs = [
+        directory.open_partition(topic, 0, bytes(range(16)), topic_settings(cleanup_policy=COMPACT))
+        for topic in ("one", "two")
+    ]
     assert LogCleaner(disk).pick(logs, NOW_MS).log is logs[1]
     assert [log.is_loaded for log in logs] == [False, True]
 
@@ -337,9 +376,14 @@ def test_long_keys_are_compared_too(directory):
     assert [offset for offset, _, _ in left(log)] == [1, 2]
 
 
-@pytest.mark.parametrize(("changes", "groups"), [
-    ({}, [6]), ({"segment_bytes": 3 * 100}, None), ({"segment_index_bytes": 24}, [2, 2, 2]),
-])
+@pytest.mark.parametrize(
+    ("changes", "groups"),
+    [
+        ({}, [6]),
+        ({"segment_bytes": 3 * 100}, None),
+        ({"segment_index_bytes": 24}, [2, 2, 2]),
+    ],
+)
 def test_small_segments_are_put_together(directory, changes, groups):
     """By segment.bytes, by the sizes of the indexes, and by the span of offsets that one index holds."""
     log = compacted(directory, index_interval_bytes=0)
@@ -372,12 +416,14 @@ def test_a_log_that_was_compacted_once_is_recovered_whole(directory, disk):
     assert left(log) == [(1, "a", "2"), (2, "b", "1"), (3, "c", "1")]
 
 
-# -- how it runs ---------------------------------------------------------------------------------------------------------
+# -- how it runs
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("codec", [0, 4])
 def test_no_step_looks_at_more_than_its_budget(directory, monkeypatch, codec):
-    """One large batch and many small ones: between two steps at most STEP_RECORDS records, or STEP_BYTES bytes, are walked."""
+    """One large batch and many small ones: between two steps at most STEP_RECORDS records, or STEP_BYTES bytes, are
+    walked."""
     monkeypatch.setattr(compaction, "STEP_RECORDS", 50)
     log = compacted(directory)
     append(log, keyed(*((f"k{number % 100}", "v" * 10) for number in range(5000)), codec=codec))
@@ -386,9 +432,15 @@ def test_no_step_looks_at_more_than_its_budget(directory, monkeypatch, codec):
     walked = []
     for name in ("index_keys", "shift_timestamps"):
         inner = getattr(compaction, name)
-        monkeypatch.setattr(compaction, name, lambda *arguments, inner=inner: walked.append(arguments[2]) or inner(*arguments))
+        monkeypatch.setattr(
+            compaction, name, lambda *arguments, inner=inner: walked.append(arguments[2]) or inner(*arguments)
+        )
     inner_step = compaction.Retention.step
-    monkeypatch.setattr(compaction.Retention, "step", lambda self, count: walked.append(min(count, self._left)) or inner_step(self, count))
+    monkeypatch.setattr(
+        compaction.Retention,
+        "step",
+        lambda self, count: walked.append(min(count, self._left)) or inner_step(self, count),
+    )
     cleaner = LogCleaner(directory.disk)
     steps = start(cleaner, log)
     answer, most, count = None, 0, 0
@@ -414,7 +466,9 @@ def test_batches_without_a_newest_record_go_unopened(directory, monkeypatch):
     roll(log)
     looked_at = []
     retained = compaction.Retention
-    monkeypatch.setattr(compaction, "Retention", lambda *args, **options: looked_at.append(args[3]) or retained(*args, **options))
+    monkeypatch.setattr(
+        compaction, "Retention", lambda *args, **options: looked_at.append(args[3]) or retained(*args, **options)
+    )
     clean(log)
     assert [key for _, key, _ in left(log)] == [*(f"k{index}" for index in range(20)), "other"]
     # Blocks of offsets touch the batch before the last whole one.
@@ -462,12 +516,17 @@ def test_a_flipped_bit_is_not_given_a_new_checksum(directory, disk):
 def test_against_a_plain_model(seed):
     """Random keys, codecs, tombstones and runs: what is left is what a dict says, and reading from any offset agrees."""
     chance = random.Random(seed)
-    log = compacted(open_directory(disk=MemoryDisk()), segment_bytes=3000, index_interval_bytes=200, delete_retention_ms=1 << 40)
+    log = compacted(
+        open_directory(disk=MemoryDisk()), segment_bytes=3000, index_interval_bytes=200, delete_retention_ms=1 << 40
+    )
     cleaner = LogCleaner(log.segments[0].disk)
     written, cleaned_to = [], 0
     for _ in range(6):
         for _ in range(30):
-            pairs = [(f"k{chance.randrange(40)}", chance.choice((None, "v" * chance.randrange(60)))) for _ in range(chance.randrange(1, 6))]
+            pairs = [
+                (f"k{chance.randrange(40)}", chance.choice((None, "v" * chance.randrange(60))))
+                for _ in range(chance.randrange(1, 6))
+            ]
             base = append(log, keyed(*pairs, codec=chance.randrange(5)))[0]
             written += [(base + delta, *pair) for delta, pair in enumerate(pairs)]
         done = clean(log, cleaner, chunk_bytes=chance.choice((300, 4096)))

@@ -1,4 +1,5 @@
-"""The cleaner dies, or the disk fails, at every single call: nothing that must stay is lost, and the next run does the rest."""
+"""The cleaner dies, or the disk fails, at every single call: nothing that must stay is lost, and the next run does the
+rest."""
 
 from __future__ import annotations
 
@@ -43,11 +44,16 @@ def prepared():
     disk = MortalDisk()
     log = compacted(open_directory(disk=disk), **SETTINGS)
     for number in range(40):
-        append(log, keyed((f"k{number % 7}", str(number)), (f"m{number}", None if number % 5 else "x"), codec=number % 3))
+        append(
+            log, keyed((f"k{number % 7}", str(number)), (f"m{number}", None if number % 5 else "x"), codec=number % 3)
+        )
     append(log, keyed(("k1", "p"), producer_id=3, producer_epoch=0, base_sequence=0))
     for sequence, abort in ((0, True), (1, False)):
-        log.append(keyed(("k2", "t"), producer_id=5, producer_epoch=0, base_sequence=sequence, is_transactional=True), NOW_MS,
-                   origin="verified client")
+        log.append(
+            keyed(("k2", "t"), producer_id=5, producer_epoch=0, base_sequence=sequence, is_transactional=True),
+            NOW_MS,
+            origin="verified client",
+        )
         log.append_end_marker(5, 0, 0, NOW_MS, is_abort=abort)
     append(log, keyed(("k2", "end")))
     roll(log)

@@ -1,4 +1,5 @@
-"""One log through random operations, faults and crashes: 500 seeds in `make test`; `python -m tests.log.crashes --seeds 20000` for more."""
+"""One log through random operations, faults and crashes: 500 seeds in `make test`; `python -m tests.log.crashes --seeds
+20000` for more."""
 
 from __future__ import annotations
 
@@ -18,5 +19,15 @@ def test_whatever_happens_the_log_holds_what_it_promised(pytestconfig):
     assert report.failures == []
     assert report.seeds == seeds
     # What never happens is not tested.
-    for name in ("append", "append_idempotent", "repeat", "retention", "delete_records", "stop", "kill", "lose_power", "failed"):
+    for name in (
+        "append",
+        "append_idempotent",
+        "repeat",
+        "retention",
+        "delete_records",
+        "stop",
+        "kill",
+        "lose_power",
+        "failed",
+    ):
         assert report.counts[name] > seeds / 20, (name, report.counts)

@@ -31,7 +31,12 @@ def test_the_directory_of_another_broker_or_cluster_is_refused():
     directory.write_meta(cluster_id="c", node_id=1, directory_id="AAAAAAAAAAAAAAAAAAAAAQ")
     directory.close()
     directory = open_directory(disk=disk)
-    assert directory.meta == {"version": "1", "cluster.id": "c", "node.id": "1", "directory.id": "AAAAAAAAAAAAAAAAAAAAAQ"}
+    assert directory.meta == {
+        "version": "1",
+        "cluster.id": "c",
+        "node.id": "1",
+        "directory.id": "AAAAAAAAAAAAAAAAAAAAAQ",
+    }
     directory.check_meta(cluster_id=None, node_id=1)
     with pytest.raises(ConfigError, match=r"belongs to node.id 1, this broker is 2"):
         directory.check_meta(cluster_id="c", node_id=2)
@@ -84,8 +89,8 @@ def test_a_clean_stop_brings_everything_to_the_device(count):
         append(open_log(directory, partition=partition), batch(3))
     before = disk.calls.get("sync", 0)
     directory.close()
-    # Of a few logs each by itself, with its indexes, epochs and names; of many the whole disk in one call, and of each it is asked
-    # whether that was true.
+    # Of a few logs each by itself, with its indexes, epochs and names; of many the whole disk in one call, and of each
+    # it is asked whether that was true.
     assert disk.calls["sync"] - before < 5 * count + 12
     disk.lose_power(random.Random(1))
     directory = open_directory(disk=disk)
@@ -100,7 +105,7 @@ def test_sync_jobs_of_rolled_segments():
     quiet, rolled = open_log(directory), open_log(directory, partition=1, segment_bytes=100)
     append(quiet, batch())
     append(rolled, batch(), batch())
-    job, = directory.sync_jobs()
+    (job,) = directory.sync_jobs()
     job.run()
     job.finish()
     assert (rolled.recovery_point, directory.sync_jobs()) == (1, [])
@@ -115,11 +120,15 @@ def test_checkpoints_are_kafkas_and_written_only_when_they_changed():
     log.flush()
     log.delete_records(3)
     directory.checkpoint()
-    read = {name: disk.files[f"/data/{name}"].data.decode() for name in (
-        "recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")}
+    read = {
+        name: disk.files[f"/data/{name}"].data.decode()
+        for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
+    }
     assert read == {
-        "recovery-point-offset-checkpoint": "0\n2\na 10 0\nb 2 4\n", "log-start-offset-checkpoint": "0\n1\nb 2 3\n",
-        "replication-offset-checkpoint": "0\n2\na 10 1\nb 2 4\n"}
+        "recovery-point-offset-checkpoint": "0\n2\na 10 0\nb 2 4\n",
+        "log-start-offset-checkpoint": "0\n1\nb 2 3\n",
+        "replication-offset-checkpoint": "0\n2\na 10 1\nb 2 4\n",
+    }
     renames = disk.calls["rename"]
     directory.checkpoint()
     assert disk.calls["rename"] == renames
@@ -128,7 +137,9 @@ def test_checkpoints_are_kafkas_and_written_only_when_they_changed():
     assert (log.log_start_offset, log.recovery_point) == (3, 4)
 
 
-@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"])
+@pytest.mark.parametrize(
+    "name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"]
+)
 def test_a_checkpoint_that_cannot_be_read_counts_as_missing(name):
     """As in Kafka: recovery begins earlier, the start is the first segment's, nothing is lost."""
     disk = MemoryDisk()
@@ -163,7 +174,7 @@ def test_a_deleted_partition_is_renamed_at_once_and_removed_later():
     append(open_log(directory, file_delete_delay_ms=1000), batch())
     directory.delete_partition("t", 0)
     assert ("t", 0) not in directory.logs
-    renamed, = (path for path in disk.directories if path.endswith("-delete"))
+    (renamed,) = (path for path in disk.directories if path.endswith("-delete"))
     assert renamed.startswith("/data/t-0.") and len(renamed) == len("/data/t-0.") + 32 + len("-delete")
     assert append(open_log(directory), batch()) == [0]
     assert directory.next_deletion_ms == clock.now_ms() + 1000

@@ -16,10 +16,22 @@ from tests.simulation.disk import MemoryDisk
 def filled(seed, **changes):
     """A log of several segments whose timestamps go back and forth; its headers and records."""
     chance = random.Random(seed)
-    log = open_log(open_directory(disk=MemoryDisk()), segment_bytes=3000, index_interval_bytes=chance.choice((1, 200, 1000)), **changes)
+    log = open_log(
+        open_directory(disk=MemoryDisk()),
+        segment_bytes=3000,
+        index_interval_bytes=chance.choice((1, 200, 1000)),
+        **changes,
+    )
     for _ in range(chance.randrange(40, 120)):
-        timestamp_ms = chance.choice((NOW_MS + chance.randrange(-50, 50), -1)) if seed % 3 == 0 else NOW_MS + chance.randrange(-50, 50)
-        append(log, batch(chance.randrange(1, 4), chance.randrange(60), timestamp_ms=timestamp_ms, codec=chance.randrange(3)))
+        timestamp_ms = (
+            chance.choice((NOW_MS + chance.randrange(-50, 50), -1))
+            if seed % 3 == 0
+            else NOW_MS + chance.randrange(-50, 50)
+        )
+        append(
+            log,
+            batch(chance.randrange(1, 4), chance.randrange(60), timestamp_ms=timestamp_ms, codec=chance.randrange(3)),
+        )
     return log, content(log), chance
 
 
@@ -46,14 +58,19 @@ def test_lookup_by_time_is_a_walk_through_the_log(seed):
         log.delete_records(start_offset)
         records = [record for _, records in rows for record in records if record.offset >= start_offset]
         for timestamp_ms in (0, *range(NOW_MS - 52, NOW_MS + 52)):
-            expected = next(((record.offset, record.timestamp_ms, 0) for record in records if record.timestamp_ms >= timestamp_ms), None)
+            expected = next(
+                ((record.offset, record.timestamp_ms, 0) for record in records if record.timestamp_ms >= timestamp_ms),
+                None,
+            )
             assert log.offset_for_timestamp(timestamp_ms) == expected
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_largest_timestamp_is_found(seed):
     log, rows, _ = filled(seed)
-    latest = max((record for _, records in rows for record in records), key=lambda record: (record.timestamp_ms, -record.offset))
+    latest = max(
+        (record for _, records in rows for record in records), key=lambda record: (record.timestamp_ms, -record.offset)
+    )
     assert log.max_timestamp_offset() == (latest.offset, latest.timestamp_ms, 0)
 
 
@@ -69,7 +86,8 @@ def test_an_empty_log_has_no_time():
 
 
 def test_entries_are_written_about_every_interval():
-    """As Kafka: an entry for the batch that follows more than index.interval.bytes of log, with that batch's last offset."""
+    """As Kafka: an entry for the batch that follows more than index.interval.bytes of log, with that batch's last
+    offset."""
     log = open_log(open_directory(disk=MemoryDisk()), index_interval_bytes=200)
     size = len(batch(2, 40))
     append(log, *(batch(2, 40) for _ in range(10)))
@@ -77,7 +95,9 @@ def test_entries_are_written_about_every_interval():
     every = 200 // size + 1
     assert list(index.positions) == [number * size for number in range(every, 10, every)]
     assert list(index.offsets) == [2 * number + 1 for number in range(every, 10, every)]
-    assert index.to_bytes() == b"".join(struct.pack(">ii", *entry) for entry in zip(index.offsets, index.positions))
+    assert index.to_bytes() == b"".join(
+        struct.pack(">ii", *entry) for entry in zip(index.offsets, index.positions, strict=False)
+    )
 
 
 def test_the_files_of_the_offset_index():
@@ -112,11 +132,17 @@ def test_cutting_an_index():
     offsets.truncate(300)
     times.truncate(20)
     assert (list(offsets.positions), list(times.offsets)) == ([0, 100, 200], [0, 10])
-    assert [offsets.last_within(*span) for span in ((0, 150), (100, 150), (0, 50), (100, 200))] == [(10, 100), None, None, (20, 200)]
+    assert [offsets.last_within(*span) for span in ((0, 150), (100, 150), (0, 50), (100, 200))] == [
+        (10, 100),
+        None,
+        None,
+        (20, 200),
+    ]
 
 
 def test_a_file_that_is_looked_at_in_steps():
-    """What no index is from end to end is refused all the same; one wrong entry between two steps is for whoever meets it."""
+    """What no index is from end to end is refused all the same; one wrong entry between two steps is for whoever meets
+    it."""
     index = OffsetIndex()
     times = TimeIndex()
     for number in range(1, 1001):
@@ -127,9 +153,20 @@ def test_a_file_that_is_looked_at_in_steps():
     assert (read.offsets, read.positions) == (index.offsets, index.positions)
     assert (read_times.timestamps, read_times.offsets) == (times.timestamps, times.offsets)
     for step in (1, 7, 256, 999, 5000):
-        for damaged in (bytes(8000), data[4000:] + data[:4000], data + data[:8], data + data[-8:], b"\xff" * 8 + data[8:]):
+        for damaged in (
+            bytes(8000),
+            data[4000:] + data[:4000],
+            data + data[:8],
+            data + data[-8:],
+            b"\xff" * 8 + data[8:],
+        ):
             assert OffsetIndex.from_bytes(damaged, 10**6, step=step) is None, step
-        for damaged in (bytes(12000), time_data[6000:] + time_data[:6000], time_data + time_data[:12], time_data + time_data[-12:]):
+        for damaged in (
+            bytes(12000),
+            time_data[6000:] + time_data[:6000],
+            time_data + time_data[:12],
+            time_data + time_data[-12:],
+        ):
             assert TimeIndex.from_bytes(damaged, step=step) is None, step
     swapped = data[:80] + data[88:96] + data[80:88] + data[96:]
     assert OffsetIndex.from_bytes(swapped, 10**6) is None

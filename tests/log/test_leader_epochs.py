@@ -14,11 +14,24 @@ def epochs(*entries):
     return made
 
 
-@pytest.mark.parametrize(("asked", "answer"), [
-    (-1, (-1, -1)), (-2, (-2, 0)), (0, (0, 0)), (1, (1, 0)), (2, (2, 10)), (3, (2, 10)), (4, (4, 20)), (5, (4, 20)), (7, (7, 33)), (8, (-1, -1)),
-])
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (-1, (-1, -1)),
+        (-2, (-2, 0)),
+        (0, (0, 0)),
+        (1, (1, 0)),
+        (2, (2, 10)),
+        (3, (2, 10)),
+        (4, (4, 20)),
+        (5, (4, 20)),
+        (7, (7, 33)),
+        (8, (-1, -1)),
+    ],
+)
 def test_the_end_of_an_epoch_is_the_start_of_the_next(asked, answer):
-    """The largest known epoch at or below the asked one; older than all: the asked one with the first start; newer: unknown."""
+    """The largest known epoch at or below the asked one; older than all: the asked one with the first start; newer:
+    unknown."""
     assert epochs((2, 0), (4, 10), (7, 20)).end_offset_for(asked, 33) == answer
 
 
@@ -63,6 +76,8 @@ def test_the_file_is_kafkas():
     assert LeaderEpochs.from_text("0\n0\n").entries == []
 
 
-@pytest.mark.parametrize("text", ["", "1\n0\n", "0\n2\n0 0\n", "0\n1\n0\n", "0\n2\n1 0\n1 5\n", "0\n2\n1 5\n2 3\n", "x\n0\n"])
+@pytest.mark.parametrize(
+    "text", ["", "1\n0\n", "0\n2\n0 0\n", "0\n1\n0\n", "0\n2\n1 0\n1 5\n", "0\n2\n1 5\n2 3\n", "x\n0\n"]
+)
 def test_a_damaged_file_is_not_read(text):
     assert LeaderEpochs.from_text(text) is None

@@ -14,7 +14,19 @@ def test_the_memory_of_the_map_is_bounded():
     assert len(offset_map.long_key(b"x" * 5000)) <= offset_map.MAX_KEY_BYTES
 
 
-@pytest.mark.parametrize(("load_factor", "expected"), [("NaN", 1), ("-Infinity", 1), ("-1", 1), ("0", 1), ("0.5", 500), ("1.5", 1000), ("1e308", 1000), ("Infinity", 1000)])
+@pytest.mark.parametrize(
+    ("load_factor", "expected"),
+    [
+        ("NaN", 1),
+        ("-Infinity", 1),
+        ("-1", 1),
+        ("0", 1),
+        ("0.5", 500),
+        ("1.5", 1000),
+        ("1e308", 1000),
+        ("Infinity", 1000),
+    ],
+)
 def test_every_load_factor_that_kafka_starts_with(load_factor, expected):
     """The table neither exceeds its buffer nor is without room."""
     assert OffsetMap(1000 * offset_map.ENTRY_BYTES, float(load_factor)).max_entries == expected

@@ -9,7 +9,17 @@ from pykafkad.errors import KafkaError
 from pykafkad.log.log_files import GATHER_SIZE_BYTES
 from pykafkad.log.segment import MAX_REMEMBERED_POSITIONS
 from pykafkad.wire.batch import parse_header
-from tests.log.settings import NOW_MS, append, batch, batches_of, content, offsets_of, open_directory, open_log, topic_settings
+from tests.log.settings import (
+    NOW_MS,
+    append,
+    batch,
+    batches_of,
+    content,
+    offsets_of,
+    open_directory,
+    open_log,
+    topic_settings,
+)
 from tests.simulation.disk import MemoryDisk
 
 
@@ -68,7 +78,12 @@ def test_a_large_batch_goes_behind_the_small_ones_before_it(directory):
         log.append(batch(size=size), NOW_MS)
     assert log.written_end_offset == log.end_offset == 5
     assert [(header.base_offset, len(records[0].value)) for header, records in content(log)] == [
-        (0, 10), (1, 30_000), (2, 10), (3, 10), (4, 40_000)]
+        (0, 10),
+        (1, 30_000),
+        (2, 10),
+        (3, 10),
+        (4, 40_000),
+    ]
 
 
 # The type of the control record with which a leader begins its epoch in the metadata log (KIP-595).
@@ -81,9 +96,14 @@ def test_records_of_our_own(directory):
     assert log.append_records([(b"k", b"v"), (b"k2", None)], NOW_MS)[:2] == (0, 1)
     assert log.append_records([(None, b"change")], NOW_MS, control_type=LEADER_CHANGE, leader_epoch=3)[:2] == (2, 2)
     log.write_pending()
-    (first, records), (second, control) = content(log)
+    (_first, records), (second, control) = content(log)
     assert [(record.key, record.value) for record in records] == [(b"k", b"v"), (b"k2", None)]
-    assert (second.is_control, control[0].key, control[0].value, second.leader_epoch) == (True, b"\0\0\0\2", b"change", 3)
+    assert (second.is_control, control[0].key, control[0].value, second.leader_epoch) == (
+        True,
+        b"\0\0\0\2",
+        b"change",
+        3,
+    )
     assert log.end_offset_for_epoch(0) == (0, 2)
 
 
@@ -109,7 +129,8 @@ def test_below_the_start_is_out_of_range_even_where_the_file_still_holds_it(dire
 @pytest.mark.parametrize("size", [10, 900, 5000, 20_000])
 @pytest.mark.parametrize("max_bytes", [1, 100, 4096, 20_000, 70_000])
 def test_reads_end_on_batch_boundaries_and_cover_the_log(directory, size, max_bytes):
-    """Whole batches, at least one even if it is above the limit, each read going on where the last ended; over segments too."""
+    """Whole batches, at least one even if it is above the limit, each read going on where the last ended; over segments
+    too."""
     log = open_log(directory, segment_bytes=150_000)
     for _ in range(60):
         append(log, batch(2, size))
@@ -166,20 +187,26 @@ def test_remembered_reader_positions_are_bounded(directory):
     assert len(log.segments[0].positions) <= MAX_REMEMBERED_POSITIONS
 
 
-@pytest.mark.parametrize(("changes", "count"), [({"segment_bytes": 1000}, 4), ({"segment_index_bytes": 32}, 5), ({"segment_index_bytes": 48}, 2)])
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [({"segment_bytes": 1000}, 4), ({"segment_index_bytes": 32}, 5), ({"segment_index_bytes": 48}, 2)],
+)
 def test_a_segment_rolls_when_it_or_its_index_is_full(directory, changes, count):
     log = open_log(directory, index_interval_bytes=100, **changes)
     append(log, *(batch(size=230) for _ in range(10)))
     assert len(log.segments) == count
-    for earlier, later in zip(log.segments, log.segments[1:]):
+    for earlier, later in zip(log.segments, log.segments[1:], strict=False):
         assert earlier.locate(later.base_offset) == (earlier.size, 0)
     assert [header.base_offset for header, _ in content(log)] == list(range(10))
 
 
-@pytest.mark.parametrize(("timestamps", "bases"), [
-    ((0, 1000, 1001, 2001, 5000), [0, 2, 4]),
-    ((5000, 0, 6000, 6001), [0, 3]),
-])
+@pytest.mark.parametrize(
+    ("timestamps", "bases"),
+    [
+        ((0, 1000, 1001, 2001, 5000), [0, 2, 4]),
+        ((5000, 0, 6000, 6001), [0, 3]),
+    ],
+)
 def test_a_segment_rolls_by_the_time_of_its_first_batch(directory, timestamps, bases):
     """segment.ms counts from the first batch's timestamp to that of the batch which comes."""
     log = open_log(directory, segment_ms=1000)
@@ -299,7 +326,8 @@ def test_every_turn_gives_its_buffer_back(directory):
 
 
 def test_flush_messages_says_when_a_sync_is_due(tmp_path):
-    """The shell syncs off its loop before it acknowledges; gathered or written directly, all that was written is covered."""
+    """The shell syncs off its loop before it acknowledges; gathered or written directly, all that was written is
+    covered."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk), flush_messages=2)
     append(log, batch(size=10))

@@ -350,7 +350,8 @@ def whole_sync(directory, log):
 @pytest.mark.parametrize("sync", [whole_sync, sealed_sync])
 @pytest.mark.parametrize("lives", [1, 2], ids=["new", "after a kill"])
 def test_the_names_of_what_is_synced_are_on_the_device(sync, lives):
-    """Of the data directory, the partition's folder, the segments, their indexes; also of those of a life that came to sync nothing."""
+    """Of the data directory, the partition's folder, the segments, their indexes; also of those of a life that came to
+    sync nothing."""
     for seed in range(10):
         disk = apart()
         directory, log = rolled(disk)
@@ -416,7 +417,7 @@ def test_names_whose_sync_fails_take_the_log_out_of_service(monkeypatch):
 def test_a_sync_that_ends_after_one_that_failed_is_none():
     """The kernel tells of a lost write once; the second sync says that all is well."""
     disk = CrashDisk()
-    directory, log = rolled(disk)
+    _directory, log = rolled(disk)
     first, second = log.sync_job(), log.whole_sync_job()
     disk.fail("sync", error=5)
     with pytest.raises(StorageFailure) as failed:

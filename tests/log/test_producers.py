@@ -28,7 +28,14 @@ def send(log, sequence, *, count=1, epoch=0, producer_id=1):
 def test_each_of_the_last_five_batches_repeated_gets_its_first_answer(log):
     """A retry appends nothing; the sixth last is OUT_OF_ORDER_SEQUENCE_NUMBER."""
     assert [send(log, 2 * number, count=2) for number in range(6)] == [0, 2, 4, 6, 8, 10]
-    assert [send(log, 2 * number, count=2) for number in range(6)] == [errors.OUT_OF_ORDER_SEQUENCE_NUMBER, 2, 4, 6, 8, 10]
+    assert [send(log, 2 * number, count=2) for number in range(6)] == [
+        errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        2,
+        4,
+        6,
+        8,
+        10,
+    ]
     assert log.end_offset == 12
     assert send(log, 12) == 12
 
@@ -112,7 +119,13 @@ def test_state_is_a_function_of_the_log(seed):
         producer_id = chance.randrange(3)
         entry = log.producers.get(producer_id)
         sequence = chance.choice((entry.next_sequence if entry else 0, chance.randrange(5)))
-        send(log, sequence, count=chance.randrange(1, 4), epoch=chance.choice((0, entry.epoch if entry else 0, 1, 2)), producer_id=producer_id)
+        send(
+            log,
+            sequence,
+            count=chance.randrange(1, 4),
+            epoch=chance.choice((0, entry.epoch if entry else 0, 1, 2)),
+            producer_id=producer_id,
+        )
     replayed = ProducerStates()
     for header, _ in content(log):
         replayed.track(header, None)
@@ -120,7 +133,9 @@ def test_state_is_a_function_of_the_log(seed):
     sequences = {}
     for header, _ in content(log):
         key = header.producer_id, header.producer_epoch
-        assert header.base_sequence == sequences.get(key, header.base_sequence), "sequences of an epoch follow each other"
+        assert header.base_sequence == sequences.get(key, header.base_sequence), (
+            "sequences of an epoch follow each other"
+        )
         sequences[key] = header.last_sequence + 1
 
 
@@ -153,8 +168,15 @@ def test_a_damaged_snapshot_is_not_read():
 def test_a_transaction_marker_moves_the_epoch_when_a_log_of_kafka_is_read():
     """Markers carry the producer's epoch and no sequence; what follows a bumped epoch starts at 0."""
     states = ProducerStates()
-    states.track(parse_header(build_batch([(None, b"v")], producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)), None)
-    marker = build_batch([(b"\0\0\0\1", b"\0" * 6)], producer_id=5, producer_epoch=1, is_control=True, is_transactional=True)
+    states.track(
+        parse_header(
+            build_batch([(None, b"v")], producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+        ),
+        None,
+    )
+    marker = build_batch(
+        [(b"\0\0\0\1", b"\0" * 6)], producer_id=5, producer_epoch=1, is_control=True, is_transactional=True
+    )
     states.track(parse_header(marker), lambda: marker)
     assert (states[5].epoch, states[5].next_sequence, states[5].batches) == (1, 0, [])
 

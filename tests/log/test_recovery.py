@@ -7,8 +7,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given, settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from pykafkad.errors import StorageFailure
 from tests.log.settings import NOW_MS, append, batch, batches_of, content, open_directory, open_log
@@ -28,8 +27,14 @@ def crashed(disk, **changes):
 
 def state(log):
     """What a log knows, to compare two of them. Of each producer the last batch: a snapshot keeps no more, as in Kafka."""
-    producers = {key: (entry.epoch, entry.next_sequence, entry.batches[-1:], entry.last_timestamp_ms) for key, entry in log.producers.items()}
-    indexes = [(s.base_offset, s.size, s.offset_index.to_bytes(), s.time_index.to_bytes(), s.max_timestamp_ms) for s in log.segments]
+    producers = {
+        key: (entry.epoch, entry.next_sequence, entry.batches[-1:], entry.last_timestamp_ms)
+        for key, entry in log.producers.items()
+    }
+    indexes = [
+        (s.base_offset, s.size, s.offset_index.to_bytes(), s.time_index.to_bytes(), s.max_timestamp_ms)
+        for s in log.segments
+    ]
     return log.end_offset, log.log_start_offset, producers, log.epochs.entries, indexes
 
 
@@ -44,7 +49,16 @@ def write_log(disk, seed=1, count=60):
         if producer_id >= 0:
             keywords = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequences.get(producer_id, 0)}
             sequences[producer_id] = keywords["base_sequence"] + size
-        append(log, batch(size, chance.randrange(80), timestamp_ms=NOW_MS + chance.randrange(1000), codec=chance.randrange(5), **keywords))
+        append(
+            log,
+            batch(
+                size,
+                chance.randrange(80),
+                timestamp_ms=NOW_MS + chance.randrange(1000),
+                codec=chance.randrange(5),
+                **keywords,
+            ),
+        )
         if number == count // 2:
             log.lead(1, sole_replica=True)
     return log
@@ -67,7 +81,7 @@ def test_recovering_twice_is_recovering_once(seed):
     disk = MemoryDisk()
     write_log(disk, seed)
     disk.lose_power(random.Random(seed))
-    directory, once = crashed(disk)
+    _directory, once = crashed(disk)
     first = state(once)
     files = {path: bytes(found.data) for path, found in disk.files.items() if path.endswith((".log", "index"))}
     _, twice = crashed(disk)
@@ -86,7 +100,7 @@ def test_a_power_loss_leaves_a_prefix_with_all_that_was_synced(seed):
     disk.lose_power(chance)
     _, log = crashed(disk)
     kept = content(log)
-    assert kept == rows[:len(kept)]
+    assert kept == rows[: len(kept)]
     assert log.end_offset >= synced
 
 
@@ -100,7 +114,7 @@ def test_the_last_batch_cut_at_every_byte():
     last = len(whole) // 3 * 2
     for size in range(last, len(whole)):
         disk.files[path].data = bytearray(whole[:size])
-        directory, log = crashed(disk)
+        _directory, log = crashed(disk)
         assert (log.end_offset, log.producers[5].next_sequence, log.segments[0].size) == (6, 6, last)
         assert append(log, batch(3, 40, producer_id=5, producer_epoch=0, base_sequence=6)) == [6]
         assert len(content(log)) == 3
@@ -130,7 +144,7 @@ def test_offsets_that_do_not_rise_end_the_log():
     log = open_log(open_directory(disk=disk))
     append(log, batch(2), batch(2))
     data = disk.files[log.segments[0].file.path].data
-    data += data[len(data) // 2:]
+    data += data[len(data) // 2 :]
     _, log = crashed(disk)
     assert (log.end_offset, len(content(log))) == (4, 2)
 
@@ -144,7 +158,7 @@ def test_epochs_that_began_in_what_was_lost_are_forgotten():
     append(log, batch(2))
     log.write_epochs()
     data = disk.files[log.segments[0].file.path].data
-    del data[len(data) // 2:]
+    del data[len(data) // 2 :]
     disk.kill()
     log = open_directory(disk=disk).open_partition("t", 0, log.topic_id, log.settings)
     assert (log.end_offset, log.epochs.entries) == (2, [(0, 0)])
@@ -284,7 +298,9 @@ def test_a_broken_batch_before_the_recovery_point_matters_where_it_may_be_read(b
     append(log, batch())
     broken = log.segments[1]
     disk.files[broken.file.path].data[:12] = bytes(12)
-    for path in [path for path in disk.files if path.endswith(".snapshot") and int(path.split("/")[-1][:20]) > broken.base_offset]:
+    for path in [
+        path for path in disk.files if path.endswith(".snapshot") and int(path.split("/")[-1][:20]) > broken.base_offset
+    ]:
         del disk.files[path]
     _, log = crashed(disk)
     assert (log.offline is None) is below_the_start
@@ -304,7 +320,7 @@ def test_a_producer_whose_last_batches_are_gone_from_below_the_start_is_forgotte
     append(log, batch())
     for path in [path for path in disk.files if path.startswith("/data/t-0/0")]:
         base = int(path.split("/")[-1][:20])
-        if path.endswith(".snapshot") and base > second or some_are_gone and second < base < last:
+        if (path.endswith(".snapshot") and base > second) or (some_are_gone and second < base < last):
             del disk.files[path]
     _, log = crashed(disk)
     assert (log.log_start_offset, log.end_offset) == (last, last + 2)
@@ -326,7 +342,8 @@ def test_leader_epochs_that_cannot_be_read_are_rebuilt_from_the_batches():
 
 
 def test_a_log_that_ends_below_its_start_begins_anew_there():
-    """DeleteRecords was checkpointed, the records behind it were lost with the power: the log starts where it was promised."""
+    """DeleteRecords was checkpointed, the records behind it were lost with the power: the log starts where it was
+    promised."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory)
@@ -362,7 +379,8 @@ def test_batches_of_formats_before_kafka_0_11_are_refused_not_cut_off():
 
 @pytest.mark.parametrize("length", [None, -1, -(2**31), 2**31 - 1])
 def test_a_torn_batch_that_looks_like_an_older_format_is_cut_off(length):
-    """Zeros where its magic byte was are what a power loss leaves of a sector, not a format of other days; nor is any length."""
+    """Zeros where its magic byte was are what a power loss leaves of a sector, not a format of other days; nor is any
+    length."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, batch(2), batch(2))

@@ -41,7 +41,9 @@ def test_when_all_is_too_old_a_new_segment_is_rolled_first(directory):
     assert append(log, batch()) == [5]
 
 
-@pytest.mark.parametrize(("retention_bytes", "left"), [(5 * SIZE, 5), (5 * SIZE - 1, 5), (4 * SIZE, 4), (4 * SIZE - 1, 4), (SIZE, 1), (0, 1)])
+@pytest.mark.parametrize(
+    ("retention_bytes", "left"), [(5 * SIZE, 5), (5 * SIZE - 1, 5), (4 * SIZE, 4), (4 * SIZE - 1, 4), (SIZE, 1), (0, 1)]
+)
 def test_segments_above_the_size_go_while_enough_stays(directory, retention_bytes, left):
     """Never below retention.bytes; with 0 even the last goes, and a new one takes its place."""
     log = segmented(directory, retention_bytes=retention_bytes)
@@ -84,7 +86,8 @@ def test_files_are_renamed_at_once_and_removed_after_the_delay(directory, disk):
     log.run_retention(NOW_MS + 2500)
     renamed = sorted(path for path in disk.files if path.endswith(".deleted"))
     assert [path.rsplit("/", 1)[1] for path in renamed] == [
-        f"{0:020d}.{kind}.deleted" for kind in ("index", "log", "timeindex")]
+        f"{0:020d}.{kind}.deleted" for kind in ("index", "log", "timeindex")
+    ]
     assert directory.take_due_deletions(NOW_MS + 3499) == []
     for row in directory.take_due_deletions(NOW_MS + 3500):
         directory.remove(*row)

@@ -26,7 +26,8 @@ def open_files() -> int:
 
 
 def test_a_stop_brings_the_new_leader_epochs_of_many_logs_to_the_device_in_one_call():
-    """Of logs that were only read, too: each start is a new epoch, and three syncs for each log were seconds of every stop."""
+    """Of logs that were only read, too: each start is a new epoch, and three syncs for each log were seconds of every
+    stop."""
     disk = MemoryDisk()
     for epoch in (0, 2, 4):
         directory = open_directory(disk=disk)
@@ -73,7 +74,10 @@ def read_all_segments(log, first_offset):
         assert log.read(offset, 1000, end_offset=log.end_offset).pread()
 
 
-@pytest.mark.parametrize(("bound", "entries", "kept"), [("count", 10**6, MAX_SEALED_INDEXES), ("entries", 30, 10), ("the open ones", 1, MAX_SEALED_FILES)])
+@pytest.mark.parametrize(
+    ("bound", "entries", "kept"),
+    [("count", 10**6, MAX_SEALED_INDEXES), ("entries", 30, 10), ("the open ones", 1, MAX_SEALED_FILES)],
+)
 def test_the_indexes_of_old_segments_are_kept_within_bounds(tmp_path, monkeypatch, bound, entries, kept):
     """Whichever is reached first: how many, or how many entries; those of open files stay."""
     monkeypatch.setattr(log_files, "MAX_SEALED_ENTRIES", entries)
@@ -86,7 +90,9 @@ def test_the_indexes_of_old_segments_are_kept_within_bounds(tmp_path, monkeypatc
     log = open_log(directory, **settings)
     read_all_segments(log, 1)
     # What was read last is counted when the next one is.
-    assert loaded(log) == list(range(len(log.segments) - 1))[-len(loaded(log)):] and kept <= len(loaded(log)) <= kept + 1
+    assert (
+        loaded(log) == list(range(len(log.segments) - 1))[-len(loaded(log)) :] and kept <= len(loaded(log)) <= kept + 1
+    )
     before = open_files()
     read_all_segments(log, 2)
     assert open_files() == before and kept <= len(loaded(log)) <= kept + 1
@@ -150,7 +156,8 @@ def test_an_idle_partition_takes_little_memory(loaded):
 
 
 def test_an_unclean_start_reads_only_what_is_behind_the_recovery_point(monkeypatch):
-    """From the segment on that holds it, and of the one before it a batch's header; producers come from the snapshot at its base."""
+    """From the segment on that holds it, and of the one before it a batch's header; producers come from the snapshot at
+    its base."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, segment_bytes=4 * SIZE)
@@ -165,7 +172,9 @@ def test_an_unclean_start_reads_only_what_is_behind_the_recovery_point(monkeypat
     disk.kill()
     read = []
     inner = MemoryFile.pread
-    monkeypatch.setattr(MemoryFile, "pread", lambda self, size, position: read.append((self.path, size)) or inner(self, size, position))
+    monkeypatch.setattr(
+        MemoryFile, "pread", lambda self, size, position: read.append((self.path, size)) or inner(self, size, position)
+    )
     again = open_log(open_directory(disk=disk), segment_bytes=4 * SIZE)
     assert (again.end_offset, again.producers[1].next_sequence) == (26, 18)
     at = bases.index(recovery_point)
@@ -212,10 +221,15 @@ def test_an_unclean_start_reads_nothing_of_what_nobody_wrote_to(killed_with_few_
     monkeypatch.setattr(MemoryFile, "pread", pread)
     directory = open_directory(disk=killed_with_few_in_use)
     logs = [open_log(directory, partition=number) for number in range(10)]
-    idle, used = ([sum(count for path, count in read.items() if path.startswith(log.directory + "/")) for log in each] for each in (logs[2:], logs[:2]))
+    idle, used = (
+        [sum(count for path, count in read.items() if path.startswith(log.directory + "/")) for log in each]
+        for each in (logs[2:], logs[:2])
+    )
     assert max(idle) <= 10 * SCAN_SIZE_BYTES < BATCHES * LARGE_BYTES < min(used)
     assert [log.is_loaded for log in logs] == [True] * 2 + [False] * 8
-    assert [(log.end_offset, log.recovery_point, log.producers[7].next_sequence) for log in logs] == [(BATCHES + 1, BATCHES, BATCHES + 1)] * 2 + [(BATCHES,) * 3] * 8
+    assert [(log.end_offset, log.recovery_point, log.producers[7].next_sequence) for log in logs] == [
+        (BATCHES + 1, BATCHES, BATCHES + 1)
+    ] * 2 + [(BATCHES,) * 3] * 8
     assert [log.high_watermark for log in logs] == [BATCHES + 1] * 2 + [BATCHES] * 8
 
 
@@ -227,7 +241,11 @@ def test_what_a_clean_stop_left_and_is_gone_is_made_anew(killed_with_few_in_use,
         # A bit of something that was written and not synced.
         disk.files[f"{prefix}.log"].data += bytes(100)
     else:
-        for path in (f"/data/t-5/{BATCHES:020d}.snapshot",) if damage == "snapshot" else (f"{prefix}.index", f"{prefix}.timeindex"):
+        for path in (
+            (f"/data/t-5/{BATCHES:020d}.snapshot",)
+            if damage == "snapshot"
+            else (f"{prefix}.index", f"{prefix}.timeindex")
+        ):
             del disk.files[path]
     log = open_log(open_directory(disk=disk), partition=5)
     assert (log.end_offset, log.producers[7].next_sequence) == (BATCHES, BATCHES)
@@ -250,7 +268,9 @@ def test_an_unclean_start_holds_no_descriptor_of_what_nobody_uses(tmp_path):
     directory = open_directory(tmp_path)
     logs = [open_log(directory, partition=number) for number in range(25)]
     assert open_files() - before == 1, "the lock"
-    assert [number for number, log in enumerate(logs) if log.is_loaded] == list(range(10, 15)), "those that must still be synced"
+    assert [number for number, log in enumerate(logs) if log.is_loaded] == list(range(10, 15)), (
+        "those that must still be synced"
+    )
     for log in logs[5:12]:
         assert append(log, batch()) == [1]
         assert offsets_of(log.read(0, 1000, end_offset=2)) == [0, 1]

@@ -1,4 +1,5 @@
-"""Snapshots of a log directory: what they hold, that they never change, and that a restore ends whole wherever it is cut off."""
+"""Snapshots of a log directory: what they hold, that they never change, and that a restore ends whole wherever it is
+cut off."""
 
 import errno
 import random
@@ -141,7 +142,9 @@ def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world,
             assert contents(path + ".snapshots/one") == expected
         # A start finishes what was begun, and then looks for what is of no use any more.
         remove_leftovers(paths)
-        assert [sorted(each.name for each in Path(path + ".snapshots").iterdir()) for path in paths] == [["one"]] * 2, left
+        assert [sorted(each.name for each in Path(path + ".snapshots").iterdir()) for path in paths] == [["one"]] * 2, (
+            left
+        )
         # The note is one file, which is there after its write and its rename.
         assert states == [left > 2] * 2, left
         if ended:
@@ -151,7 +154,8 @@ def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world,
 
 
 def test_what_is_appended_to_is_never_shared(world, tmp_path):
-    """A clean stop writes indexes also for an empty segment: they are not part of a snapshot, nor is what a fork writes."""
+    """A clean stop writes indexes also for an empty segment: they are not part of a snapshot, nor is what a fork
+    writes."""
     save(world, "one")
     world.stop()
     world = World(tmp_path / "data")
@@ -216,7 +220,8 @@ def test_names_that_cannot_be(name):
 
 
 def test_a_recovery_cuts_no_file_of_a_snapshot(world, tmp_path):
-    """A batch of a sealed segment is damaged and nothing says that it was synced: what the start cuts off, the snapshot keeps."""
+    """A batch of a sealed segment is damaged and nothing says that it was synced: what the start cuts off, the snapshot
+    keeps."""
     save(world, "one")
     (sealed,) = (tmp_path / "data" / "t-0").glob("*0000.log")
     with open(sealed, "r+b") as file:
@@ -253,7 +258,8 @@ def test_a_deletion_that_is_cut_off_leaves_no_half_snapshot(world, tmp_path):
 
 
 def test_nobody_goes_back_under_a_broker_that_serves(world, tmp_path):
-    """Two brokers started on one directory: the first serves, the second finds the note of a way back that the first is done with."""
+    """Two brokers started on one directory: the first serves, the second finds the note of a way back that the first is
+    done with."""
     save(world, "one")
     before = contents(tmp_path / "data")
     with pytest.raises(StartFailure, match="another broker uses"):
@@ -280,7 +286,11 @@ def test_snapshots_of_the_working_directory_lie_beside_it(tmp_path, monkeypatch)
     (tmp_path / "data").mkdir()
     monkeypatch.chdir(tmp_path / "data")
     assert [snapshot_store.folder(path) for path in (".", "./", "..", "x/", "../data")] == [
-        f"{tmp_path}/data.snapshots", f"{tmp_path}/data.snapshots", f"{tmp_path}.snapshots", "x.snapshots", "../data.snapshots"
+        f"{tmp_path}/data.snapshots",
+        f"{tmp_path}/data.snapshots",
+        f"{tmp_path}.snapshots",
+        "x.snapshots",
+        "../data.snapshots",
     ]
 
 
@@ -302,6 +312,8 @@ def test_a_way_back_that_has_ended_does_not_begin_again_after_a_power_loss(world
     world.stop()
     path = str(tmp_path / "data")
     synced = []
-    monkeypatch.setattr(Disk, "sync_directory", lambda disk, each: synced.append((each, snapshot_store.restoring(disk, path))))
+    monkeypatch.setattr(
+        Disk, "sync_directory", lambda disk, each: synced.append((each, snapshot_store.restoring(disk, path)))
+    )
     snapshot_store.begin_restore(Disk(), [path], "one")
     assert synced[-1] == (path + ".snapshots", "")

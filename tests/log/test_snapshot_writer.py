@@ -59,7 +59,11 @@ def state(world):
             position = 0
             while position < len(view):
                 size = 12 + int.from_bytes(view[position + 8 : position + 12], "big")
-                offset = int.from_bytes(view[position : position + 8], "big") + int.from_bytes(view[position + 23 : position + 27], "big") + 1
+                offset = (
+                    int.from_bytes(view[position : position + 8], "big")
+                    + int.from_bytes(view[position + 23 : position + 27], "big")
+                    + 1
+                )
                 position += size
         found[log.topic, log.partition] = log.log_start_offset, log.end_offset, data
     return found
@@ -72,7 +76,9 @@ def forked(tmp_path, name="fork"):
 
 def produce_one(world, chance):
     log = chance.choice([log for log in world.node.partitions if not log.topic.startswith("__")])
-    records = build_batch([(b"%d" % chance.randrange(3), chance.randbytes(chance.choice((10, 30_000))))], timestamp_ms=NOW_MS)
+    records = build_batch(
+        [(b"%d" % chance.randrange(3), chance.randbytes(chance.choice((10, 30_000))))], timestamp_ms=NOW_MS
+    )
     answer = world.connect().ask(produce(log.topic, {log.partition: bytes(records)}), 8)
     assert answer.responses[0].partition_responses[0].error_code == 0
 
@@ -109,7 +115,8 @@ def delete_topic(world, chance):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_it_is_of_the_moment_in_which_it_began(tmp_path, seed):
-    """Appends, rolls, retention, compaction, deletions, also of topics, between its slices; some logs are not even open."""
+    """Appends, rolls, retention, compaction, deletions, also of topics, between its slices; some logs are not even
+    open."""
     chance = random.Random(seed)
     world = World(tmp_path / "data")
     world.create_topic("c", 2, cleanup_policy="compact", min_cleanable_dirty_ratio=0)
@@ -126,7 +133,9 @@ def test_it_is_of_the_moment_in_which_it_began(tmp_path, seed):
         world = World(tmp_path / "data", seed=seed)
     peer = begin(world)
     while not peer.answers:
-        chance.choice((produce_one, produce_one, roll_one, delete_some, retain, clean, create_topic, delete_topic))(world, chance)
+        chance.choice((produce_one, produce_one, roll_one, delete_some, retain, clean, create_topic, delete_topic))(
+            world, chance
+        )
         world.turn()
     assert finish(world, peer) == (0, None)
     world.node.cpu_offload.close()
@@ -206,7 +215,9 @@ def test_a_bug_in_the_first_share_ends_the_snapshot_and_the_next_one_is_made(wor
     assert finish(world, begin(world)) == (0, None)
 
 
-@pytest.mark.parametrize(("name", "value"), [("delete", "one"), ("create", "two"), ("restore", "one"), ("restore", "one:t")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("delete", "one"), ("create", "two"), ("restore", "one"), ("restore", "one:t")]
+)
 def test_no_other_action_while_one_is_made(world, name, value):
     peer = begin(world)
     code, words = act(world, name, value)

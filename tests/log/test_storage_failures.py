@@ -32,7 +32,8 @@ def test_a_failed_write_takes_the_log_out_of_service(size, part, code):
 
 
 def test_what_is_kept_of_a_failure_holds_nothing_of_the_request():
-    """An exception holds the stack that it was raised through; the buffer of the batch must be free for the next request."""
+    """An exception holds the stack that it was raised through; the buffer of the batch must be free for the next
+    request."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     disk.fail("write", error=errno.ENOSPC)
@@ -123,7 +124,7 @@ def test_every_call_may_fail_and_nothing_acknowledged_is_lost(operation):
         disk.heal()
         disk.kill()
         log = open_log(open_directory(disk=disk), segment_bytes=600, index_interval_bytes=200)
-        assert content(log)[:len(acknowledged)] == acknowledged, (operation, at)
+        assert content(log)[: len(acknowledged)] == acknowledged, (operation, at)
         assert log.producers.get(1) is None or log.producers[1].next_sequence == log.end_offset
         append(log, batch())
         if not reached:
@@ -231,7 +232,9 @@ def test_a_sync_for_which_a_descriptor_is_lacking_can_be_tried_again():
 
 
 @pytest.mark.parametrize("size", [100, 20_000])
-def test_an_append_for_which_a_descriptor_is_lacking_is_refused_and_can_be_tried_again(size, without_descriptors, monkeypatch):
+def test_an_append_for_which_a_descriptor_is_lacking_is_refused_and_can_be_tried_again(
+    size, without_descriptors, monkeypatch
+):
     _, log = recovered(MemoryDisk(), segment_bytes=1 << 20)
     end_offset = log.end_offset
     without_descriptors()

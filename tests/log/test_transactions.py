@@ -25,8 +25,17 @@ def write(log):
 def send(log, producer_id, sequence, *, epoch=0, origin=VERIFIED_CLIENT, transactional=True, count=1):
     """A producer's batch: its base offset, or the code of the error."""
     try:
-        result = log.append(batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
-                                  is_transactional=transactional), NOW_MS, origin=origin)
+        result = log.append(
+            batch(
+                count,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+                is_transactional=transactional,
+            ),
+            NOW_MS,
+            origin=origin,
+        )
     except KafkaError as error:
         return error.code
     write(log)
@@ -35,7 +44,9 @@ def send(log, producer_id, sequence, *, epoch=0, origin=VERIFIED_CLIENT, transac
 
 def end(log, producer_id, *, epoch=0, abort=False, coordinator_epoch=0, version=0):
     try:
-        result = log.append_end_marker(producer_id, epoch, coordinator_epoch, NOW_MS, is_abort=abort, transaction_version=version)
+        result = log.append_end_marker(
+            producer_id, epoch, coordinator_epoch, NOW_MS, is_abort=abort, transaction_version=version
+        )
     except KafkaError as error:
         return error.code
     write(log)
@@ -104,12 +115,20 @@ def test_an_older_epoch_is_told_so_before_anything_else(log):
     assert log.end_offset == 1
 
 
-@pytest.mark.parametrize(("version", "epoch", "ongoing", "code"), [
-    (1, 5, True, None), (1, 4, True, errors.INVALID_PRODUCER_EPOCH), (2, 5, True, errors.INVALID_PRODUCER_EPOCH),
-    (2, 6, True, None), (2, 5, False, None), (2, 4, False, errors.INVALID_PRODUCER_EPOCH),
-])
+@pytest.mark.parametrize(
+    ("version", "epoch", "ongoing", "code"),
+    [
+        (1, 5, True, None),
+        (1, 4, True, errors.INVALID_PRODUCER_EPOCH),
+        (2, 5, True, errors.INVALID_PRODUCER_EPOCH),
+        (2, 6, True, None),
+        (2, 5, False, None),
+        (2, 4, False, errors.INVALID_PRODUCER_EPOCH),
+    ],
+)
 def test_markers_of_transaction_version_2_end_an_epoch(log, version, epoch, ongoing, code):
-    """KIP-890: such a marker carries the next epoch; one of the current epoch repeats, or belongs to an older transaction."""
+    """KIP-890: such a marker carries the next epoch; one of the current epoch repeats, or belongs to an older
+    transaction."""
     send(log, 1, 0, epoch=5, transactional=ongoing)
     assert end(log, 1, epoch=epoch, version=version) == (1 if code is None else code)
 
@@ -219,7 +238,9 @@ def test_a_restart_changes_nothing(disk, seed, clean):
     else:
         disk.kill()
     directory, log = reopen(disk, clean=clean, segment_bytes=6 * SIZE)
-    assert {key: (entry.epoch, entry.next_sequence, entry.transaction_offset) for key, entry in log.producers.items()} == before
+    assert {
+        key: (entry.epoch, entry.next_sequence, entry.transaction_offset) for key, entry in log.producers.items()
+    } == before
     assert (log.producers.ongoing, aborted(log), log.last_stable_offset) == expected
 
 

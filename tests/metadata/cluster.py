@@ -1,4 +1,5 @@
-"""A shell for one node in memory: it performs the machines' effects on a list of encoded records, as `server/node.py` on disk."""
+"""A shell for one node in memory: it performs the machines' effects on a list of encoded records, as `server/node.py`
+on disk."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ import pytest
 
 from pykafkad.config import Settings
 from pykafkad.effects import Append, Persist, Reply
-from pykafkad.metadata import events, quorum, quorum_states, snapshots, record_codec
+from pykafkad.metadata import events, quorum, quorum_states, record_codec, snapshots
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
-from pykafkad.metadata.image import TYPE_BROKER, MetadataDelta, Image
+from pykafkad.metadata.image import TYPE_BROKER, Image, MetadataDelta
 from pykafkad.metadata.voters import Voter
 
 CLUSTER_ID = "AAsoE0KTRP2R9A4sSTVg0g"
@@ -66,7 +67,9 @@ class Cluster:
         self.submit(events.Activate(self.quorum.epoch, b"i" * 16, [endpoint], BOOTSTRAP))
         listener = Endpoint("PLAINTEXT", "localhost", 9092)
         previous = self.disk.broker_epoch if clean else -1
-        self.submit(events.RegisterBroker(NODE_ID, b"b" * 16, [listener], [DIRECTORY_ID], previous_broker_epoch=previous))
+        self.submit(
+            events.RegisterBroker(NODE_ID, b"b" * 16, [listener], [DIRECTORY_ID], previous_broker_epoch=previous)
+        )
         self.disk.broker_epoch = self.image.brokers[NODE_ID].epoch
         self.submit(events.UnfenceBroker(NODE_ID, self.disk.broker_epoch))
 
@@ -80,7 +83,9 @@ class Cluster:
         for effect in effects:
             if type(effect) is Append:
                 assert effect.log == record_codec.LOG
-                assert len({record_codec.is_control(record) for record in effect.records}) == 1, "control records stand alone"
+                assert len({record_codec.is_control(record) for record in effect.records}) == 1, (
+                    "control records stand alone"
+                )
                 encoded = [record_codec.encode(record) for record in effect.records]
                 self.disk.batches.append((self.quorum.epoch, encoded))
                 end_offset = self.image.offset + 1 + len(encoded)
@@ -104,7 +109,8 @@ class Cluster:
 
 
 def count_made(monkeypatch: pytest.MonkeyPatch, most: int) -> list[object]:
-    """From now on a change may have `most` records; the values of those that are made, also of what is refused, as they come."""
+    """From now on a change may have `most` records; the values of those that are made, also of what is refused, as they
+    come."""
     made: list[object] = []
     real = record_codec.record
     monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", most)
@@ -115,7 +121,11 @@ def count_made(monkeypatch: pytest.MonkeyPatch, most: int) -> list[object]:
 def facts(value: object) -> object:
     """A comparable picture of an image: everything but what only a running process has."""
     if isinstance(value, Image):
-        return {name: facts(getattr(value, name)) for name in Image.__slots__ if name not in ("_shared", "before_change", "delta", "brokers_generation")}
+        return {
+            name: facts(getattr(value, name))
+            for name in Image.__slots__
+            if name not in ("_shared", "before_change", "delta", "brokers_generation")
+        }
     if isinstance(value, dict):
         return {key: facts(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

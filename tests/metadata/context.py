@@ -58,7 +58,9 @@ def finished(result: object) -> object:
     return result
 
 
-def ask(cluster: Cluster, handler: object, request: object, version: int, *, denied: set | None = None, ctx: object = None) -> object:
+def ask(
+    cluster: Cluster, handler: object, request: object, version: int, *, denied: set | None = None, ctx: object = None
+) -> object:
     """The handler's answer, parked or not, as a client of `version` decodes it."""
     ctx = ctx or FakeContext(cluster, version, denied or set())
     api = type(request)

@@ -15,7 +15,14 @@ TOPIC, GROUP = 2, 3
 
 
 def entry(name="t", **fields):
-    wanted = {"resource_type": TOPIC, "resource_pattern_type": LITERAL, "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
+    wanted = {
+        "resource_type": TOPIC,
+        "resource_pattern_type": LITERAL,
+        "principal": "User:a",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
     return messages.CreateAclsRequest.AclCreation(resource_name=name, **{**wanted, **fields})
 
 
@@ -65,7 +72,11 @@ def test_an_impossible_entry_fails_alone(fields):
 
 def test_what_matches_a_name_is_what_would_apply_to_it():
     cluster = Cluster()
-    prefixes = [entry("or", resource_pattern_type=PREFIXED), entry("orders-", resource_pattern_type=PREFIXED), entry("*", resource_pattern_type=PREFIXED)]
+    prefixes = [
+        entry("or", resource_pattern_type=PREFIXED),
+        entry("orders-", resource_pattern_type=PREFIXED),
+        entry("*", resource_pattern_type=PREFIXED),
+    ]
     create(cluster, entry("orders"), entry("*"), entry("order"), entry("orders", resource_type=GROUP), *prefixes)
     asked = {"resource_name_filter": "orders", "resource_type_filter": TOPIC}
     assert names(cluster, pattern_type_filter=MATCH, **asked) == ["orders", "*", "or"]
@@ -80,14 +91,18 @@ def test_what_matches_a_name_is_what_would_apply_to_it():
 def test_an_entry_that_two_filters_take_is_named_twice_and_deleted_once():
     cluster = Cluster()
     create(cluster, entry("x"), entry("y"))
-    rows = delete(cluster, chosen(), chosen(resource_name_filter="x"), chosen(operation=99), chosen(resource_type_filter=9))
+    rows = delete(
+        cluster, chosen(), chosen(resource_name_filter="x"), chosen(operation=99), chosen(resource_type_filter=9)
+    )
     assert rows == [(0, ["x", "y"]), (0, ["x"]), (errors.INVALID_REQUEST, []), (errors.INVALID_REQUEST, [])]
     assert not cluster.image.acls and not cluster.image.acl_contents
 
 
 def test_a_restart_keeps_them():
     cluster = Cluster()
-    create(cluster, entry("x"), entry("y", host="h", principal="User:b", permission_type=2, resource_pattern_type=PREFIXED))
+    create(
+        cluster, entry("x"), entry("y", host="h", principal="User:b", permission_type=2, resource_pattern_type=PREFIXED)
+    )
     delete(cluster, chosen(resource_name_filter="x"))
     before = facts(cluster.image.acls)
     again = cluster.restart()
@@ -125,16 +140,26 @@ def test_filters_by_name_or_principal_are_held_against_those_alone(monkeypatch):
     create(cluster, *(entry(f"t{number}", principal=f"User:{number}") for number in range(10)))
     monkeypatch.setattr(acls, "MAX_LOOKED_AT", 10)
     by_name = [chosen(resource_name_filter=f"t{number}") for number in range(4)]
-    by_principal = [chosen(principal_filter=f"User:{number}", resource_name_filter=f"t{number}", pattern_type_filter=MATCH) for number in range(4, 10)]
+    by_principal = [
+        chosen(principal_filter=f"User:{number}", resource_name_filter=f"t{number}", pattern_type_filter=MATCH)
+        for number in range(4, 10)
+    ]
     assert delete(cluster, *by_name, *by_principal) == [(0, [f"t{number}"]) for number in range(10)]
     assert not cluster.image.acls
 
 
 def test_a_creation_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
-    """Nothing is made for what stands behind; what is wrong with a name is told all the same, as Kafka's broker looks at it first."""
+    """Nothing is made for what stands behind; what is wrong with a name is told all the same, as Kafka's broker looks
+    at it first."""
     cluster = Cluster()
     made = count_made(monkeypatch, 10)
-    codes = create(cluster, *(entry(f"t{number}") for number in range(1000)), entry(""), entry("t", resource_type=acls.CLUSTER), entry(operation=99))
+    codes = create(
+        cluster,
+        *(entry(f"t{number}") for number in range(1000)),
+        entry(""),
+        entry("t", resource_type=acls.CLUSTER),
+        entry(operation=99),
+    )
     assert codes == [errors.POLICY_VIOLATION] * 1000 + [errors.INVALID_REQUEST] * 2 + [errors.POLICY_VIOLATION]
     assert len(made) == 11 and not cluster.image.acls
 
@@ -145,11 +170,17 @@ def test_a_deletion_that_is_too_much_compares_nothing(monkeypatch):
     create(cluster, *(entry(f"t{number}") for number in range(10)))
     compared = []
     real = acls.Filter.matching
-    monkeypatch.setattr(acls.Filter, "matching", lambda self, entries: compared.append(len(entries)) or real(self, entries))
+    monkeypatch.setattr(
+        acls.Filter, "matching", lambda self, entries: compared.append(len(entries)) or real(self, entries)
+    )
     monkeypatch.setattr(acls, "MAX_LOOKED_AT", 25)
     assert delete(cluster, *[chosen()] * 3) == [(errors.INVALID_REQUEST, [])] * 3
     assert not compared
-    assert delete(cluster, chosen(), chosen(operation=99), chosen()) == [(0, [f"t{n}" for n in range(10)]), (errors.INVALID_REQUEST, []), (0, [f"t{n}" for n in range(10)])]
+    assert delete(cluster, chosen(), chosen(operation=99), chosen()) == [
+        (0, [f"t{n}" for n in range(10)]),
+        (errors.INVALID_REQUEST, []),
+        (0, [f"t{n}" for n in range(10)]),
+    ]
     create(cluster, *(entry(f"t{number}") for number in range(10)))
     compared.clear()
     monkeypatch.setattr(acls, "MAX_LOOKED_AT", 1000)

@@ -1,4 +1,5 @@
-"""Client quotas: entities, keys, values, filters, bounds, and that a restart keeps them. Every error: compat_tests/scenarios/quotas.py."""
+"""Client quotas: entities, keys, values, filters, bounds, and that a restart keeps them. Every error:
+compat_tests/scenarios/quotas.py."""
 
 from __future__ import annotations
 
@@ -29,14 +30,24 @@ def alter(cluster, *entries, validate_only=False):
 
 
 def describe(image, *components, strict=False):
-    asked = [messages.DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=how, match=match) for kind, how, match in components]
+    asked = [
+        messages.DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=how, match=match)
+        for kind, how, match in components
+    ]
     rows = client_quotas.describe(image, asked, strict)
-    return [({part.entity_type: part.entity_name for part in row.entity}, {each.key: each.value for each in row.values}) for row in rows]
+    return [
+        ({part.entity_type: part.entity_name for part in row.entity}, {each.key: each.value for each in row.values})
+        for row in rows
+    ]
 
 
 def test_set_changed_and_removed():
     cluster = Cluster()
-    assert alter(cluster, entry({"user": "a"}, (RATE, 5.0), (MUTATION, 0.5)), entry({"client-id": None, "user": "a"}, (RATE, 1.0))) == [0, 0]
+    assert alter(
+        cluster,
+        entry({"user": "a"}, (RATE, 5.0), (MUTATION, 0.5)),
+        entry({"client-id": None, "user": "a"}, (RATE, 1.0)),
+    ) == [0, 0]
     batches = len(cluster.disk.batches)
     # Nothing new is nothing written.
     assert alter(cluster, entry({"user": "a"}, (RATE, 5.0)), entry({"user": "b"}, (RATE, None))) == [0, 0]
@@ -60,7 +71,12 @@ def test_set_changed_and_removed():
 )  # fmt: skip
 def test_an_impossible_quota_fails_its_entity_alone(entity, key, value):
     cluster = Cluster()
-    rows = alter(cluster, entry({"user": "good"}, (RATE, 1.0)), entry(entity, (MUTATION, 1.0), (key, value)), entry({"ip": None}, (CONNECTIONS, 1.0)))
+    rows = alter(
+        cluster,
+        entry({"user": "good"}, (RATE, 1.0)),
+        entry(entity, (MUTATION, 1.0), (key, value)),
+        entry({"ip": None}, (CONNECTIONS, 1.0)),
+    )
     assert rows[:2] == [0, errors.INVALID_REQUEST]
     assert ({"user": "a"}, {MUTATION: 1.0}) not in describe(cluster.image)
     assert describe(cluster.image)[0] == ({"user": "good"}, {RATE: 1.0})
@@ -69,7 +85,9 @@ def test_an_impossible_quota_fails_its_entity_alone(entity, key, value):
 def test_an_entity_or_key_that_comes_twice():
     """Of two entries for one entity the first is done and both fail; of two values for one key none is taken."""
     cluster = Cluster()
-    assert alter(cluster, entry({"user": "a"}, (RATE, 1.0)), entry({"user": "a"}, (RATE, 2.0))) == [errors.INVALID_REQUEST]
+    assert alter(cluster, entry({"user": "a"}, (RATE, 1.0)), entry({"user": "a"}, (RATE, 2.0))) == [
+        errors.INVALID_REQUEST
+    ]
     assert alter(cluster, entry({"user": "b"}, (RATE, 1.0), (RATE, 2.0))) == [errors.INVALID_REQUEST]
     assert describe(cluster.image) == [({"user": "a"}, {RATE: 1.0})]
 
@@ -112,9 +130,14 @@ def test_a_request_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
     """Nothing is made for what stands behind; each entry has a row, as it was written, also one that comes twice."""
     cluster = Cluster()
     made = count_made(monkeypatch, 10)
-    entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(1000)] + [entry({"user": "u1"}, (RATE, 2.0)), entry({}, (RATE, 1.0))]
+    entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(1000)] + [
+        entry({"user": "u1"}, (RATE, 2.0)),
+        entry({}, (RATE, 1.0)),
+    ]
     answer = cluster.submit(Change("token", lambda image, _random: client_quotas.alter(entries, False, image)))
     assert len(made) == 11 and not cluster.image.client_quotas
-    assert [(row.error_code, row.error_message) for row in answer.entries] == [(errors.POLICY_VIOLATION, errors.message(errors.POLICY_VIOLATION))] * 1002
+    assert [(row.error_code, row.error_message) for row in answer.entries] == [
+        (errors.POLICY_VIOLATION, errors.message(errors.POLICY_VIOLATION))
+    ] * 1002
     assert [[part.entity_name for part in row.entity] for row in answer.entries[-3:]] == [["u999"], ["u1"], []]
     messages.encode(answer, 1)

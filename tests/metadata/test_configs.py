@@ -21,7 +21,9 @@ def cluster():
 
 def change(cluster, kind, name, *operations, **fields):
     """Incremental change of one resource; its error code."""
-    response = cluster.submit(events.AlterConfigs("token", [(kind, name, list(operations))], incremental=True, **fields))
+    response = cluster.submit(
+        events.AlterConfigs("token", [(kind, name, list(operations))], incremental=True, **fields)
+    )
     (row,) = response.responses
     assert (row.resource_type, row.resource_name) == (kind, name)
     return row.error_code
@@ -104,7 +106,11 @@ def test_one_refused_value_refuses_its_resource_only(cluster):
         (TYPE_TOPIC, "b", [("retention.ms", SET, "1")]),
     ]
     response = cluster.submit(events.AlterConfigs("token", changes, incremental=True, refused={1: "refused"}))
-    assert [row if row == "refused" else row.error_code for row in response.responses] == [errors.INVALID_CONFIG, "refused", 0]
+    assert [row if row == "refused" else row.error_code for row in response.responses] == [
+        errors.INVALID_CONFIG,
+        "refused",
+        0,
+    ]
     assert cluster.image.configs(TYPE_TOPIC, "a") == {}
     assert cluster.image.configs(TYPE_TOPIC, "b") == {"retention.ms": "1"}
 
@@ -112,7 +118,10 @@ def test_one_refused_value_refuses_its_resource_only(cluster):
 def test_values_are_checked_together_with_those_that_stand(cluster):
     assert change(cluster, TYPE_TOPIC, "a", ("max.compaction.lag.ms", SET, "10")) == 0
     assert change(cluster, TYPE_TOPIC, "a", ("min.compaction.lag.ms", SET, "11")) == errors.INVALID_CONFIG
-    assert change(cluster, TYPE_TOPIC, "a", ("min.compaction.lag.ms", SET, "11"), ("max.compaction.lag.ms", DELETE, None)) == 0
+    assert (
+        change(cluster, TYPE_TOPIC, "a", ("min.compaction.lag.ms", SET, "11"), ("max.compaction.lag.ms", DELETE, None))
+        == 0
+    )
 
 
 def test_min_insync_replicas_clears_eligible_leaders(cluster):
@@ -160,5 +169,9 @@ def test_a_new_topics_own_values_are_answered_as_typed(cluster):
     """The others are what is in force, as Kafka prints them."""
     (row,) = create(cluster, topic("c", min_cleanable_dirty_ratio="0.50f", cleanup_policy="compact, delete"))
     shown = {entry.name: entry.value for entry in row.configs}
-    assert (row.error_code, shown["min.cleanable.dirty.ratio"], shown["cleanup.policy"]) == (0, "0.50f", "compact, delete")
+    assert (row.error_code, shown["min.cleanable.dirty.ratio"], shown["cleanup.policy"]) == (
+        0,
+        "0.50f",
+        "compact, delete",
+    )
     assert shown["retention.ms"] == "604800000"

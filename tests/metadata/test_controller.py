@@ -6,8 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import ConfigError, KafkaError
-from pykafkad.metadata import controller as controller_module
-from pykafkad.metadata import configs, creation, events, record_codec
+from pykafkad.metadata import configs, controller as controller_module, creation, events, record_codec
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
 from pykafkad.wire import messages
@@ -21,8 +20,12 @@ def topic(name, partitions=1, replication_factor=1, assignments=(), **configs):
         name=name,
         num_partitions=partitions,
         replication_factor=replication_factor,
-        assignments=[Request.CreatableReplicaAssignment(partition_index=index, broker_ids=ids) for index, ids in assignments],
-        configs=[Request.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+        assignments=[
+            Request.CreatableReplicaAssignment(partition_index=index, broker_ids=ids) for index, ids in assignments
+        ],
+        configs=[
+            Request.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
+        ],
     )
 
 
@@ -61,7 +64,10 @@ def with_feature(cluster, name, level):
     cluster.disk.batches.append((1, [record_codec.encode(record_codec.record(feature))]))
 
 
-@pytest.mark.parametrize(("name", "level"), [("transaction.version", 3), ("metadata.version", 31), ("metadata.version", 6), ("new.version", 1)])
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [("transaction.version", 3), ("metadata.version", 31), ("metadata.version", 6), ("new.version", 1)],
+)
 def test_a_cluster_with_features_beyond_ours_is_refused(name, level):
     """A directory of another release is not served half: the start says which features stand in the way."""
     cluster = Cluster()
@@ -71,20 +77,28 @@ def test_a_cluster_with_features_beyond_ours_is_refused(name, level):
 
 
 def test_what_a_kafka_finalized_and_is_not_offered_stays_and_is_not_told():
-    """A Kafka 4.3's own directory is served: transactions V2 wait in the log for its return, and no client acts on them."""
+    """A Kafka 4.3's own directory is served: transactions V2 wait in the log for its return, and no client acts on
+    them."""
     cluster = Cluster()
     with_feature(cluster, "transaction.version", 2)
     with_feature(cluster, "group.version", 1)
     image = cluster.restart().image
     assert (image.features["transaction.version"], image.features["group.version"]) == (2, 1)
-    assert image.finalized_features() == {"kraft.version": 1, "metadata.version": 30, "eligible.leader.replicas.version": 1}
+    assert image.finalized_features() == {
+        "kraft.version": 1,
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+    }
 
 
 def test_a_cut_bootstrap_is_aborted_and_written_again():
     """Records between Begin and a crash never take effect (KIP-868)."""
     cluster = Cluster()
     del cluster.disk.batches[1:]
-    cut = [messages.BeginTransactionRecord(name="Bootstrap records"), messages.FeatureLevelRecord(name="metadata.version", feature_level=30)]
+    cut = [
+        messages.BeginTransactionRecord(name="Bootstrap records"),
+        messages.FeatureLevelRecord(name="metadata.version", feature_level=30),
+    ]
     cluster.disk.batches.append((1, [record_codec.encode(record_codec.record(each)) for each in cut]))
     again = cluster.restart()
     names = [type(record_codec.decode(*record).value).__name__ for record in again.disk.batches[3][1]]
@@ -108,7 +122,8 @@ def test_broker_epoch_is_the_offset_of_the_registration():
 
 
 def test_leader_epochs_rise_only_after_an_unclean_stop():
-    """After a crash of the machine other records may stand at offsets that clients have seen; after a clean stop they cannot."""
+    """After a crash of the machine other records may stand at offsets that clients have seen; after a clean stop they
+    cannot."""
     cluster = Cluster()
     create(cluster, topic("a", 2))
     clean = cluster.restart(clean=True)
@@ -123,7 +138,9 @@ def test_unfencing_needs_the_present_epoch():
     cluster = Cluster()
     epoch = cluster.image.brokers[NODE_ID].epoch
     listener = Endpoint("PLAINTEXT", "localhost", 9092)
-    cluster.submit(events.RegisterBroker(NODE_ID, b"c" * 16, [listener], [DIRECTORY_ID], rack="r", previous_broker_epoch=epoch))
+    cluster.submit(
+        events.RegisterBroker(NODE_ID, b"c" * 16, [listener], [DIRECTORY_ID], rack="r", previous_broker_epoch=epoch)
+    )
     assert cluster.image.brokers[NODE_ID].fenced
     assert cluster.image.brokers[NODE_ID].rack == "r"
     count = len(cluster.disk.batches)
@@ -272,8 +289,12 @@ def test_settings_behind_too_many_are_not_looked_at(monkeypatch):
     monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 10)
     checked = []
     real = configs.Alteration.resource
-    monkeypatch.setattr(configs.Alteration, "resource", lambda self, *arguments: checked.append(arguments) or real(self, *arguments))
-    changes = [(configs.TYPE_GROUP, f"g{number}", [("consumer.session.timeout.ms", 0, "50000")]) for number in range(100)]
+    monkeypatch.setattr(
+        configs.Alteration, "resource", lambda self, *arguments: checked.append(arguments) or real(self, *arguments)
+    )
+    changes = [
+        (configs.TYPE_GROUP, f"g{number}", [("consumer.session.timeout.ms", 0, "50000")]) for number in range(100)
+    ]
     answer = cluster.submit(events.AlterConfigs("t", changes, incremental=True))
     assert [row.error_code for row in answer.responses] == [errors.POLICY_VIOLATION] * 100
     assert len(checked) == 11 and not any(kind == configs.TYPE_GROUP for kind, _ in cluster.image.all_configs())
@@ -282,15 +303,24 @@ def test_settings_behind_too_many_are_not_looked_at(monkeypatch):
 def test_configs_are_answered_only_to_those_who_may_see_them():
     cluster = Cluster()
     hidden, shown = create(cluster, topic("a"), topic("b"), describable=frozenset("b"))
-    assert (hidden.topic_config_error_code, hidden.configs, hidden.num_partitions) == (errors.TOPIC_AUTHORIZATION_FAILED, [], -1)
+    assert (hidden.topic_config_error_code, hidden.configs, hidden.num_partitions) == (
+        errors.TOPIC_AUTHORIZATION_FAILED,
+        [],
+        -1,
+    )
     assert (shown.topic_config_error_code, shown.num_partitions) == (0, 1)
 
 
 def test_automatic_topics():
-    """Client topics as the defaults say, internal ones as their own settings say, existing and impossible ones not at all."""
+    """Client topics as the defaults say, internal ones as their own settings say, existing and impossible ones not at
+    all."""
     cluster = Cluster(num_partitions="4", offsets_topic_num_partitions="7", offsets_topic_replication_factor="3")
     create(cluster, topic("old"))
-    cluster.submit(events.AutoCreateTopics(["new", "old", "a/b", "new", "__consumer_offsets", "__transaction_state", "__share_group_state"]))
+    cluster.submit(
+        events.AutoCreateTopics(
+            ["new", "old", "a/b", "new", "__consumer_offsets", "__transaction_state", "__share_group_state"]
+        )
+    )
     topics = cluster.image.topics
     assert {name: len(made.partitions) for name, made in topics.items()} == {
         "old": 1, "new": 4, "__consumer_offsets": 7, "__transaction_state": 50, "__share_group_state": 50,
@@ -335,7 +365,9 @@ def test_a_deleted_name_collides_no_more():
 def grow(cluster, name, count, assignments=None, **fields):
     part = messages.CreatePartitionsRequest
     rows = None if assignments is None else [part.CreatePartitionsAssignment(broker_ids=ids) for ids in assignments]
-    event = events.CreatePartitions("token", [part.CreatePartitionsTopic(name=name, count=count, assignments=rows)], **fields)
+    event = events.CreatePartitions(
+        "token", [part.CreatePartitionsTopic(name=name, count=count, assignments=rows)], **fields
+    )
     (row,) = cluster.submit(event).results
     return row.error_code
 
@@ -381,7 +413,9 @@ def test_growing_too_much_together_is_refused_as_a_whole():
 
 def test_producer_ids_come_in_blocks_that_are_never_given_twice():
     cluster = Cluster()
-    blocks = [cluster.submit(events.AllocateProducerIds("token", 1, 9, lambda first, count: (first, count))) for _ in range(2)]
+    blocks = [
+        cluster.submit(events.AllocateProducerIds("token", 1, 9, lambda first, count: (first, count))) for _ in range(2)
+    ]
     again = cluster.restart()
     blocks.append(again.submit(events.AllocateProducerIds("token", 1, 9, lambda first, count: (first, count))))
     assert blocks == [(0, 1000), (1000, 1000), (2000, 1000)]

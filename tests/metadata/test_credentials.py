@@ -18,7 +18,11 @@ Request = messages.AlterUserScramCredentialsRequest
 
 def added(name, mechanism=1, iterations=4096, salted_password=b"p", **fields):
     return Request.ScramCredentialUpsertion(
-        name=name, mechanism=mechanism, iterations=iterations, salted_password=salted_password, **{"salt": b"s", **fields}
+        name=name,
+        mechanism=mechanism,
+        iterations=iterations,
+        salted_password=salted_password,
+        **{"salt": b"s", **fields},
     )
 
 
@@ -32,7 +36,8 @@ def alter(cluster, deletions=(), upsertions=()):
 
 
 def test_keys_are_those_of_the_rfc():
-    """The example of RFC 7677: user `user`, password `pencil`; a server that holds these keys answers with this signature."""
+    """The example of RFC 7677: user `user`, password `pencil`; a server that holds these keys answers with this
+    signature."""
     import hmac
 
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -40,7 +45,9 @@ def test_keys_are_those_of_the_rfc():
     stored_key, server_key = credentials.keys(1, salted)
     nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
     signed = f"n=user,r=rOprNGfwEbeRWgbNEkqO,r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r={nonce}".encode()
-    assert base64.b64encode(hmac.digest(server_key, signed, "sha256")) == b"6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+    assert (
+        base64.b64encode(hmac.digest(server_key, signed, "sha256")) == b"6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+    )
     proof = base64.b64decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
     signature = hmac.digest(stored_key, signed, "sha256")
     client_key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
@@ -68,9 +75,15 @@ def test_added_replaced_described_and_deleted():
     again = cluster.restart()
     assert facts(again.image.scram_credentials) == facts(cluster.image.scram_credentials)
     (row,) = credentials.describe(again.image, [])
-    assert row.user == "a" and {(each.mechanism, each.iterations) for each in row.credential_infos} == {(1, 6000), (2, 5000)}
+    assert row.user == "a" and {(each.mechanism, each.iterations) for each in row.credential_infos} == {
+        (1, 6000),
+        (2, 5000),
+    }
     rows = credentials.describe(again.image, ["a", "b", "a"])
-    assert [(row.user, row.error_code) for row in rows] == [("a", errors.DUPLICATE_RESOURCE), ("b", errors.RESOURCE_NOT_FOUND)]
+    assert [(row.user, row.error_code) for row in rows] == [
+        ("a", errors.DUPLICATE_RESOURCE),
+        ("b", errors.RESOURCE_NOT_FOUND),
+    ]
     # What is stored tells nobody the password.
     assert b"p" not in [record.stored_key for record in again.image.scram_credentials.values()]
 
@@ -100,7 +113,10 @@ def test_an_impossible_credential_fails_alone(change, code):
 def test_a_user_named_twice_is_left_alone():
     cluster = Cluster()
     alter(cluster, (), [added("a")])
-    assert alter(cluster, [removed("a")], [added("a", 2), added("b"), added("b", 2)]) == {"a": errors.DUPLICATE_RESOURCE, "b": errors.DUPLICATE_RESOURCE}
+    assert alter(cluster, [removed("a")], [added("a", 2), added("b"), added("b", 2)]) == {
+        "a": errors.DUPLICATE_RESOURCE,
+        "b": errors.DUPLICATE_RESOURCE,
+    }
     assert alter(cluster, [removed("a"), removed("a")]) == {"a": errors.DUPLICATE_RESOURCE}
     assert set(cluster.image.scram_credentials) == {("a", 1)}
 
@@ -110,7 +126,7 @@ def test_no_more_than_a_batch_at_once():
     salts = [added(f"u{number}", salt=b"s" * 30_000) for number in range(300)]
     assert set(alter(cluster, (), salts).values()) == {errors.POLICY_VIOLATION}
     assert not cluster.image.scram_credentials
-    assert 300 < record_codec.MAX_RECORDS_PER_CHANGE and set(alter(cluster, (), salts[:200]).values()) == {0}
+    assert record_codec.MAX_RECORDS_PER_CHANGE > 300 and set(alter(cluster, (), salts[:200]).values()) == {0}
 
 
 def test_a_request_that_is_too_large_costs_no_keys(monkeypatch):
@@ -122,7 +138,11 @@ def test_a_request_that_is_too_large_costs_no_keys(monkeypatch):
     cluster = Cluster()
     users = [added(f"u{number}") for number in range(11)]
     answer = alter(cluster, [removed("nobody")], [*users, added("few", iterations=1)])
-    assert answer == {**{user.name: errors.POLICY_VIOLATION for user in users}, "nobody": errors.RESOURCE_NOT_FOUND, "few": errors.UNACCEPTABLE_CREDENTIAL}
+    assert answer == {
+        **{user.name: errors.POLICY_VIOLATION for user in users},
+        "nobody": errors.RESOURCE_NOT_FOUND,
+        "few": errors.UNACCEPTABLE_CREDENTIAL,
+    }
     assert not made and not cluster.image.scram_credentials
     # A user who is named twice is no change.
     assert set(alter(cluster, (), [*users, users[0]]).values()) == {0, errors.DUPLICATE_RESOURCE}

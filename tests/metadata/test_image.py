@@ -19,7 +19,16 @@ def a_topic(name="a", letter=b"a"):
 
 
 def a_partition(index=0, letter=b"a", **fields):
-    return messages.PartitionRecord(partition_id=index, topic_id=letter * 16, replicas=[1], isr=[1], leader=1, leader_epoch=0, partition_epoch=0, **fields)
+    return messages.PartitionRecord(
+        partition_id=index,
+        topic_id=letter * 16,
+        replicas=[1],
+        isr=[1],
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+        **fields,
+    )
 
 
 def test_offsets_count_every_record():
@@ -94,13 +103,26 @@ def test_control_records_count_inside_a_transaction():
 
 def test_brokers_are_registered_fenced_and_gone():
     endpoint = messages.RegisterBrokerRecord.BrokerEndpoint(name="P", host="h", port=9092)
-    feature = messages.RegisterBrokerRecord.BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=30)
+    feature = messages.RegisterBrokerRecord.BrokerFeature(
+        name="metadata.version", min_supported_version=7, max_supported_version=30
+    )
     register = messages.RegisterBrokerRecord(
-        broker_id=3, broker_epoch=5, end_points=[endpoint], features=[feature], rack="r", fenced=True, log_dirs=[b"d" * 16]
+        broker_id=3,
+        broker_epoch=5,
+        end_points=[endpoint],
+        features=[feature],
+        rack="r",
+        fenced=True,
+        log_dirs=[b"d" * 16],
     )
     image = picture(register)
     broker = image.brokers[3]
-    assert (broker.endpoints["P"].host, broker.features, broker.rack, broker.active) == ("h", {"metadata.version": (7, 30)}, "r", False)
+    assert (broker.endpoints["P"].host, broker.features, broker.rack, broker.active) == (
+        "h",
+        {"metadata.version": (7, 30)},
+        "r",
+        False,
+    )
     assert image.alive_brokers() == []
     change = messages.BrokerRegistrationChangeRecord
     for record, fenced in (
@@ -132,7 +154,9 @@ def test_security_and_quota_records_are_carried():
         messages.UserScramCredentialRecord(name="u", mechanism=1, iterations=4096),
         messages.DelegationTokenRecord(token_id="t", owner="User:a"),
     )
-    assert len(image.client_quotas) == len(image.acls) == len(image.scram_credentials) == len(image.delegation_tokens) == 1
+    assert (
+        len(image.client_quotas) == len(image.acls) == len(image.scram_credentials) == len(image.delegation_tokens) == 1
+    )
     assert image.take_delta().others == {"client_quotas", "acls", "scram_credentials", "delegation_tokens"}
     for value in (
         quota(entity=[user], key="producer_byte_rate", remove=True),
@@ -151,7 +175,11 @@ def test_eligible_leaders_are_cleared_per_topic_or_everywhere():
     )  # fmt: skip
     assert image.partition("a", 0).elr == (2,)
     image.apply(record_codec.record(messages.ClearElrRecord(topic_name="a")))
-    assert (image.partition("a", 0).elr, image.partition("a", 0).last_known_elr, image.partition("b", 0).elr) == ((), (), (2,))
+    assert (image.partition("a", 0).elr, image.partition("a", 0).last_known_elr, image.partition("b", 0).elr) == (
+        (),
+        (),
+        (2,),
+    )
     image.apply(record_codec.record(messages.ClearElrRecord(topic_name="")))
     assert image.partition("b", 0).elr == ()
 

@@ -6,8 +6,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pykafkad.errors import INVALID_REPLICATION_FACTOR, KafkaError
 from pykafkad.metadata import placement
@@ -17,7 +16,9 @@ from pykafkad.wire import messages
 
 def broker(number, rack=None, *, fenced=False, log_dirs=(b"d" * 16,), cordoned=()):
     return Broker(
-        messages.RegisterBrokerRecord(broker_id=number, rack=rack, fenced=fenced, log_dirs=list(log_dirs), cordoned_log_dirs=list(cordoned))
+        messages.RegisterBrokerRecord(
+            broker_id=number, rack=rack, fenced=fenced, log_dirs=list(log_dirs), cordoned_log_dirs=list(cordoned)
+        )
     )
 
 
@@ -29,7 +30,8 @@ def broker(number, rack=None, *, fenced=False, log_dirs=(b"d" * 16,), cordoned=(
     data=st.data(),
 )
 def test_placement_keeps_its_promises(racks, fenced, partitions, seed, data):
-    """Replicas are different brokers, the leader is alive, fenced brokers stand in only when nobody else is left in the rack."""
+    """Replicas are different brokers, the leader is alive, fenced brokers stand in only when nobody else is left in the
+    rack."""
     brokers = [broker(number, rack, fenced=number in fenced) for number, rack in enumerate(racks)]
     replication_factor = data.draw(st.integers(1, len(brokers)))
     placed = placement.place(brokers, partitions, replication_factor, Random(seed))
@@ -43,7 +45,7 @@ def test_leaders_are_even():
     """Every broker of a rack leads as many partitions as any other."""
     brokers = [broker(number) for number in range(4)]
     leaders = Counter(replicas[0] for replicas in placement.place(brokers, 400, 2, Random(5)))
-    assert leaders == {number: 100 for number in range(4)}
+    assert leaders == dict.fromkeys(range(4), 100)
 
 
 def test_replicas_spread_over_racks():
@@ -81,4 +83,7 @@ def test_directory_of_a_replica():
     """The only directory is taken at once; with several the broker chooses."""
     assert placement.directory(broker(1)) == b"d" * 16
     assert placement.directory(broker(1, log_dirs=(b"d" * 16, b"e" * 16))) == placement.UNASSIGNED_DIRECTORY
-    assert placement.directory(broker(1, log_dirs=(b"d" * 16, b"e" * 16), cordoned=(b"d" * 16,))) == placement.UNASSIGNED_DIRECTORY
+    assert (
+        placement.directory(broker(1, log_dirs=(b"d" * 16, b"e" * 16), cordoned=(b"d" * 16,)))
+        == placement.UNASSIGNED_DIRECTORY
+    )

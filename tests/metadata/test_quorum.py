@@ -7,17 +7,28 @@ from random import Random
 import pytest
 
 from pykafkad.effects import Append, Persist
-from pykafkad.metadata import quorum_states as states
-from pykafkad.metadata import record_codec
+from pykafkad.metadata import quorum_states as states, record_codec
 from pykafkad.metadata.brokers import Endpoint
-from pykafkad.metadata.quorum import STATE_FILE, Durable, Quorum, Resign, Start, Tick, VoteAnswer, format_state, parse_state
+from pykafkad.metadata.quorum import (
+    STATE_FILE,
+    Durable,
+    Quorum,
+    Resign,
+    Start,
+    Tick,
+    VoteAnswer,
+    format_state,
+    parse_state,
+)
 from pykafkad.metadata.voters import Voter, from_records, majority, to_record
 
 DIRECTORY = bytes(range(16))
 
 
 def voters(*numbers):
-    return [Voter(number, DIRECTORY if number == 1 else bytes([number]) * 16, [Endpoint("C", "h", 9)]) for number in numbers]
+    return [
+        Voter(number, DIRECTORY if number == 1 else bytes([number]) * 16, [Endpoint("C", "h", 9)]) for number in numbers
+    ]
 
 
 def member(*numbers, state_file=None, voters_in_log=False, node_id=1):
@@ -29,7 +40,8 @@ def start(machine, end_offset=0, epoch=0):
 
 
 def test_one_voter_leads_at_once():
-    """Its own vote is the majority; the vote is on disk before the leadership, and both before the epoch's first records."""
+    """Its own vote is the majority; the vote is on disk before the leadership, and both before the epoch's first
+    records."""
     machine = member(1)
     effects = start(machine)
     assert machine.state == states.LEADER
@@ -39,14 +51,19 @@ def test_one_voter_leads_at_once():
     assert parse_state(voted.value) == (1, -1, 1, DIRECTORY)
     assert parse_state(led.value) == (1, 1, -1, b"\0" * 16)
     assert voted.name == led.name == STATE_FILE
-    assert [type(record.value).__name__ for record in append.records] == ["LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"]
+    assert [type(record.value).__name__ for record in append.records] == [
+        "LeaderChangeMessage",
+        "KRaftVersionRecord",
+        "VotersRecord",
+    ]
     assert append.log == record_codec.LOG
     assert from_records(append.records[2].value.voters) == voters(1)
     assert machine.next_deadline() is None
 
 
 def test_every_start_is_a_new_epoch():
-    """A node never goes on in an epoch that it led: what it lost unflushed could be followed by other records of that epoch."""
+    """A node never goes on in an epoch that it led: what it lost unflushed could be followed by other records of that
+    epoch."""
     machine = member(1, state_file=format_state(7, 1, -1, b"\0" * 16), voters_in_log=True)
     effects = start(machine, 100, 7)
     assert machine.epoch == 8

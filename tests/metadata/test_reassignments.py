@@ -25,10 +25,17 @@ def cluster():
     """Brokers 1 to 4 alive, and the topic `t` on 1, 2, 3."""
     made = Cluster()
     for broker in (2, 3, 4):
-        made.submit(events.RegisterBroker(broker, b"b" * 16, [Endpoint("PLAINTEXT", "localhost", 9092)], [directory(broker)]))
+        made.submit(
+            events.RegisterBroker(broker, b"b" * 16, [Endpoint("PLAINTEXT", "localhost", 9092)], [directory(broker)])
+        )
         made.submit(events.UnfenceBroker(broker, made.image.brokers[broker].epoch))
     assignment = Create.CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])
-    made.submit(events.CreateTopics("token", [Create.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=[assignment])]))
+    made.submit(
+        events.CreateTopics(
+            "token",
+            [Create.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=[assignment])],
+        )
+    )
     return made
 
 
@@ -115,7 +122,9 @@ def test_a_cancellation_that_would_lose_records_needs_leave(cluster, allowed, co
     """Only a new replica is in sync, another is still to come: going back would be an unclean election."""
     cluster.submit(events.RegisterBroker(5, b"b" * 16, [Endpoint("PLAINTEXT", "localhost", 9092)], [directory(5)]))
     cluster.submit(events.UnfenceBroker(5, cluster.image.brokers[5].epoch))
-    cluster.submit(events.AlterConfigs("token", [(2, "t", [("unclean.leader.election.enable", 0, allowed)])], incremental=True))
+    cluster.submit(
+        events.AlterConfigs("token", [(2, "t", [("unclean.leader.election.enable", 0, allowed)])], incremental=True)
+    )
     reassign(cluster, [4, 5, 1])
     change(cluster, isr=[4])
     assert state(cluster).adding_replicas == (4, 5) and state(cluster).leader == 4
@@ -124,13 +133,16 @@ def test_a_cancellation_that_would_lose_records_needs_leave(cluster, allowed, co
         assert state(cluster).isr == (1,) and state(cluster).leader == 1 and set(state(cluster).replicas) == {1, 2, 3}
 
 
-@pytest.mark.parametrize("replicas, code", [
-    ([], errors.INVALID_REPLICA_ASSIGNMENT),
-    ([9], errors.INVALID_REPLICA_ASSIGNMENT),
-    ([1, 1], errors.INVALID_REPLICA_ASSIGNMENT),
-    ([1, 2], errors.INVALID_REPLICATION_FACTOR),
-    ([1, 2, 4], errors.NONE),
-])
+@pytest.mark.parametrize(
+    "replicas, code",
+    [
+        ([], errors.INVALID_REPLICA_ASSIGNMENT),
+        ([9], errors.INVALID_REPLICA_ASSIGNMENT),
+        ([1, 1], errors.INVALID_REPLICA_ASSIGNMENT),
+        ([1, 2], errors.INVALID_REPLICATION_FACTOR),
+        ([1, 2, 4], errors.NONE),
+    ],
+)
 def test_the_number_of_replicas_may_be_fixed(cluster, replicas, code):
     assert reassign(cluster, replicas, allow_replication_factor_change=False) == code
 
@@ -152,7 +164,15 @@ def test_the_preferred_leader_comes_back(cluster):
     assert state(cluster).leader == 2
     rows = elect(cluster, partition_changes.PREFERRED, [("t", [0])]).replica_election_results
     assert rows[0].partition_result[0].error_code == errors.PREFERRED_LEADER_NOT_AVAILABLE
-    cluster.submit(events.RegisterBroker(1, b"c" * 16, [Endpoint("PLAINTEXT", "localhost", 9092)], [DIRECTORY_ID], previous_broker_epoch=cluster.image.brokers[1].epoch))
+    cluster.submit(
+        events.RegisterBroker(
+            1,
+            b"c" * 16,
+            [Endpoint("PLAINTEXT", "localhost", 9092)],
+            [DIRECTORY_ID],
+            previous_broker_epoch=cluster.image.brokers[1].epoch,
+        )
+    )
     cluster.submit(events.UnfenceBroker(1, cluster.image.brokers[1].epoch))
     rows = elect(cluster, partition_changes.PREFERRED).replica_election_results
     assert [(row.partition_id, row.error_code) for row in rows[0].partition_result] == [(0, errors.NONE)]
@@ -169,7 +189,11 @@ def test_an_unclean_election_takes_who_is_left(cluster):
     now = state(cluster)
     assert now.leader == -1 and now.last_known_elr == (1,)
     rows = elect(cluster, partition_changes.UNCLEAN, [("t", [0, 0, 5]), ("u", [0])]).replica_election_results
-    assert [row.error_code for row in rows[0].partition_result] == [errors.NONE, errors.NONE, errors.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [row.error_code for row in rows[0].partition_result] == [
+        errors.NONE,
+        errors.NONE,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
     assert rows[1].partition_result[0].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
     now = state(cluster)
     assert now.leader == 2 and now.isr == (2,) and now.leader_recovery_state == 1 and now.last_known_elr == ()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pykafkad.effects import StoredRecord
 from pykafkad.errors import ProtocolError
@@ -21,7 +20,9 @@ def test_frame_is_kafkas():
 def test_control_record_has_typed_key_and_bare_body():
     """A LeaderChange as a quorum of one writes it: key version 0 and type 2, body without a frame."""
     voter = messages.LeaderChangeMessage.Voter(voter_id=1)
-    record = record_codec.control_record(messages.LeaderChangeMessage(version=0, leader_id=1, voters=[voter], granting_voters=[voter]))
+    record = record_codec.control_record(
+        messages.LeaderChangeMessage(version=0, leader_id=1, voters=[voter], granting_voters=[voter])
+    )
     key, value = record_codec.encode(record)
     assert key == b"\0\0\0\2"
     assert value == b"\0\0" + b"\0\0\0\1" + b"\2\0\0\0\1\0" + b"\2\0\0\0\1\0" + b"\0"
@@ -29,7 +30,9 @@ def test_control_record_has_typed_key_and_bare_body():
     assert record_codec.decode(key, value) == record
 
 
-@pytest.mark.parametrize(("number", "name", "version"), [(number, *row) for number, row in record_codec.RECORDS.items()])
+@pytest.mark.parametrize(
+    ("number", "name", "version"), [(number, *row) for number, row in record_codec.RECORDS.items()]
+)
 def test_every_type_comes_back(number, name, version):
     """The table's rows are the schemas' own numbers, and each type survives a round trip."""
     message = messages.stored_class(name)()
@@ -51,7 +54,15 @@ def test_unknown_types_and_versions_are_carried():
 
 @pytest.mark.parametrize(
     "value",
-    [b"", b"\x01", b"\x01\x02", b"\x02\x02\x00", b"\x01\x02\x00\x05ab", b"\x80\x80\x80\x80\x80\x80", b"\x01\x14\x00\x00extra"],
+    [
+        b"",
+        b"\x01",
+        b"\x01\x02",
+        b"\x02\x02\x00",
+        b"\x01\x02\x00\x05ab",
+        b"\x80\x80\x80\x80\x80\x80",
+        b"\x01\x14\x00\x00extra",
+    ],
 )
 def test_broken_records_are_protocol_errors(value):
     """A frame of another version, a body that is cut short, bytes behind the end: refused, never guessed."""
@@ -59,7 +70,10 @@ def test_broken_records_are_protocol_errors(value):
         record_codec.decode(None, value)
 
 
-@pytest.mark.parametrize(("key", "value"), [(b"\0\0", b"\0\0"), (b"\0\0\0\2", b"\0"), (b"\0\0\0\3", b"\0\0\1"), (b"\0\0\0\5", b"\0\0\0\1\0x")])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(b"\0\0", b"\0\0"), (b"\0\0\0\2", b"\0"), (b"\0\0\0\3", b"\0\0\1"), (b"\0\0\0\5", b"\0\0\0\1\0x")],
+)
 def test_broken_control_records_are_protocol_errors(key, value):
     """The same for control records."""
     with pytest.raises(ProtocolError):
@@ -81,4 +95,8 @@ def test_types_that_nobody_knows_are_not_remembered_without_end():
     for number in range(1000, 1000 + 3 * record_codec.MAX_DECODERS):
         assert record_codec.decode(None, bytes((1, number & 0x7F | 0x80, number >> 7, 0))).value.type == number
         record_codec.decode(b"\0\0" + number.to_bytes(2, "big"), b"\0\0")
-    assert record_codec._decoder_of.cache_info().currsize == record_codec._control_decoder_of.cache_info().currsize == record_codec.MAX_DECODERS
+    assert (
+        record_codec._decoder_of.cache_info().currsize
+        == record_codec._control_decoder_of.cache_info().currsize
+        == record_codec.MAX_DECODERS
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafkad.effects import Append
-from pykafkad.metadata import events, registrations, record_codec
+from pykafkad.metadata import events, record_codec, registrations
 from pykafkad.metadata.brokers import IN_CONTROLLED_SHUTDOWN
 from pykafkad.metadata.partition_changes import broker_changes, may_lead
 from pykafkad.metadata.placement import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
@@ -34,7 +34,15 @@ def stopped_by_kafka(cluster, name="a"):
 
 
 def picture(state):
-    return state.leader, state.leader_epoch, state.partition_epoch, state.isr, state.elr, state.last_known_elr, state.leader_recovery_state
+    return (
+        state.leader,
+        state.leader_epoch,
+        state.partition_epoch,
+        state.isr,
+        state.elr,
+        state.last_known_elr,
+        state.leader_recovery_state,
+    )
 
 
 def test_after_a_kafkas_clean_stop_the_eligible_broker_leads():
@@ -73,9 +81,26 @@ def with_other_broker(cluster):
     """A second broker in the log, that leads one of two replicas."""
     record = messages.RegisterBrokerRecord
     ends = [record.BrokerEndpoint(name="PLAINTEXT", host="h", port=1, security_protocol=0)]
-    append(cluster, record(broker_id=OTHER, incarnation_id=b"o" * 16, broker_epoch=77, end_points=ends, fenced=False, log_dirs=[b"o" * 16]))
+    append(
+        cluster,
+        record(
+            broker_id=OTHER,
+            incarnation_id=b"o" * 16,
+            broker_epoch=77,
+            end_points=ends,
+            fenced=False,
+            log_dirs=[b"o" * 16],
+        ),
+    )
     made = messages.TopicRecord(name="two", topic_id=b"t" * 16)
-    row = {"topic_id": b"t" * 16, "replicas": [OTHER, NODE_ID], "directories": [b"o" * 16, DIRECTORY_ID], "leader": OTHER, "leader_epoch": 0, "partition_epoch": 0}
+    row = {
+        "topic_id": b"t" * 16,
+        "replicas": [OTHER, NODE_ID],
+        "directories": [b"o" * 16, DIRECTORY_ID],
+        "leader": OTHER,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+    }
     both = messages.PartitionRecord(partition_id=0, isr=[OTHER, NODE_ID], **row)
     alone = messages.PartitionRecord(partition_id=1, isr=[OTHER], **row)
     append(cluster, made, both, alone)
@@ -107,14 +132,20 @@ def test_without_eligible_leaders_the_isr_never_becomes_empty():
 def test_an_unclean_election_needs_the_topics_consent():
     cluster = Cluster()
     with_other_broker(cluster)
-    append(cluster, messages.ConfigRecord(resource_type=2, resource_name="two", name="unclean.leader.election.enable", value="true"))
+    append(
+        cluster,
+        messages.ConfigRecord(
+            resource_type=2, resource_name="two", name="unclean.leader.election.enable", value="true"
+        ),
+    )
     cluster.submit(events.FenceBroker(OTHER, 77))
     alone = cluster.image.topics["two"].partitions[1]
     assert (alone.leader, alone.isr, alone.leader_recovery_state) == (NODE_ID, (NODE_ID,), 1)
 
 
 @pytest.mark.parametrize(
-    ("directory", "may"), [(DIRECTORY_ID, True), (UNASSIGNED_DIRECTORY, True), (LOST_DIRECTORY, False), (b"x" * 16, False)]
+    ("directory", "may"),
+    [(DIRECTORY_ID, True), (UNASSIGNED_DIRECTORY, True), (LOST_DIRECTORY, False), (b"x" * 16, False)],
 )
 def test_who_lost_the_directory_may_not_lead(directory, may):
     cluster = Cluster()
@@ -136,7 +167,8 @@ def test_what_concerns_all_partitions_goes_in_as_many_batches_as_it_needs(monkey
 
 
 def test_a_clean_stop_takes_the_leadership_and_the_next_start_gives_it_back():
-    """Two new leader epochs, as a Kafka's clean restart; a Kafka that starts next need not wait for the end of a session."""
+    """Two new leader epochs, as a Kafka's clean restart; a Kafka that starts next need not wait for the end of a
+    session."""
     cluster = Cluster()
     create(cluster, topic("a", 2))
     cluster.submit(events.StopBroker(OTHER))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pykafkad.metadata import events, record_codec
 from pykafkad.metadata.configs import APPEND, DELETE, SET
@@ -66,7 +65,9 @@ def test_replay_equals_live(steps):
     assert facts(replayed) == facts(cluster.image)
     # Names and ids agree, and collisions are known for exactly the names that are there.
     image = cluster.image
-    assert {found.id: name for name, found in image.topics.items()} == {key: found.name for key, found in image._topics_by_id.items()}
+    assert {found.id: name for name, found in image.topics.items()} == {
+        key: found.name for key, found in image._topics_by_id.items()
+    }
     assert all(None not in found.partitions and found.partitions for found in image.topics.values())
 
 

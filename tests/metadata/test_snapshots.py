@@ -5,12 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import events, snapshots, record_codec
+from pykafkad.metadata import events, record_codec, snapshots
 from pykafkad.metadata.image import TYPE_TOPIC, Image
 from pykafkad.metadata.voters import Voter
 from pykafkad.wire import messages
@@ -45,8 +44,12 @@ def test_names_are_kafkas():
     assert snapshots.file_name(35, 1) == "00000000000000000035-0000000001.checkpoint"
     assert snapshots.parse_name("00000000000000000035-0000000001.checkpoint") == (35, 1)
     others = [
-        "bootstrap.checkpoint", "00000000000000000035-0000000001-new.checkpoint.part", "00000000000000000035-0000000001.checkpoint.deleted",
-        "00000000000000000035.log", "35-1.checkpoint", "0000000000000000003x-0000000001.checkpoint",
+        "bootstrap.checkpoint",
+        "00000000000000000035-0000000001-new.checkpoint.part",
+        "00000000000000000035-0000000001.checkpoint.deleted",
+        "00000000000000000035.log",
+        "35-1.checkpoint",
+        "0000000000000000003x-0000000001.checkpoint",
     ]
     assert snapshots.listed([*others, snapshots.file_name(7, 2), snapshots.file_name(0, 0)]) == [(0, 0), (7, 2)]
 
@@ -60,10 +63,29 @@ def test_every_kind_of_record_comes_back():
     quota = messages.ClientQuotaRecord
     append(
         cluster,
-        messages.UserScramCredentialRecord(name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096),
-        messages.AccessControlEntryRecord(id=b"a" * 16, resource_type=2, resource_name="a", pattern_type=3, principal="User:u", host="*", operation=3, permission_type=3),
+        messages.UserScramCredentialRecord(
+            name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+        ),
+        messages.AccessControlEntryRecord(
+            id=b"a" * 16,
+            resource_type=2,
+            resource_name="a",
+            pattern_type=3,
+            principal="User:u",
+            host="*",
+            operation=3,
+            permission_type=3,
+        ),
         quota(entity=[quota.EntityData(entity_type="user", entity_name=None)], key="producer_byte_rate", value=1.5),
-        messages.DelegationTokenRecord(owner="User:u", requester="User:u", renewers=["User:r"], issue_timestamp=1, max_timestamp=2, expiration_timestamp=3, token_id="t"),
+        messages.DelegationTokenRecord(
+            owner="User:u",
+            requester="User:u",
+            renewers=["User:r"],
+            issue_timestamp=1,
+            max_timestamp=2,
+            expiration_timestamp=3,
+            token_id="t",
+        ),
         messages.ProducerIdsRecord(broker_id=1, broker_epoch=5, next_producer_id=3000),
         messages.FeatureLevelRecord(name="group.version", feature_level=1),
     )
@@ -110,7 +132,11 @@ def test_partitions_that_change_meanwhile_are_written_as_they_were():
     stopped_by_kafka(cluster, "a")
     stopped_by_kafka(cluster, "two")
     append(cluster, messages.ClearElrRecord())
-    cluster.submit(events.CreatePartitions("t", [messages.CreatePartitionsRequest.CreatePartitionsTopic(name="z", count=4, assignments=None)]))
+    cluster.submit(
+        events.CreatePartitions(
+            "t", [messages.CreatePartitionsRequest.CreatePartitionsTopic(name="z", count=4, assignments=None)]
+        )
+    )
     cluster.submit(events.DeleteTopics("t", {cluster.image.topics["z"].id: "z"}))
     content += b"".join(pieces)
     assert facts(loaded(content, end_offset, cluster.image.epoch)) == before
@@ -136,7 +162,8 @@ def test_a_step_is_bounded(monkeypatch):
 
 @pytest.mark.parametrize("batch_bytes", [1, 5000, 10**6])
 def test_batches_are_long_and_bounded(monkeypatch, batch_bytes):
-    """Offsets count on from batch to batch; Kafka's shell shows what stands in the first data batch, so it is a long one."""
+    """Offsets count on from batch to batch; Kafka's shell shows what stands in the first data batch, so it is a long
+    one."""
     monkeypatch.setattr(snapshots, "BATCH_BYTES", batch_bytes)
     cluster = Cluster()
     create(cluster, topic("a", 300))
@@ -179,7 +206,10 @@ def test_what_formatting_leaves():
     image = loaded(snapshots.voters_only([Voter(NODE_ID, DIRECTORY_ID, [])], 5), 0, 0)
     assert (image.offset, image.kraft_version, [voter.id for voter in image.voters]) == (-1, 1, [NODE_ID])
     levels = [record.value for record in snapshots.read(snapshots.bootstrap(5)) if not record_codec.is_control(record)]
-    assert [(level.name, level.feature_level) for level in levels] == [("metadata.version", 30), ("eligible.leader.replicas.version", 1)]
+    assert [(level.name, level.feature_level) for level in levels] == [
+        ("metadata.version", 30),
+        ("eligible.leader.replicas.version", 1),
+    ]
 
 
 @pytest.mark.parametrize("damage", ["cut", "short", "flipped", "empty", "no footer"])

@@ -36,7 +36,14 @@ def test_only_dots_and_underscores_collide():
 
 def _state(**fields):
     record = messages.PartitionRecord(
-        partition_id=0, replicas=[1, 2], isr=[1, 2], leader=1, leader_epoch=4, partition_epoch=7, directories=[b"d" * 16, b"e" * 16], **fields
+        partition_id=0,
+        replicas=[1, 2],
+        isr=[1, 2],
+        leader=1,
+        leader_epoch=4,
+        partition_epoch=7,
+        directories=[b"d" * 16, b"e" * 16],
+        **fields,
     )
     return PartitionState(record, tuple)
 
@@ -60,7 +67,12 @@ def test_a_change_touches_only_what_it_names():
     )  # fmt: skip
     state.change(change, tuple)
     assert (state.replicas, state.removing_replicas, state.adding_replicas) == ((3,), (1,), (3,))
-    assert (state.directories, state.elr, state.last_known_elr, state.leader_recovery_state) == ((b"f" * 16,), (2,), (1,), 1)
+    assert (state.directories, state.elr, state.last_known_elr, state.leader_recovery_state) == (
+        (b"f" * 16,),
+        (2,),
+        (1,),
+        1,
+    )
     assert (state.isr, state.leader) == ((1, 2), 1)
 
 

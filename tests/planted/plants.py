@@ -6,8 +6,19 @@ from typing import NamedTuple
 
 RECOVERY = ("tests/log/test_power_loss.py", "tests/log/test_recovery.py", "tests/log/test_crashes.py")
 RULES = ("tests/log/test_partition_log.py", "tests/log/test_producers.py", "tests/log/test_crashes.py")
-FILES = ("tests/log/test_storage_failures.py", "tests/log/test_directory.py", "tests/log/test_power_loss.py", "tests/log/test_crashes.py")
-INDEXES = ("tests/log/test_indexes.py", "tests/log/test_leader_epochs.py", "tests/log/test_power_loss.py", "tests/log/test_partition_log.py", "tests/log/test_crashes.py")
+FILES = (
+    "tests/log/test_storage_failures.py",
+    "tests/log/test_directory.py",
+    "tests/log/test_power_loss.py",
+    "tests/log/test_crashes.py",
+)
+INDEXES = (
+    "tests/log/test_indexes.py",
+    "tests/log/test_leader_epochs.py",
+    "tests/log/test_power_loss.py",
+    "tests/log/test_partition_log.py",
+    "tests/log/test_crashes.py",
+)
 RETENTION = ("tests/log/test_retention.py", "tests/log/test_crashes.py")
 
 
@@ -31,12 +42,12 @@ PLANTS = (
     # Producers.
     Plant("four batches are remembered, not five", "producers.py", "BATCHES_KEPT = 5", "BATCHES_KEPT = 4", RULES),
     Plant("a repetition is told by its last sequence alone", "producers.py", "kept_last_sequence == last_sequence and kept_delta == offset_delta", "kept_last_sequence == last_sequence", RULES),
-    Plant("an older epoch is let in", "producers.py", "    if epoch < entry.epoch:\n        raise KafkaError(errors.INVALID_PRODUCER_EPOCH,\n                         f\"producer {producer_id} of epoch", "    if epoch < entry.epoch - 1:\n        raise KafkaError(errors.INVALID_PRODUCER_EPOCH,\n                         f\"producer {producer_id} of epoch", RULES),
+    Plant("an older epoch is let in", "producers.py", "    if epoch < entry.epoch:\n        raise KafkaError(\n            errors.INVALID_PRODUCER_EPOCH,\n            f\"producer {producer_id} of epoch", "    if epoch < entry.epoch - 1:\n        raise KafkaError(\n            errors.INVALID_PRODUCER_EPOCH,\n            f\"producer {producer_id} of epoch", RULES),
     Plant("sequences do not wrap", "producers.py", "        self.next_sequence = (last_sequence + 1) & MAX_SEQUENCE", "        self.next_sequence = last_sequence + 1", RULES),
     Plant("a new epoch keeps the batches of the old one", "producers.py", "            self.epoch = epoch\n            batches.clear()", "            self.epoch = epoch", RULES),
     Plant("the checksum of a snapshot is not looked at", "producers.py", " or crc32c(data[_CHECKED_FROM:]) != crc:", ":", ("tests/log/test_producers.py", *RECOVERY)),
     # Recovery.
-    Plant("checksums are not looked at", "recovery.py", "        if crc32c(view[at + ATTRIBUTES_POSITION:at + size]) != crc:\n            return\n", "", RECOVERY),
+    Plant("checksums are not looked at", "recovery.py", "        if crc32c(view[at + ATTRIBUTES_POSITION : at + size]) != crc:\n            return\n", "", RECOVERY),
     Plant("a torn tail stays in the file", "recovery.py", "            segment.file.truncate(end)\n", "", RECOVERY),
     Plant("segments behind a broken one stay", "recovery.py", "            for each in reversed(later):\n                remove_segment(disk, each)\n", "", RECOVERY),
     Plant("offsets that are missing between segments are passed over", "recovery.py", '    is_dense = "compact" not in settings.cleanup_policy\n', "    is_dense = False\n", RECOVERY),
@@ -61,9 +72,9 @@ PLANTS = (
     Plant("folders of a killed broker count as synced", "directory.py", "        if self._on_disk and not self.clean:\n", "        if False:\n", FILES),
     Plant("files of a killed broker count as synced", "log_files.py", "        if not self._initial.clean or not loaded.segments[-1].size:\n", "        if False:\n", FILES),
     Plant("a log that grew behind its recovery point is not recovered", "recovery.py", "            if header.base_offset >= recovery_point:\n                return False\n", "            if header.base_offset >= recovery_point:\n                return True\n", ("tests/log/test_scale.py", *RECOVERY)),
-    Plant("what lies below the start of an idle log is read again", "log_files.py", "                or self._active.size and self.log_start_offset == self.end_offset\n", "", RECOVERY),
+    Plant("what lies below the start of an idle log is read again", "log_files.py", "            or (self._active.size and self.log_start_offset == self.end_offset)\n", "", RECOVERY),
     Plant("an idle log counts as synced", "log_files.py", " or self.recovery_point != self.end_offset\n", "\n", ("tests/log/test_scale.py", *RECOVERY)),
-    Plant("an idle log forgets batches of its producers", "log_files.py", "                or any(len(entry.batches) > 1 for entry in self.producers.values())):", "                ):", ("tests/log/test_scale.py", *RECOVERY)),
+    Plant("an idle log forgets batches of its producers", "log_files.py", "            or any(len(entry.batches) > 1 for entry in self.producers.values())\n", "", ("tests/log/test_scale.py", *RECOVERY)),
     Plant("a roll behind a sync is not synced", "log_files.py", "            is_synced = self.recovery_point >= end_offset\n", "            is_synced = False\n", FILES),
     Plant("a failed write leaves the end where it was promised", "log_files.py", "        self.end_offset = self.written_end_offset\n        active", "        active", FILES),
     Plant("a failed write leaves its part in the file", "log_files.py", "            active.file.truncate(active.written_size)\n", "            pass\n", FILES),
@@ -80,7 +91,7 @@ PLANTS = (
     Plant("a torn epoch file is believed", "leader_epochs.py", "        if not text.endswith(\"\\n\"):", "        if False:", INDEXES),
     # Retention.
     Plant("DeleteRecords goes beyond the high watermark", "retention.py", "before_offset > log.high_watermark", "before_offset > log.end_offset", RETENTION),
-    Plant("what is above the high watermark is removed", "retention.py", "        if log.high_watermark < end or next_base", "        if next_base", RETENTION),
+    Plant("what is above the high watermark is removed", "retention.py", "        if log.high_watermark < end or (next_base", "        if (next_base", RETENTION),
     Plant("files that cannot be renamed are forgotten", "retention.py", "        raise log.fail(failure) from None\n", "        raise failure\n", ("tests/log/test_power_loss.py",)),
     Plant("the start stays below what is there", "retention.py", "        log.log_start_offset = start\n", "        pass\n", RETENTION),
 )  # fmt: skip

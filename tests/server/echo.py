@@ -1,4 +1,5 @@
-"""A node that says what it hears, around a reactor with real sockets, and how its tests wait for what the system carries."""
+"""A node that says what it hears, around a reactor with real sockets, and how its tests wait for what the system
+carries."""
 
 import select
 import socket
@@ -28,7 +29,9 @@ class EchoNode:
     def serve(self, connection, view, start, end):
         payload = bytes(view[start:end])
         self.answer(connection, payload)
-        connection.outbox_bytes += sum(len(chunk) for chunk in connection.outbox[-1:] if not hasattr(chunk, "chunk_size"))
+        connection.outbox_bytes += sum(
+            len(chunk) for chunk in connection.outbox[-1:] if not hasattr(chunk, "chunk_size")
+        )
         self.reactor.send_soon(connection)
 
     def connection_lost(self, connection):
@@ -63,7 +66,9 @@ def turns_until(node, holds):
 
 def arrived(node, client, what=select.POLLIN):
     """What a client sent, or with POLLRDHUP its end, is there to be read; the broker's side of it."""
-    (connection,) = (each for each in node.reactor._connections.values() if each.peer.endswith(f":{client.getsockname()[1]}"))
+    (connection,) = (
+        each for each in node.reactor._connections.values() if each.peer.endswith(f":{client.getsockname()[1]}")
+    )
     looking = select.poll()
     looking.register(connection.fileno, what)
     assert looking.poll(60_000)

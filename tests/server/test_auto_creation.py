@@ -17,7 +17,11 @@ def test_no_turn_creates_more_than_its_share(tmp_path, monkeypatch, partitions, 
     world = World(tmp_path / "data", num_partitions=partitions)
     counts = []
     real = world.node.partitions.apply
-    monkeypatch.setattr(type(world.node.partitions), "apply", lambda self, delta, image, **how: counts.append(len(delta.topics_created)) or real(delta, image, **how))
+    monkeypatch.setattr(
+        type(world.node.partitions),
+        "apply",
+        lambda self, delta, image, **how: counts.append(len(delta.topics_created)) or real(delta, image, **how),
+    )
     names = [f"t{number}" for number in range(20)]
     ask(world, names)
     while sum(counts) < 20:

@@ -50,7 +50,8 @@ def test_what_a_loopback_listener_accepts_is_not_paced():
 
 
 def test_who_is_refused_where_descriptors_are_scarce():
-    """Many connections leave an eighth to files; few are let in beside many files, but for half of the spare descriptors."""
+    """Many connections leave an eighth to files; few are let in beside many files, but for half of the spare
+    descriptors."""
     limit = descriptor_limit()
     share = limit // 8
     scarce = limit - share - SPARE_DESCRIPTORS

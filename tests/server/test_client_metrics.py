@@ -23,7 +23,9 @@ def test_a_push_that_takes_too_long_a_line_is_counted(tmp_path, monkeypatch):
 
     monkeypatch.setattr(client_metrics, "LINE_BYTES", 1000)
     instance = ClientInstance(ID, {"client_id": "a"}, [], 1000, 0)
-    push = client_metrics._Push(instance, push_request(1, metrics=otlp([(f"m{number}", number) for number in range(50)])), 5, 1 << 20)
+    push = client_metrics._Push(
+        instance, push_request(1, metrics=otlp([(f"m{number}", number) for number in range(50)])), 5, 1 << 20
+    )
     assert push.keep(Disk(), str(tmp_path)) == 50
     text = (tmp_path / FILE_NAME).read_text()
     assert '"left_out": 50' in text and len(text) < 1000
@@ -34,5 +36,7 @@ def test_software_is_shared_up_to_a_bound(monkeypatch):
     metrics = ClientMetrics(None)
     first = metrics.shared_software("lib", "1")
     assert metrics.shared_software("".join(("l", "ib")), "1") is first
-    assert [metrics.shared_software("lib", str(number)) for number in range(9)] == [("lib", str(number)) for number in range(9)]
+    assert [metrics.shared_software("lib", str(number)) for number in range(9)] == [
+        ("lib", str(number)) for number in range(9)
+    ]
     assert len(metrics._software) == 2 and metrics.shared_software("lib", "1") is first

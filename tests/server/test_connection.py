@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from pykafkad.server.connection import LARGE_FROM_BYTES, OUTBOX_LIMIT_BYTES, POOLED_BYTES, SCRATCH_BYTES, Connection
+from pykafkad.server.connection import LARGE_FROM_BYTES, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
 
 
 class Peer:

@@ -19,7 +19,9 @@ SET, DELETE = 0, 1
 def request(name, value, *, operation=SET, resource="1", more=(), validate_only=False):
     entry = messages.IncrementalAlterConfigsRequest.AlterableConfig
     configs = [entry(name=f"pykafkad.snapshot.{name}", config_operation=operation, value=value), *more]
-    alter = messages.IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=BROKER, resource_name=resource, configs=configs)
+    alter = messages.IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=BROKER, resource_name=resource, configs=configs
+    )
     return messages.IncrementalAlterConfigsRequest(resources=[alter], validate_only=validate_only)
 
 
@@ -30,7 +32,9 @@ def act(world, name, value, **keywords):
 
 
 def listed(world):
-    resource = messages.DescribeConfigsRequest.DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=["pykafkad.snapshots"])
+    resource = messages.DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=BROKER, resource_name="1", configuration_keys=["pykafkad.snapshots"]
+    )
     (result,) = world.connect().ask(messages.DescribeConfigsRequest(resources=[resource]), 4).results
     ((name, value),) = [(row.name, row.value) for row in result.configs]
     assert name == "pykafkad.snapshots"
@@ -161,9 +165,17 @@ def test_a_topic_that_is_partly_another_brokers_is_not_rewound(world):
     world.node.controller.submit(events.RegisterBroker(2, b"i" * 16, [Endpoint("PLAINTEXT", "other", 9)], [b"d" * 16]))
     world.node.controller.submit(events.UnfenceBroker(2, world.node.image.brokers[2].epoch))
     request = messages.CreateTopicsRequest
-    assignments = [request.CreatableReplicaAssignment(partition_index=index, broker_ids=[index + 1]) for index in range(2)]
+    assignments = [
+        request.CreatableReplicaAssignment(partition_index=index, broker_ids=[index + 1]) for index in range(2)
+    ]
     world.connect().ask(
-        request(topics=[request.CreatableTopic(name="v", num_partitions=-1, replication_factor=-1, assignments=assignments)], timeout_ms=1000), 7
+        request(
+            topics=[
+                request.CreatableTopic(name="v", num_partitions=-1, replication_factor=-1, assignments=assignments)
+            ],
+            timeout_ms=1000,
+        ),
+        7,
     )
     assert act(world, "create", "one") == (0, None)
     code, words = act(world, "restore", "one:v")
@@ -241,7 +253,13 @@ def test_thousands_of_files_are_removed_beside_the_loop(world, tmp_path, monkeyp
         ("restore", "none:t", {}, errors.INVALID_CONFIG, "there is no snapshot none"),
         ("forget", "taken", {}, errors.INVALID_CONFIG, "pykafkad.snapshot.create"),
         ("create", None, {"operation": DELETE}, errors.INVALID_CONFIG, "only SET"),
-        ("create", "x", {"more": [messages.IncrementalAlterConfigsRequest.AlterableConfig(name="log.retention.ms", value="1")]}, errors.INVALID_REQUEST, "alone"),
+        (
+            "create",
+            "x",
+            {"more": [messages.IncrementalAlterConfigsRequest.AlterableConfig(name="log.retention.ms", value="1")]},
+            errors.INVALID_REQUEST,
+            "alone",
+        ),
         ("create", "x", {"resource": "7"}, errors.INVALID_REQUEST, "Unexpected broker id"),
     ],
 )
@@ -271,7 +289,10 @@ def test_a_directory_without_the_snapshot_keeps_everything_where_it_is(world, tm
     [
         (lambda path: (path / "meta.properties").unlink(), "no meta.properties"),
         (lambda path: (path / "meta.properties").write_bytes(b""), "no meta.properties"),
-        (lambda path: (path / "meta.properties").write_text("version=1\ncluster.id=other\ndirectory.id=x\n"), "no meta.properties"),
+        (
+            lambda path: (path / "meta.properties").write_text("version=1\ncluster.id=other\ndirectory.id=x\n"),
+            "no meta.properties",
+        ),
         (lambda path: (path / "__cluster_metadata-0").rename(path / "gone"), "no metadata log"),
     ],
 )
@@ -347,7 +368,9 @@ def test_the_offsets_topic_goes_back_only_with_everything(world):
     assert code == errors.INVALID_CONFIG and "everything" in words
 
 
-@pytest.mark.parametrize(("name", "value"), [("delete", "one"), ("create", "two"), ("restore", "zero"), ("restore", "one:t")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("delete", "one"), ("create", "two"), ("restore", "zero"), ("restore", "one:t")]
+)
 def test_no_other_action_while_a_way_back_has_begun(world, name, value):
     """A broker that stops still serves: what deleted the snapshot then left it with no data at all."""
     act(world, "create", "zero")

@@ -46,7 +46,9 @@ def world():
 
 
 def delete(world, name="t"):
-    request = messages.DeleteTopicsRequest(topics=[messages.DeleteTopicsRequest.DeleteTopicState(name=name)], timeout_ms=1000)
+    request = messages.DeleteTopicsRequest(
+        topics=[messages.DeleteTopicsRequest.DeleteTopicState(name=name)], timeout_ms=1000
+    )
     (row,) = world.connect().ask(request, 6).responses
     assert row.error_code == 0
 
@@ -125,7 +127,10 @@ def test_a_folder_that_the_metadata_knows_nothing_of(world, clean):
     for name in ("gone-3", "__cluster_metadata-7", "notes"):
         disk.make_directories(f"/data/{name}")
     world.restart()
-    assert [STRAY.fullmatch(path).groups() for path in sorted(disk.directories) if "stray" in path] == [("__cluster_metadata", "7"), ("gone", "3")]
+    assert [STRAY.fullmatch(path).groups() for path in sorted(disk.directories) if "stray" in path] == [
+        ("__cluster_metadata", "7"),
+        ("gone", "3"),
+    ]
     assert "/data/notes" in disk.directories and "/data/__cluster_metadata-0" in disk.directories
 
 

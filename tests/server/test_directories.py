@@ -27,11 +27,18 @@ def start(paths, **settings):
 def places(world, topic):
     """Partition to the last part of the path of its directory."""
     node = world.node
-    return [node.directories.of(node.partitions.get(topic, state.index)).path[-1] for state in node.image.topics[topic].partitions]
+    return [
+        node.directories.of(node.partitions.get(topic, state.index)).path[-1]
+        for state in node.image.topics[topic].partitions
+    ]
 
 
 def codes(answer):
-    return [row.error_code for topic in answer.responses for row in getattr(topic, "partition_responses", None) or topic.partitions]
+    return [
+        row.error_code
+        for topic in answer.responses
+        for row in getattr(topic, "partition_responses", None) or topic.partitions
+    ]
 
 
 def write(world, topic, partition=0, value=b"x"):
@@ -291,7 +298,9 @@ def cordon(world, value):
 
 def test_a_directory_is_cordoned_live_and_stays_it_after_a_restart(paths):
     world = start(paths[:2], log_dirs=",".join(paths[:2]))
-    assert cordon(world, "/nowhere") == errors.INVALID_REQUEST and cordon(world, f"*,{paths[0]}") == errors.INVALID_REQUEST
+    assert (
+        cordon(world, "/nowhere") == errors.INVALID_REQUEST and cordon(world, f"*,{paths[0]}") == errors.INVALID_REQUEST
+    )
     assert cordon(world, paths[1]) == 0
     (cordoned,) = world.node.image.brokers[1].cordoned_log_dirs
     assert cordoned == directory_id(world.node.directories.online[1])

@@ -95,7 +95,11 @@ def test_answers_of_one_connection_stay_in_order(world):
     for _ in range(2):
         world.node.offload.work()
         world.turn()
-    assert [type(answer).__name__ for answer in peer.answers] == ["ProduceResponse", "ProduceResponse", "ApiVersionsResponse"]
+    assert [type(answer).__name__ for answer in peer.answers] == [
+        "ProduceResponse",
+        "ProduceResponse",
+        "ApiVersionsResponse",
+    ]
     assert [answer.responses[0].partition_responses[0].base_offset for answer in peer.answers[:2]] == [0, 1]
 
 
@@ -127,11 +131,17 @@ def test_a_failed_sync_is_told_and_never_counts_as_done(world, flat, monkeypatch
     assert codes(second) == [[errors.KAFKA_STORAGE_ERROR]] if flat else [[0, errors.KAFKA_STORAGE_ERROR]]
     assert (good.high_watermark, bad.high_watermark, bad.recovery_point) == (1, 0, 0)
     assert bad.offline is not None
-    assert world.connect().ask(produce("t", {1: batch(b"y")}), 8).responses[0].partition_responses[0].error_code == errors.KAFKA_STORAGE_ERROR
+    assert (
+        world.connect().ask(produce("t", {1: batch(b"y")}), 8).responses[0].partition_responses[0].error_code
+        == errors.KAFKA_STORAGE_ERROR
+    )
 
 
 def commit_offset(peer, group="g"):
-    topic, partition = messages.OffsetCommitRequest.OffsetCommitRequestTopic, messages.OffsetCommitRequest.OffsetCommitRequestPartition
+    topic, partition = (
+        messages.OffsetCommitRequest.OffsetCommitRequestTopic,
+        messages.OffsetCommitRequest.OffsetCommitRequestPartition,
+    )
     request = messages.OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=-1,
@@ -192,7 +202,10 @@ def test_an_offset_committed_while_others_are_looked_up_is_not_told_before_it_is
     world = make(tmp_path, clock=TickingClock(), pykafkad_group_commit="true")
     ask_for_coordinator(world)
     reader = world.connect()
-    topic, group = messages.OffsetFetchRequest.OffsetFetchRequestTopics, messages.OffsetFetchRequest.OffsetFetchRequestGroup
+    topic, group = (
+        messages.OffsetFetchRequest.OffsetFetchRequestTopics,
+        messages.OffsetFetchRequest.OffsetFetchRequestGroup,
+    )
     names = [*(f"unknown-{number}" for number in range(500)), "t"]
     asked = group(group_id="g", topics=[topic(name=name, partition_indexes=[0]) for name in names])
     assert reader.ask(messages.OffsetFetchRequest(groups=[asked]), 8) is NOTHING
@@ -210,7 +223,7 @@ def test_an_offset_commit_whose_sync_fails_is_not_acknowledged(world, monkeypatc
     ask_for_coordinator(world)
     peer = world.connect()
     assert commit_offset(peer) is NOTHING
-    (job, then), = world.node.offload.jobs
+    ((job, then),) = world.node.offload.jobs
     world.node.offload.jobs.clear()
     results = [(each, StorageFailure("sync", "there", "no")) for each, _ in job()]
     world.node.offload.results.append((then, results))
@@ -245,7 +258,8 @@ def test_a_segment_sealed_during_its_sync_is_synced_again_with_its_indexes(world
 
 
 def test_what_waits_on_one_connection_is_bounded(world):
-    """A slow sync and a peer that goes on sending: with a full outbox nothing of it is served, and everything in the end."""
+    """A slow sync and a peer that goes on sending: with a full outbox nothing of it is served, and everything in the
+    end."""
     peer = world.connect()
     topics = {"t": 3}
     sent = 0
@@ -308,7 +322,9 @@ def test_a_stop_finishes_the_syncs_and_answers(world):
     first.send(produce("t", {0: batch(b"x")}), 8)
     second.send(produce("t", {0: batch(b"y")}), 8)
     drained = []
-    world.node.reactor.drain = lambda seconds_left: drained.append([len(peer.connection.outbox) for peer in (first, second)])
+    world.node.reactor.drain = lambda seconds_left: drained.append(
+        [len(peer.connection.outbox) for peer in (first, second)]
+    )
     world.stop()
     assert world.node.commits.is_idle
     assert drained == [[1, 1]]

@@ -53,7 +53,10 @@ def test_scheduled_flushes_run_beside_the_loop(world, monkeypatch):
     logs = [world.node.partitions.get(name, 0) for name in ("t", "unflushed")]
     for count in (1, 2):
         for name in ("t", "unflushed"):
-            assert world.connect().ask(produce(name, {0: batch(b"x")}), 8).responses[0].partition_responses[0].error_code == 0
+            assert (
+                world.connect().ask(produce(name, {0: batch(b"x")}), 8).responses[0].partition_responses[0].error_code
+                == 0
+            )
         world.advance(61)
         settle(world)
         assert [log.recovery_point for log in logs] == [count, 0]
@@ -108,8 +111,8 @@ def test_log_starts_are_written_as_often_as_is_asked(tmp_path, interval_ms, is_w
 
 
 def test_new_leader_epochs_are_written_a_few_per_turn(world, monkeypatch):
-    """After an unclean start every log has a new one: the files of all of them at once would hold the loop. A topic that is deleted
-    meanwhile is passed over."""
+    """After an unclean start every log has a new one: the files of all of them at once would hold the loop. A topic
+    that is deleted meanwhile is passed over."""
     world.create_topic("many", 100)
     world.create_topic("gone", 20)
     written = []
@@ -165,11 +168,15 @@ def test_old_segments_of_a_log_that_nobody_opens_go_too(world, tmp_path, monkeyp
 
 @pytest.mark.parametrize("enable", ["true", "false"])
 def test_a_log_of_both_policies_that_nobody_opens_loses_its_only_segment_too(world, tmp_path, monkeypatch, enable):
-    """The cleaner has no segment to open it for. Without the cleaner nothing of it goes, and what is compacted alone is left alone."""
+    """The cleaner has no segment to open it for. Without the cleaner nothing of it goes, and what is compacted alone is
+    left alone."""
     for name, policy in (("both", "compact,delete"), ("compacted", "compact")):
         world.create_topic(name, 1, cleanup_policy=policy, retention_ms=60_000)
         records = build_batch([(b"k", b"v")], timestamp_ms=world.node.now_ms)
-        assert world.connect().ask(produce(name, {0: bytes(records)}), 8).responses[0].partition_responses[0].error_code == 0
+        assert (
+            world.connect().ask(produce(name, {0: bytes(records)}), 8).responses[0].partition_responses[0].error_code
+            == 0
+        )
     world.node.close()
     world = World(tmp_path / "data", clock=world.clock, log_cleaner_enable=enable)
     both, compacted = (world.node.partitions.get(name, 0) for name in ("both", "compacted"))
@@ -189,7 +196,10 @@ def test_logs_that_nobody_opened_are_looked_at_a_few_per_turn(world, tmp_path):
     """Thousands at once would hold the loop. Changed settings are looked at anew."""
     world.create_topic("many", 100)
     for index in range(100):
-        assert world.connect().ask(produce("many", {index: batch(b"x")}), 8).responses[0].partition_responses[0].error_code == 0
+        assert (
+            world.connect().ask(produce("many", {index: batch(b"x")}), 8).responses[0].partition_responses[0].error_code
+            == 0
+        )
     world = restarted(world, tmp_path)
     logs = [world.node.partitions.get("many", index) for index in range(100)]
     world.node.housekeeping.fired(housekeeping._RETENTION)
@@ -197,7 +207,10 @@ def test_logs_that_nobody_opened_are_looked_at_a_few_per_turn(world, tmp_path):
     while world.node.housekeeping._unopened:
         world.turn()
         seen.append(sum(log.due_ms > 0 for log in logs))
-    assert seen[-1] == 100 and all(0 <= later - earlier <= housekeeping._UNOPENED_PER_TURN for earlier, later in zip([0, *seen], seen, strict=False))
+    assert seen[-1] == 100 and all(
+        0 <= later - earlier <= housekeeping._UNOPENED_PER_TURN
+        for earlier, later in zip([0, *seen], seen, strict=False)
+    )
     assert not any(log.is_loaded for log in logs)
     settings = logs[0].settings
     logs[0].update_settings(settings)

@@ -41,7 +41,9 @@ def fetching(count):
     """A Fetch that finds nothing and waits for a minute."""
     request = messages.FetchRequest
     rows = [request.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(count)]
-    return request(max_wait_ms=60_000, min_bytes=1, max_bytes=1000, topics=[request.FetchTopic(topic="t", partitions=rows)])
+    return request(
+        max_wait_ms=60_000, min_bytes=1, max_bytes=1000, topics=[request.FetchTopic(topic="t", partitions=rows)]
+    )
 
 
 def turn_until(world, peer, count=1):
@@ -173,7 +175,11 @@ def test_a_bug_behind_the_last_slice_ends_the_connection(world, monkeypatch):
     monkeypatch.setattr(world.node.dispatcher._routes[3], "handler", metadata.handle)
     assert other.ask(asking(), 12) is NOTHING
     turn_until(world, other)
-    assert peer.closed == "unexpected error" and world.node.metrics.unexpected_errors == 1 and peer.connection.id not in world.node.reactor.connections
+    assert (
+        peer.closed == "unexpected error"
+        and world.node.metrics.unexpected_errors == 1
+        and peer.connection.id not in world.node.reactor.connections
+    )
 
 
 def test_a_stop_finishes_what_is_under_way(world):
@@ -211,12 +217,15 @@ def test_a_stop_answers_what_was_parked_however_long_the_answer(world):
 
 @pytest.mark.parametrize("askers", [1, 2])
 def test_a_topic_that_changes_while_it_is_described_is_not_kept_as_it_was(world, askers):
-    """The row that took several turns is the caller's alone, also if by its end somebody else describes the topic as it is now."""
+    """The row that took several turns is the caller's alone, also if by its end somebody else describes the topic as it
+    is now."""
     world.create_topic("t", 500)
     peer = world.connect()
     assert peer.ask(messages.MetadataRequest(topics=None), 12) is NOTHING
     grow = messages.CreatePartitionsRequest
-    world.connect().send(grow(topics=[grow.CreatePartitionsTopic(name="t", count=501, assignments=None)], timeout_ms=1000), 3)
+    world.connect().send(
+        grow(topics=[grow.CreatePartitionsTopic(name="t", count=501, assignments=None)], timeout_ms=1000), 3
+    )
     others = [world.connect() for _ in range(1, askers)]
     for other in others:
         assert other.ask(messages.MetadataRequest(topics=None), 12) is NOTHING
@@ -273,12 +282,19 @@ def test_the_collector_comes_back_when_who_asked_is_gone(world):
 def altering(count):
     request = messages.IncrementalAlterConfigsRequest
     change = [request.AlterableConfig(name="retention.ms", config_operation=0, value="1000")]
-    return request(resources=[request.AlterConfigsResource(resource_type=2, resource_name=f"unknown-{number}", configs=change) for number in range(count)])
+    return request(
+        resources=[
+            request.AlterConfigsResource(resource_type=2, resource_name=f"unknown-{number}", configs=change)
+            for number in range(count)
+        ]
+    )
 
 
 def creating(name, partitions=1):
     request = messages.CreateTopicsRequest
-    return request(topics=[request.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)], timeout_ms=1000)
+    return request(
+        topics=[request.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)], timeout_ms=1000
+    )
 
 
 def test_a_long_change_of_the_metadata_is_one_event_and_others_wait_behind_it(world):
@@ -308,7 +324,9 @@ def test_many_partitions_are_placed_in_steps(world):
 
 def growing(partitions):
     request = messages.CreatePartitionsRequest
-    return request(topics=[request.CreatePartitionsTopic(name="t", count=partitions, assignments=None)], timeout_ms=1000)
+    return request(
+        topics=[request.CreatePartitionsTopic(name="t", count=partitions, assignments=None)], timeout_ms=1000
+    )
 
 
 def test_a_bug_in_a_long_change_is_that_requests_alone(world, monkeypatch):

@@ -29,7 +29,10 @@ def test_a_properties_file_of_a_combined_kafka_node_gives_its_broker_listeners()
         ["INTERNAL:PLAINTEXT", "CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT"],
         ["CONTROLLER"],
     )
-    assert [(each.name, each.host, each.port) for each in listeners] == [("PLAINTEXT", "", 9092), ("INTERNAL", "localhost", 9093)]
+    assert [(each.name, each.host, each.port) for each in listeners] == [
+        ("PLAINTEXT", "", 9092),
+        ("INTERNAL", "localhost", 9093),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -53,18 +56,23 @@ def test_impossible_listeners_say_what_is_allowed(listeners, advertised, said):
 
 @pytest.mark.parametrize("entry", ["EXTRA", "EXTRA:", ":PLAINTEXT", "EXTRA:TLS", ""])
 def test_impossible_security_protocols_say_what_is_allowed(entry):
-    with pytest.raises(ConfigError, match="listener.security.protocol.map: .* is not NAME:PROTOCOL with one of PLAINTEXT, SSL"):
+    with pytest.raises(
+        ConfigError, match="listener.security.protocol.map: .* is not NAME:PROTOCOL with one of PLAINTEXT, SSL"
+    ):
         parse(["PLAINTEXT://localhost:9092"], [], ["PLAINTEXT:PLAINTEXT", entry], [])
 
 
 @pytest.mark.parametrize(
-    ("text", "address"), [("localhost:1", ("localhost", 1)), (":9092", ("", 9092)), ("*:9092", ("", 9092)), ("[::1]:0", ("::1", 0))]
+    ("text", "address"),
+    [("localhost:1", ("localhost", 1)), (":9092", ("", 9092)), ("*:9092", ("", 9092)), ("[::1]:0", ("::1", 0))],
 )
 def test_addresses(text, address):
     assert parse_address(text, "--listen") == address
 
 
-@pytest.mark.parametrize("text", ["localhost", "localhost:", "localhost:-1", "localhost:65536", "localhost:\N{SUPERSCRIPT TWO}"])
+@pytest.mark.parametrize(
+    "text", ["localhost", "localhost:", "localhost:-1", "localhost:65536", "localhost:\N{SUPERSCRIPT TWO}"]
+)
 def test_what_is_no_address(text):
     with pytest.raises(ConfigError, match="--listen: .* is not HOST:PORT with a port from 0 to 65535"):
         parse_address(text, "--listen")

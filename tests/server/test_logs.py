@@ -37,8 +37,12 @@ def lines() -> _Lines:
 
 def test_a_line(lines: _Lines) -> None:
     """Time, level, who speaks, the event, then key=value; None is left out."""
-    logs.logger("server").warning("connection-closed", peer="127.0.0.1:5", reason="frame too large", count=3, nothing=None)
-    assert lines.texts == ['2026-11-21T12:07:27.123Z WARNING server connection-closed peer=127.0.0.1:5 reason="frame too large" count=3\n']
+    logs.logger("server").warning(
+        "connection-closed", peer="127.0.0.1:5", reason="frame too large", count=3, nothing=None
+    )
+    assert lines.texts == [
+        '2026-11-21T12:07:27.123Z WARNING server connection-closed peer=127.0.0.1:5 reason="frame too large" count=3\n'
+    ]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +57,7 @@ def test_a_line(lines: _Lines) -> None:
         ("x\n2026 ERROR forged", '"x\\n2026 ERROR forged"'),
         ("\x1b[31mred", '"\\x1b[31mred"'),
         ("é", '"é"'),
-        (b"\x00\xff", '"b\'\\\\x00\\\\xff\'"'),
+        (b"\x00\xff", "\"b'\\\\x00\\\\xff'\""),
         (True, "True"),
         (ValueError("no"), '"ValueError: no"'),
     ],
@@ -109,7 +113,9 @@ def test_a_flood_is_cut(lines: _Lines) -> None:
     assert "lines-dropped count=5" in lines.texts[-2]
 
 
-@pytest.mark.parametrize("now_ms", [0, 951_782_399_999, 951_868_800_001, 1_709_164_800_000, 1_795_262_847_123, 4_107_542_400_000])
+@pytest.mark.parametrize(
+    "now_ms", [0, 951_782_399_999, 951_868_800_001, 1_709_164_800_000, 1_795_262_847_123, 4_107_542_400_000]
+)
 def test_timestamps_equal_datetimes(now_ms: int) -> None:
     """Leap days and centuries included."""
     expected = datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC).isoformat(timespec="seconds")[:19]
@@ -129,7 +135,9 @@ def test_standard_error_does_not_block() -> None:
     )
     read, write = os.pipe()
     try:
-        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=write, timeout=60, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=write, timeout=60, check=True
+        )
     finally:
         os.close(read)
         os.close(write)

@@ -50,7 +50,8 @@ def turns_until(world, condition):
 
 
 def test_no_more_bytes_are_in_work_than_there_are_places_for(world):
-    """The others wait as frames, and are served in the order in which they came; a short one is answered at once meanwhile."""
+    """The others wait as frames, and are served in the order in which they came; a short one is answered at once
+    meanwhile."""
     peers = [world.connect() for _ in range(8)]
     short = world.connect()
     for peer in peers:
@@ -131,7 +132,9 @@ def test_one_that_meets_a_bug_gives_its_place_back(world, monkeypatch):
     monkeypatch.setattr(world.node.dispatcher._routes[3], "handler", handle)
     peer.send(asking(), 13, client_id=LONG_NAME)
     turns_until(world, lambda: len(peer.answers) == 2)
-    assert peer.answers[1].error_code == errors.UNKNOWN_SERVER_ERROR and not len(places_of(world)) and peer.closed is None
+    assert (
+        peer.answers[1].error_code == errors.UNKNOWN_SERVER_ERROR and not len(places_of(world)) and peer.closed is None
+    )
     world.node.metrics.unexpected_errors -= 1
 
 
@@ -155,7 +158,8 @@ def test_what_comes_behind_one_that_waits_for_its_place_is_answered_after_it(wor
     assert [len(answer.topics) for answer in peers[3].answers] == [COUNT, 1]
 
 
-# --- those that wait for others -----------------------------------------------------------------------------------------
+# --- those that wait for others
+# -----------------------------------------------------------------------------------------
 
 
 def test_a_fetch_that_waits_for_records_has_no_place(world):
@@ -196,7 +200,12 @@ def joining(metadata, member_id=""):
     request = messages.JoinGroupRequest
     protocol = request.JoinGroupRequestProtocol(name="range", metadata=metadata)
     return request(
-        group_id="g", session_timeout_ms=30_000, rebalance_timeout_ms=60_000, member_id=member_id, protocol_type="consumer", protocols=[protocol]
+        group_id="g",
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=60_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[protocol],
     )
 
 
@@ -223,7 +232,9 @@ def test_a_change_of_the_metadata_keeps_its_place_until_it_is_answered(world, mo
     monkeypatch.setattr(module, "LANE_BYTES", LONG_FRAME_BYTES)
     request = messages.IncrementalAlterConfigsRequest
     change = [request.AlterableConfig(name="retention.ms", config_operation=0, value="1000")]
-    altering = request(resources=[request.AlterConfigsResource(resource_type=2, resource_name=name, configs=change) for name in TOPICS])
+    altering = request(
+        resources=[request.AlterConfigsResource(resource_type=2, resource_name=name, configs=change) for name in TOPICS]
+    )
     peers = [world.connect() for _ in range(3)]
     for peer in peers:
         peer.send(altering, 1)
@@ -232,11 +243,14 @@ def test_a_change_of_the_metadata_keeps_its_place_until_it_is_answered(world, mo
         assert not world.node.controller._events or len(world.node.tasks) == 1
         if all(peer.answers for peer in peers):
             break
-    assert {row.error_code for peer in peers for row in peer.answers[0].responses} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
+    assert {row.error_code for peer in peers for row in peer.answers[0].responses} == {
+        errors.UNKNOWN_TOPIC_OR_PARTITION
+    }
     assert not len(places_of(world))
 
 
-# --- the lanes themselves -------------------------------------------------------------------------------------------------
+# --- the lanes themselves
+# -------------------------------------------------------------------------------------------------
 
 
 def test_whatever_comes_and_goes_the_order_is_kept_and_no_byte_is_lost(monkeypatch):
@@ -265,7 +279,7 @@ def test_whatever_comes_and_goes_the_order_is_kept_and_no_byte_is_lost(monkeypat
             begun.clear()
             total = sum(sizes[each] for each in inside)
             assert total <= 100 or len(inside) == 1
-            assert not waiting or inside and total + sizes[waiting[0]] > 100
+            assert not waiting or (inside and total + sizes[waiting[0]] > 100)
             assert len(places) == len(inside) + len(waiting)
 
 

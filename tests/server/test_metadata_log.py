@@ -36,7 +36,8 @@ def test_topics_survive_a_restart(tmp_path):
 
 
 def test_a_directory_of_other_voters_is_refused(tmp_path):
-    """With another directory's meta.properties it has another id than the voter in the log: it cannot lead, and says so."""
+    """With another directory's meta.properties it has another id than the voter in the log: it cannot lead, and says
+    so."""
     world = World(tmp_path)
     world.create_topic("a")
     world.stop()
@@ -103,7 +104,10 @@ def test_a_metadata_log_that_fails_refuses_changes_and_the_rest_is_served(operat
     assert other.ask(produce("kept", {0: batch(b"v")}), 9).responses[0].partition_responses[0].error_code == 0
     disk.fail(operation, sticky=True)
     asking = world.connect()
-    assert asking.ask(Request(topics=[Request.CreatableTopic(name="new", num_partitions=1, replication_factor=1)]), 7) is NOTHING
+    assert (
+        asking.ask(Request(topics=[Request.CreatableTopic(name="new", num_partitions=1, replication_factor=1)]), 7)
+        is NOTHING
+    )
     assert "write failed" in asking.closed
     assert "new" not in world.node.image.topics
     row = other.ask(fetch("kept", {0: 0}), 11).responses[0].partitions[0]
@@ -193,7 +197,9 @@ def test_brokers_that_are_not_here_are_fenced_at_the_start():
     other = record(broker_id=own + 1, incarnation_id=b"o" * 16, broker_epoch=7, fenced=False, log_dirs=[b"o" * 16])
     topic = messages.TopicRecord(name="theirs", topic_id=b"t" * 16)
     fields = {"replicas": [own + 1, own], "isr": [own + 1, own], "directories": [b"o" * 16, world.node.directory_id]}
-    partition = messages.PartitionRecord(partition_id=0, topic_id=b"t" * 16, leader=own + 1, leader_epoch=3, partition_epoch=3, **fields)
+    partition = messages.PartitionRecord(
+        partition_id=0, topic_id=b"t" * 16, leader=own + 1, leader_epoch=3, partition_epoch=3, **fields
+    )
     world.node.controller.append([record_codec.record(each) for each in (other, topic, partition)])
     world.disk.kill()
     world = world.restart(seed=2)

@@ -1,4 +1,5 @@
-"""Snapshots of the metadata in the shell: when they are made, that the loop turns meanwhile, what stays, what a crash leaves."""
+"""Snapshots of the metadata in the shell: when they are made, that the loop turns meanwhile, what stays, what a crash
+leaves."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 from pykafkad.clock import ManualClock
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.replay import batches
-from pykafkad.metadata import snapshots, record_codec
+from pykafkad.metadata import record_codec, snapshots
 from pykafkad.server import metadata_snapshots
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
 from pykafkad.wire import messages
@@ -105,12 +106,22 @@ def test_a_snapshot_is_made_of_so_many_bytes_and_a_start_reads_it(disk):
     image = later.node.image
     assert set(image.topics) == {f"t{number}" for number in range(30)}
     assert facts(image)["_configs"] == expected["_configs"]
-    assert {name: topic.id for name, topic in image.topics.items()} == {name: topic.id for name, topic in world.node.image.topics.items()}
+    assert {name: topic.id for name, topic in image.topics.items()} == {
+        name: topic.id for name, topic in world.node.image.topics.items()
+    }
     later.stop()
 
 
 def test_a_snapshot_is_made_after_so_long_if_anything_was_written(disk):
-    world = start(disk, **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9, "metadata.log.max.snapshot.interval.ms": 10_000}))
+    world = start(
+        disk,
+        **settings(
+            **{
+                "metadata.log.max.record.bytes.between.snapshots": 10**9,
+                "metadata.log.max.snapshot.interval.ms": 10_000,
+            }
+        ),
+    )
     world.advance(11, 11)
     settle(world)
     assert len(kept(disk)) == 2
@@ -156,7 +167,9 @@ def test_the_loop_turns_while_a_snapshot_is_written(disk, monkeypatch):
 
 
 def test_old_snapshots_and_the_log_before_them_go_by_size(disk):
-    world = start(disk, **settings(**{"metadata.max.retention.bytes": 1, "metadata.log.segment.bytes": 8 * 1024 * 1024}))
+    world = start(
+        disk, **settings(**{"metadata.max.retention.bytes": 1, "metadata.log.segment.bytes": 8 * 1024 * 1024})
+    )
     log = world.node.controller._log
     for number in range(40):
         world.create_topic(f"t{number}")
@@ -208,7 +221,15 @@ def test_a_snapshot_that_cannot_be_written_hurts_nobody(disk, operation):
 
 def test_a_bug_while_one_is_written_is_told_and_the_next_one_is_made(disk, monkeypatch):
     """Left as it is it would count as under way for good, and no other be begun; so would the checks of one that fails."""
-    world = start(disk, **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9, "metadata.log.max.snapshot.interval.ms": 60_000}))
+    world = start(
+        disk,
+        **settings(
+            **{
+                "metadata.log.max.record.bytes.between.snapshots": 10**9,
+                "metadata.log.max.snapshot.interval.ms": 60_000,
+            }
+        ),
+    )
     with monkeypatch.context() as broken:
         broken.setattr(snapshots.Writing, "pieces", lambda self: (1 // 0 for _ in "x"))
         world.create_topic("a")
@@ -407,16 +428,17 @@ def test_a_bug_in_the_snapshot_at_the_stop_leaves_the_stop_clean(disk, monkeypat
 
 @pytest.mark.parametrize("level", [7, 12, 16, 22, 29])
 def test_a_cluster_of_an_older_level_is_served_and_upgraded(disk, level):
-    """Its log is written in the versions of its level, snapshots included, until UpdateFeatures raises it; then there is no way back."""
+    """Its log is written in the versions of its level, snapshots included, until UpdateFeatures raises it; then there
+    is no way back."""
     emptied(disk)
     record = messages.FeatureLevelRecord(name="metadata.version", feature_level=level)
-    disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._pieces(0, 0, [snapshots._header(0)], iter([record]), level)))
+    disk.write(
+        "/data/bootstrap.checkpoint", b"".join(snapshots._pieces(0, 0, [snapshots._header(0)], iter([record]), level))
+    )
     world = start(disk)
     world.create_topic("a", 2)
     assert world.node.image.features["metadata.version"] == level
-    allowed = {
-        name: record_codec._version(name, level) for name in record_codec.OLDER_VERSIONS
-    }
+    allowed = {name: record_codec._version(name, level) for name in record_codec.OLDER_VERSIONS}
     assert written_versions(world) <= {(name, allowed.get(name, 0)) for name, _ in record_codec.RECORDS.values()} - {
         (name, 0) for name, since in record_codec.LATER_RECORDS.items() if since > level
     }

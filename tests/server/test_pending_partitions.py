@@ -23,7 +23,9 @@ def world():
 
 def creation(name="t", partitions=COUNT):
     request = messages.CreateTopicsRequest
-    return request(topics=[request.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)], timeout_ms=1000)
+    return request(
+        topics=[request.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)], timeout_ms=1000
+    )
 
 
 def growth(name, count):

@@ -24,7 +24,9 @@ class Wait:
 
 def make():
     answers = []
-    return Purgatory(lambda token, message: answers.append((token, message)), lambda token, error: answers.append((token, error))), answers
+    return Purgatory(
+        lambda token, message: answers.append((token, message)), lambda token, error: answers.append((token, error))
+    ), answers
 
 
 def test_touching_marks_and_retry_answers():

@@ -93,7 +93,9 @@ def test_what_a_slow_peer_asked_for_arrives_once_it_reads(listening):
     turns(listening, 20)
     data = received(listening, client, 200 * 50_004)
     assert len(data) == 200 * 50_004
-    assert [data[position + 4] for position in range(0, len(data), 50_004)] == [65 + number % 26 for number in range(200)]
+    assert [data[position + 4] for position in range(0, len(data), 50_004)] == [
+        65 + number % 26 for number in range(200)
+    ]
     client.close()
 
 
@@ -210,8 +212,8 @@ def park_every(listening, first):
 @pytest.mark.parametrize("answer_bytes", [5, OUTBOX_LIMIT_BYTES + 1])
 @pytest.mark.parametrize("first", [60_000, 65_535, 131_000, 400_000])
 def test_much_behind_a_request_in_service_is_kept_up_to_a_bound_and_served_after_it(listening, first, answer_bytes):
-    """A frame larger than what is read at once, behind a parked request and in two pieces, must not end the loop; nor, with a long
-    answer to that request before it, the connection, for which there is no room to read more."""
+    """A frame larger than what is read at once, behind a parked request and in two pieces, must not end the loop; nor,
+    with a long answer to that request before it, the connection, for which there is no room to read more."""
     finish = park_every(listening, b"p")
     client = connect(listening)
     data = frame(b"x" * 500_000) + frame(b"end")
@@ -391,7 +393,8 @@ def test_a_small_answer_of_which_only_a_part_is_taken_arrives_whole_and_once(lis
 
 
 def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(listening):
-    """Its first four bytes find who serves it; who declines, and reads of anything else, go the general way. Both are counted."""
+    """Its first four bytes find who serves it; who declines, and reads of anything else, go the general way. Both are
+    counted."""
     flat = []
 
     def serve_fast(connection, view, start, end, version, correlation_id):

@@ -1,4 +1,5 @@
-"""Clients that write and read as nobody would: whatever the sizes, the cuts and the order, every frame is answered, and in its order."""
+"""Clients that write and read as nobody would: whatever the sizes, the cuts and the order, every frame is answered, and
+in its order."""
 
 import random
 import socket
@@ -21,7 +22,10 @@ class Client:
         self.draw = draw
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setblocking(False)
-        sizes = [draw.choice(_SIZES) if draw.random() < 0.3 else draw.randrange(200) for _ in range(draw.choice((1, 2, 5, 100)))]
+        sizes = [
+            draw.choice(_SIZES) if draw.random() < 0.3 else draw.randrange(200)
+            for _ in range(draw.choice((1, 2, 5, 100)))
+        ]
         self.sent = b"".join(struct.pack(">i", size) + draw.randbytes(size) for size in sizes)
         self.left = memoryview(self.sent)
         self.received = bytearray()
@@ -61,7 +65,9 @@ def test_every_frame_is_answered_in_its_order(seed):
         if idle > _IDLE_TURNS:
             # Nothing went for a while: the kernel may still be carrying, so now it is waited for.
             node.reactor.turn(0.02)
-        assert idle < 10 * _IDLE_TURNS, [(len(client.sent), len(client.left), len(client.received)) for client in clients]
+        assert idle < 10 * _IDLE_TURNS, [
+            (len(client.sent), len(client.left), len(client.received)) for client in clients
+        ]
     for client in clients:
         assert client.received == client.sent
         client.socket.close()

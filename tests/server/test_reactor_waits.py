@@ -75,7 +75,9 @@ def test_a_peer_that_took_a_large_answer_is_not_looked_for(tmp_path, size_bytes,
     """It needs a while; after a small answer the next request may be on its way."""
     (tmp_path / "log").write_bytes(b"r" * size_bytes)
     node = EchoNode()
-    node.answer = lambda connection, payload: connection.outbox.append(FileSlice(Disk().open(str(tmp_path / "log")), 0, size_bytes))
+    node.answer = lambda connection, payload: connection.outbox.append(
+        FileSlice(Disk().open(str(tmp_path / "log")), 0, size_bytes)
+    )
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
     port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=1 << 20, backlog=10)
     epoll = node.reactor._epoll = RecordingEpoll(node.reactor._epoll)
@@ -177,6 +179,8 @@ def test_a_large_frame_is_read_to_its_end_and_what_stands_behind_it_too(waiting)
 
 def test_a_request_behind_one_with_a_large_answer_is_served(waiting):
     """What waited until the answer had left goes on, also when that left at once and whole."""
-    waiting.answer = lambda connection, payload: connection.outbox.append(b"\0\0\0\0" if payload == b"?" else bytes(OUTBOX_LIMIT_BYTES + 1))
+    waiting.answer = lambda connection, payload: connection.outbox.append(
+        b"\0\0\0\0" if payload == b"?" else bytes(OUTBOX_LIMIT_BYTES + 1)
+    )
     waiting.client.sendall(b"\0\0\0\5large\0\0\0\1?")
     assert len(received(waiting, waiting.client, OUTBOX_LIMIT_BYTES + 5)) == OUTBOX_LIMIT_BYTES + 5

@@ -8,18 +8,22 @@ import pytest
 
 from pykafkad import config, errors
 from pykafkad.errors import ConfigError
-from pykafkad.server import node as nodes
-from pykafkad.server import run
+from pykafkad.server import node as nodes, run
 from pykafkad.server.listeners import Listener
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, FakeReactor, World
 
 
-
 def another(disk):
     """A second broker on the same directory."""
-    return nodes.Node(config.Settings.from_properties({}), [Listener("PLAINTEXT", "localhost", 9092)], ["/data"], disk=disk, reactor=FakeReactor)
+    return nodes.Node(
+        config.Settings.from_properties({}),
+        [Listener("PLAINTEXT", "localhost", 9092)],
+        ["/data"],
+        disk=disk,
+        reactor=FakeReactor,
+    )
 
 
 def test_a_ready_file_of_an_earlier_broker_goes_and_that_of_a_running_one_stays(tmp_path):
@@ -81,7 +85,13 @@ def test_who_waits_in_a_group_is_sent_away_before_the_connections_close():
     world = World("/data", disk=MemoryDisk())
     join = messages.JoinGroupRequest
     protocols = [join.JoinGroupRequestProtocol(name="range", metadata=b"m")]
-    fields = {"group_id": "g", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer", "protocols": protocols}
+    fields = {
+        "group_id": "g",
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "protocol_type": "consumer",
+        "protocols": protocols,
+    }
     world.connect().ask(messages.FindCoordinatorRequest(key="g"), 0)
     world.turn()
     assert world.connect().ask(join(**fields), 3).error_code == errors.NONE
@@ -89,7 +99,9 @@ def test_who_waits_in_a_group_is_sent_away_before_the_connections_close():
     assert waiting.ask(join(**fields), 3) is NOTHING
     seen = []
     drain = world.node.reactor.drain
-    world.node.reactor.drain = lambda seconds_left: seen.append(b"".join(waiting.connection.outbox)) or drain(seconds_left)
+    world.node.reactor.drain = lambda seconds_left: (
+        seen.append(b"".join(waiting.connection.outbox)) or drain(seconds_left)
+    )
     world.stop()
     waiting.take(seen[0])
     assert waiting.answers[0].error_code == errors.NOT_COORDINATOR

@@ -29,7 +29,8 @@ class Connection:
 
 
 def finish(*logs):
-    """One answer per log on one connection, then the end of the turn: (error codes, logs told written, logs told failed)."""
+    """One answer per log on one connection, then the end of the turn: (error codes, logs told written, logs told
+    failed)."""
     written, failed = [], []
     writes = Writes(written.append, lambda log, _: failed.append(log), lambda *_: None, lambda *_: None)
     connection = Connection()

@@ -1,4 +1,5 @@
-"""Patterns of client-metrics subscriptions: Python's matcher as the oracle for what both take, and bounds where it has none."""
+"""Patterns of client-metrics subscriptions: Python's matcher as the oracle for what both take, and bounds where it has
+none."""
 
 from __future__ import annotations
 
@@ -6,8 +7,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pykafkad.settings import client_patterns
 from pykafkad.settings.client_patterns import compiled
@@ -18,7 +18,9 @@ EXPRESSIONS = st.recursive(
     lambda inner: st.one_of(
         st.builds(lambda left, right: left + right, inner, inner),
         st.builds(lambda left, right: f"(?:{left}|{right})", inner, inner),
-        st.builds(lambda item, how: f"({item}){how}", inner, st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{2,}", "*?"])),
+        st.builds(
+            lambda item, how: f"({item}){how}", inner, st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{2,}", "*?"])
+        ),
     ),
     max_leaves=6,
 )
@@ -45,7 +47,9 @@ def test_what_subscriptions_say(expression, text, is_taken):
     assert compiled(expression).matches(text) is is_taken
 
 
-@pytest.mark.parametrize("expression", ["(a+)+b", "(a|a)*b", "(a*)*b", "a*" * 30 + "b", "(a{1,50}){1,50}b", "((a{0,9}){0,9}){0,9999999}b"])
+@pytest.mark.parametrize(
+    "expression", ["(a+)+b", "(a|a)*b", "(a*)*b", "a*" * 30 + "b", "(a{1,50}){1,50}b", "((a{0,9}){0,9}){0,9999999}b"]
+)
 def test_no_pattern_takes_longer_than_its_steps(expression):
     """Each of them keeps Python's matcher busy for years, and with it the loop."""
     began = time.process_time()
@@ -60,7 +64,10 @@ def test_a_text_that_needs_too_many_steps_does_not_match(monkeypatch):
     assert not compiled("a*").matches("a" * 1000)
 
 
-@pytest.mark.parametrize("expression", ["(", r"(a)\1", "(?=a)", "(?<!a)b", r"a\b", "(?i:a)", "(?>a)", "a*+", "(" * 50 + ")" * 50, "(" * 5000 + ")" * 5000])
+@pytest.mark.parametrize(
+    "expression",
+    ["(", r"(a)\1", "(?=a)", "(?<!a)b", r"a\b", "(?i:a)", "(?>a)", "a*+", "(" * 50 + ")" * 50, "(" * 5000 + ")" * 5000],
+)
 def test_what_cannot_be_matched_is_refused(expression):
     with pytest.raises(ValueError, match=r".+"):
         compiled(expression)

@@ -1,4 +1,5 @@
-"""Broker settings held against each other, at the start and live. Every setting with every value: compat_tests/scenarios/setting_values.py."""
+"""Broker settings held against each other, at the start and live. Every setting with every value:
+compat_tests/scenarios/setting_values.py."""
 
 from __future__ import annotations
 
@@ -11,13 +12,17 @@ from pykafkad.settings.cross_checks import THREADS
 
 def settings(**values: str) -> config.Settings:
     """Broker settings; underscores stand for dots."""
-    return config.Settings.from_properties({name.replace("_", "."): (value, "test:1") for name, value in values.items()})
+    return config.Settings.from_properties(
+        {name.replace("_", "."): (value, "test:1") for name, value in values.items()}
+    )
 
 
 def change(base: config.Settings, *, one_broker: bool = True, **values: str | None) -> str | None:
     """The setting that a live change is refused for, None if it is taken."""
     try:
-        config.validate_broker_changes({name.replace("_", "."): value for name, value in values.items()}, base, one_broker=one_broker)
+        config.validate_broker_changes(
+            {name.replace("_", "."): value for name, value in values.items()}, base, one_broker=one_broker
+        )
     except KafkaError as error:
         assert error.code == errors.INVALID_REQUEST
         return error.text.rpartition(" for configuration ")[2].partition(":")[0]
@@ -62,7 +67,11 @@ def test_threads_double_or_halve_at_most(name):
 
 def test_what_is_kept_locally_is_a_part_of_the_whole():
     base = settings()
-    assert change(base, log_local_retention_ms="604800001") == change(base, log_local_retention_ms="-1") == "log.local.retention.ms"
+    assert (
+        change(base, log_local_retention_ms="604800001")
+        == change(base, log_local_retention_ms="-1")
+        == "log.local.retention.ms"
+    )
     assert change(base, log_local_retention_ms="604800000") is change(base, log_local_retention_bytes="7") is None
     assert change(base, log_local_retention_ms="5", log_retention_ms="4") == "log.local.retention.ms"
     assert change(base, log_local_retention_bytes="5", log_retention_bytes="4") == "log.local.retention.bytes"

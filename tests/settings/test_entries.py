@@ -1,4 +1,5 @@
-"""DescribeConfigs and the checks of AlterConfigs, against what a real Kafka 4.3.1 answered (`tests/golden/kafka_4_3_1/`).
+"""DescribeConfigs and the checks of AlterConfigs, against what a real Kafka 4.3.1 answered
+(`tests/golden/kafka_4_3_1/`).
 
 That broker was given the properties below, then live settings; every row of its answers is in the files.
 """
@@ -84,7 +85,9 @@ def _answered(resource: str) -> dict[str, list[str]]:
 
 
 def _columns(entry: entries.Entry) -> list[str]:
-    synonyms = "".join(f"{SOURCES[source]}:{name}={'null' if text is None else text};" for name, text, source in entry.synonyms)
+    synonyms = "".join(
+        f"{SOURCES[source]}:{name}={'null' if text is None else text};" for name, text, source in entry.synonyms
+    )
     return [
         "null" if entry.value is None else entry.value, SOURCES[entry.source], "ro" if entry.read_only else "rw",
         "sens" if entry.sensitive else "-", TYPES[entry.type_id], synonyms,
@@ -102,7 +105,8 @@ def test_describe_configs_answers_what_kafka_answers(resource: str) -> None:
     assert ours == kafka
 
 
-# Live values that are refused in words of our own: tests/settings/test_together.py, compat_tests/scenarios/setting_values.py.
+# Live values that are refused in words of our own: tests/settings/test_together.py,
+# compat_tests/scenarios/setting_values.py.
 NOT_CHECKED = {
     "log.cleaner.threads", "num.io.threads", "listeners", "max.connections.per.ip.overrides", "cordoned.log.dirs", "metric.reporters",
 }  # fmt: skip
@@ -110,15 +114,30 @@ NOT_CHECKED = {
 
 def _changes() -> list[tuple[str, ...]]:
     rows = [line.split("\t") for line in (GOLDEN / "alter_configs.tsv").read_text().splitlines()]
-    return [tuple(row) for row in rows if row[2] == "SET" and row[1] not in ("nosuch", "bad name") and (row[0] != "GROUP" or row[1])]
+    return [
+        tuple(row)
+        for row in rows
+        if row[2] == "SET" and row[1] not in ("nosuch", "bad name") and (row[0] != "GROUP" or row[1])
+    ]
 
 
-@pytest.mark.parametrize("row", [row for row in _changes() if row[3] not in NOT_CHECKED], ids=lambda row: f"{row[0]}-{row[1]}-{row[3]}={row[4]}")
+@pytest.mark.parametrize(
+    "row",
+    [row for row in _changes() if row[3] not in NOT_CHECKED],
+    ids=lambda row: f"{row[0]}-{row[1]}-{row[3]}={row[4]}",
+)
 def test_changes_are_refused_with_kafkas_words(row: tuple[str, ...]) -> None:
     """Every change that the real broker was sent: the same ones are taken, the others get the same error and sentence."""
     kind, resource, _, name, text, result, *sentence = row
-    scope = {"TOPIC": config.TOPIC, "GROUP": config.GROUP, "CLIENT_METRICS": config.CLIENT_METRICS, "BROKER": config.BROKER}[kind]
-    code = {"InvalidConfigurationException": INVALID_CONFIG, "InvalidRequestException": INVALID_REQUEST, "OK": None}[result]
+    scope = {
+        "TOPIC": config.TOPIC,
+        "GROUP": config.GROUP,
+        "CLIENT_METRICS": config.CLIENT_METRICS,
+        "BROKER": config.BROKER,
+    }[kind]
+    code = {"InvalidConfigurationException": INVALID_CONFIG, "InvalidRequestException": INVALID_REQUEST, "OK": None}[
+        result
+    ]
 
     def change() -> None:
         if scope == config.BROKER:
@@ -168,10 +187,19 @@ def test_a_throttle_is_shown_only_while_it_is_set() -> None:
 
 def test_a_created_topic_is_told_what_was_typed_for_the_broker() -> None:
     """In its own unit, and from where it was said; what nobody said is the default."""
-    typed = {"log.retention.minutes": "-1", "unclean.leader.election.enable": "TRUE", "log.cleanup.policy": "delete , compact"}
-    settings = config.Settings.from_properties({name: (text, "") for name, text in {"node.id": "1", "process.roles": "broker,controller", **typed}.items()})
+    typed = {
+        "log.retention.minutes": "-1",
+        "unclean.leader.election.enable": "TRUE",
+        "log.cleanup.policy": "delete , compact",
+    }
+    settings = config.Settings.from_properties(
+        {name: (text, "") for name, text in {"node.id": "1", "process.roles": "broker,controller", **typed}.items()}
+    )
     settings.set_dynamic({"log.cleanup.policy": " delete"}, {"log.roll.ms": "070"})
-    found = {entry.name: (entry.value, entry.source) for entry in entries.describe_created_topic(settings, {"segment.bytes": "+9000000"})}
+    found = {
+        entry.name: (entry.value, entry.source)
+        for entry in entries.describe_created_topic(settings, {"segment.bytes": "+9000000"})
+    }
     assert found["retention.ms"] == ("-60000", entries.STATIC_BROKER_CONFIG)
     assert found["unclean.leader.election.enable"] == ("TRUE", entries.STATIC_BROKER_CONFIG)
     assert found["cleanup.policy"] == (" delete", entries.DYNAMIC_DEFAULT_BROKER_CONFIG)

@@ -70,7 +70,9 @@ def test_files(tmp_path: Path) -> None:
 
 def test_environment() -> None:
     """A variable is a setting's name in capitals; a slip is an error, other programs' variables are not looked at."""
-    found = sources.from_environment({"PYKAFKAD_SOCKET_REQUEST_MAX_BYTES": "7", "PATH": "x", "PYKAFKAD_LOG_LEVEL": "debug"})
+    found = sources.from_environment(
+        {"PYKAFKAD_SOCKET_REQUEST_MAX_BYTES": "7", "PATH": "x", "PYKAFKAD_LOG_LEVEL": "debug"}
+    )
     assert found == {"socket.request.max.bytes": ("7", "environment PYKAFKAD_SOCKET_REQUEST_MAX_BYTES")}
     with pytest.raises(ConfigError, match="PYKAFKAD_NUM_PARTITION names no setting"):
         sources.from_environment({"PYKAFKAD_NUM_PARTITION": "1"})
@@ -87,7 +89,11 @@ def test_the_stronger_source_wins(tmp_path: Path) -> None:
     """Command line over --set over environment over file."""
     path = tmp_path / "p"
     path.write_text("a=file\nnum.partitions=1\nlog.dirs=file\nbroker.rack=file")
-    environment = {"PYKAFKAD_NUM_PARTITIONS": "2", "PYKAFKAD_LOG_DIRS": "environment", "PYKAFKAD_BROKER_RACK": "environment"}
+    environment = {
+        "PYKAFKAD_NUM_PARTITIONS": "2",
+        "PYKAFKAD_LOG_DIRS": "environment",
+        "PYKAFKAD_BROKER_RACK": "environment",
+    }
     found = sources.gather(str(path), environment, ["num.partitions=3", "log.dirs=set"], {"log.dirs": "command"})
     expected = {"a": "file", "broker.rack": "environment", "num.partitions": "3", "log.dirs": "command"}
     assert {name: text for name, (text, _) in found.items()} == expected

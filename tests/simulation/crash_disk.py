@@ -1,18 +1,18 @@
 """A disk in memory that forgets as a real one does when the machine loses power.
 
-Three things are kept apart that a running process cannot tell apart: what was written, what is on the device, and which names the
-device knows. Names, creations and truncations reach the device in their order (as a journal does), some of the last ones not at all;
-bytes reach it in any order, file by file and sector by sector, until somebody syncs. `lose_power` draws what is left.
+Three things are kept apart that a running process cannot tell apart: what was written, what is on the device, and which
+names the device knows. Names, creations and truncations reach the device in their order (as a journal does), some of
+the last ones not at all; bytes reach it in any order, file by file and sector by sector, until somebody syncs.
+`lose_power` draws what is left.
 
-After a failed sync what was written is lost with the next power loss, even if a later sync of the same process succeeds. What a *new*
-process reads back after one, and could lose still, is not simulated: no broker can know of it.
+After a failed sync what was written is lost with the next power loss, even if a later sync of the same process
+succeeds. What a *new* process reads back after one, and could lose still, is not simulated: no broker can know of it.
 
-With `names_apart` nothing but `sync_directory` brings names to the device, and those of that one directory alone, as POSIX has it;
-without, every sync brings all of them, as a journal does.
+With `names_apart` nothing but `sync_directory` brings names to the device, and those of that one directory alone, as
+POSIX has it; without, every sync brings all of them, as a journal does.
 
-Beside the failures of `MemoryDisk` it fills up: `free_bytes` is what may still be written, and the write that meets the end leaves
-its first part behind, as on a real one.
-"""
+Beside the failures of `MemoryDisk` it fills up: `free_bytes` is what may still be written, and the write that meets the
+end leaves its first part behind, as on a real one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ class CrashDisk(MemoryDisk):
         self.free_bytes = None
         self.flips = True
 
-    # -- space -----------------------------------------------------------------------------------------------------------
+    # -- space
+    # -----------------------------------------------------------------------------------------------------------
 
     def take_space(self, size_bytes):
         """Account for a write: None when there is room, else how many bytes of it there is room for."""
@@ -83,13 +84,16 @@ class CrashDisk(MemoryDisk):
         part, self.free_bytes = self.free_bytes, 0
         return part
 
-    # -- names -----------------------------------------------------------------------------------------------------------
+    # -- names
+    # -----------------------------------------------------------------------------------------------------------
 
     def commit(self, directory=None):
         """All names, creations and truncations so far are on the device; with a `directory` its own names."""
         kept = []
         for row in self.journal:
-            if directory is None or row[0] != "truncate" and directory in map(posixpath.dirname, row[1 : 3 if row[0] == "rename" else 2]):
+            if directory is None or (
+                row[0] != "truncate" and directory in map(posixpath.dirname, row[1 : 3 if row[0] == "rename" else 2])
+            ):
                 self._apply(row, self.durable, self.durable_directories)
             else:
                 kept.append(row)
@@ -172,7 +176,8 @@ class CrashDisk(MemoryDisk):
         super().unlink(path)
         self.journal.append(("name", path, None))
 
-    # -- crashes ---------------------------------------------------------------------------------------------------------
+    # -- crashes
+    # ---------------------------------------------------------------------------------------------------------
 
     def kill(self):
         """The process is gone, and with it the memory of failed syncs."""

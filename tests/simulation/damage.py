@@ -1,8 +1,8 @@
-"""Damage to the files of a broker: which kinds there are, a broker rich in files to do it to, and what must be the same after it.
+"""Damage to the files of a broker: which kinds there are, a broker rich in files to do it to, and what must be the same
+after it.
 
-Each kind of damage is a function of the file's content, another file's content of the same kind, and chance, that gives the
-new content, None for a file that is gone.
-"""
+Each kind of damage is a function of the file's content, another file's content of the same kind, and chance, that gives
+the new content, None for a file that is gone."""
 
 from __future__ import annotations
 
@@ -108,7 +108,11 @@ def _future(content: bytes, other: bytes, chance: random.Random) -> bytes | None
     if content[:1] in (b"0", b"{", b"v") and not content.startswith(b"\0"):
         return re.sub(rb"(?<= )(\d+)$", lambda found: b"%d" % (int(found[1]) + FAR), content, flags=re.MULTILINE)
     far = FAR.to_bytes(4, "big")
-    return content + (START_MS + FAR).to_bytes(8, "big") + far if len(content) % 12 == 0 and len(content) % 8 else content + far + far
+    return (
+        content + (START_MS + FAR).to_bytes(8, "big") + far
+        if len(content) % 12 == 0 and len(content) % 8
+        else content + far + far
+    )
 
 
 DAMAGES: dict[str, Callable[[bytes, bytes, random.Random], bytes | None]] = {
@@ -142,7 +146,8 @@ def copy_of(disk: MemoryDisk) -> MemoryDisk:
 
 @functools.cache
 def build(left: str) -> tuple[MemoryDisk, dict[str, Any]]:
-    """A disk with a broker's files on it, left as one of LEFT, and what `observe` says of it: for all to look at and for nobody to change."""
+    """A disk with a broker's files on it, left as one of LEFT, and what `observe` says of it: for all to look at and
+    for nobody to change."""
     disk = MemoryDisk()
     world = World("/data", disk=disk, clock=ManualClock(START_MS), **SETTINGS)
     world.create_topic(TOPIC, PARTITIONS)
@@ -174,7 +179,8 @@ def build(left: str) -> tuple[MemoryDisk, dict[str, Any]]:
 
 
 def fill(world: World, index: int) -> None:
-    """Plain, idempotent and transactional batches, some of them aborted, under three leader epochs; times that go back too."""
+    """Plain, idempotent and transactional batches, some of them aborted, under three leader epochs; times that go back
+    too."""
     log = world.node.partitions.get(TOPIC, index)
     chance = random.Random(index)
     sequences = [0, 0, 0]
@@ -187,7 +193,9 @@ def fill(world: World, index: int) -> None:
             fields = {"producer_id": 100 + producer, "producer_epoch": 0, "base_sequence": sequences[producer]}
             fields["is_transactional"] = producer == 2
             sequences[producer] += RECORDS_PER_BATCH
-        log.append(memoryview(build_batch(records, timestamp_ms=timestamp_ms, **fields)), START_MS, origin=VERIFIED_CLIENT)
+        log.append(
+            memoryview(build_batch(records, timestamp_ms=timestamp_ms, **fields)), START_MS, origin=VERIFIED_CLIENT
+        )
         if number in (20, 40):
             log.write_pending()
             log.assign_epoch(log.leader_epoch + 1)
@@ -227,11 +235,14 @@ def observe(world: World) -> dict[str, Any]:
         seen[f"times {index}"] = [log.offset_for_timestamp(time_ms) for time_ms in times], log.max_timestamp_offset()
         seen[f"aborted {index}"] = aborted(log)
         seen[f"epochs {index}"] = list(log.epochs.entries)[:3]
-        seen[f"producers {index}"] = {each: (entry.epoch, entry.next_sequence, entry.transaction_offset) for each, entry in log.producers.items()}
+        seen[f"producers {index}"] = {
+            each: (entry.epoch, entry.next_sequence, entry.transaction_offset) for each, entry in log.producers.items()
+        }
     request = messages.OffsetFetchRequest
     asked = [request.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])]
     seen["committed"] = [
-        world.connect().ask(request(group_id=group, topics=asked), 5).topics[0].partitions[0].committed_offset for group in ("g1", "g2")
+        world.connect().ask(request(group_id=group, topics=asked), 5).topics[0].partitions[0].committed_offset
+        for group in ("g1", "g2")
     ]
     return seen
 
@@ -269,7 +280,8 @@ def aborted(log: Any) -> set[tuple[int, int]]:
     return found
 
 
-# The last has the marker of a clean stop, which does not belong there: as a copy of a directory of a running broker may have.
+# The last has the marker of a clean stop, which does not belong there: as a copy of a directory of a running broker may
+# have.
 STOPPED, KILLED, MARKED = LEFT = "stopped", "killed", "killed, with the marker of a clean stop"
 SERVED, REFUSED = "served", "refused"
 
@@ -295,21 +307,28 @@ def do_damage(disk: MemoryDisk, kind: str, name: str, chance: random.Random) -> 
 
 
 def outcome(disk: MemoryDisk, path: str, kind: str, name: str, expected: dict[str, Any], *, clean: bool) -> str:
-    """Start on the damaged files: SERVED or REFUSED. AssertionError if something is served wrongly, or a refusal does not name
-    what is damaged. Served twice: what the first start made of the file has to hold for the next one."""
+    """Start on the damaged files: SERVED or REFUSED. AssertionError if something is served wrongly, or a refusal does
+    not name what is damaged. Served twice: what the first start made of the file has to hold for the next one."""
     worlds = []
     try:
         world = start(disk, seed=2)
         worlds.append(world)
         if (kind, name) == ("metadata-snapshot", "swapped"):
-            # Which offset a snapshot is of, its name says and nothing in it, as with Kafka's: that it starts or refuses is all.
+            # Which offset a snapshot is of, its name says and nothing in it, as with Kafka's: that it starts or refuses
+            # is all.
             return SERVED
         found = observe(world)
         check(kind, name, expected, found, clean=clean)
         world.stop()
         worlds.append(start(disk, seed=3))
         again = observe(worlds[-1])
-        check(kind, name, {**found, "aborted 0": expected["aborted 0"], "aborted 1": expected["aborted 1"]}, again, clean=clean)
+        check(
+            kind,
+            name,
+            {**found, "aborted 0": expected["aborted 0"], "aborted 1": expected["aborted 1"]},
+            again,
+            clean=clean,
+        )
     except (ConfigError, StartFailure, StorageFailure) as refusal:
         assert path in str(refusal), f"{refusal} does not name {path}"
         return REFUSED
@@ -331,17 +350,21 @@ def check(kind: str, name: str, expected: dict[str, Any], found: dict[str, Any],
                 assert set(expected[f"batches {index}"]) <= set(found[f"batches {index}"]), "records are lost"
             differing -= {f"{what} {index}" for what in ("offsets", "batches", "single", "times", "epochs")}
         if kind == "log-start" and name == "future" and not clean:
-            # A log whose end is below its start was cut by a loss of power after its records were deleted: it begins anew.
+            # A log whose end is below its start was cut by a loss of power after its records were deleted: it begins
+            # anew.
             differing -= {key for key in differing if key.endswith(f" {index}")}
         if kind == "txnindex" and name == "gone":
             # A segment without aborted transactions has no such file.
             assert found[f"aborted {index}"] <= expected[f"aborted {index}"]
             differing -= {f"aborted {index}"}
-    assert not differing, "; ".join(f"{key}: {str(expected[key])[:200]} became {str(found[key])[:200]}" for key in sorted(differing))
+    assert not differing, "; ".join(
+        f"{key}: {str(expected[key])[:200]} became {str(found[key])[:200]}" for key in sorted(differing)
+    )
 
 
 def run(seeds: Iterable[int], kinds: Iterable[str] = tuple(KINDS)) -> Iterator[tuple[str, str]]:
-    """Every kind of damage to a file of every kind, however the broker ended, once per seed: (what was done, what came of it)."""
+    """Every kind of damage to a file of every kind, however the broker ended, once per seed: (what was done, what came
+    of it)."""
     built = {left: build(left) for left in LEFT}
     for seed, left, kind, name in itertools.product(seeds, built, kinds, DAMAGES):
         disk, expected = built[left]
@@ -351,15 +374,19 @@ def run(seeds: Iterable[int], kinds: Iterable[str] = tuple(KINDS)) -> Iterator[t
         what = f"{name} {path} of a broker that was {left}"
         try:
             yield what, outcome(twin, path, kind, name, expected, clean=left != KILLED)
-        except Exception as error:  # noqa: BLE001 - whatever a damaged file makes of a start is a finding
+        except Exception as error:
             repeat = f"python -m tests.simulation.damage --first {seed} --rounds 1 --kind {kind}"
             yield what, f"{type(error).__name__}: {error}; repeat with: {repeat}"
 
 
 def main() -> int:
     """Rounds of damage, and what came of it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.damage", description="damage to the files of a broker")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each kind of damage is done to a file of each kind (default 5)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation.damage", description="damage to the files of a broker"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="how often each kind of damage is done to a file of each kind (default 5)"
+    )
     parser.add_argument("--first", type=int, help="the first seed (default: anywhere)")
     parser.add_argument("--kind", choices=sorted(KINDS), action="append", help="only files of this kind")
     options = parser.parse_args()

@@ -1,10 +1,9 @@
 """A disk in memory: the methods of `pykafkad.disk.Disk`, with failures on demand and crashes.
 
-`fail(operation, at=n)` makes the n-th call of an operation from now on raise as the real disk does; with `sticky` every later
-one too, as on a full disk. A failing write may have written a part. `kill()` is the death of the process: locks go, written
-bytes stay. `lose_power(random)` is the death of the machine: what was not synced is gone, wholly or from some byte on.
-Names survive at once: losing renames is not simulated.
-"""
+`fail(operation, at=n)` makes the n-th call of an operation from now on raise as the real disk does; with `sticky` every
+later one too, as on a full disk. A failing write may have written a part. `kill()` is the death of the process: locks
+go, written bytes stay. `lose_power(random)` is the death of the machine: what was not synced is gone, wholly or from
+some byte on. Names survive at once: losing renames is not simulated."""
 
 from __future__ import annotations
 
@@ -56,14 +55,14 @@ class MemoryFile:
         self._disk._call("read", self.path)
         if size_bytes < 0 or position < 0:
             raise StorageFailure("read", self.path, OSError(errno.EINVAL, "Invalid argument"))
-        return bytes(memoryview(self._content.seen)[position:position + size_bytes])
+        return bytes(memoryview(self._content.seen)[position : position + size_bytes])
 
     def pwrite(self, data, position):
         content = self._content.data
         part = self._disk._call("write", self.path, data)
-        data = bytes(data)[:len(data) if part is None else part]
+        data = bytes(data)[: len(data) if part is None else part]
         content.extend(bytes(max(0, position - len(content))))
-        content[position:position + len(data)] = data
+        content[position : position + len(data)] = data
         if part is not None:
             raise StorageFailure("write", self.path, self._disk.error)
 
@@ -92,7 +91,7 @@ class MemoryFile:
 class MemoryDisk(Disk):
     """See the module. `calls` counts what was done, by operation."""
 
-    __slots__ = ("calls", "directories", "error", "files", "locks", "modified", "_failures")
+    __slots__ = ("_failures", "calls", "directories", "error", "files", "locks", "modified")
 
     def __init__(self):
         self.files = {}
@@ -103,7 +102,8 @@ class MemoryDisk(Disk):
         self.error = OSError(errno.ENOSPC, "No space left on device")
         self._failures = {}
 
-    # -- faults ----------------------------------------------------------------------------------------------------------
+    # -- faults
+    # ----------------------------------------------------------------------------------------------------------
 
     def fail(self, operation, *, at=1, sticky=False, part=0, error=errno.ENOSPC):
         """The `at`-th call of `operation` from now on fails; a write leaves its first `part` bytes behind."""
@@ -138,10 +138,11 @@ class MemoryDisk(Disk):
         for content in list(self.files.values()):
             data, synced = content.data, content.synced
             kept = random.randrange(len(synced), len(data) + 1) if len(data) > len(synced) else len(synced)
-            content.data = bytearray(synced) + data[len(synced):kept]
+            content.data = bytearray(synced) + data[len(synced) : kept]
             content.synced = bytes(content.seen)
 
-    # -- Disk ------------------------------------------------------------------------------------------------------------
+    # -- Disk
+    # ------------------------------------------------------------------------------------------------------------
 
     def _content(self, path, operation):
         self._call(operation, path)
@@ -181,7 +182,13 @@ class MemoryDisk(Disk):
 
     def listdir(self, path):
         self._call("list", path)
-        return sorted({name[len(path) + 1:].split("/")[0] for name in (*self.files, *self.directories) if name.startswith(path + "/")})
+        return sorted(
+            {
+                name[len(path) + 1 :].split("/")[0]
+                for name in (*self.files, *self.directories)
+                if name.startswith(path + "/")
+            }
+        )
 
     def absolute_path(self, path):
         return posixpath.join("/", path)
@@ -212,7 +219,7 @@ class MemoryDisk(Disk):
         for names in (self.files, self.directories):
             for name in list(names):
                 if name == source or name.startswith(source + "/"):
-                    moved = target + name[len(source):]
+                    moved = target + name[len(source) :]
                     if names is self.files:
                         names[moved] = names.pop(name)
                     else:

@@ -1,4 +1,5 @@
-"""Files of a broker that are damaged in every way: what they hold is served rightly, or the start is refused and names the file."""
+"""Files of a broker that are damaged in every way: what they hold is served rightly, or the start is refused and names
+the file."""
 
 import pytest
 

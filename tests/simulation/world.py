@@ -1,8 +1,8 @@
-"""A whole broker in this process without sockets: requests go in as bytes, answers come out as bytes, time moves by hand.
+"""A whole broker in this process without sockets: requests go in as bytes, answers come out as bytes, time moves by
+hand.
 
-The reactor is replaced, and the node gets a clock that stands still, a seeded random and whatever disk the test hands in; what is
-done off the loop is known when the test says so. Nothing else differs from a broker that serves.
-"""
+The reactor is replaced, and the node gets a clock that stands still, a seeded random and whatever disk the test hands
+in; what is done off the loop is known when the test says so. Nothing else differs from a broker that serves."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class FakeReactor:
 
 
 class LateOffload(Offload):
-    """Its jobs run on a thread, as a broker's; what came of them arrives with `close()`, however soon the thread has it."""
+    """Its jobs run on a thread, as a broker's; what came of them arrives with `close()`, however soon the thread has
+    it."""
 
     __slots__ = ()
 
@@ -183,7 +184,9 @@ class World:
             random=random.Random(seed),
             reactor=FakeReactor,
         )
-        self.node.offload, self.node.cpu_offload = (LateOffload(self.node.reactor.wake, self.node.unexpected) for _ in range(2))
+        self.node.offload, self.node.cpu_offload = (
+            LateOffload(self.node.reactor.wake, self.node.unexpected) for _ in range(2)
+        )
         self.node.start()
 
     def connect(self):

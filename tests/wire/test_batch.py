@@ -5,14 +5,22 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.wire.batch import (
-    HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAX_SEQUENCE, PREFIX, advance_sequence, build_batch, control_key, crc32c, parse_header,
-    set_max_timestamp, validate,
+    HEADER_SIZE_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    MAX_SEQUENCE,
+    PREFIX,
+    advance_sequence,
+    build_batch,
+    control_key,
+    crc32c,
+    parse_header,
+    set_max_timestamp,
+    validate,
 )
 from pykafkad.wire.records import iterate_records
 from tests.seeds import examples
@@ -20,7 +28,9 @@ from tests.wire.kafka_python import DefaultRecordBatch, DefaultRecordBatchBuilde
 
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3)
 RECORDS = st.lists(
-    st.tuples(st.none() | st.binary(max_size=20), st.none() | st.binary(max_size=200), HEADERS, st.integers(0, 2**45)), min_size=1, max_size=20,
+    st.tuples(st.none() | st.binary(max_size=20), st.none() | st.binary(max_size=200), HEADERS, st.integers(0, 2**45)),
+    min_size=1,
+    max_size=20,
 )
 
 
@@ -34,16 +44,27 @@ def test_crc32c_is_castagnoli():
 def test_the_header_by_hand():
     """Every field at its place: KIP-98's layout, big-endian."""
     batch = build_batch(
-        [(b"k", b"v"), (None, None)], base_offset=7, timestamp_ms=1000, leader_epoch=3, producer_id=11, producer_epoch=2,
-        base_sequence=5, is_transactional=True,
+        [(b"k", b"v"), (None, None)],
+        base_offset=7,
+        timestamp_ms=1000,
+        leader_epoch=3,
+        producer_id=11,
+        producer_epoch=2,
+        base_sequence=5,
+        is_transactional=True,
     )
     assert struct.unpack_from(">qiiB", batch) == (7, len(batch) - 12, 3, 2)
     assert struct.unpack_from(">I", batch, 17)[0] == crc32c(batch[21:])
     assert struct.unpack_from(">hiqqqhii", batch, 21) == (0x10, 1, 1000, 1000, 11, 2, 5, 2)
-    assert batch[HEADER_SIZE_BYTES:] == bytes.fromhex("10 00 00 00 02 6b 02 76 00" "0c 00 00 02 01 01 00")
+    assert batch[HEADER_SIZE_BYTES:] == bytes.fromhex("10 00 00 00 02 6b 02 76 000c 00 00 02 01 01 00")
     header = parse_header(batch)
     assert (header.size_bytes, header.last_offset, header.end_offset, header.last_sequence) == (len(batch), 8, 9, 6)
-    assert (header.codec, header.is_transactional, header.is_control, header.has_log_append_time) == (0, True, False, False)
+    assert (header.codec, header.is_transactional, header.is_control, header.has_log_append_time) == (
+        0,
+        True,
+        False,
+        False,
+    )
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -53,20 +74,30 @@ def test_kafka_python_reads_what_we_build(rows, codec):
     theirs = DefaultRecordBatch(bytes(batch))
     assert theirs.validate_crc()
     assert [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in theirs] == [
-        (offset, timestamp_ms, key, value, headers) for offset, (key, value, headers, timestamp_ms) in enumerate(rows)]
+        (offset, timestamp_ms, key, value, headers) for offset, (key, value, headers, timestamp_ms) in enumerate(rows)
+    ]
 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(RECORDS, st.integers(0, 4))
 def test_we_read_what_kafka_python_builds(rows, codec):
-    builder = DefaultRecordBatchBuilder(magic=2, compression_type=codec, is_transactional=False, producer_id=4, producer_epoch=1, base_sequence=9, batch_size=1 << 20)
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=codec,
+        is_transactional=False,
+        producer_id=4,
+        producer_epoch=1,
+        base_sequence=9,
+        batch_size=1 << 20,
+    )
     for offset, (key, value, headers, timestamp_ms) in enumerate(rows):
         builder.append(offset, timestamp_ms, key, value, headers)
     built = memoryview(builder.build())
     header = validate(built)
     assert (header.record_count, header.producer_id, header.base_sequence) == (len(rows), 4, 9)
     assert [tuple(record) for record in iterate_records(built, header)] == [
-        (offset, timestamp_ms, key, value, headers) for offset, (key, value, headers, timestamp_ms) in enumerate(rows)]
+        (offset, timestamp_ms, key, value, headers) for offset, (key, value, headers, timestamp_ms) in enumerate(rows)
+    ]
 
 
 def test_the_leaders_fields_are_not_under_the_checksum():
@@ -86,10 +117,17 @@ def test_setting_the_timestamp_makes_the_checksum_new():
     assert [record.timestamp_ms for record in iterate_records(batch)] == [10, 30]
 
 
-@pytest.mark.parametrize("change", [
-    lambda data: data[:60], lambda data: data[:-1], lambda data: data + b"\0", lambda data: data[:16] + b"\1" + data[17:],
-    lambda data: data[:30] + b"\xff" + data[31:], lambda data: b"",
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data[:60],
+        lambda data: data[:-1],
+        lambda data: data + b"\0",
+        lambda data: data[:16] + b"\1" + data[17:],
+        lambda data: data[:30] + b"\xff" + data[31:],
+        lambda data: b"",
+    ],
+)
 def test_what_is_no_whole_batch_is_corrupt(change):
     with pytest.raises(KafkaError) as caught:
         validate(change(bytes(build_batch([(b"k", b"v")]))))

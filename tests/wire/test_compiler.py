@@ -13,7 +13,12 @@ def _codec(rows: str, version: int, flexible: str = "none"):
     message = notation.parse(text, "sample")["Sample"]
     cls = messages._make_classes(message)
     parts = messages._registry.parts[cls]
-    return cls, message, parts, *(compiler.build(direction, message, version, *parts) for direction in ("decode", "encode"))
+    return (
+        cls,
+        message,
+        parts,
+        *(compiler.build(direction, message, version, *parts) for direction in ("decode", "encode")),
+    )
 
 
 def _text(direction, message, version, parts):
@@ -29,12 +34,16 @@ def test_fixed_fields_are_one_struct():
     value = cls(a=-1, b=-2, c=65535, d=-4, e=2**32 - 1, f=-6, g=0.5, h=True, i=bytes(range(16)), j="é")
     chunks = [bytearray()]
     encode(value, chunks)
-    assert chunks[0].hex() == "fffffeFFFFfffffffcfffffffffffffffffffffffa3fe000000000000001".lower() + bytes(range(16)).hex() + "0002c3a9"
+    assert (
+        chunks[0].hex()
+        == "fffffeFFFFfffffffcfffffffffffffffffffffffa3fe000000000000001".lower() + bytes(range(16)).hex() + "0002c3a9"
+    )
     assert decode(chunks[0], 0) == (value, len(chunks[0]))
 
 
 def test_absent_fields_cost_a_constant():
-    """What a version does not carry is stored as its default, and only a field without `drop` is checked on the way out."""
+    """What a version does not carry is stored as its default, and only a field without `drop` is checked on the way
+    out."""
     cls, message, parts, decode, encode = _codec("  old int32 0-3 = 7\n  new string 4+ drop\n  list [int32] 4+\n", 4)
     assert "m0.old = 7" in _text("decode", message, 4, parts)
     assert "'Sample.old'" in _text("encode", message, 4, parts)
@@ -55,12 +64,17 @@ def test_every_kind_of_null(flexible):
         chunks = [bytearray()]
         encode(value, chunks)
         assert decode(chunks[0], 0) == (value, len(chunks[0]))
-    null = "ffff ffffffff ffffffff ff ffffffff ffffffff ffffffff ffffffff" if flexible == "none" else "00 00 00 ff 00 00 00 00 00"
+    null = (
+        "ffff ffffffff ffffffff ff ffffffff ffffffff ffffffff ffffffff"
+        if flexible == "none"
+        else "00 00 00 ff 00 00 00 00 00"
+    )
     assert chunks[0].hex() == null.replace(" ", "")
 
 
 def test_tagged_fields_of_every_type():
-    """Tags ascend whatever the order of the rows; defaults are left out; a null that differs from the default is written."""
+    """Tags ascend whatever the order of the rows; defaults are left out; a null that differs from the default is
+    written."""
     rows = "  b bytes tag 3\n  s string? tag 0\n  a [int32]? tag 1\n  t {T} tag 2\n    x int8 = 5\n"
     rows += "  n {U}? tag 130 = null\n    y bool\n  o {V}? tag 4\n    z bool\n"
     cls, _, _, decode, encode = _codec(rows, 0, "0+")
@@ -74,7 +88,9 @@ def test_tagged_fields_of_every_type():
     assert data(cls()) == "00"
     assert data(cls(s=None)) == "01000100"
     assert data(cls(a=None)) == "01010100"
-    assert data(cls(b=b"q", s="w", a=[1], t=cls.T(x=6))) == "04" + "00020277" + "01050200000001" + "02020600" + "03020271"
+    assert (
+        data(cls(b=b"q", s="w", a=[1], t=cls.T(x=6))) == "04" + "00020277" + "01050200000001" + "02020600" + "03020271"
+    )
     assert data(cls(t=cls.T(x=5))) == "00"
     assert data(cls(o=None)) == "01040100", "a tagged struct's null is an unsigned 0"
     assert data(cls(o=cls.V())) == "00" and data(cls(o=cls.V(z=True))) == "010403010100"

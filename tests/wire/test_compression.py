@@ -6,8 +6,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -18,8 +17,10 @@ from tests.wire.kafka_python import codec as kafka_python
 CAP = 1 << 20
 REAL = (GZIP, SNAPPY, LZ4, ZSTD)
 THEIRS = {
-    GZIP: (kafka_python.gzip_encode, kafka_python.gzip_decode), SNAPPY: (kafka_python.snappy_encode, kafka_python.snappy_decode),
-    LZ4: (kafka_python.lz4_encode, kafka_python.lz4_decode), ZSTD: (kafka_python.zstd_encode, kafka_python.zstd_decode),
+    GZIP: (kafka_python.gzip_encode, kafka_python.gzip_decode),
+    SNAPPY: (kafka_python.snappy_encode, kafka_python.snappy_decode),
+    LZ4: (kafka_python.lz4_encode, kafka_python.lz4_decode),
+    ZSTD: (kafka_python.zstd_encode, kafka_python.zstd_decode),
 }
 
 

@@ -35,20 +35,34 @@ def test_request_headers(key, version, client, text):
     assert frames.peek_request(memoryview(data)) == (key, version, 7)
     tagged = version >= FLEXIBLE.get(key, 99)
     assert frames.start_request(key, version, 7, client, tagged) == bytes(4) + data
-    header = messages.RequestHeader(request_api_key=key, request_api_version=version, correlation_id=7, client_id=client)
+    header = messages.RequestHeader(
+        request_api_key=key, request_api_version=version, correlation_id=7, client_id=client
+    )
     assert messages.encode(header, 2 if tagged else 1) == data
 
 
 def test_null_client_id_is_empty():
     """So says Kafka's parser of any negative length."""
-    assert frames.read_request_header(memoryview(bytes.fromhex("00000008" + "00000007" + "ffff")), FLEXIBLE)[3:] == ("", 10)
-    assert frames.read_request_header(memoryview(bytes.fromhex("00000008" + "00000007" + "8000")), FLEXIBLE)[3:] == ("", 10)
+    assert frames.read_request_header(memoryview(bytes.fromhex("00000008" + "00000007" + "ffff")), FLEXIBLE)[3:] == (
+        "",
+        10,
+    )
+    assert frames.read_request_header(memoryview(bytes.fromhex("00000008" + "00000007" + "8000")), FLEXIBLE)[3:] == (
+        "",
+        10,
+    )
     assert frames.start_request(0, 8, 7, None, False)[-2:] == b"\xff\xff"
 
 
 def test_unknown_key_has_header_1():
     """What is not known cannot be flexible; the caller refuses it by its key."""
-    assert frames.read_request_header(memoryview(bytes.fromhex("03e70009" + "00000007" + "0000")), FLEXIBLE) == (999, 9, 7, "", 10)
+    assert frames.read_request_header(memoryview(bytes.fromhex("03e70009" + "00000007" + "0000")), FLEXIBLE) == (
+        999,
+        9,
+        7,
+        "",
+        10,
+    )
 
 
 def test_header_tags_are_skipped():
@@ -69,7 +83,9 @@ def test_cut_off_and_lying_headers():
     with pytest.raises(ProtocolError, match="client id claims 32767"):
         frames.read_request_header(memoryview(bytes.fromhex("00000008000000077fff")), FLEXIBLE)
     with pytest.raises(ProtocolError, match="claims 4294967295"):
-        frames.read_request_header(memoryview(bytes.fromhex("0000000900000007000001") + b"\0\xff\xff\xff\xff\x0f"), FLEXIBLE)
+        frames.read_request_header(
+            memoryview(bytes.fromhex("0000000900000007000001") + b"\0\xff\xff\xff\xff\x0f"), FLEXIBLE
+        )
     for end in range(8):
         with pytest.raises(ProtocolError, match="shorter than a header"):
             frames.peek_request(memoryview(whole[:end]))

@@ -1,4 +1,5 @@
-"""All schemas together cost a start next to nothing: a text is read, a class made and a function compiled when somebody asks."""
+"""All schemas together cost a start next to nothing: a text is read, a class made and a function compiled when somebody
+asks."""
 
 from __future__ import annotations
 

@@ -204,7 +204,9 @@ def test_value_that_the_version_cannot_carry():
     """Such a value is an error, unless the field may be dropped."""
     with pytest.raises(ProtocolError, match="FetchRequest.forgotten_topics_data is set"):
         messages.encode(messages.FetchRequest(forgotten_topics_data=[messages.FetchRequest.ForgottenTopic()]), 4)
-    dropped = messages.decode(messages.FetchRequest, 4, messages.encode(messages.FetchRequest(session_id=4, rack_id="r"), 4))
+    dropped = messages.decode(
+        messages.FetchRequest, 4, messages.encode(messages.FetchRequest(session_id=4, rack_id="r"), 4)
+    )
     assert dropped.session_id == 0 and dropped.rack_id == ""
 
 
@@ -236,7 +238,8 @@ class _Slice:
 
 
 def test_file_slice_becomes_a_chunk_of_its_own():
-    """What a slice covers is never copied: the encoder writes its length, and leaves its bytes to whoever sends the chunks."""
+    """What a slice covers is never copied: the encoder writes its length, and leaves its bytes to whoever sends the
+    chunks."""
     response = messages.FetchResponse
     values = (_Slice(300), b"abc", None, _Slice(0))
     data = [response.PartitionData(partition_index=index, records=records) for index, records in enumerate(values)]
@@ -274,7 +277,9 @@ def test_unknown_tags_are_skipped_everywhere():
     plain = "02 67 00000007 02 6d 00".replace(" ", "")
     tags = "02  05 03 aabbcc  ff01 8101" + "00" * 129
     data = bytes.fromhex((plain + tags).replace(" ", ""))
-    assert messages.decode(messages.HeartbeatRequest, 4, data) == messages.HeartbeatRequest(group_id="g", generation_id=7, member_id="m")
+    assert messages.decode(messages.HeartbeatRequest, 4, data) == messages.HeartbeatRequest(
+        group_id="g", generation_id=7, member_id="m"
+    )
     partition = "00" * 30 + "00" + "ffffffff" + "00" + "01 07 01 ff"
     nested = bytes.fromhex("00000000 0000 00000000  02 02 74 02" + partition + "00 00")
     assert messages.decode(messages.FetchResponse, 12, nested).responses[0].partitions == [
@@ -432,7 +437,8 @@ def test_every_schema_text_has_only_its_own_messages():
 
 
 def test_serving_imports_nothing_heavy_and_compiles_on_demand():
-    """Start-up is a feature: importing and using the codec brings in none of the slow modules, and parses no schema before its use."""
+    """Start-up is a feature: importing and using the codec brings in none of the slow modules, and parses no schema
+    before its use."""
     code = (
         "import sys; before = set(sys.modules); from pykafkad.wire import messages, frames; assert not messages._registry.texts\n"
         "data = messages.encode(messages.ApiVersionsRequest(), 3); messages.decode(messages.ApiVersionsRequest, 3, data)\n"
@@ -442,7 +448,9 @@ def test_serving_imports_nothing_heavy_and_compiles_on_demand():
     )
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "PYTHONPATH": paths}
-    result = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=environment, check=False)
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
     assert (result.stdout.strip(), result.stderr) == ("", "")
 
 

@@ -1,9 +1,10 @@
-"""Stored records against Kafka's own classes: bytes that Apache Kafka 4.3.1 read and wrote back unchanged, value by value.
+"""Stored records against Kafka's own classes: bytes that Apache Kafka 4.3.1 read and wrote back unchanged, value by
+value.
 
-`java_records.txt` holds one line per version of each record of the internal logs, which no Python codec knows: name, version, bytes. The
-values count upwards in the order of the fields, so two fields of one type cannot be swapped unseen. Each line was decoded by the Java class of
-that name, whose printed values were compared, and which encoded it to the same bytes.
-"""
+`java_records.txt` holds one line per version of each record of the internal logs, which no Python codec knows: name,
+version, bytes. The values count upwards in the order of the fields, so two fields of one type cannot be swapped unseen.
+Each line was decoded by the Java class of that name, whose printed values were compared, and which encoded it to the
+same bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ with open(os.path.join(os.path.dirname(__file__), "java_records.txt"), encoding=
 
 
 class Numbered(Values):
-    """Every field holds the next number, in the form of its type; arrays of scalars have two elements, arrays of structs one."""
+    """Every field holds the next number, in the form of its type; arrays of scalars have two elements, arrays of
+    structs one."""
 
     count = 0
 

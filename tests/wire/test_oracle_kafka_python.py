@@ -7,8 +7,7 @@ import pkgutil
 import warnings
 
 import pytest
-from hypothesis import given, settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from pykafkad.wire import messages, notation
 from tests.seeds import examples
@@ -62,7 +61,9 @@ class _Values(EdgeValues):
         return bytes(value) if isinstance(value, memoryview) else value
 
 
-def _same(schema: notation.Message, struct: notation.Struct, version: int, ours: object, theirs: object, where: str) -> None:
+def _same(
+    schema: notation.Message, struct: notation.Struct, version: int, ours: object, theirs: object, where: str
+) -> None:
     """Compares what the version carries, field by field; the names must agree too."""
     for field in struct.fields:
         if not field.alive(version):
@@ -71,7 +72,9 @@ def _same(schema: notation.Message, struct: notation.Struct, version: int, ours:
             continue  # They rename it and make a set of it; its bytes are compared with everything else's.
         left, right, path = getattr(ours, field.name), getattr(theirs, field.name), f"{where}.{field.name}"
         if field.default is ... and right is None:
-            right = left if left == type(left)() else None  # A tagged struct that is not there is None for them, a default for us.
+            right = (
+                left if left == type(left)() else None
+            )  # A tagged struct that is not there is None for them, a default for us.
         if field.type is None and left is not None and right is not None:
             pairs = zip(left, right, strict=True) if field.is_array else [(left, right)]
             for index, (inner, other) in enumerate(pairs):
@@ -114,7 +117,10 @@ def test_every_version_byte_equal_with_kafka_python(name):
 
 
 @hypothesis_settings(max_examples=examples(EXAMPLES), deadline=None)
-@given(st.sampled_from([(name, version) for name in SHARED for version in _shared_versions(name)]), st.integers(min_value=0))
+@given(
+    st.sampled_from([(name, version) for name in SHARED for version in _shared_versions(name)]),
+    st.integers(min_value=0),
+)
 def test_hypothesis_byte_equal_with_kafka_python(which, seed):
     """Any message, any version, values of any seed."""
     _compare(*which, _Values(seed))

@@ -8,8 +8,7 @@ import io
 import uuid
 
 import pytest
-from hypothesis import given, settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 from kio.index import _resolve
 from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
@@ -110,7 +109,10 @@ def test_every_version_byte_equal_with_kio(name):
 
 
 @hypothesis_settings(max_examples=examples(EXAMPLES), deadline=None)
-@given(st.sampled_from([(name, version) for name in SHARED for version in _shared_versions(name)]), st.integers(min_value=0))
+@given(
+    st.sampled_from([(name, version) for name in SHARED for version in _shared_versions(name)]),
+    st.integers(min_value=0),
+)
 def test_hypothesis_byte_equal_with_kio(which, seed):
     """Any message, any version, values of any seed."""
     _compare(*which, _Values(seed))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -29,12 +28,28 @@ def record(*rest: int) -> bytes:
 GOOD = record(1, 1, 0)
 
 
-@pytest.mark.parametrize("body", [
-    b"", GOOD[:-1], GOOD + b"\0", b"\x01" + GOOD, b"\x80\x80\x80\x80\x80\x01" + GOOD,
-    record(20, 1, 0), record(1, 20, 0), record(1, 1, 20), record(1, 1, 1), record(1, 1, 0, 0), record(1, 1),
-    record(1, 1, 2, 1, 1), record(1, 1, 2, 20, 1), record(1, 1, 2, 2, 0xFF, 1), record(1, 1, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F),
-    b"\x00",
-], ids=bytes.hex)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        GOOD[:-1],
+        GOOD + b"\0",
+        b"\x01" + GOOD,
+        b"\x80\x80\x80\x80\x80\x01" + GOOD,
+        record(20, 1, 0),
+        record(1, 20, 0),
+        record(1, 1, 20),
+        record(1, 1, 1),
+        record(1, 1, 0, 0),
+        record(1, 1),
+        record(1, 1, 2, 1, 1),
+        record(1, 1, 2, 20, 1),
+        record(1, 1, 2, 2, 0xFF, 1),
+        record(1, 1, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F),
+        b"\x00",
+    ],
+    ids=bytes.hex,
+)
 def test_lying_lengths_and_counts_are_refused(body):
     """Record, key, value, header name and header value lengths, header counts, a varint without end, null header names,
     bytes that are left over: INVALID_RECORD, and nothing is read beyond the batch."""
@@ -73,12 +88,13 @@ def test_deltas_of_any_size(timestamp_delta, offset_delta):
     out = bytearray()
     encode_record(out, offset_delta, timestamp_delta, None, b"v")
     header = parse_header(with_body(bytes(out)))._replace(base_timestamp_ms=0)
-    found, = iterate_records(with_body(bytes(out)), header)
+    (found,) = iterate_records(with_body(bytes(out)), header)
     assert (found.offset, found.timestamp_ms) == (offset_delta, timestamp_delta)
 
 
 def test_a_compressed_batch_of_too_many_records_is_not_opened():
-    """A few hundred bytes of zstd hold a million empty records: looking at them would take the broker's time, for nothing."""
+    """A few hundred bytes of zstd hold a million empty records: looking at them would take the broker's time, for
+    nothing."""
     for count, fits in ((1000, True), (MAX_OPENED_RECORDS + 1, False)):
         batch = bytearray(with_body(compress(ZSTD, GOOD * count)))
         assert len(batch) < 1000

@@ -31,7 +31,9 @@ class Values:
         return self._struct(cls, schema.root, classes, version)
 
     def _struct(self, cls: type, struct: notation.Struct, classes: dict[str, type], version: int):
-        return cls(**{field.name: self._value(field, classes, version) for field in struct.fields if field.alive(version)})
+        return cls(
+            **{field.name: self._value(field, classes, version) for field in struct.fields if field.alive(version)}
+        )
 
     def _value(self, field: notation.Field, classes: dict[str, type], version: int):
         if field.nullable(version) and self.random.random() < 0.2:
@@ -69,14 +71,15 @@ class Values:
 
 
 class EdgeValues(Values):
-    """Values at the limits of their types as often as not: text outside the BMP, floats that are no numbers, lengths around 127 and 16383."""
+    """Values at the limits of their types as often as not: text outside the BMP, floats that are no numbers, lengths
+    around 127 and 16383."""
 
     LENGTHS = (0, 1, 2, 126, 127, 128, 129, 300)
     DOUBLES = (0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, 5e-324, 1.7976931348623157e308)
     budget = 400
 
     def _value(self, field: notation.Field, classes: dict[str, type], version: int):
-        if not field.is_array or field.nullable(version) and self.random.random() < 0.2:
+        if not field.is_array or (field.nullable(version) and self.random.random() < 0.2):
             return super()._value(field, classes, version)
         count = self.random.randrange(4)
         if self.random.random() < 0.02:
@@ -104,4 +107,8 @@ class EdgeValues(Values):
 
 def every_version() -> list[tuple[str, int]]:
     """Every message's name with each of its versions."""
-    return [(name, version) for name in messages.all_names() for version in messages.valid_versions(messages.stored_class(name))]
+    return [
+        (name, version)
+        for name in messages.all_names()
+        for version in messages.valid_versions(messages.stored_class(name))
+    ]
