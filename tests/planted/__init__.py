@@ -1,4 +1,5 @@
-"""Bugs of our own, planted one by one: what shows that the tests of the storage would see a real one.
+"""Bugs of our own, planted one by one: they show that the tests would notice a real bug.
 
-`plants.py` is the table; `python -m tests.planted` copies the sources, plants each, runs the tests that should notice,
-and says which did. `test_plants.py` keeps the table true to the code."""
+`*_plants.py` are the tables, one per package; `plants.py` joins them. `python -m tests.planted` copies the sources,
+plants each bug, runs the tests that should notice it, and says which did. `test_plants.py` keeps the tables true to
+the code. `plant.py` says how a row is written."""

@@ -1,4 +1,4 @@
-"""`python -m tests.planted`: plants each bug in a copy of the sources, runs its tests there, and says who noticed."""
+"""`python -m tests.planted` plants each bug in a copy of the sources, runs its tests there, and says which noticed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.planted.plants import PLANTS, Plant
+from tests.planted.plant import Plant
+from tests.planted.plants import PLANTS
 
 PROJECT = Path(__file__).parents[2]
 COPIED = ("pykafkad", "tests")
@@ -30,12 +31,10 @@ def noticed_by(copy: Path, tests: Iterable[str]) -> str | None:
 
 
 def plant(copy: Path, bug: Plant) -> str | None:
-    """Plant one bug, look who notices, take it out again."""
-    path = copy / "pykafkad" / "log" / bug.file
+    """Plant one bug, run its tests, take it out again. Returns what noticed, None when nothing did."""
+    path = copy / "pykafkad" / bug.file
     source = path.read_text(encoding="utf-8")
-    if source.count(bug.old) != 1:
-        raise ValueError(f"{bug.name}: its words stand {source.count(bug.old)} times in {bug.file}")
-    path.write_text(source.replace(bug.old, bug.new), encoding="utf-8")
+    path.write_text(bug.planted_in(source), encoding="utf-8")
     try:
         return noticed_by(copy, bug.tests)
     finally:
@@ -45,7 +44,7 @@ def plant(copy: Path, bug: Plant) -> str | None:
 def main() -> int:
     """Ends with 1 when a bug stayed unnoticed."""
     parser = argparse.ArgumentParser(prog="python -m tests.planted", description=__doc__)
-    parser.add_argument("--only", default="", help="bugs whose name or file has this in it")
+    parser.add_argument("--only", default="", help="only bugs with this text in their name or file")
     options = parser.parse_args()
     missed = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -55,9 +54,9 @@ def main() -> int:
         for name in ("pyproject.toml", "conftest.py"):
             shutil.copy(PROJECT / name, copy)
         chosen = [bug for bug in PLANTS if options.only in bug.name or options.only in bug.file]
-        unwell = noticed_by(copy, sorted({path for bug in chosen for path in bug.tests}))
-        if unwell:
-            print(f"without any bug of ours {unwell} fails already")
+        failing = noticed_by(copy, sorted({path for bug in chosen for path in bug.tests}))
+        if failing:
+            print(f"{failing} fails without a planted bug")
             return 1
         for bug in chosen:
             found = plant(copy, bug)

@@ -1,4 +1,4 @@
-"""The table of planted bugs fits the code: each can be planted, and gives other sources that compile."""
+"""The tables of planted bugs fit the code: each bug can be planted, and the source with it still compiles."""
 
 from __future__ import annotations
 
@@ -7,20 +7,41 @@ from pathlib import Path
 
 import pytest
 
+from tests.planted.plant import Plant
 from tests.planted.plants import PLANTS
 
 PROJECT = Path(__file__).parents[2]
 
 
-def test_there_are_enough():
-    """And no two are the same."""
-    assert len({(plant.file, plant.old, plant.new) for plant in PLANTS}) == len(PLANTS) >= 25
+def test_there_are_enough_bugs_and_no_two_are_the_same():
+    assert len({(plant.file, plant.old, plant.new) for plant in PLANTS}) == len(PLANTS) >= 55
+    assert len({plant.name for plant in PLANTS}) == len(PLANTS)
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name.replace(" ", "-"))
-def test_it_can_be_planted(plant):
-    """Its words stand in the file exactly once, and its tests are there."""
-    source = (PROJECT / "pykafkad" / "log" / plant.file).read_text(encoding="utf-8")
-    assert source.count(plant.old) == 1
-    ast.parse(source.replace(plant.old, plant.new))
+def test_the_bug_can_be_planted(plant):
+    """Its code stands in the file exactly once, the bug changes what the code does, and its tests are there."""
+    source = (PROJECT / "pykafkad" / plant.file).read_text(encoding="utf-8")
+    planted = plant.planted_in(source)
+    assert ast.dump(ast.parse(planted)) != ast.dump(ast.parse(source))
     assert all((PROJECT / path).is_file() for path in plant.tests)
+
+
+FORMS = {
+    "on one line": "class A:\n    def f(self):\n        return g(a, b, [1, 2])\n",
+    "on many lines": "class A:\n    def f(self):\n        return g(\n            a, b, [1, 2],\n        )\n",
+    "with a comment": "class A:\n    def f(self):\n        return g(  # Why.\n            a, b, [1, 2]\n        )\n",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_code_is_found_however_it_is_formatted(form):
+    bug = Plant("a bug", "x.py", "return g(a, b, [1, 2])", "if a:\n    return 1\nreturn 2", ())
+    expected = "class A:\n    def f(self):\n        if a:\n            return 1\n        return 2\n"
+    assert bug.planted_in(FORMS[form]) == expected
+
+
+@pytest.mark.parametrize("source", ["offset = 1\noffset = 1\n", "end_offset = 1\n", "offset = 10\n"])
+def test_code_that_stands_there_twice_or_only_as_a_part_of_other_names_is_refused(source):
+    with pytest.raises(ValueError, match="a bug"):
+        Plant("a bug", "x.py", "offset = 1", "offset = 2", ()).planted_in(source)

@@ -1,0 +1,429 @@
+"""Bugs to plant in `pykafkad/log`."""
+
+from __future__ import annotations
+
+from tests.planted.plant import Plant
+
+RECOVERY = ("tests/log/test_power_loss.py", "tests/log/test_recovery.py", "tests/log/test_crashes.py")
+RULES = ("tests/log/test_partition_log.py", "tests/log/test_producers.py", "tests/log/test_crashes.py")
+FILES = (
+    "tests/log/test_storage_failures.py",
+    "tests/log/test_directory.py",
+    "tests/log/test_power_loss.py",
+    "tests/log/test_crashes.py",
+)
+INDEXES = (
+    "tests/log/test_indexes.py",
+    "tests/log/test_leader_epochs.py",
+    "tests/log/test_power_loss.py",
+    "tests/log/test_partition_log.py",
+    "tests/log/test_crashes.py",
+)
+RETENTION = ("tests/log/test_retention.py", "tests/log/test_crashes.py")
+
+PLANTS = (
+    # Offsets and reads.
+    Plant(
+        "an offset is left out between batches",
+        "log/partition_log.py",
+        "self.end_offset = last_offset + 1\nif max_timestamp_ms",
+        "self.end_offset = last_offset + 2\nif max_timestamp_ms",
+        RULES,
+    ),
+    Plant(
+        "a batch that is larger than the reader's bound is never read",
+        "log/segment.py",
+        "elif minimum_one_batch:",
+        "elif False:",
+        RULES,
+    ),
+    Plant(
+        "a read ends at what is written, not at the high watermark",
+        "log/partition_log.py",
+        "if end_offset >= self.written_end_offset:",
+        "if True:",
+        RULES,
+    ),
+    Plant(
+        "the high watermark passes what is written",
+        "log/partition_log.py",
+        "if offset > self.written_end_offset:\n    offset = self.written_end_offset",
+        "",
+        RULES,
+    ),
+    Plant(
+        "the index points behind its batch",
+        "log/partition_log.py",
+        "segment.add_index_entries(last_offset, position,",
+        "segment.add_index_entries(last_offset, position + size,",
+        RULES,
+    ),
+    # Producers.
+    Plant(
+        "four batches are remembered, not five",
+        "log/producers.py",
+        "BATCHES_KEPT = 5",
+        "BATCHES_KEPT = 4",
+        RULES,
+    ),
+    Plant(
+        "a repetition is told by its last sequence alone",
+        "log/producers.py",
+        "kept_last_sequence == last_sequence and kept_delta == offset_delta",
+        "kept_last_sequence == last_sequence",
+        RULES,
+    ),
+    Plant(
+        "an older epoch is let in",
+        "log/producers.py",
+        (
+            "if epoch < entry.epoch:\n"
+            "    raise KafkaError(\n"
+            "        errors.INVALID_PRODUCER_EPOCH,\n"
+            '        f"producer {producer_id} of epoch'
+        ),
+        (
+            "if epoch < entry.epoch - 1:\n"
+            "    raise KafkaError(\n"
+            "        errors.INVALID_PRODUCER_EPOCH,\n"
+            '        f"producer {producer_id} of epoch'
+        ),
+        RULES,
+    ),
+    Plant(
+        "sequences do not wrap",
+        "log/producers.py",
+        "self.next_sequence = (last_sequence + 1) & MAX_SEQUENCE",
+        "self.next_sequence = last_sequence + 1",
+        RULES,
+    ),
+    Plant(
+        "a new epoch keeps the batches of the old one",
+        "log/producers.py",
+        "self.epoch = epoch\nbatches.clear()",
+        "self.epoch = epoch",
+        RULES,
+    ),
+    Plant(
+        "the checksum of a snapshot is not looked at",
+        "log/producers.py",
+        "or crc32c(data[_CHECKED_FROM:]) != crc:",
+        ":",
+        ("tests/log/test_producers.py", *RECOVERY),
+    ),
+    # Recovery.
+    Plant(
+        "checksums are not looked at",
+        "log/recovery.py",
+        "if crc32c(view[at + ATTRIBUTES_POSITION : at + size]) != crc:\n    return",
+        "",
+        RECOVERY,
+    ),
+    Plant(
+        "a torn tail stays in the file",
+        "log/recovery.py",
+        "segment.file.truncate(end)",
+        "",
+        RECOVERY,
+    ),
+    Plant(
+        "segments behind a broken one stay",
+        "log/recovery.py",
+        "for each in reversed(later):\n    remove_segment(disk, each)",
+        "",
+        RECOVERY,
+    ),
+    Plant(
+        "offsets that are missing between segments are passed over",
+        "log/recovery.py",
+        'is_dense = "compact" not in settings.cleanup_policy',
+        "is_dense = False",
+        RECOVERY,
+    ),
+    Plant(
+        "recovery begins behind the recovery point",
+        "log/recovery.py",
+        "if base <= recovery_point:\n    first = at",
+        "if base <= recovery_point:\n    first = min(at + 1, len(bases) - 1)",
+        RECOVERY,
+    ),
+    Plant(
+        "after a recovery everything counts as synced",
+        "log/recovery.py",
+        "recovery_point = end_offset if known.clean else min(known.recovery_point, end_offset)",
+        "recovery_point = end_offset",
+        RECOVERY,
+    ),
+    Plant(
+        "a snapshot from beyond the end is believed",
+        "log/recovery.py",
+        "if segments[0].base_offset <= offset <= end_offset]",
+        "if segments[0].base_offset <= offset]",
+        RECOVERY,
+    ),
+    Plant(
+        "producers are believed whose last batches are gone",
+        "log/recovery.py",
+        "if has_gap or reached < min(log_start_offset, end_offset):",
+        "if False:",
+        RECOVERY,
+    ),
+    Plant(
+        "snapshots of a lost life come back",
+        "log/recovery.py",
+        "if snapshots and snapshots[-1] > end_offset:",
+        "if False:",
+        RECOVERY,
+    ),
+    Plant(
+        "what DeleteRecords promised away is back after a restart",
+        "log/recovery.py",
+        "log_start_offset = max(known.log_start_offset, bases[0] if bases else 0)",
+        "log_start_offset = bases[0] if bases else 0",
+        RECOVERY,
+    ),
+    Plant(
+        "an epoch file of a lost life is believed",
+        "log/recovery.py",
+        "epochs.truncate_from_end(bases[first])",
+        "",
+        RECOVERY,
+    ),
+    Plant(
+        "indexes before the recovery point are not synced when they are made anew",
+        "log/recovery.py",
+        "segment.write_indexes(sync=segment.base_offset < recovery_point)",
+        "segment.write_indexes()",
+        RECOVERY,
+    ),
+    Plant(
+        "offsets that do not rise are let in",
+        "log/recovery.py",
+        "if base_offset < end_offset:\n    break",
+        "",
+        RECOVERY,
+    ),
+    # Files, syncs, markers.
+    Plant(
+        "flush syncs nothing",
+        "log/log_files.py",
+        "job.run()",
+        "pass",
+        FILES,
+    ),
+    Plant(
+        "a failed sync counts as done",
+        "log/log_files.py",
+        ("try:\n    job.run()\nexcept StorageFailure as failure:\n    raise self.fail(failure) from None"),
+        "try:\n    job.run()\nexcept StorageFailure:\n    pass",
+        FILES,
+    ),
+    Plant(
+        "epochs are not synced with what they tell of",
+        "log/syncing.py",
+        "if has_new_names:\n    sync_if_there(",
+        "if False:\n    sync_if_there(",
+        FILES,
+    ),
+    Plant(
+        "producer snapshots are not synced",
+        "log/syncing.py",
+        "for path in self._snapshots:\n    sync_if_there(disk, path)",
+        "",
+        FILES,
+    ),
+    Plant(
+        "the names of what is synced are not",
+        "log/syncing.py",
+        "if has_new_names: _sync_names(",
+        "if False:\n    _sync_names(",
+        FILES,
+    ),
+    Plant(
+        "the name of a new folder is not synced",
+        "log/syncing.py",
+        "if self._is_new: _sync_names(",
+        "if False:\n    _sync_names(",
+        FILES,
+    ),
+    Plant(
+        "a sync of names that failed counts as done",
+        "log/syncing.py",
+        "if disk.is_directory(directory):\n    raise",
+        "pass",
+        FILES,
+    ),
+    Plant(
+        "a sync after one that failed counts",
+        "log/syncing.py",
+        "if not log.closed and log.offline is None:",
+        "if not log.closed:",
+        FILES,
+    ),
+    Plant(
+        "folders of a killed broker count as synced",
+        "log/directory.py",
+        "if self._on_disk and not self.clean:",
+        "if False:",
+        FILES,
+    ),
+    Plant(
+        "files of a killed broker count as synced",
+        "log/log_files.py",
+        "if not self._initial.clean or not loaded.segments[-1].size:",
+        "if False:",
+        FILES,
+    ),
+    Plant(
+        "a log that grew behind its recovery point is not recovered",
+        "log/recovery.py",
+        "if header.base_offset >= recovery_point:\n    return False",
+        "if header.base_offset >= recovery_point:\n    return True",
+        ("tests/log/test_scale.py", *RECOVERY),
+    ),
+    Plant(
+        "what lies below the start of an idle log is read again",
+        "log/log_files.py",
+        "or (self._active.size and self.log_start_offset == self.end_offset)",
+        "",
+        RECOVERY,
+    ),
+    Plant(
+        "an idle log counts as synced",
+        "log/log_files.py",
+        "or self.recovery_point != self.end_offset",
+        "",
+        ("tests/log/test_scale.py", *RECOVERY),
+    ),
+    Plant(
+        "an idle log forgets batches of its producers",
+        "log/log_files.py",
+        "or any(len(entry.batches) > 1 for entry in self.producers.values())",
+        "",
+        ("tests/log/test_scale.py", *RECOVERY),
+    ),
+    Plant(
+        "a roll behind a sync is not synced",
+        "log/log_files.py",
+        "is_synced = self.recovery_point >= end_offset",
+        "is_synced = False",
+        FILES,
+    ),
+    Plant(
+        "a failed write leaves the end where it was promised",
+        "log/log_files.py",
+        "self.end_offset = self.written_end_offset\nactive",
+        "active",
+        FILES,
+    ),
+    Plant(
+        "a failed write leaves its part in the file",
+        "log/log_files.py",
+        "active.file.truncate(active.written_size)",
+        "pass",
+        FILES,
+    ),
+    Plant(
+        "a clean stop does not sync the indexes",
+        "log/log_files.py",
+        "self._write_hints(sync=sync and self.needs_sync)",
+        "self._write_hints(sync=False)",
+        FILES,
+    ),
+    Plant(
+        "the clean marker stays",
+        "log/directory.py",
+        "if self.clean:\n    self.disk.unlink(path)",
+        "if self.clean:",
+        FILES,
+    ),
+    Plant(
+        "the clean marker comes back",
+        "log/directory.py",
+        "self.disk.unlink(path)\nself.disk.sync_directory(self.path)",
+        "self.disk.unlink(path)",
+        FILES,
+    ),
+    Plant(
+        "a log that is offline is marked clean",
+        "log/directory.py",
+        "whole = whole and log.offline is None",
+        "",
+        FILES,
+    ),
+    Plant(
+        "the end is checkpointed as the recovery point",
+        "log/directory.py",
+        "self._recovery_points[key] = log.recovery_point",
+        "self._recovery_points[key] = log.end_offset",
+        FILES,
+    ),
+    # Indexes and epochs.
+    Plant(
+        "a look-up lands one entry late",
+        "log/offset_index.py",
+        "return (self.offsets[at - 1], self.positions[at - 1]) if at else (0, 0)",
+        (
+            "at = min(at + 1, len(self.offsets))\n"
+            "return (self.offsets[at - 1], self.positions[at - 1]) if at else (0, 0)"
+        ),
+        INDEXES,
+    ),
+    Plant(
+        "a sealed segment lacks its last timestamp",
+        "log/segment.py",
+        "and self.max_timestamp_ms <= self.time_index.last()[0]:",
+        ":",
+        INDEXES,
+    ),
+    Plant(
+        "the first record at a time is passed over",
+        "log/lookups.py",
+        "if header.max_timestamp_ms < timestamp_ms or header.last_offset",
+        "if header.max_timestamp_ms <= timestamp_ms or header.last_offset",
+        INDEXES,
+    ),
+    Plant(
+        "an epoch that held no record stays",
+        "log/leader_epochs.py",
+        "entries[-1][0] >= epoch or entries[-1][1] >= start_offset",
+        "entries[-1][0] >= epoch or entries[-1][1] > start_offset",
+        INDEXES,
+    ),
+    Plant(
+        "a torn epoch file is believed",
+        "log/leader_epochs.py",
+        'if not text.endswith("\\n"):',
+        "if False:",
+        INDEXES,
+    ),
+    # Retention.
+    Plant(
+        "DeleteRecords goes beyond the high watermark",
+        "log/retention.py",
+        "before_offset > log.high_watermark",
+        "before_offset > log.end_offset",
+        RETENTION,
+    ),
+    Plant(
+        "what is above the high watermark is removed",
+        "log/retention.py",
+        "if log.high_watermark < end or (next_base",
+        "if (next_base",
+        RETENTION,
+    ),
+    Plant(
+        "files that cannot be renamed are forgotten",
+        "log/retention.py",
+        "raise log.fail(failure) from None",
+        "raise failure",
+        ("tests/log/test_power_loss.py",),
+    ),
+    Plant(
+        "the start stays below what is there",
+        "log/retention.py",
+        "log.log_start_offset = start",
+        "pass",
+        RETENTION,
+    ),
+)
