@@ -87,13 +87,13 @@ class Context:
 
     @property
     def principal(self) -> str:
-        """Who asks. Every listener is PLAINTEXT yet, so everybody is anonymous."""
-        return "User:ANONYMOUS"
+        """Who asks."""
+        return self.connection.session.principal
 
     @property
     def listener(self) -> str:
         """The name of the listener that the request came in on."""
-        return self.connection.listener.name
+        return self.connection.session.listener.name
 
     @property
     def node_id(self) -> int:
@@ -205,8 +205,8 @@ class Context:
         self._node.set_log_level(level)
 
     def allowed(self, operation: str, resource_type: str, resource_name: str) -> bool:
-        """Whether the principal may do `operation` on the resource. No authorizer can be configured yet: always true."""
-        return True
+        """Whether the principal may do `operation` on the resource; everybody may where the node has no authorizer."""
+        return self.connection.session.allowed(operation, resource_type, resource_name)
 
     def answer_later(self, job: object, answer: object) -> object:
         """Run `job()` on the thread for long computations; `answer(result)` then gives this request's answer. Returns

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.server.session import Session
+
 _SIZE = Struct(">i")
 
 SCRATCH_BYTES = 128 * 1024
@@ -79,6 +81,7 @@ class Connection:
         "send",
         "sequence",
         "serve",
+        "session",
         "socket",
         "software",
     )
@@ -113,6 +116,7 @@ class Connection:
         self.close_reason: str | None = None
         self.last_active = 0.0
         self.listener: object = None
+        self.session: Session | None = None
         self.local_address: tuple[str, int] = ("", 0)
         self.socket: object = None
         self.recv_into: object = None

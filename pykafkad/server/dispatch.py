@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pykafkad.server.connection import Connection
     from pykafkad.server.node import Node
+    from pykafkad.server.session import FastPath
 
 _KEY_AND_VERSION = Struct(">hh")
 _START = Struct(">Ii")  # API key and version as one number, correlation id
@@ -105,7 +106,7 @@ class Dispatcher:
         # What may serve a frame without a message, and its function by the first four bytes of the frames that it
         # knows.
         self._fast_paths = {_PRODUCE: ProduceFastPath(node), _FETCH: FetchFastPath(node)}
-        self.fast_paths = {
+        self.fast_paths: dict[int, FastPath] = {
             key << 16 | version: flat.serve for key, flat in self._fast_paths.items() for version in flat.versions
         }
 
@@ -122,7 +123,7 @@ class Dispatcher:
         node.metrics.requests += 1
         try:
             word, correlation_id = _START.unpack_from(view, start)
-            serve_fast = self.fast_paths.get(word)
+            serve_fast = connection.session.fast_paths.get(word)
             if serve_fast is not None and serve_fast(connection, view, start, end, word & 0xFFFF, correlation_id):
                 return
             key, version = _KEY_AND_VERSION.unpack_from(view, start)
@@ -204,6 +205,10 @@ class Dispatcher:
             self._finish(context, result)
 
     def _routable(self, connection: Connection, frame: memoryview, key: int, version: int) -> bool:
+        stage = connection.session.stage
+        if stage.api_keys is not None and key not in stage.api_keys:
+            connection.close(f"API key {key} in stage {stage.name} of the login")
+            return False
         route = self._routes.get(key)
         if route is not None and route.min_version <= version <= route.max_version:
             return True

@@ -33,6 +33,7 @@ from pykafkad.server.offload import Offload
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.purgatory import Purgatory
 from pykafkad.server.reactor import Reactor
+from pykafkad.server.session import Sessions
 from pykafkad.server.timers import Timers
 from pykafkad.server.writes import Writes
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.listeners import Listener
     from pykafkad.server.moves import Moves
+    from pykafkad.server.session import Authorizer
 
 log_lines = logger("server")
 
@@ -78,7 +80,9 @@ class Node:
         disk: Disk | None = None,
         random: Random | None = None,
         reactor: type = Reactor,
+        authorizer: Authorizer | None = None,
     ) -> None:
+        """Without an `authorizer` everybody may do everything."""
         self.settings = settings
         self.listeners = listening
         self.clock = clock or Clock()
@@ -115,7 +119,8 @@ class Node:
         self.dispatcher = Dispatcher(self)
         self.serve = self.dispatcher.serve
         # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
-        self.fast_paths = self.dispatcher.fast_paths if settings.socket_request_max_bytes >= SCRATCH_BYTES else {}
+        fast_paths = self.dispatcher.fast_paths if settings.socket_request_max_bytes >= SCRATCH_BYTES else {}
+        self.sessions = Sessions(fast_paths, authorizer)
         self.reply = self.dispatcher.reply
         self.fail = self.dispatcher.fail
         self.purgatory = Purgatory(self.reply, self.fail)
@@ -492,6 +497,8 @@ class Node:
         if gone:
             self.housekeeping.compaction.forget(gone)
         self.dispatcher.forget_topics()
+        if "acls" in delta.others:
+            self.sessions.acls_changed()
         if loading:
             return
         self.client_metrics.configs_changed(delta.configs)

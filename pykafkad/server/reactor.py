@@ -109,7 +109,6 @@ class Reactor:
         connections = self._connections
         scratch = self._scratch
         start_of = _START.unpack_from
-        fast_paths = node.fast_paths
         served_fast = 0
         for fileno, mask in events:
             connection = connections.get(fileno)
@@ -132,7 +131,7 @@ class Reactor:
                         length = connection.recv_into(scratch)
                         if length:
                             size, word, correlation_id = start_of(scratch)
-                            serve_fast = fast_paths.get(word)
+                            serve_fast = connection.session.fast_paths.get(word)
                             # The commonest read, one frame of a common shape and nothing else, without further calls.
                             if (
                                 serve_fast is not None
@@ -331,6 +330,7 @@ class Reactor:
             self._next_id, address_text(address), self.node.serve, self._max_frame_bytes, self._large_buffers
         )
         connection.attach(accepted, listener)
+        connection.session = self.node.sessions.open(listener, connection.peer)
         connection.last_active = now
         connection.interest = _IN
         self._connections[connection.fileno] = connection

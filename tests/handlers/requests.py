@@ -70,5 +70,6 @@ def watch_flat_paths(world, allowed, monkeypatch):
         return lambda *arguments: served.append(allowed and serve(*arguments)) or served[-1]
 
     dispatcher = world.node.dispatcher
-    monkeypatch.setattr(dispatcher, "fast_paths", {word: watch(serve) for word, serve in dispatcher.fast_paths.items()})
+    for word, serve in list(dispatcher.fast_paths.items()):
+        monkeypatch.setitem(dispatcher.fast_paths, word, watch(serve))
     return served

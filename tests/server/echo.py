@@ -7,6 +7,7 @@ import struct
 
 from pykafkad.clock import ManualClock
 from pykafkad.server.metrics import Metrics
+from pykafkad.server.session import Sessions
 
 
 class EchoNode:
@@ -17,6 +18,7 @@ class EchoNode:
         self.now = 0.0
         self.lost = []
         self.fast_paths = {}
+        self.sessions = Sessions(self.fast_paths, None)
         self.clock = ManualClock()
         self.answer = lambda connection, payload: connection.outbox.append(struct.pack(">i", len(payload)) + payload)
 

@@ -405,7 +405,7 @@ def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(liste
         listening.reactor.send_soon(connection)
         return True
 
-    listening.fast_paths = {7: serve_fast, 9: serve_fast}
+    listening.fast_paths.update({7: serve_fast, 9: serve_fast})
     client = connect(listening)
     known, declined = (struct.pack(">I", word) + b"corr, and so on" for word in (7, 9))
     client.sendall(frame(known))

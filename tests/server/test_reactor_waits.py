@@ -165,7 +165,7 @@ def test_what_stands_behind_a_read_that_filled_the_scratch_is_read(waiting, monk
             waiting.serve(connection, view, start, end)
             return True
 
-        waiting.fast_paths = {7: serve_fast}
+        waiting.fast_paths[7] = serve_fast
     sent = (b"\0\0\0\x3c" + b"\0\0\0\7" + b"x" * 56) * 2 + b"\0\0\0\1?"
     waiting.client.sendall(sent)
     assert received(waiting, waiting.client, len(sent)) == sent

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import struct
+from typing import ClassVar
 
 from pykafkad import config
 from pykafkad.clock import ManualClock
@@ -74,7 +75,7 @@ class LateOffload(Offload):
 
     __slots__ = ()
 
-    working = []
+    working: ClassVar[list[LateOffload]] = []
     """Those with a thread, which keeps the whole world alive."""
 
     def _start(self):
@@ -168,7 +169,7 @@ class Peer:
 class World:
     """A node and its peers."""
 
-    def __init__(self, path, *, disk=None, clock=None, seed=1, more_directories=(), **settings):
+    def __init__(self, path, *, disk=None, clock=None, seed=1, more_directories=(), authorizer=None, **settings):
         self.path = str(path)
         self.clock = clock or ManualClock()
         self.disk = disk or Disk()
@@ -183,6 +184,7 @@ class World:
             disk=self.disk,
             random=random.Random(seed),
             reactor=FakeReactor,
+            authorizer=authorizer,
         )
         self.node.offload, self.node.cpu_offload = (
             LateOffload(self.node.reactor.wake, self.node.unexpected) for _ in range(2)
@@ -194,6 +196,7 @@ class World:
         reactor = self.node.reactor
         connection = Connection(len(self.peers) + 1, "127.0.0.1:50000", self.node.serve, reactor.max_frame_bytes, [])
         connection.listener = self.node.listeners[0]
+        connection.session = self.node.sessions.open(connection.listener, connection.peer)
         connection.local_address = ("127.0.0.1", 9092)
         reactor.connections[connection.id] = connection
         peer = Peer(self, connection)
