@@ -1,6 +1,7 @@
 # make run       set everything up and serve on localhost:9092, with the data in ./pykafkad-data
-# make quick     the developer's loop: unit and architecture tests, no JVM and no container
-# make test      set everything up and run all tests: unit, architecture, compat (beside a real Kafka) and Spark
+# make quick     the developer's loop: lint, types, unit and architecture tests, no JVM and no container
+# make test      set everything up and run all of it: lint, unit, architecture, compat (beside a real Kafka) and Spark
+# make fresh     forget what earlier runs fetched and built; .ci/run begins like that
 # make help      the other targets
 #
 # Every dependency is pinned, with hashes, in requirements/*.txt; `make lock` renews them.
@@ -8,7 +9,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-long bench pipeline lock clean readme compile
+.PHONY: help run quick lint test test-long fresh bench pipeline lock clean readme compile
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +26,8 @@ FIND_PYTHON = for needed in 'import ensurepip, sys' 'import sys'; do for each in
 	echo 'pykafkad needs Python 3.11 or newer, and none was found; install one, or say which: make PYTHON=/path/to/python3' >&2; exit 1
 
 # Debian and Ubuntu keep Python's venv module in a package of its own.
-GET_VENV = if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy python3-venv; \
+GET_VENV = if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	echo 'installing the package python3-venv, for the venv module of Python'; apt-get update -q && apt-get install -qy python3-venv; \
 	else echo 'the venv module of Python is missing; on Debian and Ubuntu: sudo apt-get install python3-venv' >&2; exit 1; fi
 
 help: ## this list
@@ -47,25 +49,50 @@ compile: $(VENV)/.installed-base
 run: compile ## serve on localhost:9092 (ARGS="--topic events:3" passes options on)
 	$(BIN)/python -m pykafkad serve --listen localhost:9092 --data pykafkad-data $(ARGS)
 
-quick: compile $(VENV)/.installed-test ## unit and architecture tests, under a minute
-	$(BIN)/python -m pytest tests -n auto --dist worksteal --quick $(ARGS)
+# `part NAME COMMAND...` runs one part of the tests. One that fails hides none behind it: `tell_parts` comes last, says how
+# each of them ended, and fails if one of them did.
+PARTS = told=(); code=0; trap 'exit 130' INT; \
+	part() { local name=$$1 begin=$$SECONDS how=passed; shift; printf '\n== %s\n' "$$name"; \
+		"$$@" || { how=FAILED; code=1; }; told+=("$$(printf '%-9s%s (%d s)' "$$name" $$how $$((SECONDS - begin)))"); }; \
+	tell_parts() { printf '\n== result\n'; printf '%s\n' "$${told[@]}"; exit $$code; }
+
+LINT = lint() { local code=0; $(BIN)/ruff format --check --quiet . || code=1; $(BIN)/ruff check . || code=1; \
+	$(BIN)/mypy || code=1; return $$code; }
+
+lint: $(VENV)/.installed-test ## format, lint and types
+	@$(LINT); lint
+
+quick: compile $(VENV)/.installed-test ## lint, unit and architecture tests, under a minute
+	@$(PARTS); $(LINT); \
+	part lint lint; \
+	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal --quick $(ARGS); \
+	tell_parts
 
 test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where it may
-	$(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS)
-	$(BIN)/python -m compat_tests.setup
-	$(BIN)/python -m pytest compat_tests $(ARGS)
-	$(BIN)/python -m pytest spark_it/tests $(ARGS)
+	@$(PARTS); $(LINT); \
+	part lint lint; \
+	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS); \
+	part set-up $(BIN)/python -m compat_tests.setup; \
+	part compat $(BIN)/python -m pytest compat_tests $(ARGS); \
+	part spark $(BIN)/python -m pytest spark_it/tests $(ARGS); \
+	tell_parts
 
 test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SIGKILL under load and bad fields in every version
-	$(BIN)/python -m compat_tests.setup
-	$(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS)
-	$(BIN)/python -m tests.log.crashes --seeds 20000
-	$(BIN)/python -m tests.simulation.damage --rounds 50
-	$(BIN)/python -m tests.fuzz --inputs 5000000
-	$(BIN)/python -m tests.fuzz --engine atheris --inputs 500000
-	$(BIN)/python -m tests.planted
-	$(BIN)/python -m pytest compat_tests --rounds 200 --whole-suites --every-version --timeout 3600 $(ARGS)
-	$(BIN)/python -m pytest spark_it/tests $(ARGS)
+	@$(PARTS); $(LINT); \
+	part lint lint; \
+	part set-up $(BIN)/python -m compat_tests.setup; \
+	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS); \
+	part crashes $(BIN)/python -m tests.log.crashes --seeds 20000; \
+	part damage $(BIN)/python -m tests.simulation.damage --rounds 50; \
+	part fuzz $(BIN)/python -m tests.fuzz --inputs 5000000; \
+	part atheris $(BIN)/python -m tests.fuzz --engine atheris --inputs 500000; \
+	part planted $(BIN)/python -m tests.planted; \
+	part compat $(BIN)/python -m pytest compat_tests --rounds 200 --whole-suites --every-version --timeout 3600 $(ARGS); \
+	part spark $(BIN)/python -m pytest spark_it/tests $(ARGS); \
+	tell_parts
+
+fresh: $(VENV)/.installed-spark ## forget what earlier runs fetched and built outside of this folder
+	$(BIN)/python -m compat_tests.setup --fresh
 
 bench: compile $(VENV)/.installed-test $(VENV)/.installed-spark ## pykafkad and a real Kafka side by side
 	$(BIN)/python -m compat_tests.setup
@@ -92,5 +119,5 @@ lock: .cache/lock/bin/uv ## renew requirements/*.txt from pyproject.toml (ARGS=-
 	$(LOCK) --extra test --extra spark -c requirements/test.txt -o requirements/spark.txt $(ARGS)
 
 clean: ## remove what was installed and compiled here; data stays
-	rm -rf $(VENV) .cache artifacts build dist *.egg-info .pytest_cache .hypothesis
+	rm -rf $(VENV) .cache artifacts build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

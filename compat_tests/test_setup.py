@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,9 @@ from compat_tests.brokers.broker import free_port
 from compat_tests.brokers.choose import KafkaSource, KafkaUnavailable
 from compat_tests.conftest import unavailable
 from compat_tests.setup import cache, system_packages
+from compat_tests.setup.__main__ import main as set_up
+from compat_tests.setup.container_engine import CacheInUse
+from compat_tests.setup.fresh import start_fresh
 
 NOWHERE = system_packages.Program("no-such-program", ("no-such-package",), "this test")
 
@@ -47,6 +53,55 @@ def test_the_cache_is_outside_the_tree(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache.cache_directory() == tmp_path / "home" / ".cache" / "pykafkad"
+
+
+def test_a_fresh_start_empties_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was fetched and built is gone; the locks stay, as another run may hold one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine")
+    suite = cache.cache_directory() / "suites" / "one"
+    suite.mkdir(parents=True)
+    (suite / ".built").touch()
+    (cache.cache_directory() / "loadgen").touch()
+    with cache.exclusively("suites"):
+        assert start_fresh() == []
+    assert [path.name for path in cache.cache_directory().iterdir()] == ["suites.lock"]
+
+
+def test_a_cache_in_use_is_not_emptied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run that uses the container engine in the cache keeps what it uses."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    engine = cache.cache_directory() / "engine"
+    engine.mkdir()
+    with open(engine / "users.lock", "w") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        with pytest.raises(CacheInUse, match="another run"):
+            start_fresh()
+    assert engine.is_dir()
+
+
+def test_installing_is_announced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    """What is going to be installed and fetched is said before the first of it is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(system_packages, "can_install", lambda: True)
+    monkeypatch.setattr(system_packages, "PROGRAMS", (NOWHERE,))
+    monkeypatch.setattr(system_packages, "SUITE_PROGRAMS", ())
+    monkeypatch.setattr(system_packages, "is_present", lambda _: False)
+    announced = []
+
+    def install(programs: Iterable[system_packages.Program]) -> list[system_packages.Program]:
+        announced.append(capsys.readouterr().out)
+        return list(programs)
+
+    monkeypatch.setattr(system_packages, "install", install)
+    monkeypatch.setattr(sys, "argv", ["setup"])
+    monkeypatch.delenv("CI", raising=False)
+    assert set_up() == 0
+    assert "no-such-program will be installed (no-such-package), for this test" in announced[0]
+    assert "128 MB" in announced[0] and str(tmp_path) in announced[0]
+    assert "no-such-program is missing" in capsys.readouterr().out
 
 
 def test_ports_are_below_those_of_clients() -> None:

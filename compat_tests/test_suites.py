@@ -3,8 +3,11 @@ themselves."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from compat_tests.conftest import unavailable
 from compat_tests.suites import card
 from compat_tests.suites.catalogue import LEFT_OUT, SUITES
 from compat_tests.suites.counting import from_junit, from_libtest, from_test2json
+from compat_tests.suites.packages import unpack
 from compat_tests.suites.run import run_suite
 from compat_tests.suites.suite import FAILED, PASSED, SKIPPED, Comparison, Suite, SuiteUnavailable, reason_for
 
@@ -115,6 +119,64 @@ def test_renewing_one_row_keeps_the_others(tmp_path: Path) -> None:
     assert "| other (C) | 1, x | 5 | 4 |  |" in text and "| example (Python) | 1, PyPI | 1 | 1 |  |" in text
     card.into_readme(path, [Comparison(EXAMPLE, {"a": PASSED}, {"a": FAILED})])
     assert path.read_text().count("example (Python)") == 1 and path.read_text().endswith(f"{card.END}\nafter\n")
+
+
+def tar_of(path: Path, *members: tuple[str, bytes, bytes | str]) -> Path:
+    """An archive with `members`: a name, a type, and the content of a file or the target of a link."""
+    with tarfile.open(path, "w:gz") as archive:
+        for name, kind, content in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.mode = kind, 0o755
+            if isinstance(content, bytes):
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+            else:
+                member.linkname = content
+                archive.addfile(member)
+    return path
+
+
+def test_a_source_distribution_is_unpacked(tmp_path: Path) -> None:
+    """Files and folders come out with their content, also where the folder is no member of its own."""
+    archive = tar_of(
+        tmp_path / "a.tar.gz",
+        ("a", tarfile.DIRTYPE, b""),
+        ("a/x", tarfile.REGTYPE, b"1"),
+        ("a/b/y", tarfile.REGTYPE, b"2"),
+    )
+    unpack(archive, tmp_path / "out")
+    files = {
+        str(each.relative_to(tmp_path / "out")): each.read_bytes()
+        for each in tmp_path.glob("out/**/*")
+        if each.is_file()
+    }
+    assert files == {"a/x": b"1", "a/b/y": b"2"}
+    assert os.access(tmp_path / "out" / "a" / "x", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "content"),
+    [
+        ("/absolute", tarfile.REGTYPE, b"x"),
+        ("../beside", tarfile.REGTYPE, b"x"),
+        ("a/../../beside", tarfile.REGTYPE, b"x"),
+        ("a/..", tarfile.DIRTYPE, b""),
+        ("link", tarfile.SYMTYPE, "/etc/passwd"),
+        ("link", tarfile.SYMTYPE, "inside"),
+        ("hard", tarfile.LNKTYPE, "inside"),
+        ("device", tarfile.CHRTYPE, ""),
+        ("pipe", tarfile.FIFOTYPE, ""),
+    ],
+)
+def test_an_archive_that_leaves_its_folder_is_refused(
+    tmp_path: Path, name: str, kind: bytes, content: bytes | str
+) -> None:
+    """A member with an absolute path, with `..`, a link or a device ends the unpacking; nothing is beside the folder."""
+    archive = tar_of(tmp_path / "bad.tar.gz", ("inside", tarfile.REGTYPE, b"1"), (name, kind, content))
+    with pytest.raises(SuiteUnavailable, match=re.escape(name)):
+        unpack(archive, tmp_path / "out")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["bad.tar.gz", "out"]
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["inside"]
 
 
 def test_a_missing_tool_chain_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from compat_tests.setup.cache import cache_directory, exclusively
 
 SPARK_VERSION = "4.0.0"
 """The newest release whose connector and whose connector's dependencies are all published, and what `pyproject.toml`
@@ -39,17 +40,14 @@ class JarsUnavailable(Exception):
 
 
 def jars_directory() -> Path:
-    """Folder of the jars in the cache, `$XDG_CACHE_HOME/pykafkad` or `~/.cache/pykafkad`."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "pykafkad" / f"spark-jars-{SPARK_VERSION}"
+    """Folder of the jars in the cache."""
+    return cache_directory() / f"spark-jars-{SPARK_VERSION}"
 
 
 def connector_jars() -> list[Path]:
     """The connector's jars, resolved first when the cache has none; raises JarsUnavailable."""
     directory = jars_directory()
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with open(directory.parent / "spark-jars.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with exclusively("spark-jars"):
         if not directory.is_dir():
             _resolve_into(directory)
     return sorted(directory.glob("*.jar"))

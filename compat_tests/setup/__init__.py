@@ -2,5 +2,6 @@
 
 Knows: the operating system's packages, Maven, the container engine, the cache folder.
 Must not know: pytest, the tests, pykafkad.
-Start reading: `__main__.py`, which does all of it: `python -m compat_tests.setup`.
+Start reading: `__main__.py`, which does all of it: `python -m compat_tests.setup`. `cache.py` and `fresh.py` know where
+everything is kept and how to begin with nothing.
 """

@@ -1,23 +1,31 @@
 """`python -m compat_tests.setup`: install and build everything the compat tests need, or say what is missing.
 
+What it is about to install and fetch is printed first. With `--fresh` nothing is installed: the cache is emptied and
+the images of Kafka are removed, so that the next run fetches and builds them anew.
+
 Exit code 0, also when something is missing (the tests then skip by name), except with `CI=true`: then 1.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 
 from compat_tests.setup import system_packages
-from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
+from compat_tests.setup.cache import cache_directory
+from compat_tests.setup.kafka_jars import KAFKA_VERSION, JarsUnavailable, fetch_jars, jars_directory
 
 
 def main() -> int:
     """Install packages, fetch the jars, and have an image of Kafka in a container engine."""
-    wanted = system_packages.PROGRAMS + system_packages.SUITE_PROGRAMS
-    problems = [
-        system_packages.how_to_get(program) for program in system_packages.install(system_packages.missing(wanted))
-    ]
+    parser = argparse.ArgumentParser(prog="python -m compat_tests.setup", description=__doc__)
+    parser.add_argument("--fresh", action="store_true", help="empty the cache and remove the images instead")
+    if parser.parse_args().fresh:
+        return _begin_anew()
+    missing = system_packages.missing(system_packages.PROGRAMS + system_packages.SUITE_PROGRAMS)
+    _announce(missing)
+    problems = [system_packages.how_to_get(program) for program in system_packages.install(missing)]
     if system_packages.is_present(system_packages.JAVA) and system_packages.is_present(system_packages.MAVEN):
         try:
             print(f"set-up: Kafka's jars are in {fetch_jars()}")
@@ -28,6 +36,32 @@ def main() -> int:
     for problem in problems:
         print(f"set-up: {problem}")
     return 1 if problems and os.environ.get("CI") == "true" else 0
+
+
+def _announce(missing: list[system_packages.Program]) -> None:
+    """Say what is going to be installed and fetched, before any of it happens."""
+    if not missing:
+        print("set-up: every program is there, nothing is installed; no root is needed")
+    elif system_packages.can_install():
+        for program in missing:
+            print(f"set-up: {program.name} will be installed ({' '.join(program.packages)}), for {program.used_for}")
+    if not jars_directory().is_dir():
+        print(f"set-up: the jars of Kafka {KAFKA_VERSION} (128 MB) will be fetched")
+    print(f"set-up: what is fetched or built is kept in {cache_directory()}", flush=True)
+
+
+def _begin_anew() -> int:
+    # Imported late, as below.
+    from compat_tests.setup.container_engine import CacheInUse
+    from compat_tests.setup.fresh import start_fresh
+
+    try:
+        left = start_fresh()
+    except CacheInUse as error:
+        left = [str(error)]
+    for sentence in left:
+        print(f"set-up: {sentence}")
+    return 1 if left else 0
 
 
 def _prepare_image() -> list[str]:

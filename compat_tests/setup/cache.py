@@ -1,10 +1,15 @@
-"""Where downloads and built things are kept between runs: never in the source tree."""
+"""Where downloads and built things are kept between runs: never in the source tree.
+
+All of them are below `cache_directory()`: the jars of Kafka and of Spark's connector, the suites of other clients,
+kafkajs, the bench's load generator, and a container engine of our own with its images. An image in an engine that was
+there already is the one thing of ours elsewhere; `fresh.py` knows it."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,3 +28,14 @@ def exclusively(name: str) -> Iterator[None]:
     with open(cache_directory() / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def empty() -> None:
+    """Remove everything from the cache but the locks, which another run may hold."""
+    for path in cache_directory().iterdir():
+        if path.suffix == ".lock":
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -28,6 +28,10 @@ class EngineUnavailable(Exception):
     """No container engine answers and none could be started; the message says why."""
 
 
+class CacheInUse(Exception):
+    """Another run uses the engine in the cache."""
+
+
 class ContainerEngine:
     """A running engine: `client` (docker's Python client) and `close()`; sets DOCKER_HOST for testcontainers.
 
@@ -53,7 +57,7 @@ class ContainerEngine:
         root.mkdir(exist_ok=True)
         self._root = root
         address = f"unix://{root}/docker.sock"
-        self._users = open(root / "users.lock", "w")
+        self._users = open(root / "users.lock", "w")  # noqa: SIM115 - held until close()
         with exclusively("engine"):
             fcntl.flock(self._users, fcntl.LOCK_SH)
             self.client = _answering(address) or self._start(dockerd, root, address)
@@ -96,6 +100,20 @@ class ContainerEngine:
                 os.environ.pop("DOCKER_HOST", None)
             _end(self._root / "docker.pid")
         self._users.close()
+
+
+def end_own_engine() -> None:
+    """End an engine in the cache that an interrupted run has left behind. CacheInUse while another run uses it."""
+    root = cache_directory() / "engine"
+    if not root.is_dir():
+        return
+    with exclusively("engine"), open(root / "users.lock", "w") as users:
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CacheInUse(f"another run uses the container engine in {root}") from None
+        if _answering(f"unix://{root}/docker.sock") is not None:
+            _end(root / "docker.pid")
 
 
 def engine_answers() -> bool:

@@ -75,7 +75,7 @@ def install(programs: Iterable[Program]) -> list[Program]:
     if programs and can_install():
         packages = sorted({package for program in programs for package in program.packages})
         print(f"set-up: installing {' '.join(packages)}", flush=True)
-        with _no_services_started():
+        with _NoServicesStarted():
             subprocess.run(["apt-get", *RETRIES, "update", "-q"], stdout=subprocess.DEVNULL)
             if not _installed(packages):
                 # One package that this release does not have must not keep the others away.
@@ -90,7 +90,7 @@ def _installed(packages: list[str]) -> bool:
     return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode == 0
 
 
-class _no_services_started:
+class _NoServicesStarted:
     """While open, package installations start no services (Debian's policy-rc.d convention).
 
     The engine's package would start the system's own engine; the tests start one of their own.

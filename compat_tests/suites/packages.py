@@ -12,7 +12,7 @@ import tarfile
 import tempfile
 import tomllib
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from compat_tests.setup import system_packages
 from compat_tests.setup.cache import cache_directory, exclusively
@@ -69,12 +69,36 @@ def from_pypi(project: str, version: str, sha256: str) -> Callable[[Path], Path]
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
         call([*command, "--require-hashes", "-r", "requirement.txt", "-d", "downloaded"], scratch)
         (archive,) = (scratch / "downloaded").iterdir()
-        with tarfile.open(archive) as opened:
-            opened.extractall(scratch / "unpacked", filter="data")
+        unpack(archive, scratch / "unpacked")
         (unpacked,) = (scratch / "unpacked").iterdir()
         return unpacked
 
     return fetch
+
+
+def unpack(archive: Path, directory: Path) -> None:
+    """Unpack a tar archive's files and folders into the new folder `directory`.
+
+    SuiteUnavailable where a member is anything else, such as a link or a device, or would be outside of `directory`.
+    `TarFile.extractall` checks the same with `filter="data"`, but Python has that argument only since 3.11.4.
+    """
+    directory.mkdir(parents=True)
+    with tarfile.open(archive) as opened:
+        for member in opened:
+            name = PurePosixPath(member.name)
+            if name.is_absolute() or ".." in name.parts or not (member.isdir() or member.isreg()):
+                raise SuiteUnavailable(f"{archive.name} holds {member.name!r}, which is not a file or folder inside it")
+            target = directory / name
+            if member.isdir():
+                target.mkdir(parents=True, exist_ok=True)
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            content = opened.extractfile(member)
+            assert content is not None  # It is None only for what is neither a file nor a link.
+            with content, open(target, "xb") as written:
+                shutil.copyfileobj(content, written)
+            if member.mode & 0o100:
+                target.chmod(0o755)
 
 
 def from_go_proxy(module: str, version: str, checksum: str) -> Callable[[Path], Path]:

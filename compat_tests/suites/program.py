@@ -13,8 +13,7 @@ def run_logged(
     command: list[str], place: Place, directory: Path, environment: dict[str, str], timeout_seconds: float
 ) -> str:
     """Run a test program, its output appended to the place's log; returns that output. Killed at the timeout."""
-    print_to = open(place.log_path, "a+", errors="replace")
-    with print_to:
+    with open(place.log_path, "a+", errors="replace") as print_to:
         begin = print_to.seek(0, os.SEEK_END)
         process = subprocess.Popen(
             command,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from compat_tests.suites import rust, security
 from compat_tests.suites.packages import built, from_crates_io
 from compat_tests.suites.suite import Outcomes, Place, Suite

@@ -122,7 +122,7 @@ def _publish_year(options: argparse.Namespace, bootstrap: str, topics: Topics, p
     )
     for topic, total, records in sources:
         task = progress.add_task(f"publish {topic}", total=total, note="")
-        publish(bootstrap, topic, records, published=lambda count: progress.update(task, completed=count))
+        publish(bootstrap, topic, records, published=lambda count, task=task: progress.update(task, completed=count))
     publish(bootstrap, topics.flights, [closing_record()])
 
 
