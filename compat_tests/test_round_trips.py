@@ -10,24 +10,18 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from kafka import KafkaConsumer
-from kafka.structs import OffsetAndMetadata
 
 from compat_tests.brokers.broker import ProcessBroker, free_port
 from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import REPOSITORY, PykafkadProcess
 from compat_tests.conftest import assert_no_bug_logged
+from compat_tests.expected_content import COMPACTED, PARTITIONS, PLAIN, ExpectedContent
 from compat_tests.java_tools import JavaTools
-from compat_tests.samples import SAMPLES, wait_until
-from compat_tests.scenarios.exchange import Exchange, part
-from pykafkad import errors
-from pykafkad.wire.batch import build_batch
+from compat_tests.samples import wait_until
+from compat_tests.scenarios.exchange import Exchange
 
 SETTINGS = {
     "offsets.topic.num.partitions": "4",
@@ -44,17 +38,7 @@ SETTINGS = {
     "transaction.max.timeout.ms": "3600000",
 }
 TENURES = 5
-PLAIN, COMPACTED, TRANSACTIONAL = "plain", "compacted", "transactional"
-PARTITIONS = {PLAIN: 3, COMPACTED: 2, TRANSACTIONAL: 2}
-SMALL_SEGMENTS = {"internal.segment.bytes": "16384"}
-CONFIGS = {
-    PLAIN: {"internal.segment.bytes": "4096", "index.interval.bytes": "512"},
-    COMPACTED: {**SMALL_SEGMENTS, "cleanup.policy": "compact", "delete.retention.ms": "1"},
-    TRANSACTIONAL: SMALL_SEGMENTS,
-}
 DATA_FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
-ALL = "read_uncommitted"
-COMMITTED = "read_committed"
 INTERNAL = ("__consumer_offsets", "__transaction_state")
 # What a Kafka prints when it finds files that are not as it would have left them.
 COMPLAINTS = (
@@ -63,408 +47,6 @@ COMPLAINTS = (
 )
 # The metadata log is recovered at every start.
 UNCLEAN = r"Recovering unflushed segment .* for (?!__cluster_metadata)"
-
-
-class Row(NamedTuple):
-    """One record as every reader has to give it."""
-
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
-
-
-class Sequence:
-    """An idempotent or transactional producer: what its next batch carries."""
-
-    def __init__(self, producer_id: int, epoch: int, transactional_id: str | None = None) -> None:
-        self.transactional_id = transactional_id
-        self.ids = {"producer_id": producer_id, "producer_epoch": epoch}
-        self.next: dict[tuple[str, int], int] = {}
-
-
-class Life:
-    """The directory's content as it ought to be, and what adds to it through one broker at a time."""
-
-    def __init__(self) -> None:
-        self.rows: dict[tuple[str, int], dict[int, Row]] = {
-            (topic, p): {} for topic, count in PARTITIONS.items() for p in range(count)
-        }
-        self.aborted: set[tuple[str, int, int]] = set()
-        self.start_offsets = dict.fromkeys(self.rows, 0)
-        self.stable_offsets: dict[tuple[str, int], int] = {}
-        self.commits: dict[tuple[str, str, int], tuple[int, str]] = {}
-        self.retention: dict[str, str] = {}
-        self.producer_ids: list[int] = []
-        self.sequence: Sequence | None = None
-        self.last_data = b""
-        # Of the producer of the whole life.
-        self.last_of_sequence = (b"", 0)
-        self.open: Sequence | None = None
-        self.tenure = 0
-        self.broker: Exchange
-
-    # -- writing -------------------------------------------------------------------------------------------------------
-
-    def batch(
-        self, partition: tuple[str, int], records: list[Any], sequence: Sequence | None = None, **keywords: Any
-    ) -> int:
-        """Append one batch and remember its records by offset; the base offset."""
-        ids: dict[str, Any] = {}
-        if sequence is not None:
-            ids = {**sequence.ids, "base_sequence": sequence.next.get(partition, 0)}
-            sequence.next[partition] = ids["base_sequence"] + len(records)
-        data = bytes(build_batch(records, **ids, **keywords))
-        error_code, base_offset = self.produce(
-            partition, data, sequence.transactional_id if sequence is not None else None
-        )
-        assert error_code == 0, (partition, error_code)
-        for at, (key, value, headers, timestamp_ms) in enumerate(records):
-            self.rows[partition][base_offset + at] = Row(timestamp_ms, key, value, list(headers))
-        self.last_data = data
-        return base_offset
-
-    def produce(self, partition: tuple[str, int], data: bytes, transactional_id: str | None = None) -> tuple[int, int]:
-        """(error code, base offset) of appending a batch."""
-        rows = [part("Produce", "PartitionProduceData", index=partition[1], records=data)]
-        topics = [part("Produce", "TopicProduceData", name=partition[0], partition_data=rows)]
-        answer = self.broker.quietly(
-            "Produce", 9, acks=-1, timeout_ms=10_000, transactional_id=transactional_id, topic_data=topics
-        )
-        (row,) = answer.responses[0].partition_responses
-        return row.error_code, row.base_offset
-
-    def new_producer(self, transactional_id: str | None = None) -> Sequence:
-        """An id that nobody had before; a transactional one is told to its coordinator."""
-        if transactional_id is not None:
-            find = lambda: self.broker.quietly("FindCoordinator", 4, key_type=1, coordinator_keys=[transactional_id])  # noqa: E731
-            self.broker.until(find, lambda answer: answer.coordinators[0].error_code == 0)
-        ask = lambda: self.broker.quietly(
-            "InitProducerId", 4, transactional_id=transactional_id, transaction_timeout_ms=3_600_000
-        )
-        answer = self.broker.until(ask, lambda answer: answer.error_code == 0)
-        if transactional_id is None:
-            assert answer.producer_id not in self.producer_ids
-            self.producer_ids.append(answer.producer_id)
-        return Sequence(answer.producer_id, answer.producer_epoch, transactional_id)
-
-    def create_topics(self) -> None:
-        """All topics; by whoever serves first."""
-        for topic, count in PARTITIONS.items():
-            configs = {name.replace(".", "_"): value for name, value in CONFIGS[topic].items()}
-            self.broker.prefix = "x"
-            wanted = part("CreateTopics", "CreatableTopic", name=topic, num_partitions=count, replication_factor=1)
-            wanted.configs = [
-                part("CreateTopics", "CreatableTopicConfig", name=name.replace("_", "."), value=value)
-                for name, value in configs.items()
-            ]
-            answer = self.broker.quietly("CreateTopics", 7, topics=[wanted], timeout_ms=10_000)
-            assert answer.topics[0].error_code == 0, answer
-            self.broker.topic_id(topic)
-
-    def write(self, *, is_kafka: bool) -> None:
-        """What one tenure adds."""
-        self.tenure += 1
-        now_ms = int(time.time() * 1000)
-        for number in range(30):
-            partition = (PLAIN, number % 3)
-            rows = [(s.key, s.value, s.headers, now_ms + number * 20 - at) for at, s in enumerate(SAMPLES)]
-            self.batch(partition, rows, codec=number % 5)
-            self.batch(
-                partition,
-                [(b"t%d" % self.tenure, bytes(range(256)) * (number % 7), [], now_ms + number)],
-                codec=number // 3 % 5,
-            )
-        for number in range(60):
-            key = b"k%d" % random.Random(self.tenure * 100 + number).randrange(12)
-            value = (
-                None if number % 7 == self.tenure % 7 else b"%d of %d" % (number, self.tenure) + random.randbytes(900)
-            )
-            rows = [
-                (key, value, [("n", b"%d" % number)], now_ms + number),
-                (b"of tenure %d" % self.tenure, b"%d" % number, [], now_ms),
-            ]
-            self.batch((COMPACTED, number % 2), rows, codec=number % 5)
-        for number in range(6):
-            self.batch((TRANSACTIONAL, number % 2), [(b"between", b"%d" % self.tenure + b"." * 3000, [], now_ms)])
-        self.go_on_with_sequence(now_ms)
-        if is_kafka:
-            self.write_transactions(now_ms)
-        self.delete_records((PLAIN, 1))
-        self.commit()
-        self.alter_configs()
-
-    def go_on_with_sequence(self, now_ms: int) -> None:
-        """One producer for the whole life; and another with a batch of its own, for each tenure."""
-        self.batch((PLAIN, 2), [(b"new", b"producer", [], now_ms)], self.new_producer())
-        self.sequence = self.sequence or self.new_producer()
-        for each in range(3):
-            rows = [(b"sequence", b"%d.%d.%d" % (self.tenure, each, record), [], now_ms) for record in range(4)]
-            base_offset = self.batch((PLAIN, 0), rows, self.sequence, codec=each)
-            self.last_of_sequence = (self.last_data, base_offset)
-
-    def check_sequence(self) -> None:
-        """The last batch again is no new one, and one behind a gap or of an older epoch is refused; whoever took what
-        was before."""
-        data, base_offset = self.last_of_sequence
-        assert self.produce((PLAIN, 0), data) == (0, base_offset)
-        following = self.sequence.next[PLAIN, 0]
-        for sequence in (following + 1, following - 8):
-            gap = bytes(build_batch([(None, b"gap")], **self.sequence.ids, base_sequence=sequence, timestamp_ms=1))
-            assert self.produce((PLAIN, 0), gap)[0] == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
-
-    # -- transactions: by a real Kafka's coordinator -------------------------------------------------------------------
-
-    def write_transactions(self, now_ms: int) -> None:
-        """A committed one, an aborted one, each over two partitions and twice; and one that is left open until Kafka
-        comes again."""
-        if self.open is not None:
-            self.end(self.open, is_commit=True)
-        for is_commit in (True, False, True, False):
-            sequence = self.new_producer("decided")
-            self.transact(sequence, (0, 1), now_ms, b"committed" if is_commit else b"aborted")
-            self.end(sequence, is_commit=is_commit)
-        self.wait_until_stable()
-        self.open = self.new_producer("open")
-        offset = self.transact(self.open, (0,), now_ms, b"undecided")
-        self.batch((TRANSACTIONAL, 0), [(b"behind", b"the open one", [], now_ms)])
-        self.stable_offsets = {(TRANSACTIONAL, 0): offset}
-
-    def transact(self, sequence: Sequence, partitions: tuple[int, ...], now_ms: int, value: bytes) -> int:
-        """Three batches in each partition; the first offset in the first."""
-        topic = part("AddPartitionsToTxn", "AddPartitionsToTxnTopic", name=TRANSACTIONAL, partitions=list(partitions))
-        transaction = {
-            "v3_and_below_transactional_id": sequence.transactional_id,
-            "v3_and_below_producer_id": sequence.ids["producer_id"],
-            "v3_and_below_producer_epoch": sequence.ids["producer_epoch"],
-            "v3_and_below_topics": [topic],
-        }
-        self.broker.until(
-            lambda: self.broker.quietly("AddPartitionsToTxn", 3, **transaction),
-            lambda answer: (
-                not any(
-                    row.partition_error_code for row in answer.results_by_topic_v3_and_below[0].results_by_partition
-                )
-            ),
-        )
-        offsets = []
-        for each in range(3):
-            for index in partitions:
-                rows = [
-                    (b"in a transaction", value + b" %d.%d" % (self.tenure, each), [], now_ms),
-                    (None, None, [], now_ms + 1),
-                ]
-                offsets.append(self.batch((TRANSACTIONAL, index), rows, sequence, codec=each, is_transactional=True))
-                if value == b"aborted":
-                    self.aborted |= {(TRANSACTIONAL, index, offsets[-1]), (TRANSACTIONAL, index, offsets[-1] + 1)}
-        return offsets[0]
-
-    def end(self, sequence: Sequence, *, is_commit: bool) -> None:
-        """Commit or abort; it is asked until it is done."""
-        answer = self.broker.until(
-            lambda: self.broker.quietly(
-                "EndTxn", 3, transactional_id=sequence.transactional_id, committed=is_commit, **sequence.ids
-            ),
-            lambda answer: answer.error_code not in (14, 15, 16, 51),
-        )
-        assert answer.error_code == 0, answer
-
-    def wait_until_stable(self) -> None:
-        """Until the markers of everything that was ended are there."""
-        for partition in ((TRANSACTIONAL, 0), (TRANSACTIONAL, 1)):
-            wait_until(
-                lambda: self.offset(partition, -1, 1) == self.offset(partition, -1, 0), "all transactions are decided"
-            )
-
-    # -- everything else -----------------------------------------------------------------------------------------------
-
-    def offset(self, partition: tuple[str, int], timestamp_ms: int, isolation_level: int = 0) -> int:
-        """ListOffsets of one partition: -1 its end, -2 its start, or what is at or after a time."""
-        rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=partition[1], timestamp=timestamp_ms)]
-        topics = [part("ListOffsets", "ListOffsetsTopic", name=partition[0], partitions=rows)]
-        answer = self.broker.quietly("ListOffsets", 5, replica_id=-1, isolation_level=isolation_level, topics=topics)
-        (row,) = answer.topics[0].partitions
-        assert row.error_code == 0, answer
-        return row.offset
-
-    def delete_records(self, partition: tuple[str, int]) -> None:
-        """A part of what this tenure wrote goes, in the middle of a segment and of a batch."""
-        to_offset = sorted(self.rows[partition])[-37]
-        rows = [part("DeleteRecords", "DeleteRecordsPartition", partition_index=partition[1], offset=to_offset)]
-        topics = [part("DeleteRecords", "DeleteRecordsTopic", name=partition[0], partitions=rows)]
-        answer = self.broker.quietly("DeleteRecords", 2, topics=topics, timeout_ms=10_000)
-        assert answer.topics[0].partitions[0].error_code == 0, answer
-        self.start_offsets[partition] = to_offset
-
-    def commit(self) -> None:
-        """Offsets of a group without members, a group with one, and a group that is deleted again."""
-        for group in ("simple", f"doomed-{self.tenure}"):
-            self.broker.coordinator(group)
-            for topic, partition in ((PLAIN, 0), (PLAIN, 2), (COMPACTED, self.tenure % 2)):
-                committed = (self.tenure * 10 + partition, f"by tenure {self.tenure} 💡")
-                row = {
-                    "partition_index": partition,
-                    "committed_offset": committed[0],
-                    "committed_metadata": committed[1],
-                }
-                rows = [part("OffsetCommit", "OffsetCommitRequestPartition", **row)]
-                topics = [part("OffsetCommit", "OffsetCommitRequestTopic", name=topic, partitions=rows)]
-                answer = self.broker.quietly("OffsetCommit", 8, group_id=group, topics=topics)
-                assert answer.topics[0].partitions[0].error_code == 0, answer
-                self.commits[group, topic, partition] = committed
-        answer = self.broker.quietly("DeleteGroups", 2, groups_names=[group])
-        assert answer.results[0].error_code == 0, answer
-        self.commits = {each: committed for each, committed in self.commits.items() if each[0] != group}
-        consumer = KafkaConsumer(
-            PLAIN,
-            bootstrap_servers=self.broker.bootstrap,
-            group_id="classic",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            consumer_timeout_ms=100_000,
-        )
-        for _, _ in zip(range(50), consumer, strict=False):
-            pass
-        positions = {each: consumer.position(each) for each in consumer.assignment()}
-        consumer.commit({each: OffsetAndMetadata(position, "by a member", -1) for each, position in positions.items()})
-        self.commits |= {
-            ("classic", PLAIN, each.partition): (position, "by a member") for each, position in positions.items()
-        }
-        consumer.close()
-
-    def alter_configs(self) -> None:
-        """A setting of every topic changes; one is taken back."""
-        for topic in PARTITIONS:
-            self.retention[topic] = str(900_000_000 + self.tenure)
-            configs = [
-                part(
-                    "IncrementalAlterConfigs",
-                    "AlterableConfig",
-                    name="retention.ms",
-                    config_operation=0,
-                    value=self.retention[topic],
-                ),
-                part(
-                    "IncrementalAlterConfigs",
-                    "AlterableConfig",
-                    name="segment.ms",
-                    config_operation=self.tenure % 2,
-                    value="600000000",
-                ),
-            ]
-            resource = part(
-                "IncrementalAlterConfigs", "AlterConfigsResource", resource_type=2, resource_name=topic, configs=configs
-            )
-            answer = self.broker.quietly("IncrementalAlterConfigs", 1, resources=[resource])
-            assert answer.responses[0].error_code == 0, answer
-
-    # -- looking -------------------------------------------------------------------------------------------------------
-
-    def check(self) -> None:
-        """Everything that a reader or an operator can see."""
-        for partition in self.rows:
-            self.broker.topic_id(partition[0])
-            assert self.offset(partition, -2) == self.start_offsets[partition], partition
-            stable = self.offset(partition, -1, 1)
-            assert stable == self.stable_offsets.get(partition, self.offset(partition, -1)), partition
-        for isolation_level in (ALL, COMMITTED):
-            given = self.read(isolation_level)
-            for partition in self.rows:
-                expected = self.expected(partition, isolation_level)
-                if partition[0] == COMPACTED:
-                    assert given[partition].items() <= expected.items()
-                    assert last_values(given[partition]) == last_values(expected)
-                else:
-                    assert given[partition] == expected, (partition, isolation_level)
-        self.check_times()
-        self.check_groups()
-        self.check_configs()
-        self.check_sequence()
-
-    def expected(self, partition: tuple[str, int], isolation_level: str) -> dict[int, Row]:
-        """The records that a reader has to be given."""
-        end = self.stable_offsets.get(partition, 1 << 62) if isolation_level == COMMITTED else 1 << 62
-        hidden = (
-            {offset for topic, index, offset in self.aborted if (topic, index) == partition}
-            if isolation_level == COMMITTED
-            else set()
-        )
-        rows = self.rows[partition]
-        return {
-            offset: row
-            for offset, row in rows.items()
-            if self.start_offsets[partition] <= offset < end and offset not in hidden
-        }
-
-    def read(self, isolation_level: str) -> dict[tuple[str, int], dict[int, Row]]:
-        """What librdkafka gives of every partition from its start to its end; it checks the checksums."""
-        settings = {
-            "isolation.level": isolation_level,
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-            "check.crcs": True,
-            "fetch.wait.max.ms": 50,
-        }
-        consumer = Consumer({"bootstrap.servers": self.broker.bootstrap, "group.id": "reader", **settings})
-        consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for topic, index in self.rows])
-        given: dict[tuple[str, int], dict[int, Row]] = {partition: {} for partition in self.rows}
-        left = set(given)
-        while left:
-            message = consumer.poll(100)
-            assert message is not None, f"nothing came of {left}"
-            partition = (message.topic(), message.partition())
-            if message.error():
-                left.discard(partition)
-                continue
-            row = Row(message.timestamp()[1], message.key(), message.value(), message.headers() or [])
-            assert given[partition].setdefault(message.offset(), row) == row
-        consumer.close()
-        return given
-
-    def check_times(self) -> None:
-        """A look-up by time finds the first record that is not older; an old one is in an old segment."""
-        rows = self.expected((PLAIN, 0), ALL)
-        for offset in list(rows)[:: len(rows) // 5]:
-            time_ms = rows[offset].timestamp_ms
-            first = min(at for at, row in rows.items() if row.timestamp_ms >= time_ms)
-            assert self.offset((PLAIN, 0), time_ms) == first, time_ms
-
-    def check_groups(self) -> None:
-        """Every committed offset with its metadata, and no group that was deleted."""
-        groups = self.broker.quietly("ListGroups", 4, states_filter=[]).groups
-        assert {row.group_id for row in groups} - {"reader"} == {group for group, _, _ in self.commits}
-        for group in {group for group, _, _ in self.commits}:
-            self.broker.coordinator(group)
-            asked = [part("OffsetFetch", "OffsetFetchRequestGroup", group_id=group, topics=None)]
-            (answer,) = self.broker.quietly("OffsetFetch", 8, groups=asked).groups
-            found = {
-                (group, t.name, p.partition_index): (p.committed_offset, p.metadata)
-                for t in answer.topics
-                for p in t.partitions
-            }
-            expected = {each: committed for each, committed in self.commits.items() if each[0] == group}
-            assert found == expected, (found, expected)
-
-    def check_configs(self) -> None:
-        """The settings that were given to the topics, and no others."""
-        for topic, retention in self.retention.items():
-            resource = part(
-                "DescribeConfigs",
-                "DescribeConfigsResource",
-                resource_type=2,
-                resource_name=topic,
-                configuration_keys=None,
-            )
-            (answer,) = self.broker.quietly("DescribeConfigs", 4, resources=[resource]).results
-            changed = {row.name: row.value for row in answer.configs if row.config_source == 1}
-            segment = {"segment.ms": "600000000"} if self.tenure % 2 == 0 else {}
-            assert changed == {**CONFIGS[topic], "retention.ms": retention, **segment}
-
-
-def last_values(rows: dict[int, Row]) -> dict[bytes | None, bytes]:
-    """What compaction must keep: the last value of every key that is not deleted."""
-    values = {rows[offset].key: rows[offset].value for offset in sorted(rows)}
-    return {key: value for key, value in values.items() if value is not None}
 
 
 class Directories:
@@ -550,19 +132,19 @@ def check_by_fsck(directories: Directories, *, is_clean: bool) -> None:
         assert found == [], checked.stdout + checked.stderr
 
 
-def serve_one_tenure(life: Life, broker: ProcessBroker, directories: Directories) -> None:
+def serve_one_tenure(content: ExpectedContent, broker: ProcessBroker, directories: Directories) -> None:
     """Start, look, write, look again; the broker goes on."""
     broker.start()
-    exchange = life.broker = Exchange(broker.bootstrap, "round-trip")
-    if life.tenure:
-        life.check()
+    exchange = content.broker = Exchange(broker.bootstrap, "round-trip")
+    if content.tenure:
+        content.check()
     else:
-        life.create_topics()
-    life.write(is_kafka=isinstance(broker, KafkaProcess))
+        content.create_topics()
+    content.write(is_kafka=isinstance(broker, KafkaProcess))
     wait_until(directories.is_clean, f"{broker.name} cleans: {directories.cleaned()}")
-    moved = {partition: offset for partition, offset in life.start_offsets.items() if offset}
+    moved = {partition: offset for partition, offset in content.start_offsets.items() if offset}
     wait_until(lambda: moved.items() <= directories.start_offsets().items(), f"{broker.name} keeps log starts: {moved}")
-    life.check()
+    content.check()
     exchange.close()
 
 
@@ -579,7 +161,7 @@ def test_both_serve_one_directory_in_turn(
     kafka = KafkaProcess(kafka_jars, tmp_path / "kafka", {**SETTINGS, **directories.setting}, port=port)
     ours = PykafkadProcess(tmp_path / "ours", {**SETTINGS, **directories.setting}, port=port)
     kafka.data_directory = directories.paths[0]
-    life = Life()
+    content = ExpectedContent()
     chance = random.Random(end)
     rounds = pytestconfig.getoption("--rounds") or 0
     try:
@@ -587,7 +169,7 @@ def test_both_serve_one_directory_in_turn(
             broker = (kafka, ours)[number % 2]
             untouched = directories.digest("__transaction_state") if broker is ours else {}
             printed = len(kafka.log_text())
-            serve_one_tenure(life, broker, directories)
+            serve_one_tenure(content, broker, directories)
             was_clean = end == "stop"
             if number >= TENURES - 1:
                 end = chance.choice(("stop", "kill"))

@@ -13,7 +13,7 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.log.directory import MAX_NAME_LENGTH
+from pykafkad.log.file_names import MAX_NAME_LENGTH
 from pykafkad.log.moves import future_name
 from pykafkad.wire import messages
 

@@ -10,10 +10,7 @@ from collections import namedtuple
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, recovery, txn_index
-from pykafkad.log.leader_epochs import LeaderEpochs
-from pykafkad.log.offset_index import OffsetIndex
-from pykafkad.log.producers import ProducerStates
-from pykafkad.log.segment import (
+from pykafkad.log.file_names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
@@ -21,6 +18,9 @@ from pykafkad.log.segment import (
     TXN_INDEX_SUFFIX,
     file_prefix,
 )
+from pykafkad.log.leader_epochs import LeaderEpochs
+from pykafkad.log.offset_index import OffsetIndex
+from pykafkad.log.producers import ProducerStates
 from pykafkad.log.time_index import TimeIndex
 from pykafkad.wire.batch import LENGTH_OVERHEAD_BYTES
 

@@ -20,9 +20,9 @@ from collections import namedtuple
 
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.log import checkpoints, compaction, swap, txn_index
+from pykafkad.log.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from pykafkad.log.offset_map import OffsetMap
 from pykafkad.log.record_scan import BrokenRecords
-from pykafkad.log.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from pykafkad.wire.batch import HEADER_SIZE_BYTES, parse_header
 
 TYPE_CHECKING = False

@@ -10,28 +10,23 @@ import posixpath
 
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log import checkpoints, retention, snapshot_store
+from pykafkad.log.file_names import (
+    DELETE_SUFFIX,
+    FUTURE_SUFFIX,
+    MAX_NAME_LENGTH,
+    NOT_SERVED_SUFFIXES,
+    STRAY_SUFFIX,
+    parse_partition_name,
+)
 from pykafkad.log.log_files import LogServices
+from pykafkad.log.offset_checkpoints import OffsetCheckpoints
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
 from pykafkad.log.segment import NEVER_MS
 from pykafkad.log.syncing import SyncJob
 
-DELETE_SUFFIX = "-delete"
-STRAY_SUFFIX = "-stray"
-FUTURE_SUFFIX = "-future"
-MAX_NAME_LENGTH = 255
 # Up to this many logs are synced one by one at a stop; for more the whole file system is, which takes one call.
 MAX_SINGLE_SYNCS = 16
-# Directory names that are no partition although they look like one.
-_NOT_SERVED_SUFFIXES = (DELETE_SUFFIX, STRAY_SUFFIX, FUTURE_SUFFIX)
-
-
-def parse_partition_name(name: str) -> tuple[str, int] | None:
-    """(topic, partition) of a partition directory's name, None for any other name."""
-    topic, dash, partition = name.rpartition("-")
-    if not dash or not topic or not partition.isascii() or not partition.isdigit():
-        return None
-    return topic, int(partition)
 
 
 class LogDirectory:
@@ -44,14 +39,10 @@ class LogDirectory:
     files; no partition is opened. `broker_epoch` is what the last clean shutdown wrote, -1 without one."""
 
     __slots__ = (
-        "_gone",
-        "_high_watermarks",
         "_leaving",
         "_lock",
-        "_log_starts",
+        "_offsets",
         "_on_disk",
-        "_recovery_points",
-        "_written",
         "broker_epoch",
         "clean",
         "clock",
@@ -75,10 +66,7 @@ class LogDirectory:
         self.services = LogServices(disk, clock, random, [], [])
         self.logs: dict[tuple[str, int], PartitionLog] = {}
         self.meta = checkpoints.decode_properties(disk.read(f"{path}/{checkpoints.META_PROPERTIES_FILE}") or b"")
-        self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINT_FILE)
-        self._log_starts = self._read_offsets(checkpoints.LOG_START_FILE)
-        self._high_watermarks = self._read_offsets(checkpoints.HIGH_WATERMARK_FILE)
-        self._written: dict[str, bytes] = {}
+        self._offsets = OffsetCheckpoints(disk, path)
         self._take_clean_marker()
         self._on_disk: set[tuple[str, int]] = set()
         # Deleted partitions whose folders have their names still, and the delay after which they are to be removed.
@@ -86,12 +74,7 @@ class LogDirectory:
         self.futures: dict[tuple[str, int], str] = {}
         self.failure: StorageFailure | None = None
         self._find_partitions()
-        # Partitions that are not here any more, and of which the checkpoints on disk may still tell.
-        self._gone = {
-            key for offsets in (self._recovery_points, self._log_starts) for key in offsets if key not in self._on_disk
-        }
-        for key in self._gone:
-            self._forget_offsets(key)
+        self._offsets.forget_all_but(self._on_disk)
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path})"
@@ -102,9 +85,6 @@ class LogDirectory:
         return self.disk.absolute_path(self.path)
 
     # -- opening -------------------------------------------------------------------------------------------------------
-
-    def _read_offsets(self, name: str) -> dict[tuple[str, int], int]:
-        return checkpoints.decode_offsets(self.disk.read(f"{self.path}/{name}"))
 
     def _take_clean_marker(self) -> None:
         # Read and removed at once: a broker that dies from here on has not stopped cleanly.
@@ -126,7 +106,7 @@ class LogDirectory:
                 key = parse_partition_name(name.removesuffix(FUTURE_SUFFIX).rpartition(".")[0])
                 if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
                     self.futures[key] = name
-            elif not name.endswith(_NOT_SERVED_SUFFIXES):
+            elif not name.endswith(NOT_SERVED_SUFFIXES):
                 key = parse_partition_name(name)
                 if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
                     self._on_disk.add(key)
@@ -187,14 +167,9 @@ class LogDirectory:
         if is_created and key in self._on_disk:
             self._put_stray_aside(key, topic_id)
         if key in self._on_disk:
-            known = Checkpointed(
-                self.clean,
-                self._recovery_points.get(key, 0),
-                self._log_starts.get(key, 0),
-                self._high_watermarks.get(key, 0),
-            )
+            known = Checkpointed(self.clean, *self._offsets.of(key))
         else:
-            self._checkpoint_gone(key)
+            self._offsets.clear_departed(key)
             self.disk.make_directories(f"{self.path}/{topic}-{partition}")
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
         log = UnopenedLog(
@@ -234,7 +209,7 @@ class LogDirectory:
             # Where no segment is, nothing can be recovered.
             if log.count_segment_files():
                 log.load()
-                self._note((log.topic, log.partition), log)
+                self._offsets.note((log.topic, log.partition), log)
                 log.unload()
         except StorageFailure as failure:
             # Its clients are told, the other partitions go on.
@@ -242,7 +217,7 @@ class LogDirectory:
 
     def checkpointed(self, key: tuple[str, int]) -> tuple[int, int, int]:
         """What the checkpoints say of a partition: (recovery point, log start offset, high watermark)."""
-        return self._recovery_points.get(key, 0), self._log_starts.get(key, 0), self._high_watermarks.get(key, 0)
+        return self._offsets.of(key)
 
     def holds(self, topic: str, partition: int) -> bool:
         """Whether the partition's folder is here."""
@@ -261,7 +236,7 @@ class LogDirectory:
         """The folder `name` becomes the partition's, and `log` one of this directory's."""
         key = log.topic, log.partition
         self._let_go(key)
-        self._checkpoint_gone(key)
+        self._offsets.clear_departed(key)
         self.disk.rename(f"{self.path}/{name}", f"{self.path}/{log.topic}-{log.partition}")
         self.disk.sync_directory(self.path)
         self._on_disk.add(key)
@@ -270,7 +245,7 @@ class LogDirectory:
     def promote_future(self, topic: str, partition: int) -> None:
         """Finish a move whose end was decided before the broker died: the copy becomes the partition."""
         key = topic, partition
-        self._checkpoint_gone(key)
+        self._offsets.clear_departed(key)
         self.disk.rename(f"{self.path}/{self.futures.pop(key)}", f"{self.path}/{topic}-{partition}")
         self.disk.sync_directory(self.path)
         self._on_disk.add(key)
@@ -299,18 +274,8 @@ class LogDirectory:
         # First: a folder that keeps its name must be known, or a new topic of that name would begin with what is in it.
         self.disk.rename(f"{self.path}/{name}", target)
         self._on_disk.discard(key)
-        self._gone.add(key)
-        self._forget_offsets(key)
+        self._offsets.forget(key)
         return target
-
-    def _checkpoint_gone(self, key: tuple[str, int]) -> None:
-        """Before a partition comes: what was promised of an earlier one of its name would cut it after a kill."""
-        if key in self._gone:
-            self._write_checkpoints(self._recovery_points, self._log_starts, self._high_watermarks)
-
-    def _forget_offsets(self, key: tuple[str, int]) -> None:
-        for offsets in (self._recovery_points, self._log_starts, self._high_watermarks):
-            offsets.pop(key, None)
 
     def fail(self, failure: StorageFailure) -> list[PartitionLog]:
         """Take the directory out of service, as Kafka does after one failed access: its logs are closed, and returned."""
@@ -344,10 +309,11 @@ class LogDirectory:
         """Before the folders of `prepare_rewind` take their places: what was promised of what they replace would cut
         them after a kill. Raises StorageFailure."""
         nothing = dict.fromkeys(log_starts, 0)
-        self._write_checkpoints(
-            {**self._recovery_points, **nothing},
-            {**self._log_starts, **log_starts},
-            {**self._high_watermarks, **nothing},
+        known = self._offsets
+        known.write(
+            {**known.recovery_points, **nothing},
+            {**known.log_starts, **log_starts},
+            {**known.high_watermarks, **nothing},
         )
 
     def finish_rewind(self, log: PartitionLog, path: str, log_start_offset: int) -> PartitionLog:
@@ -361,7 +327,7 @@ class LogDirectory:
         self.logs[key] = new
         try:
             self.doom_directory(self._rename_for_removal(key), 0)
-            self._log_starts[key] = log_start_offset
+            self._offsets.log_starts[key] = log_start_offset
             self.disk.rename(path, log.directory)
             self._on_disk.add(key)
             new.load()
@@ -423,7 +389,7 @@ class LogDirectory:
             return
         log.load()
         gone = log.run_retention(now_ms)
-        self._note((log.topic, log.partition), log)
+        self._offsets.note((log.topic, log.partition), log)
         if gone:
             # What that changed is synced with the next sync.
             log.release_file()
@@ -462,31 +428,11 @@ class LogDirectory:
         recovery_points, log_starts, high_watermarks = {}, {}, {}
         for key, log in self.logs.items():
             if log.is_loaded:
-                self._note(key, log)
+                self._offsets.note(key, log)
                 if log.offline is None:
                     log.write_epochs()
-            recovery_points[key] = self._recovery_points.get(key, 0)
-            high_watermarks[key] = self._high_watermarks.get(key, 0)
-            log_starts[key] = self._log_starts.get(key, 0)
-        self._write_checkpoints(recovery_points, log_starts, high_watermarks)
-
-    def _write_checkpoints(self, recovery_points: dict, log_starts: dict, high_watermarks: dict) -> None:
-        # Log starts first: what lies below them counts as recovered without being synced, or there.
-        self._write_offsets(checkpoints.LOG_START_FILE, {key: offset for key, offset in log_starts.items() if offset})
-        self._write_offsets(checkpoints.RECOVERY_POINT_FILE, recovery_points)
-        self._write_offsets(checkpoints.HIGH_WATERMARK_FILE, high_watermarks)
-        self._gone.clear()
-
-    def _note(self, key: tuple[str, int], log: PartitionLog) -> None:
-        self._recovery_points[key] = log.recovery_point
-        self._log_starts[key] = log.log_start_offset
-        self._high_watermarks[key] = log.high_watermark
-
-    def _write_offsets(self, name: str, offsets: dict[tuple[str, int], int]) -> None:
-        data = checkpoints.encode_offsets(offsets)
-        if self._written.get(name) != data:
-            self.disk.replace(f"{self.path}/{name}", data)
-            self._written[name] = data
+            recovery_points[key], log_starts[key], high_watermarks[key] = self._offsets.of(key)
+        self._offsets.write(recovery_points, log_starts, high_watermarks)
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close every log and release the lock. Clean: write all that a clean start reads, then the marker.

@@ -11,19 +11,15 @@ from operator import attrgetter
 
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
-from pykafkad.log import recovery
-from pykafkad.log.segment import LOG_SUFFIX, NEVER_MS, SNAPSHOT_SUFFIX, Segment, file_prefix
+from pykafkad.log import recovery, roll_rules
+from pykafkad.log.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_prefix
+from pykafkad.log.recent_segments import RecentSegments
+from pykafkad.log.segment import NEVER_MS, Segment
 from pykafkad.log.syncing import SyncJob, sync_if_there
 
 GATHER_SIZE_BYTES = 64 * 1024
 # Idle gather buffers kept per directory; more than that many logs written in one turn allocate anew.
 MAX_IDLE_BUFFERS = 32
-# Sealed segments whose files stay open, and whose indexes stay in memory, per log; the longest unused one is dropped.
-# All those indexes together have at most so many entries of 20 bytes, beside those of open files.
-MAX_SEALED_FILES = 4
-MAX_SEALED_INDEXES = 64
-MAX_SEALED_ENTRIES = 500_000
-
 CODEC_IDS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ALL_CODECS = frozenset(CODEC_IDS.values())
 
@@ -112,7 +108,7 @@ class LogFiles:
         self._initial = initial
         self._gather = None
         self._fill = 0
-        self._recent_sealed: list[Segment] | None = None
+        self._recent_sealed = RecentSegments()
         self._sole_replica = False
         self.is_new = False
         self.names = self.names_synced = 0
@@ -158,7 +154,7 @@ class LogFiles:
         self.recovery_point = loaded.recovery_point
         self.flushed_ms = now_ms
         self._snapshot_offset = loaded.snapshot_offset
-        self._recent_sealed = []
+        self._recent_sealed = RecentSegments()
         self.look_for_aborted()
         if not self._initial.clean or not loaded.segments[-1].size:
             # An earlier life may not have come to sync them; or this one made the first file.
@@ -194,46 +190,17 @@ class LogFiles:
             self._plain_size_limit = min(settings.max_message_bytes, settings.segment_bytes)
 
     def _activate(self, segment: Segment) -> None:
-        # Make the roll rules of the segment ready for the comparisons of `append`.
-        settings = self.settings
         self._active = segment
         segment.rouse()
-        segment.size_limit = (
-            0 if segment.indexes_full(settings.segment_index_bytes) else min(settings.segment_bytes, segment.room_end)
-        )
-        if settings.segment_jitter_ms > 0 and not segment.jitter_ms:
-            segment.jitter_ms = self._services.random.randrange(min(settings.segment_jitter_ms, self._segment_ms))
-        first = segment.first_timestamp_ms
-        # Without a first timestamp every batch is looked at by `_roll_if_due`, which then goes by the wall clock.
-        segment.roll_after_ms = (
-            -NEVER_MS if first is None or first < 0 else first + self._segment_ms - segment.jitter_ms
-        )
-
-    @property
-    def _segment_ms(self) -> int:
-        # A segment must be closed before it can be compacted in time.
-        settings = self.settings
-        return (
-            min(settings.segment_ms, settings.max_compaction_lag_ms)
-            if "compact" in settings.cleanup_policy
-            else settings.segment_ms
-        )
+        roll_rules.prepare(segment, self.settings, self._services.random)
 
     # -- rolling -------------------------------------------------------------------------------------------------------
 
     def _roll_if_due(self, size: int, max_timestamp_ms: int, last_offset: int, now_ms: int) -> Segment:
-        # One of the prepared limits was passed; this is the rule itself (LogSegment.shouldRoll in Kafka).
-        segment, settings = self._active, self.settings
-        if segment.size:
-            first = segment.first_timestamp_ms
-            waited_ms = max_timestamp_ms - first if first is not None and first >= 0 else now_ms - segment.created_ms
-            if (
-                segment.size + size > settings.segment_bytes
-                or waited_ms > self._segment_ms - segment.jitter_ms
-                or segment.indexes_full(settings.segment_index_bytes)
-                or last_offset > segment.last_offset_limit
-            ):
-                segment = self.roll(now_ms)
+        # A batch passes one of the limits that `roll_rules.prepare` set.
+        segment = self._active
+        if segment.size and roll_rules.is_due(segment, self.settings, size, max_timestamp_ms, last_offset, now_ms):
+            segment = self.roll(now_ms)
         has_room = segment.size + size <= segment.room_end
         if not has_room:
             segment.room_end = self._disk.reserve(
@@ -449,7 +416,7 @@ class LogFiles:
     def _forget(self) -> None:
         for name in LOADED_SLOTS:
             delattr(self, name)
-        self._recent_sealed = None
+        self._recent_sealed = RecentSegments()
 
     def close(self) -> None:
         """Close the files and forget them; what `settle` did not write is recovered at the next start.
@@ -494,42 +461,15 @@ class LogFiles:
         self.has_aborted = any(segment.has_aborted for segment in self.segments)
 
     def touch(self, segment: Segment) -> None:
-        """A sealed segment is about to be read: keep the indexes of the few last used ones."""
-        if segment is self._active:
-            return
-        recent = self._recent_sealed
-        if recent and recent[-1] is segment:
-            return
-        is_new = segment not in recent
-        if not is_new:
-            recent.remove(segment)
-        recent.append(segment)
-        # The files of a log out of service may have other names than they should.
-        if len(recent) > MAX_SEALED_FILES and self.offline is None:
-            recent[-MAX_SEALED_FILES - 1].drop_file()
-            if is_new:
-                self._shed(recent)
-
-    def _shed(self, recent: list[Segment]) -> None:
-        """Forget the indexes that were unused longest, while those of all are more than what a log may keep."""
-        entries = [each.loaded_entries for each in recent]
-        total, gone = sum(entries), 0
-        while (total > MAX_SEALED_ENTRIES and gone < len(recent) - MAX_SEALED_FILES) or len(
-            recent
-        ) - gone > MAX_SEALED_INDEXES:
-            recent[gone].drop_indexes()
-            total -= entries[gone]
-            gone += 1
-        del recent[:gone]
+        """Call this before a segment is read: a sealed one keeps its file and indexes for a while."""
+        if segment is not self._active:
+            # The files of a log out of service may have other names than they should.
+            self._recent_sealed.use(segment, may_close=self.offline is None)
 
     def rest(self, segment: Segment) -> None:
         """Close the file of a sealed segment that nobody reads."""
-        if (
-            segment is not self._active
-            and segment not in self._recent_sealed[-MAX_SEALED_FILES:]
-            and self.offline is None
-        ):
-            segment.drop_file()
+        if segment is not self._active and self.offline is None:
+            self._recent_sealed.close_unless_kept(segment)
 
     def forget_sealed(self, segment: Segment) -> None:
         """A sealed segment leaves the log."""

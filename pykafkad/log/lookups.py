@@ -28,8 +28,8 @@ def _first_at_or_after(segment: Segment, timestamp_ms: int, start_offset: int) -
     if relative_offset and not segment.indexes_trusted and not segment.confirms_time(entry_ms, relative_offset):
         segment.distrust_indexes()
         _, relative_offset = segment.time_index.lookup(timestamp_ms)
-    position = segment.start_of_search(max(segment.base_offset + relative_offset, start_offset))
-    for position, header in segment.headers(position):
+    start = segment.start_of_search(max(segment.base_offset + relative_offset, start_offset))
+    for position, header in segment.headers(start):
         if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
             continue
         for record in _records(segment, position, header):
@@ -44,8 +44,8 @@ def max_timestamp_offset(log: PartitionLog) -> tuple[int, int, int] | None:
     if latest.max_timestamp_ms == NO_TIMESTAMP:
         return None
     log.touch(latest)
-    position = latest.start_of_search(latest.max_timestamp_offset)
-    for position, header in latest.headers(position):
+    start = latest.start_of_search(latest.max_timestamp_offset)
+    for position, header in latest.headers(start):
         if header.max_timestamp_ms != latest.max_timestamp_ms:
             continue
         if header.has_log_append_time:

@@ -9,8 +9,9 @@ the folder, `<topic>-<partition>.<32 hex>-future`, tells at a start what was int
 from __future__ import annotations
 
 from pykafkad.log.checkpoints import PARTITION_METADATA_FILE, encode_partition_metadata
-from pykafkad.log.directory import FUTURE_SUFFIX, LogDirectory
-from pykafkad.log.segment import (
+from pykafkad.log.directory import LogDirectory
+from pykafkad.log.file_names import (
+    FUTURE_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,

@@ -15,9 +15,10 @@ from collections import namedtuple
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.log.file_slice import FileSlice
 from pykafkad.log.log_files import GATHER_SIZE_BYTES, LOADED_SLOTS, LogFiles
 from pykafkad.log.producers import ProducerEntry, check_sequence
-from pykafkad.log.segment import FileSlice, Segment
+from pykafkad.log.segment import Segment
 from pykafkad.wire.batch import (
     CONTROL_BIT,
     HEADER,

@@ -12,20 +12,19 @@ from collections import namedtuple
 from pykafkad.errors import StorageFailure
 from pykafkad.log import swap
 from pykafkad.log.checkpoints import PARTITION_METADATA_FILE, decode_partition_metadata, encode_uuid
-from pykafkad.log.leader_epochs import LeaderEpochs
-from pykafkad.log.offset_index import OffsetIndex
-from pykafkad.log.producers import ProducerStates
-from pykafkad.log.segment import (
+from pykafkad.log.file_names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
-    MAX_RELATIVE_OFFSET,
     SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    Segment,
     file_prefix,
 )
+from pykafkad.log.leader_epochs import LeaderEpochs
+from pykafkad.log.offset_index import OffsetIndex
+from pykafkad.log.producers import ProducerStates
+from pykafkad.log.segment import MAX_RELATIVE_OFFSET, Segment
 from pykafkad.log.syncing import EPOCHS_FILE
 from pykafkad.log.time_index import TimeIndex
 from pykafkad.wire.batch import (
@@ -177,10 +176,10 @@ def _load_last(segment: Segment, index_interval_bytes: int) -> tuple[int | None,
     try:
         if not segment.read_indexes() or not segment.take_max_timestamp():
             segment.rebuild_indexes(index_interval_bytes)
-        position = segment.start_of_search(segment.base_offset + MAX_RELATIVE_OFFSET)
-        segment.bytes_since_index = segment.size - position
+        start = segment.start_of_search(segment.base_offset + MAX_RELATIVE_OFFSET)
+        segment.bytes_since_index = segment.size - start
         end_offset, end, epoch = segment.base_offset, 0, -1
-        for position, header in segment.headers(position):
+        for position, header in segment.headers(start):
             end_offset, end, epoch = header.end_offset, position + header.size_bytes, header.leader_epoch
     except StorageFailure:
         return None, -1

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
-from pykafkad.log.segment import (
+from pykafkad.log.file_names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
-    NEVER_MS,
     SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
 )
+from pykafkad.log.segment import NEVER_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,6 +11,14 @@ from struct import Struct
 from pykafkad.disk import Disk, File
 from pykafkad.errors import StorageFailure
 from pykafkad.log import txn_index
+from pykafkad.log.file_names import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_prefix,
+)
+from pykafkad.log.file_slice import FileSlice
 from pykafkad.log.offset_index import ENTRY_SIZE_BYTES, OffsetIndex
 from pykafkad.log.time_index import ENTRY_SIZE_BYTES as TIME_ENTRY_SIZE_BYTES, TimeIndex
 from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, BatchHeader, parse_header
@@ -18,13 +26,6 @@ from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC,
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-LOG_SUFFIX = ".log"
-INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
-TXN_INDEX_SUFFIX = ".txnindex"
-SNAPSHOT_SUFFIX = ".snapshot"
-DELETED_SUFFIX = ".deleted"
 
 # Offsets in the indexes are int32, relative to the segment's base.
 MAX_RELATIVE_OFFSET = 0x7FFFFFFF
@@ -41,51 +42,6 @@ INDEX_CHECK_STEP = 256
 NEVER_MS = 1 << 62
 # Of a batch header: base offset, length, last offset delta.
 _SPAN = Struct(">qi11xi")
-
-
-def file_prefix(directory: str, offset: int) -> str:
-    """Kafka's file names: the offset in twenty digits."""
-    return f"{directory}/{offset:020d}"
-
-
-class FileSlice:
-    """Bytes of one file that are to be sent: `size_bytes` from `position`, batches whole.
-
-    `chunk_size` is what the encoder writes as the length. `file` keeps the descriptor alive even if the segment is
-    deleted meanwhile. A small slice may carry its bytes already."""
-
-    __slots__ = ("_data", "chunk_size", "file", "position")
-
-    def __init__(self, file: File, position: int, size_bytes: int, data: bytes | None = None) -> None:
-        self.file = file
-        self.position = position
-        self.chunk_size = size_bytes
-        self._data = data
-
-    @property
-    def size_bytes(self) -> int:
-        return self.chunk_size
-
-    def __len__(self) -> int:
-        return self.chunk_size
-
-    def fileno(self) -> int:
-        return self.file.fileno()
-
-    def after(self, sent_bytes: int) -> FileSlice:
-        """What is left of the slice once its first `sent_bytes` have gone."""
-        return FileSlice(self.file, self.position + sent_bytes, self.chunk_size - sent_bytes)
-
-    def pread(self) -> bytes:
-        """All bytes of the slice. Fewer than `size_bytes` (a file cut under us) raise `StorageFailure`."""
-        data = self._data
-        if data is None:
-            data = self.file.pread(self.chunk_size, self.position)
-            if len(data) != self.chunk_size:
-                raise StorageFailure(
-                    "read", self.file.path, f"{len(data)} of {self.chunk_size} bytes at {self.position}"
-                )
-        return data
 
 
 _MISSING = object()
@@ -286,45 +242,11 @@ class Segment:
         """Whether `aborted` holds anything. Of a segment that was not asked yet, the file's presence tells."""
         return bool(self.known("aborted", True))
 
-    def _load_aborted(self) -> None:
-        data = self.disk.read(self.prefix + TXN_INDEX_SUFFIX)
-        entries = [] if data is None else txn_index.from_bytes(data, self.base_offset)
-        # Kafka leaves an empty file where it cut one; so may a loss of power, and the batches know which it was.
-        if entries is None or (data is not None and not entries) or not all(map(self._is_abort, entries)):
-            entries = self._find_aborted()
-        self.aborted = entries
-
-    def _is_abort(self, entry: txn_index.AbortedTransaction) -> bool:
-        """Whether the end marker of which an entry tells is there, and no other batch where the transaction begins."""
-        marker = self.batch_with(entry.last_offset)
-        if (
-            marker is None
-            or not marker.is_control
-            or marker.base_offset != entry.last_offset
-            or marker.producer_id != entry.producer_id
-        ):
-            return False
-        first = self.batch_with(entry.first_offset) if entry.first_offset >= self.base_offset else None
-        return first is None or (first.base_offset == entry.first_offset and first.producer_id == entry.producer_id)
-
     def batch_with(self, offset: int) -> BatchHeader | None:
         """The batch that holds an offset; None where compaction took it out."""
         position, size = self.locate(offset)
         header = parse_header(self.file.pread(HEADER_SIZE_BYTES, position)) if size >= HEADER_SIZE_BYTES else None
         return header if header is not None and header.base_offset <= offset else None
-
-    def _find_aborted(self) -> list[txn_index.AbortedTransaction]:
-        from pykafkad.log.producers import ProducerStates
-
-        # The snapshot at the segment's base says which transactions were ongoing there.
-        producers = (
-            ProducerStates.from_snapshot(self.disk.read(self.prefix + SNAPSHOT_SUFFIX) or b"") or ProducerStates()
-        )
-        found = (
-            producers.track(header, lambda: self.file.pread(header.size_bytes, position))
-            for position, header in self.headers()
-        )
-        return [aborted for aborted in found if aborted is not None]
 
     @property
     def largest_timestamp_ms(self) -> int:
@@ -541,7 +463,7 @@ class DormantSegment(Segment):
         elif name == "max_timestamp_ms" or name == "max_timestamp_offset":
             self._load_max_timestamp()
         elif name == "aborted":
-            self._load_aborted()
+            self.aborted = txn_index.load(self)
         elif name == "file":
             self.file = self.disk.open(self.prefix + LOG_SUFFIX)
         else:

@@ -16,8 +16,7 @@ import os.path
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, swap
-from pykafkad.log.producers import ProducerStates
-from pykafkad.log.segment import (
+from pykafkad.log.file_names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -25,6 +24,7 @@ from pykafkad.log.segment import (
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
 )
+from pykafkad.log.producers import ProducerStates
 
 FOLDER_SUFFIX = ".snapshots"
 PARTIAL_SUFFIX = ".partial"

@@ -7,16 +7,16 @@ device it becomes `.swap`, from which moment on it counts and a start finishes w
 from __future__ import annotations
 
 from pykafkad.errors import StorageFailure
-from pykafkad.log.segment import (
+from pykafkad.log.file_names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    Segment,
     file_prefix,
 )
+from pykafkad.log.segment import Segment
 from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, parse_header
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from pykafkad.errors import StorageFailure
-from pykafkad.log.segment import (
+from pykafkad.log.file_names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,

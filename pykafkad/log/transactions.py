@@ -16,8 +16,8 @@ from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, build_batch, cont
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.log.file_slice import FileSlice
     from pykafkad.log.partition_log import AppendResult, PartitionLog
-    from pykafkad.log.segment import FileSlice
 
 _MAX_EPOCH = 0x7FFF
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import namedtuple
 from struct import Struct
 
+from pykafkad.log.file_names import SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,3 +64,42 @@ def collect(segments: list[Segment], start_offset: int, end_offset: int) -> list
             if entry.last_stable_offset >= end_offset:
                 return found
     return found
+
+
+def load(segment: Segment) -> list[AbortedTransaction]:
+    """The aborted transactions of a segment: from its file if that is this log's, else from the batches."""
+    data = segment.disk.read(segment.prefix + TXN_INDEX_SUFFIX)
+    entries = [] if data is None else from_bytes(data, segment.base_offset)
+    # Kafka leaves an empty file where it cut one, and so may a loss of power: only the batches tell which it was.
+    if entries is None or (data is not None and not entries) or not all(_is_abort(segment, each) for each in entries):
+        return _find_aborted(segment)
+    return entries
+
+
+def _is_abort(segment: Segment, entry: AbortedTransaction) -> bool:
+    """Whether the segment holds the end marker that an entry names, and no other batch where the transaction begins."""
+    marker = segment.batch_with(entry.last_offset)
+    if (
+        marker is None
+        or not marker.is_control
+        or marker.base_offset != entry.last_offset
+        or marker.producer_id != entry.producer_id
+    ):
+        return False
+    first = segment.batch_with(entry.first_offset) if entry.first_offset >= segment.base_offset else None
+    return first is None or (first.base_offset == entry.first_offset and first.producer_id == entry.producer_id)
+
+
+def _find_aborted(segment: Segment) -> list[AbortedTransaction]:
+    from functools import partial
+
+    from pykafkad.log.producers import ProducerStates
+
+    # The snapshot at the segment's base says which transactions were ongoing there.
+    snapshot = segment.disk.read(segment.prefix + SNAPSHOT_SUFFIX) or b""
+    producers = ProducerStates.from_snapshot(snapshot) or ProducerStates()
+    found = (
+        producers.track(header, partial(segment.file.pread, header.size_bytes, position))
+        for position, header in segment.headers()
+    )
+    return [aborted for aborted in found if aborted is not None]

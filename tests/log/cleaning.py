@@ -5,10 +5,15 @@ from __future__ import annotations
 from pykafkad.log.cleaner import LogCleaner
 from pykafkad.log.compaction import Io
 from pykafkad.wire.batch import build_batch
-from tests.log.settings import NOW_MS, content, open_log
+from tests.log.settings import NOW_MS, content, open_log, topic_settings
 
 COMPACT = frozenset(("compact",))
 ROOMY = {"buffer_bytes": 128 << 20, "load_factor": 0.9}
+
+
+def change_settings(log, **changes):
+    """The log goes on with some of its topic's settings changed."""
+    log.update_settings(topic_settings(**{**vars(log.settings), **changes}))
 
 
 def compacted(directory, **changes):

@@ -1,8 +1,6 @@
-"""Compaction: which log, up to where, what stays, and that a small budget holds."""
+"""The cleaner: which log it takes and up to which offset, and the budget of one step."""
 
 from __future__ import annotations
-
-import random
 
 import pytest
 
@@ -10,245 +8,8 @@ from pykafkad.errors import StorageFailure
 from pykafkad.log import compaction, offset_map
 from pykafkad.log.cleaner import CleaningAborted, LogCleaner, group_segments
 from pykafkad.log.record_scan import BrokenRecords
-from tests.log.cleaning import COMPACT, clean, compacted, drive, keyed, left, roll, start
-from tests.log.settings import NOW_MS, append, batches_of, content, open_directory, open_log, topic_settings
-from tests.simulation.disk import MemoryDisk
-
-
-def change(log, **changes):
-    log.update_settings(topic_settings(**{**vars(log.settings), **changes}))
-
-
-def test_the_newest_record_of_each_key_stays_at_its_offset(directory):
-    log = compacted(directory)
-    append(log, keyed(("a", "1"), ("b", "1"), ("a", "2")), keyed(("c", "1"), ("b", "2")))
-    roll(log)
-    append(log, keyed(("a", "9")))
-    clean(log)
-    assert left(log) == [(2, "a", "2"), (3, "c", "1"), (4, "b", "2"), (5, "a", "9")], (
-        "the active segment is not looked at"
-    )
-    assert log.end_offset == 6
-    assert append(log, keyed(("d", "1"))) == [6]
-
-
-def test_a_batch_keeps_its_span_of_offsets_and_its_sequences(directory):
-    """So that a producer that goes on, or repeats its last batch, is understood."""
-    log = compacted(directory)
-    append(log, keyed(("a", "1"), ("b", "1"), ("c", "1"), producer_id=1, producer_epoch=0, base_sequence=0))
-    append(log, keyed(("a", "2"), ("c", "2"), ("d", "1"), producer_id=1, producer_epoch=0, base_sequence=3))
-    roll(log)
-    clean(log)
-    first, second = (header for header, _ in content(log))
-    assert (first.base_offset, first.last_offset, first.record_count, first.base_sequence, first.last_sequence) == (
-        0,
-        2,
-        1,
-        0,
-        2,
-    )
-    assert (second.base_offset, second.last_offset, second.record_count) == (3, 5, 3)
-    assert left(log) == [(1, "b", "1"), (3, "a", "2"), (4, "c", "2"), (5, "d", "1")]
-
-
-@pytest.mark.parametrize("codec", range(5))
-def test_what_loses_nothing_is_copied_byte_by_byte_and_the_rest_written_anew_in_its_codec(directory, codec):
-    log = compacted(directory)
-    append(log, keyed(*((f"a{number}", "x" * 50) for number in range(100)), codec=codec))
-    append(log, keyed(*((f"a{number}", "y" * 50) for number in range(0, 100, 2)), codec=codec))
-    before = content(log)
-    raw = log.read(100, 1 << 20, end_offset=150).pread()
-    roll(log)
-    clean(log)
-    assert log.read(100, 1 << 20, end_offset=150).pread() == raw
-    headers = [header for header, _ in content(log)]
-    assert [header.codec for header in headers] == [codec, codec]
-    assert headers[0].record_count == 50
-    assert [record for _, records in content(log) for record in records] == [*before[0][1][1::2], *before[1][1]]
-
-
-def test_records_without_a_key_go(directory):
-    log = open_log(directory)
-    append(log, keyed((None, "1"), ("a", "1")))
-    roll(log)
-    change(log, cleanup_policy=COMPACT, min_cleanable_dirty_ratio=0.0)
-    clean(log)
-    assert left(log) == [(1, "a", "1")]
-
-
-def test_the_largest_timestamp_of_a_batch_is_that_of_what_stayed(directory):
-    log = compacted(directory)
-    log.append(memoryview(keyed(("a", "1"))), NOW_MS)
-    from pykafkad.wire.batch import build_batch
-
-    records = [(b"b", b"1", (), NOW_MS + 50), (b"c", b"1", (), NOW_MS + 20), (b"d", b"1", (), NOW_MS - 5)]
-    append(log, memoryview(build_batch(records)), keyed(("b", "2"), ("a", "2")))
-    roll(log)
-    clean(log)
-    header, kept = content(log)[0]
-    assert (header.base_timestamp_ms, header.max_timestamp_ms) == (NOW_MS + 50, NOW_MS + 20)
-    assert [(record.key, record.timestamp_ms) for record in kept] == [(b"c", NOW_MS + 20), (b"d", NOW_MS - 5)]
-
-
-def test_tombstones_get_a_horizon_and_go_behind_it(directory):
-    """KIP-534: the first pass writes when, a later one removes."""
-    log = compacted(directory, delete_retention_ms=1000)
-    cleaner = LogCleaner(log.segments[0].disk)
-    append(
-        log,
-        keyed(("a", "1"), ("b", "1"), timestamp_ms=NOW_MS - 7),
-        keyed(("a", None), ("c", "1"), timestamp_ms=NOW_MS - 7),
-    )
-    roll(log)
-    clean(log, cleaner)
-    header, records = content(log)[1]
-    assert (header.attributes, header.base_timestamp_ms) == (0x40, NOW_MS + 1000)
-    assert [(record.key, record.value, record.timestamp_ms) for record in records] == [
-        (b"a", None, NOW_MS - 7),
-        (b"c", b"1", NOW_MS - 7),
-    ]
-    for now_ms, keys in ((NOW_MS + 999, ["b", "a", "c", "x"]), (NOW_MS + 1000, ["b", "c", "x"])):
-        append(log, keyed(("x", "1")))
-        roll(log)
-        assert clean(log, cleaner, now_ms=now_ms) is not None
-        assert [key for _, key, _ in left(log)] == keys
-    assert content(log)[1][0].base_timestamp_ms == NOW_MS + 1000, "the horizon is written once"
-
-
-def test_a_tombstone_of_a_key_that_came_back_goes_at_once(directory):
-    log = compacted(directory)
-    append(log, keyed(("a", None)), keyed(("a", "2")), keyed(("b", "1")))
-    roll(log)
-    clean(log)
-    assert left(log) == [(1, "a", "2"), (2, "b", "1")]
-
-
-def test_a_batch_of_which_nothing_stays_goes_but_for_the_last_of_the_pass(directory):
-    """Where the log ends must not be forgotten."""
-    log = compacted(directory, delete_retention_ms=0)
-    cleaner = LogCleaner(log.segments[0].disk)
-    append(log, keyed(("a", "1")), keyed(("a", "2")), keyed(("a", None)))
-    roll(log)
-    clean(log, cleaner)
-    append(log, keyed(("b", "1")))
-    clean(log, cleaner, now_ms=NOW_MS + 1)
-    assert [(header.base_offset, header.record_count) for header, _ in content(log)] == [(2, 1), (3, 1)]
-    roll(log)
-    clean(log, cleaner, now_ms=NOW_MS + 1)
-    assert left(log) == [(3, "b", "1")]
-    append(log, keyed(("b", None)))
-    roll(log)
-    clean(log, cleaner, now_ms=NOW_MS + 1)
-    append(log, keyed((("b"), None)))
-    roll(log)
-    clean(log, cleaner, now_ms=NOW_MS + 2)
-    assert [(header.base_offset, header.record_count) for header, _ in content(log)] == [(5, 1)]
-
-
-def test_the_last_batch_of_a_producer_stays_without_records(directory):
-    """Its sequence must be found again after a restart; the empty batch says all that the header said."""
-    log = compacted(directory)
-    append(
-        log,
-        keyed(("a", "1"), producer_id=4, producer_epoch=2, base_sequence=0),
-        keyed(("a", "2"), ("a", "3"), producer_id=4, producer_epoch=2, base_sequence=1),
-        keyed(("a", "4")),
-        keyed(("b", "1")),
-    )
-    before = content(log)[1][0]
-    roll(log)
-    clean(log)
-    (header, records), *_ = content(log)
-    assert (header.base_offset, header.last_offset, header.record_count, records) == (1, 2, 0, [])
-    assert (header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence) == (4, 2, 1, 2)
-    assert (header.max_timestamp_ms, header.base_timestamp_ms, header.leader_epoch) == (
-        before.max_timestamp_ms,
-        -1,
-        before.leader_epoch,
-    )
-    states = log.producers
-    log.directory and directory.close(clean=False)
-    again = compacted(open_directory(disk=directory.disk))
-    assert again.producers[4].next_sequence == states[4].next_sequence == 3
-
-
-def test_producers_that_are_forgotten_keep_no_batch(directory):
-    log = compacted(directory)
-    append(
-        log, keyed(("a", "1"), producer_id=4, producer_epoch=2, base_sequence=0), keyed(("a", "4")), keyed(("b", "1"))
-    )
-    roll(log)
-    log.producers.expire(NOW_MS + 10_000, 1000)
-    clean(log)
-    assert left(log) == [(1, "a", "4"), (2, "b", "1")]
-    assert len(content(log)) == 2
-
-
-def test_the_last_batch_of_a_pass_stays_without_records(directory):
-    """It says where the log ended."""
-    log = open_log(directory)
-    append(log, keyed(("a", "1")), keyed((None, "1")), keyed((None, "1")))
-    roll(log)
-    change(log, cleanup_policy=COMPACT, min_cleanable_dirty_ratio=0.0)
-    clean(log)
-    assert [(header.base_offset, header.record_count) for header, _ in content(log)] == [(0, 1), (2, 0)]
-
-
-def transaction(log, producer_id, key, *, abort):
-    """One transaction of one batch, of a producer that is forgotten at once."""
-    log.append(
-        keyed((key, "t"), producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True),
-        NOW_MS,
-        origin="verified client",
-    )
-    log.append_end_marker(producer_id, 0, 0, NOW_MS, is_abort=abort)
-    append(log)
-    log.producers.expire(NOW_MS + 10_000, 1000)
-
-
-def test_aborted_records_go_at_once_and_markers_behind_a_horizon_of_their_own(directory):
-    """A marker stays while records of its transaction were there, then for delete.retention.ms more; the index keeps
-    step."""
-    log = compacted(directory, delete_retention_ms=1000)
-    cleaner = LogCleaner(directory.disk)
-    append(log, keyed(("a", "1")))
-    transaction(log, 5, "a", abort=True)
-    transaction(log, 6, "b", abort=False)
-    expected = {
-        NOW_MS: ([0, 2, 3, 4], {2: 0x30, 4: 0x30}, [(5, 1)]),
-        NOW_MS + 1: ([0, 2, 3, 4], {2: 0x70, 4: 0x30}, []),
-        NOW_MS + 1000: ([0, 2, 3, 4], {2: 0x70, 4: 0x30}, []),
-        NOW_MS + 1001: ([0, 3, 4], {4: 0x30}, []),
-    }
-    for now_ms, (offsets, markers, aborted) in expected.items():
-        append(log, keyed(("x", "1")))
-        roll(log)
-        assert clean(log, cleaner, now_ms=now_ms) is not None
-        headers = [header for header, records in content(log) if not any(record.key == b"x" for record in records)]
-        assert [header.base_offset for header in headers] == offsets
-        assert {header.base_offset: header.attributes for header in headers if header.is_control} == markers
-        assert [
-            (each.producer_id, each.first_offset) for segment in log.segments for each in segment.aborted
-        ] == aborted
-        assert log.has_aborted == bool(aborted)
-    assert [key for _, key, value in left(log)[:2]] == ["a", "b"]
-
-
-def test_a_marker_of_a_committed_transaction_goes_when_its_records_have_gone(directory):
-    log = compacted(directory, delete_retention_ms=0)
-    cleaner = LogCleaner(directory.disk)
-    transaction(log, 6, "b", abort=False)
-    append(log, keyed(("b", "2")))
-    for _ in range(3):
-        append(log, keyed(("x", "1")))
-        roll(log)
-        clean(log, cleaner)
-    assert [(offset, key) for offset, key, _ in left(log)] == [(2, "b"), (5, "x")]
-    assert not any(header.is_control for header, _ in content(log))
-
-
-# -- which log, and up to where
-# ------------------------------------------------------------------------------------------
+from tests.log.cleaning import COMPACT, change_settings, clean, compacted, drive, keyed, left, roll, start
+from tests.log.settings import NOW_MS, append, open_directory, open_log, topic_settings
 
 
 def filled(directory, topic, dirty, clean_batches=0, **changes):
@@ -273,7 +34,7 @@ def test_the_dirtiest_log_is_taken_if_it_is_dirty_enough(directory, disk):
     assert (candidate.log.topic, candidate.first_dirty_offset, candidate.end_offset) == ("b", 3, 10)
     assert candidate.dirty_bytes == candidate.clean_bytes / 3 * 7
     assert cleaner.pick(logs, NOW_MS, busy=[logs[1]]) is None, "half is not more than half"
-    change(logs[2], min_cleanable_dirty_ratio=0.49)
+    change_settings(logs[2], min_cleanable_dirty_ratio=0.49)
     assert cleaner.pick(logs, NOW_MS, busy=[logs[1]]).log is logs[2]
 
 
@@ -316,9 +77,9 @@ def test_logs_that_are_not_compacted_or_not_in_service_are_passed_over(directory
     log, _ = filled(directory, "a", 3)
     cleaner = LogCleaner(disk)
     assert cleaner.pick([log], NOW_MS) is not None
-    change(log, cleanup_policy=frozenset(("delete",)))
+    change_settings(log, cleanup_policy=frozenset(("delete",)))
     assert cleaner.pick([log], NOW_MS) is None
-    change(log, cleanup_policy=frozenset(("compact", "delete")))
+    change_settings(log, cleanup_policy=frozenset(("compact", "delete")))
     assert cleaner.pick([log], NOW_MS) is not None
     log.fail(StorageFailure("write", "t-0", "gone"))
     assert cleaner.pick([log], NOW_MS) is None
@@ -368,14 +129,6 @@ def test_a_full_map_cleans_up_to_where_it_came(directory, monkeypatch):
     assert left(log) == [(number, f"k{number % 60}", str(number)) for number in range(140, 200)]
 
 
-def test_long_keys_are_compared_too(directory):
-    log = compacted(directory)
-    append(log, keyed(("k" * 100, "1"), ("k" * 99 + "l", "1")), keyed(("k" * 100, "2")))
-    roll(log)
-    clean(log)
-    assert [offset for offset, _, _ in left(log)] == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("changes", "groups"),
     [
@@ -392,7 +145,7 @@ def test_small_segments_are_put_together(directory, changes, groups):
         roll(log)
     size = log.segments[0].size
     changes = {"segment_bytes": 3 * size} if "segment_bytes" in changes else changes
-    change(log, **changes)
+    change_settings(log, **changes)
     found = group_segments(log.segments[:-1], log.settings, log.end_offset)
     assert [len(group) for group in found] == (groups or [3, 3])
     if not changes:
@@ -457,28 +210,6 @@ def test_no_step_looks_at_more_than_its_budget(directory, monkeypatch, codec):
     assert count > 12_000 / 50
 
 
-def test_batches_without_a_newest_record_go_unopened(directory, monkeypatch):
-    """Whole, or empty where their sequence is needed; those in the clean part are looked at record by record."""
-    log = compacted(directory)
-    for number in range(40):
-        append(log, keyed(*((f"k{index}", f"{number}") for index in range(20))))
-    append(log, keyed(("other", "1")))
-    roll(log)
-    looked_at = []
-    retained = compaction.Retention
-    monkeypatch.setattr(
-        compaction, "Retention", lambda *args, **options: looked_at.append(args[3]) or retained(*args, **options)
-    )
-    clean(log)
-    assert [key for _, key, _ in left(log)] == [*(f"k{index}" for index in range(20)), "other"]
-    # Blocks of offsets touch the batch before the last whole one.
-    assert 2 <= len(looked_at) <= 4 and min(looked_at) >= 37 * 20
-    append(log, keyed(("k3", "new")))
-    roll(log)
-    clean(log)
-    assert [key for _, key, _ in left(log)] == [*(f"k{index}" for index in range(20) if index != 3), "other", "k3"]
-
-
 def test_a_log_that_goes_away_under_the_cleaner_is_left_as_it_is(directory, disk):
     log, _ = filled(directory, "a", 3000)
     before = dict(disk.files)
@@ -486,7 +217,7 @@ def test_a_log_that_goes_away_under_the_cleaner_is_left_as_it_is(directory, disk
     steps = start(cleaner, log)
     while not set(disk.files) - set(before):
         next(steps)
-    change(log, cleanup_policy=frozenset(("delete",)))
+    change_settings(log, cleanup_policy=frozenset(("delete",)))
     with pytest.raises(CleaningAborted):
         drive(steps)
     assert disk.files.keys() == before.keys()
@@ -510,30 +241,3 @@ def test_a_flipped_bit_is_not_given_a_new_checksum(directory, disk):
     cleaner = LogCleaner(disk)
     with pytest.raises(BrokenRecords, match="checksum"):
         drive(start(cleaner, log))
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_against_a_plain_model(seed):
-    """Random keys, codecs, tombstones and runs: what is left is what a dict says, and reading from any offset agrees."""
-    chance = random.Random(seed)
-    log = compacted(
-        open_directory(disk=MemoryDisk()), segment_bytes=3000, index_interval_bytes=200, delete_retention_ms=1 << 40
-    )
-    cleaner = LogCleaner(log.segments[0].disk)
-    written, cleaned_to = [], 0
-    for _ in range(6):
-        for _ in range(30):
-            pairs = [
-                (f"k{chance.randrange(40)}", chance.choice((None, "v" * chance.randrange(60))))
-                for _ in range(chance.randrange(1, 6))
-            ]
-            base = append(log, keyed(*pairs, codec=chance.randrange(5)))[0]
-            written += [(base + delta, *pair) for delta, pair in enumerate(pairs)]
-        done = clean(log, cleaner, chunk_bytes=chance.choice((300, 4096)))
-        cleaned_to = done.end_offset
-        newest = {key: offset for offset, key, _ in written if offset < cleaned_to}
-        expected = [row for row in written if row[0] >= cleaned_to or newest[row[1]] == row[0]]
-        assert left(log) == expected
-    start = chance.randrange(log.end_offset)
-    first = batches_of(log.read(start, 1, end_offset=log.end_offset).pread())[0][0]
-    assert first.last_offset >= start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafkad import errors
-from pykafkad.errors import KafkaError
+from pykafkad.errors import KafkaError, StorageFailure
 from tests.log.settings import NOW_MS, append, batch, content, open_log, topic_settings
 
 SIZE = len(batch(1, 100))
@@ -125,6 +125,7 @@ def test_sealed_segments_are_synced_in_the_background(directory, disk):
     append(log, batch(1, 100, timestamp_ms=NOW_MS + 9000))
     job = log.sync_job()
     disk.fail("sync")
-    failure = pytest.raises(Exception, job.run).value
-    job.failed(failure)
-    assert str(log.offline) == str(failure)
+    with pytest.raises(StorageFailure) as raised:
+        job.run()
+    job.failed(raised.value)
+    assert str(log.offline) == str(raised.value)

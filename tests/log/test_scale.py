@@ -9,9 +9,9 @@ import tracemalloc
 
 import pytest
 
-from pykafkad.log import log_files
+from pykafkad.log import recent_segments
 from pykafkad.log.directory import MAX_SINGLE_SYNCS
-from pykafkad.log.log_files import MAX_SEALED_FILES, MAX_SEALED_INDEXES
+from pykafkad.log.recent_segments import MAX_SEALED_FILES, MAX_SEALED_INDEXES
 from pykafkad.log.segment import SCAN_SIZE_BYTES
 from tests.log.settings import NOW_MS, append, batch, offsets_of, open_directory, open_log, topic_settings
 from tests.simulation.disk import MemoryDisk, MemoryFile
@@ -80,7 +80,7 @@ def read_all_segments(log, first_offset):
 )
 def test_the_indexes_of_old_segments_are_kept_within_bounds(tmp_path, monkeypatch, bound, entries, kept):
     """Whichever is reached first: how many, or how many entries; those of open files stay."""
-    monkeypatch.setattr(log_files, "MAX_SEALED_ENTRIES", entries)
+    monkeypatch.setattr(recent_segments, "MAX_SEALED_ENTRIES", entries)
     directory = open_directory(tmp_path)
     settings = {"segment_bytes": 4 * SIZE, "index_interval_bytes": 1}
     log = open_log(directory, **settings)

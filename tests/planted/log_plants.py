@@ -353,9 +353,9 @@ PLANTS = (
     ),
     Plant(
         "the end is checkpointed as the recovery point",
-        "log/directory.py",
-        "self._recovery_points[key] = log.recovery_point",
-        "self._recovery_points[key] = log.end_offset",
+        "log/offset_checkpoints.py",
+        "self.recovery_points[key] = log.recovery_point",
+        "self.recovery_points[key] = log.end_offset",
         FILES,
     ),
     # Indexes and epochs.

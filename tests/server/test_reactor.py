@@ -10,7 +10,7 @@ import pytest
 
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
-from pykafkad.log.segment import FileSlice
+from pykafkad.log.file_slice import FileSlice
 from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
 from pykafkad.server.reactor import Reactor
 from tests.server.echo import EchoNode, arrived, connect, frame, received, turns, turns_until

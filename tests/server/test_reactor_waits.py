@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pykafkad.disk import Disk
-from pykafkad.log.segment import FileSlice
+from pykafkad.log.file_slice import FileSlice
 from pykafkad.server import reactor as reactor_module
 from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES
 from pykafkad.server.reactor import LOOKS, Reactor

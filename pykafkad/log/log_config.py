@@ -1,0 +1,34 @@
+"""What a log needs to know of its topic's settings; for type checkers, a running broker never imports this."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class LogConfig(Protocol):
+    """Kafka's topic settings of the same names, with `_` for `.`; `pykafkad.config.TopicSettings` has them all.
+
+    Times of -1 or beyond `NEVER_MS` mean "without a limit"."""
+
+    cleanup_policy: frozenset[str]
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_type: str
+    compression_zstd_level: int
+    delete_retention_ms: int
+    file_delete_delay_ms: int
+    flush_messages: int
+    index_interval_bytes: int
+    max_compaction_lag_ms: int
+    max_message_bytes: int
+    message_timestamp_after_max_ms: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_type: str
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    retention_bytes: int
+    retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    segment_jitter_ms: int
+    segment_ms: int
