@@ -224,7 +224,7 @@ class Context:
 
     def written_without_answer(self, log: object) -> None:
         """`log` got records that no answer depends on (acks=0): they are written at the end of the turn all the same."""
-        self._node.writes.mark(log)
+        self._node.commits.mark(log)
 
     def advertised(self, broker_id: int) -> tuple[str, int]:
         """Host and port at which this caller reaches the broker: `advertised.listeners`, or the way it came by; of

@@ -3,7 +3,7 @@
 Every partition has its own error: one bad batch never fails its neighbours. Version 8 adds record errors and messages,
 9 is flexible, 10 has leader hints (KIP-951), 12 adds partitions to a transaction by
 itself, 13 names topics by id (KIP-516). With acks=0 there is no answer, and an error closes the connection so that the
-client looks up metadata again. An answer promises that the records are written: see `server/writes.py`. Batches that
+client looks up metadata again. An answer promises that the records are written: see `server/commits.py`. Batches that
 must be opened and hold more than `append_rules.LONG_RECORDS` records are opened on another thread.
 
 NOT_LEADER_OR_FOLLOWER, with who leads, comes up only in a directory whose metadata knows more brokers than this one,

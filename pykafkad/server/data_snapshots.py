@@ -85,7 +85,7 @@ class DataSnapshots:
                 errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some"
             )
         node = self._node
-        node.writes.finish()
+        node.commits.finish()
         self._name, self._token, self._began = name, None, node.clock.now()
         try:
             for directory in node.directories.every():
@@ -332,7 +332,7 @@ class DataSnapshots:
                 errors.INVALID_CONFIG,
                 f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that is meant",
             )
-        node.writes.finish()
+        node.commits.finish()
         try:
             gone = node.partitions.rewind(topic, name)
         except StorageFailure as failure:

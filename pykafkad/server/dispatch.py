@@ -365,7 +365,7 @@ class Dispatcher:
             connection.queued = True
             self._node.reactor.ready.append(connection)
         if context.unwritten:
-            self._node.writes.cover(context.unwritten, connection, index, context, message)
+            self._node.commits.cover(context.unwritten, connection, index, context, message)
 
     def encode(self, context: Context, message: object) -> list[object] | None:
         """The chunks of a whole answer, size and header included; None, logged, if it can't be encoded."""

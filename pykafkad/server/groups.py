@@ -25,13 +25,15 @@ TOPIC = "__consumer_offsets"
 
 
 class ShardRunner(MachineRunner):
-    """A shard with its log. Every append is written before the machine's `apply` sees it and before any reply leaves."""
+    """A shard with its log. The machine's `apply` sees a record right after the local append; answers leave when
+    everything that was appended before them is committed."""
 
-    __slots__ = ("_groups", "_log")
+    __slots__ = ("_groups", "_is_resigning", "_log")
 
     def __init__(self, node: object, groups: Groups, shard: GroupShard, log: PartitionLog) -> None:
         super().__init__(node, shard)
         self._groups = groups
+        self._is_resigning = False
         self._log = log
 
     def load(self) -> None:
@@ -46,21 +48,41 @@ class ShardRunner(MachineRunner):
     def append(self, effect: effects.Append) -> None:
         log = self._log
         log.append_records([record_codec.encode(record) for record in effect.records], self.node.now_ms)
-        log.write_pending()
-        self.node.log_written(log)
+        self.node.commits.mark(log)
+        self.node.commits.after(log, log.end_offset, self._committed)
         for record in effect.records:
             self.machine.apply(record)
 
+    def _committed(self, failure: Exception | None) -> None:
+        if failure is not None:
+            self.failed(failure)
+
     def reply(self, effect: effects.Reply) -> None:
-        super().reply(effect)
-        self.hold_while_unsynced(effect.token)
+        if self._is_resigning:
+            super().reply(effect)
+            return
 
-    def hold_while_unsynced(self, token: object) -> None:
-        """What answers `token` follows from records that may still wait for a sync."""
-        if self._log in self.node.commits:
-            self.node.commits.hold_reply(self._log, token)
+        def then(failure: Exception | None) -> None:
+            if failure is None:
+                self.node.reply(effect.token, effect.message)
+            else:
+                # What the machine has done can't be turned into an error: the client must ask again.
+                self.node.abandon(effect.token, f"its answer depends on a write that failed: {failure}")
 
-    def failed(self, failure: StorageFailure) -> None:
+        self.node.commits.after_all(self._log, then)
+
+    def hold_until_committed(self, token: object) -> None:
+        """The answer to `token` follows from records that may not be committed yet."""
+        connection = self.node.connection_of(token)
+        if connection is not None:
+            self.node.commits.hold_for(self._log, connection)
+
+    def resign(self) -> None:
+        """Send everybody who waits in the shard away."""
+        self._is_resigning = True
+        self.step(events.Resigned())
+
+    def failed(self, failure: Exception) -> None:
         log_lines.error("shard-offline", partition=self._log.partition, reason=failure)
         self._groups.drop(self._log.partition)
 
@@ -87,10 +109,10 @@ class Groups:
         return self._host(group_id)[0].step(event)
 
     def read(self, group_id: str, token: object) -> None:
-        """The answer to `token` tells of the group what may still wait for a sync: then it leaves after that."""
+        """The answer to `token` tells of the group what may not be committed yet: then it leaves after that."""
         host = self._host(group_id)[0]
         if host is not None:
-            host.hold_while_unsynced(token)
+            host.hold_until_committed(token)
 
     def submit_many(
         self, entries: list[tuple[str, object]], combine: Callable[[list[object]], object], token: object
@@ -136,7 +158,7 @@ class Groups:
         host = self._hosts.pop(partition, None)
         if host is not None:
             self._offline.add(partition)
-            host.perform(host.machine.step(events.Resigned(), self._node.now, self._node.now_ms))
+            host.resign()
 
     def resign(self) -> None:
         """The node stops: everybody who waits is sent to look for the next coordinator."""

@@ -98,7 +98,7 @@ class Moves:
             if step is not None:
                 self._busy = True
                 self._node.offload.submit(step, lambda result: self._stepped(move, result))
-            elif move.log in self._node.commits:
+            elif self._node.commits.is_waiting(move.log):
                 # A sync of the old files is on its way, and answers wait for what it says.
                 self._node.timers.set((self, _GO_ON), self._node.now + _SHORTEST_PAUSE)
             else:
@@ -131,7 +131,8 @@ class Moves:
         node = self._node
         log = move.log
         move.complete()
-        node.log_written(log)
+        node.commits.mark(log)
+        node.commits.finish()
         before = node.image.offset
         node.directories.assign({(log.topic_id, log.partition): directory_id(move.target)})
         del self._moves[log.topic, log.partition]

@@ -19,10 +19,10 @@ from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.controller import Controller
 from pykafkad.server import logs
 from pykafkad.server.client_metrics import ClientMetrics
+from pykafkad.server.commits import Commits
 from pykafkad.server.connection import SCRATCH_BYTES
 from pykafkad.server.directories import Directories
 from pykafkad.server.dispatch import Dispatcher
-from pykafkad.server.group_commit import GroupCommit
 from pykafkad.server.groups import Groups
 from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.incremental_tasks import IncrementalTasks
@@ -35,7 +35,6 @@ from pykafkad.server.purgatory import Purgatory
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.session import Sessions
 from pykafkad.server.timers import Timers
-from pykafkad.server.writes import Writes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,13 +107,7 @@ class Node:
         self.offload = Offload(self.reactor.wake, self.unexpected)
         # What takes long without blocking has a thread of its own, so that syncs need not wait for it.
         self.cpu_offload = Offload(self.reactor.wake, self.unexpected)
-        self.commits = GroupCommit(self)
-        self.writes = Writes(
-            self.log_written,
-            self.log_failed,
-            lambda context, message: self.dispatcher.encode(context, message),
-            self.commits.hold_answers,
-        )
+        self.commits = Commits(self)
         self.tasks = IncrementalTasks(self)
         self.dispatcher = Dispatcher(self)
         self.serve = self.dispatcher.serve
@@ -318,7 +311,7 @@ class Node:
         self.cpu_offload.close()
         self.purgatory.expire(float("inf"))
         self.end_turn()
-        while not self.commits.is_idle:
+        while self.commits.is_syncing:
             self.offload.close()
             self.commits.begin()
         if self.serving:
@@ -363,11 +356,11 @@ class Node:
         if waits.count:
             left -= waits.expire(now, left)
             left -= waits.retry(now, left)
-        self.writes.finish()
+        self.commits.finish()
         if waits.count:
             for _ in range(_RETRIES_PER_TURN):
                 left -= waits.retry(now, left)
-                self.writes.finish()
+                self.commits.finish()
         if not self.commits.is_idle:
             self.commits.begin()
 
@@ -395,19 +388,6 @@ class Node:
         log_lines.error("unexpected-error", error=error, traceback=self.traceback(error), **where)
 
     # --- what effects and handlers act on ---------------------------------------------------------------------------
-
-    def log_written(self, log: object) -> bool:
-        """With one replica, what is written is committed, unless it must be synced first; whether it must."""
-        if (log.is_flush_due or not self.commits.is_plain) and self.commits.takes(log):
-            return True
-        self.log_committed(log, log.written_end_offset)
-        return False
-
-    def log_committed(self, log: object, end_offset: int) -> None:
-        """Readers may have what is below `end_offset`, and who waits for it is woken."""
-        log.advance_high_watermark(end_offset)
-        if self.purgatory.count:
-            self.purgatory.touch(log)
 
     def log_failed(self, log: object, failure: StorageFailure) -> None:
         """A log went offline: said once, and whoever waits for it is told."""

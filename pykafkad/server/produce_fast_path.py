@@ -50,8 +50,8 @@ class ProduceFastPath:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._dirty = node.writes.dirty
-        self._cover = node.writes.fast_answers.append
+        self._dirty = node.commits.dirty
+        self._cover = node.commits.fast_answers.append
         self._partition_keys = partition_key_cache.PartitionKeyCache(lambda: node.partitions, node.writable_by_clients)
         # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its
         # offsets, where its error code stands).

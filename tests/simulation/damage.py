@@ -202,7 +202,7 @@ def fill(world: World, index: int) -> None:
         if number % 12 == 11 and number < BATCHES - 6:
             log.append_end_marker(102, 0, 0, timestamp_ms, is_abort=number % 24 == 11)
     log.write_pending()
-    world.node.log_committed(log, log.end_offset)
+    log.advance_high_watermark(log.end_offset)
 
 
 def commit(world: World, offset: int) -> None:

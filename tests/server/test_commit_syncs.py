@@ -4,6 +4,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import StorageFailure
+from pykafkad.server.commits import Commits
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
@@ -303,7 +304,7 @@ def test_a_bug_after_a_sync_acknowledges_nothing_and_holds_nobody_up(world, monk
     waiting, other = world.connect(), world.connect()
     waiting.send(produce("t", {0: batch(b"x")}), 8)
     with monkeypatch.context() as patched:
-        patched.setattr(world.node, "log_committed", lambda log, end: 1 // 0)
+        patched.setattr(Commits, "_committed", lambda commits, log, end: 1 // 0)
         world.node.offload.work()
         with pytest.raises(ZeroDivisionError):
             world.turn()

@@ -1,0 +1,386 @@
+"""What is appended, when it is committed, and everybody who waits for that.
+
+Small batches are gathered per log and written once per turn. What a log has written is committed when its replica says
+so. With one replica and no sync asked for, that is the end of the same turn, before anything leaves.
+
+There is one way to wait: `after(log, offset, then)`. `cover` and `fast_answers` are the same for Produce answers that
+stand in an outbox already: such an answer leaves in the same turn if its log is committed by then. Otherwise its
+connection is *held*: nothing of its outbox leaves, so that answers stay in order. The connection goes on serving, up to
+the outbox's limit. If the write or the sync fails, the answer is rewritten to KAFKA_STORAGE_ERROR before it leaves.
+
+A log needs a sync before anything is committed with `pykafkad.group.commit`, and when `flush.messages` says so. Syncs
+run off the loop, one round for all the logs that asked while the last round ran. What waits for a sync is neither
+promised nor shown to readers. A sync that fails takes the log out of service."""
+
+from __future__ import annotations
+
+from collections import deque
+from struct import Struct
+
+from pykafkad import errors
+from pykafkad.errors import StorageFailure
+from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.handlers.context import Context
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.syncing import SyncJob
+    from pykafkad.server.connection import Connection
+    from pykafkad.server.node import Node
+
+    Then = Callable[[Exception | None], object]
+    FastAnswer = tuple[PartitionLog, Connection, int, int]
+    CoveredAnswer = tuple[list[tuple[PartitionLog, object]], Connection, int, Context, object]
+
+_ERROR_AND_OFFSETS = Struct(">hqq")  # error code, base offset, log append time: the start of every produce answer's row
+
+
+class _HeldAnswers:
+    """Answers of one turn that wait in their outboxes for the commit of one log."""
+
+    __slots__ = ("_answers", "_commits", "_connections", "_fast_answers", "_log")
+
+    def __init__(self, commits: Commits, log: PartitionLog) -> None:
+        self._commits = commits
+        self._log = log
+        self._fast_answers: list[FastAnswer] = []
+        self._answers: list[CoveredAnswer] = []
+        self._connections: dict[Connection, None] = {}
+
+    def add_fast(self, row: FastAnswer) -> None:
+        self._fast_answers.append(row)
+        # The fast path leaves this count to what keeps its answers for longer than a turn. A connection that was lost
+        # meanwhile has no outbox any more.
+        row[1].outbox_bytes += sum(map(len, row[1].outbox[row[2] : row[2] + 1]))
+        self.hold(row[1])
+
+    def add(self, row: CoveredAnswer) -> None:
+        self._answers.append(row)
+        self.hold(row[1])
+
+    def hold(self, connection: Connection) -> None:
+        if connection not in self._connections:
+            self._connections[connection] = None
+            self._commits.hold(connection)
+        elif connection.outbox_bytes > OUTBOX_LIMIT_BYTES:
+            connection.blocked = connection.muted = True
+
+    def settle(self, failure: Exception | None) -> None:
+        """The log is committed as far as these answers need it, or never will be."""
+        try:
+            if type(failure) is StorageFailure:
+                self._commits.take_back({self._log: failure}, self._fast_answers, self._answers)
+            elif failure is not None:
+                # A bug: which of the answers are true is not known, so whoever waits for one must ask again.
+                for connection in self._connections:
+                    connection.outbox.clear()
+                    connection.close("unexpected error after a sync")
+        finally:
+            for connection in self._connections:
+                self._commits.let_go(connection)
+
+
+class Commits:
+    """Collects appends during a turn, writes them at its end, and tells everybody who waits what is committed."""
+
+    __slots__ = (
+        "_always_sync",
+        "_answers",
+        "_gathering",
+        "_holds",
+        "_node",
+        "_syncing",
+        "_waits",
+        "dirty",
+        "fast_answers",
+    )
+
+    def __init__(self, node: Node) -> None:
+        self.dirty: dict[PartitionLog, None] = {}
+        """Logs that got records in this turn."""
+        self.fast_answers: list[FastAnswer] = []
+        """(log, connection, index, error position): the answer at `connection.outbox[index]`, with its error code at
+        that position, depends on the commit of `log`."""
+        self._node = node
+        self._always_sync: bool = node.settings.pykafkad_group_commit
+        self._answers: list[CoveredAnswer] = []
+        # By log: who waits, in the order of the offsets.
+        self._waits: dict[PartitionLog, deque[tuple[int, Then]]] = {}
+        # How often a connection is held.
+        self._holds: dict[Connection, int] = {}
+        # The logs of the next round of syncs, and those of the round that runs.
+        self._gathering: dict[PartitionLog, None] = {}
+        self._syncing: dict[PartitionLog, None] = {}
+
+    # --- who waits ----------------------------------------------------------------------------------------------------
+
+    def mark(self, log: PartitionLog) -> None:
+        """`log` got records: they are written at the end of the turn."""
+        self.dirty[log] = None
+
+    def after(self, log: PartitionLog, offset: int, then: Then) -> None:
+        """Call `then(None)` when `log` is committed up to `offset` (exclusive), or `then(failure)` when it never will
+        be. What is committed already is told at once. A log's offsets are asked for in rising order."""
+        if offset <= log.high_watermark:
+            then(None)
+            return
+        waits = self._waits.get(log)
+        if waits is None:
+            waits = self._waits[log] = deque()
+        waits.append((offset, then))
+
+    def after_all(self, log: PartitionLog, then: Then) -> None:
+        """`after` for everything that is appended by now. Nobody waits where nothing is under way."""
+        if log in self.dirty or log in self._waits:
+            self.after(log, log.end_offset, then)
+        else:
+            then(log.offline)
+
+    def cover(
+        self,
+        rows: list[tuple[PartitionLog, object]],
+        connection: Connection,
+        index: int,
+        context: Context,
+        message: object,
+    ) -> None:
+        """The answer `message` at `connection.outbox[index]` depends on logs; `rows`: (log, row of the answer) each."""
+        for log, _ in rows:
+            self.dirty[log] = None
+        self._answers.append((rows, connection, index, context, message))
+
+    def hold_for(self, log: PartitionLog, connection: Connection) -> None:
+        """The connection's next answer tells of what `log` has appended: nothing of its outbox leaves before that is
+        committed. If it never is, the connection is closed: its peer must ask again."""
+        if log not in self.dirty and log not in self._waits:
+            return
+
+        def then(failure: Exception | None) -> None:
+            if failure is not None:
+                connection.outbox.clear()
+                connection.close(f"its answer depends on a write that failed: {failure}")
+            self.let_go(connection)
+
+        self.hold(connection)
+        self.after(log, log.end_offset, then)
+
+    def is_waiting(self, log: PartitionLog) -> bool:
+        """Whether something of `log` is appended and not committed, and somebody waits for it."""
+        return log in self._waits or log in self._gathering or log in self._syncing
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits, for a sync or anything else."""
+        return not (self._waits or self._gathering or self._syncing or self._holds)
+
+    @property
+    def is_syncing(self) -> bool:
+        """Whether a round of syncs runs or is to be begun."""
+        return bool(self._gathering or self._syncing)
+
+    # --- written and committed ----------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Write every log that got records, and tell what is committed by that; repeat while that leads to appends."""
+        while self.dirty:
+            self._write()
+
+    def _write(self) -> None:
+        logs = list(self.dirty)
+        self.dirty.clear()
+        failed: dict[PartitionLog, StorageFailure] = {}
+        is_held = False
+        for log in logs:
+            if log.closed:
+                # Its topic was deleted in this very turn: what was gathered for it went with it.
+                failed[log] = StorageFailure("write", log.directory, "the partition was deleted")
+                continue
+            try:
+                log.write_pending()
+                if log.offline is not None:
+                    # A large batch that was written at once failed, and took with it what was gathered before.
+                    raise log.offline.copy()
+            except StorageFailure as failure:
+                failed[log] = failure
+            else:
+                is_held = not self._written(log) or is_held
+        fast_answers, answers = self.fast_answers, self._answers
+        if failed:
+            for log, failure in failed.items():
+                if not log.closed:
+                    self._node.log_failed(log, failure)
+            self.take_back(failed, fast_answers, answers)
+        if is_held:
+            self._hold_answers(logs, failed)
+        fast_answers.clear()
+        answers.clear()
+        if self._waits:
+            for log in logs:
+                if log in failed:
+                    self.fail(log, failed[log])
+                elif log in self._waits:
+                    self._settle(log, log.high_watermark)
+
+    def _written(self, log: PartitionLog) -> bool:
+        """`log` is written up to `written_end_offset`; whether all of that is committed."""
+        if (self._always_sync or self._gathering or self._syncing or log.is_flush_due) and self._needs_sync(log):
+            self._gathering[log] = None
+            return False
+        log.advance_high_watermark(log.written_end_offset)
+        purgatory = self._node.purgatory
+        if purgatory.count:
+            purgatory.touch(log)
+        return True
+
+    def _needs_sync(self, log: PartitionLog) -> bool:
+        return self._always_sync or log.is_flush_due or log in self._gathering or log in self._syncing
+
+    def _committed(self, log: PartitionLog, end_offset: int) -> None:
+        log.advance_high_watermark(end_offset)
+        self._node.purgatory.touch(log)
+        self._settle(log, log.high_watermark)
+
+    def _settle(self, log: PartitionLog, end_offset: int) -> None:
+        waits = self._waits.get(log)
+        if waits is None:
+            return
+        while waits and waits[0][0] <= end_offset:
+            self._call(waits.popleft()[1], None)
+        if not waits:
+            self._waits.pop(log, None)
+
+    def fail(self, log: PartitionLog, failure: Exception) -> None:
+        """Nothing more of `log` is going to be committed here."""
+        for _, then in self._waits.pop(log, ()):
+            self._call(then, failure)
+
+    def _call(self, then: Then, failure: Exception | None) -> None:
+        try:
+            then(failure)
+        except Exception as error:
+            # A bug of one who waited is none of the others'.
+            self._node.unexpected(error)
+
+    def take_back(
+        self,
+        failed: dict[PartitionLog, StorageFailure],
+        fast_answers: list[FastAnswer],
+        answers: list[CoveredAnswer],
+    ) -> None:
+        """Rewrite the answers that depend on a log in `failed`; none of them has left."""
+        for log, connection, index, position in fast_answers:
+            if log in failed and index < len(connection.outbox):
+                answer = bytearray(connection.outbox[index])
+                _ERROR_AND_OFFSETS.pack_into(answer, position, errors.KAFKA_STORAGE_ERROR, -1, -1)
+                connection.outbox[index] = answer
+        for rows, connection, index, context, message in answers:
+            if not any(log in failed for log, _ in rows) or index >= len(connection.outbox):
+                continue
+            for log, row in rows:
+                if log in failed:
+                    row.error_code = errors.KAFKA_STORAGE_ERROR
+                    row.base_offset = row.log_append_time_ms = row.log_start_offset = -1
+            chunks = self._node.dispatcher.encode(context, message)
+            if chunks is None:
+                connection.close("a failed write could not be told")
+            else:
+                connection.outbox[index] = b"".join(chunks)
+
+    # --- holding connections ------------------------------------------------------------------------------------------
+
+    def _hold_answers(self, logs: list[PartitionLog], failed: dict[PartitionLog, StorageFailure]) -> None:
+        """Keep the answers of this turn that depend on a log of `logs` which is written and not yet committed."""
+        held: dict[PartitionLog, _HeldAnswers] = {}
+        for log in logs:
+            if log not in failed and log.high_watermark < log.end_offset:
+                held[log] = _HeldAnswers(self, log)
+        for row in self.fast_answers:
+            if row[0] in held:
+                held[row[0]].add_fast(row)
+        for answer in self._answers:
+            for log, _ in answer[0]:
+                if log in held:
+                    held[log].add(answer)
+        for log, answers in held.items():
+            self.after(log, log.end_offset, answers.settle)
+
+    def hold(self, connection: Connection) -> None:
+        """Nothing of the connection leaves before it is let go; with a full outbox it serves nothing either."""
+        self._holds[connection] = self._holds.get(connection, 0) + 1
+        connection.held = True
+        if connection.outbox_bytes > OUTBOX_LIMIT_BYTES:
+            connection.blocked = connection.muted = True
+
+    def let_go(self, connection: Connection) -> None:
+        """Undo one `hold`; after the last one the outbox leaves at the end of the turn."""
+        left = self._holds.pop(connection) - 1
+        if left:
+            self._holds[connection] = left
+            return
+        connection.queued = False
+        self._node.reactor.release(connection)
+
+    # --- syncs --------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """At the end of a turn: begin the next round of syncs if none runs, and keep what is held from those
+        connections that are about to send."""
+        if self._gathering and not self._syncing:
+            self._syncing, self._gathering = self._gathering, {}
+            jobs = [log.whole_sync_job() for log in self._syncing if not log.closed and log.offline is None]
+            self._node.offload.submit(lambda: _sync(jobs), self._synced)
+        reactor = self._node.reactor
+        if reactor.ready and self._holds:
+            reactor.ready = [connection for connection in reactor.ready if not connection.held]
+
+    def _synced(self, results: list[tuple[SyncJob, Exception | None]] | Exception) -> None:
+        logs, self._syncing = self._syncing, {}
+        bug: Exception | None = None
+        if isinstance(results, Exception):
+            bug, results = results, []
+        outcomes: dict[PartitionLog, tuple[SyncJob, Exception | None]] = {
+            job.log: (job, error) for job, error in results
+        }
+        for log in logs:
+            try:
+                self._round_ended(log, *outcomes.get(log, (None, bug)))
+            except Exception as error:
+                bug = error
+                self.fail(log, error)
+        if bug is not None:
+            raise bug
+
+    def _round_ended(self, log: PartitionLog, job: SyncJob | None, error: Exception | None) -> None:
+        failure: StorageFailure | None = None
+        if error is not None:
+            # Whatever a sync raised, it did not happen.
+            failure = error if isinstance(error, StorageFailure) else StorageFailure("sync", log.directory, error)
+            if job is not None:
+                job.failed(failure)
+            self._node.log_failed(log, failure)
+        elif job is not None:
+            job.finish()
+        if log.closed:
+            failure = StorageFailure("sync", log.directory, "the partition was deleted")
+        elif failure is None:
+            failure = log.offline
+        if failure is None and job is not None:
+            self._committed(log, job.end_offset)
+        else:
+            self.fail(log, failure or StorageFailure("sync", log.directory, "it was not tried"))
+
+
+def _sync(jobs: list[SyncJob]) -> list[tuple[SyncJob, Exception | None]]:
+    """Run every job, each for itself: one log's failure is not another's."""
+    results: list[tuple[SyncJob, Exception | None]] = []
+    for job in jobs:
+        try:
+            job.run()
+        except Exception as error:
+            results.append((job, error))
+        else:
+            results.append((job, None))
+    return results
