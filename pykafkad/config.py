@@ -17,6 +17,9 @@ from pykafkad.settings.rows import BROKER, CLIENT_METRICS, GROUP, ROWS, SCOPES, 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from pykafkad.settings.attributes import BrokerAttributes, TopicAttributes
 
 __all__ = [
     "BROKER",
@@ -76,12 +79,24 @@ ORDERED_PAIRS = (
 )
 
 
-class _BrokerValues:
+def _attributes(name: str, scope: str) -> type:
+    """A class with one slot for each row of a scope."""
+    return type(name, (), {"__slots__": tuple(row.attribute for row in ROWS[scope].values())})
+
+
+# A type checker reads these two classes from `settings/attributes.pyi`, which is written from the same rows.
+if not TYPE_CHECKING:
+    BrokerAttributes = _attributes("BrokerAttributes", BROKER)
+    TopicAttributes = _attributes("TopicAttributes", TOPIC)
+
+
+class Settings(BrokerAttributes):
     """The broker's settings, typed: `settings.num_partitions`, `settings.log_dirs` …; None where Kafka has no value.
 
-    `static` maps names to the texts that were set at start, `dynamic_default` and `dynamic_broker` to those set live
-    (for all brokers, for this one). `warnings` are sentences for the log: unknown names, settings without effect.
-    `described` is a place for what is computed from them to answer DescribeConfigs; it is emptied when they change."""
+    `static` holds the texts that were set at start, by name. `dynamic_default` and `dynamic_broker` hold the texts that
+    were set live for all brokers and for this broker. `warnings` are sentences for the log about unknown names and
+    settings without effect. `described` caches DescribeConfigs entries; every change of the settings empties it.
+    """
 
     __slots__ = ("_topic_defaults", "described", "dynamic_broker", "dynamic_default", "static", "warnings")
 
@@ -89,7 +104,11 @@ class _BrokerValues:
         rows = ROWS[BROKER]
         # A default of ours that is not Kafka's counts as set at start: DescribeConfigs then shows both, as with Kafka's
         # own sample server.properties, which sets the same.
-        self.static = {row.name: row.default for row in rows.values() if row.default != row.kafka_default}
+        self.static = {
+            row.name: row.default
+            for row in rows.values()
+            if row.default is not None and row.default != row.kafka_default
+        }
         self.static.update(static)
         # Kafka gives the older name of the same setting the same value.
         self.static.setdefault("broker.id", self.static["node.id"])
@@ -98,17 +117,16 @@ class _BrokerValues:
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.warnings: list[str] = []
-        self.described: dict[tuple, object] = {}
-        self._topic_defaults = None
+        self.described: dict[tuple[object, ...], Any] = {}
+        self._topic_defaults: TopicSettings | None = None
         for row in rows.values():
             setattr(self, row.attribute, row.typed_default())
         for name, text in self.static.items():
-            row = rows.get(name)
-            if row is not None:
-                setattr(self, row.attribute, row.parse(text))
+            if name in rows:
+                setattr(self, rows[name].attribute, rows[name].parse(text))
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, tuple[str, str]]) -> _BrokerValues:
+    def from_properties(cls, properties: Mapping[str, tuple[str, str]]) -> Settings:
         """Settings from `{name: (text, origin)}`; `origin` is where it was said, such as `server.properties:12`.
 
         Raises `ConfigError` naming origin, setting and what is allowed. Unknown names and settings that this version
@@ -159,16 +177,7 @@ class _BrokerValues:
                 setattr(self, row.attribute, row.typed_default())
 
 
-def _slotted(name: str, base: type, scope: str) -> type:
-    """A class with one slot for each row of a scope."""
-    slots = tuple(row.attribute for row in ROWS[scope].values())
-    return type(name, (base,), {"__slots__": slots, "__doc__": base.__doc__, "__module__": __name__})
-
-
-Settings = _slotted("Settings", _BrokerValues, BROKER)
-
-
-class _TopicValues:
+class TopicSettings(TopicAttributes):
     """One topic's settings, typed: `retention_ms`, `segment_bytes`, `cleanup_policy` (a frozenset) …
 
     `segment_bytes` already has Kafka's internal override (`internal.segment.bytes`, for tests) in it.
@@ -185,9 +194,6 @@ class _TopicValues:
     def deleted(self) -> bool:
         """Whether segments past retention are deleted."""
         return "delete" in self.cleanup_policy
-
-
-TopicSettings = _slotted("TopicSettings", _TopicValues, TOPIC)
 
 
 def topic_settings(settings: Settings, overrides: Mapping[str, str]) -> TopicSettings:
@@ -224,7 +230,7 @@ def _topic_defaults(settings: Settings) -> TopicSettings:
     return values
 
 
-def inherited(settings: Settings, row: Row) -> object:
+def inherited(settings: Settings, row: Row) -> Any:
     """What a topic or group that does not set `row` gets: the first broker setting that has a value, times its factor.
 
     A negative time means "without end" and is -1 in whatever unit it was written, as in Kafka.
@@ -244,12 +250,13 @@ def _with_node_id(properties: Mapping[str, tuple[str, str]]) -> dict[str, tuple[
         raise ConfigError(
             f"{node[1]}: node.id={node[0]} must equal broker.id={broker[0]} ({broker[1]}), or leave broker.id out"
         )
-    if node or broker:
-        properties["node.id"] = properties["broker.id"] = node or broker
+    given = node or broker
+    if given:
+        properties["node.id"] = properties["broker.id"] = given
     return properties
 
 
-def _check_together(settings: _BrokerValues, properties: Mapping[str, tuple[str, str]]) -> None:
+def _check_together(settings: Settings, properties: Mapping[str, tuple[str, str]]) -> None:
     """Values that are possible alone but not together. Raises `ConfigError` naming one of them and its origin."""
 
     def fail(name: str, text: str) -> None:
@@ -440,24 +447,24 @@ def validate_broker_changes(changes: Mapping[str, str | None], settings: Setting
     `one_broker` says whether the change is for a named broker; otherwise it is the default of all brokers.
     """
     rows = ROWS[BROKER]
-    everything, changes = changes, {name: text for name, text in changes.items() if text is not None}
-    fixed = [name for name in changes if name in rows and rows[name].applies == "start"]
+    set_texts = {name: text for name, text in changes.items() if text is not None}
+    fixed = [name for name in set_texts if name in rows and rows[name].applies == "start"]
     if fixed:
         raise KafkaError(INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
-    listener_only = [name for name in changes if name in LISTENER_ONLY]
+    listener_only = [name for name in set_texts if name in LISTENER_ONLY]
     if listener_only:
         sentence = "These security configs can be dynamically updated only per-listener using the listener prefix: "
         raise KafkaError(INVALID_REQUEST, f"{sentence}[{', '.join(listener_only)}]")
-    for name, text in changes.items():
+    for name, text in set_texts.items():
         validate(BROKER, name, text)
     if not one_broker:
-        own = [name for name in changes if _for_one_broker(name)]
+        own = [name for name in set_texts if _for_one_broker(name)]
         if own:
             sentence = "Cannot update these configs at default cluster level, broker id must be specified: "
             raise KafkaError(INVALID_REQUEST, f"{sentence}[{', '.join(own)}]")
     from pykafkad.settings import cross_checks
 
-    candidate = cross_checks.Candidate(settings, everything, one_broker=one_broker)
+    candidate = cross_checks.Candidate(settings, changes, one_broker=one_broker)
     for name, sentence in (*cross_checks.problems(candidate), *cross_checks.steps_too_large(candidate)):
         raise KafkaError(INVALID_REQUEST, f"Invalid value for configuration {name}: it {sentence}")
 

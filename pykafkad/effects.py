@@ -10,7 +10,7 @@ from __future__ import annotations
 class _Effect:
     """Equality and a readable form from the slots, so that tests compare effects as values."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)

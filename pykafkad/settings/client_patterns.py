@@ -12,6 +12,10 @@ from functools import lru_cache
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
+
+    # An operation's name and its argument, which depends on the operation.
+    Node = tuple[str, Any]
 
 MAX_STEPS = 100_000
 """LongRequestLimiter looked at for one text, about 50 ms; a text that needs more does not match."""
@@ -32,7 +36,7 @@ def compiled(expression: str) -> Pattern:
     """The pattern of a regular expression. Raises `ValueError` for what is none, or none that can be matched here."""
     import re
     import warnings
-    from re import _parser
+    from re import _parser  # type: ignore[attr-defined]  # the one parser there is
 
     try:
         with warnings.catch_warnings():
@@ -47,11 +51,11 @@ def compiled(expression: str) -> Pattern:
     )
 
 
-def _plain(nodes: Iterable[tuple], depth: int) -> list[tuple]:
+def _plain(nodes: Iterable[Node], depth: int) -> list[Node]:
     """The tree as (name, argument) pairs of what is known here. Raises `ValueError` for the rest."""
     if depth > MAX_DEPTH:
         raise ValueError("too many groups within each other")
-    plain = []
+    plain: list[Node] = []
     for code, argument in nodes:
         name = str(code)
         if name in _REPEATS:
@@ -79,7 +83,7 @@ class Pattern:
 
     __slots__ = ("_ignores_case", "_nodes", "_takes_lines")
 
-    def __init__(self, nodes: list[tuple], *, ignores_case: bool, takes_lines: bool) -> None:
+    def __init__(self, nodes: list[Node], *, ignores_case: bool, takes_lines: bool) -> None:
         self._nodes = nodes
         self._ignores_case = ignores_case
         self._takes_lines = takes_lines
@@ -88,24 +92,25 @@ class Pattern:
         """Whether it takes the whole of `text`."""
         return len(text) in _Walk(self, text).ends(self._nodes, {0})
 
-    def takes(self, name: str, argument: object, letter: str) -> bool:
+    def takes(self, name: str, argument: Any, letter: str) -> bool:
         """Whether a node that stands for one letter takes this one."""
         if name == "ANY":
             return self._takes_lines or letter != "\n"
         variants = {letter, letter.lower(), letter.upper()} if self._ignores_case else (letter,)
         if name == "IN":
-            is_negated = argument[0][0] == "NEGATE"
+            is_negated: bool = argument[0][0] == "NEGATE"
             return is_negated != any(
                 _is_in(kind, value, each) for kind, value in argument[is_negated:] for each in variants
             )
         return (name == "LITERAL") == (chr(argument) in variants)
 
 
-def _is_in(kind: str, value: object, letter: str) -> bool:
+def _is_in(kind: str, value: Any, letter: str) -> bool:
     if kind == "LITERAL":
         return ord(letter) == value if len(letter) == 1 else False
     if kind == "RANGE":
-        return len(letter) == 1 and value[0] <= ord(letter) <= value[1]
+        least, most = value
+        return len(letter) == 1 and bool(least <= ord(letter) <= most)
     is_negated = "_NOT_" in value
     return is_negated != (letter in _CATEGORIES[value.replace("_NOT_", "_")])
 
@@ -120,7 +125,7 @@ class _Walk:
         self._text = text
         self._steps = MAX_STEPS
 
-    def ends(self, nodes: list[tuple], places: set[int]) -> set[int]:
+    def ends(self, nodes: list[Node], places: set[int]) -> set[int]:
         """Where a way through all `nodes` can end that begins at one of `places`."""
         for name, argument in nodes:
             self._steps -= len(places) + 1
@@ -129,7 +134,8 @@ class _Walk:
             if name == "BRANCH":
                 places = set().union(*[self.ends(item, places) for item in argument])
             elif name == "REPEAT":
-                places = self._repeated(*argument, places)
+                least, most, item = argument
+                places = self._repeated(least, most, item, places)
             elif name == "AT":
                 places = {place for place in places if self._is_at(argument, place)}
             else:
@@ -137,7 +143,7 @@ class _Walk:
                 places = {place + 1 for place in places if place < len(text) and takes(name, argument, text[place])}
         return places
 
-    def _repeated(self, least: int, most: int, item: list[tuple], places: set[int]) -> set[int]:
+    def _repeated(self, least: int, most: int, item: list[Node], places: set[int]) -> set[int]:
         for _ in range(least):
             before, places = places, self.ends(item, places)
             if places == before or not places:

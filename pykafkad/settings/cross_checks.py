@@ -10,6 +10,7 @@ from pykafkad.config import BROKER, ROWS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from pykafkad.config import Settings
 
@@ -42,12 +43,13 @@ class Candidate:
     __slots__ = ("_layers", "settings")
 
     def __init__(self, settings: Settings, changes: Mapping[str, str | None], *, one_broker: bool = True) -> None:
-        own, default = dict(settings.dynamic_broker), dict(settings.dynamic_default)
+        own: dict[str, str | None] = {**settings.dynamic_broker}
+        default: dict[str, str | None] = {**settings.dynamic_default}
         (own if one_broker else default).update(changes)
-        self._layers = (own, default, settings.static)
+        self._layers: tuple[Mapping[str, str | None], ...] = (own, default, settings.static)
         self.settings = settings
 
-    def get(self, name: str) -> object:
+    def get(self, name: str) -> Any:
         """The typed value of a setting; None where it has none."""
         row = ROWS[BROKER][name]
         for layer in self._layers:
@@ -59,7 +61,7 @@ class Candidate:
     def milliseconds(self, units: tuple[tuple[str, int], ...]) -> int:
         """A time in several units; a negative one is -1."""
         for name, factor in units:
-            value = self.get(name)
+            value: int | None = self.get(name)
             if value is not None:
                 return -1 if value < 0 else value * factor
         raise AssertionError(f"{units[-1][0]} has no default")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 BROKER = "broker"
 TOPIC = "topic"
 GROUP = "group"
@@ -71,6 +76,11 @@ class Row:
             self.default = self.kafka_default = _default(default)
 
     @property
+    def is_choice(self) -> bool:
+        """Whether the value of this list is a set of choices, such as cleanup.policy: its order says nothing."""
+        return "|" in self.allowed
+
+    @property
     def sensitive(self) -> bool:
         """Whether the value is kept from answers and logs."""
         return self.type == "password"
@@ -81,18 +91,18 @@ class Row:
         DescribeConfigs alone."""
         return not self.internal or self.name.startswith(OWN_PREFIX)
 
-    def typed_default(self) -> object:
+    def typed_default(self) -> Any:
         """The default as a typed value; None where there is none."""
         return None if self.default is None else self.parse(self.default)
 
-    def parse(self, text: str) -> object:
+    def parse(self, text: str) -> Any:
         """The typed value of `text`; raises `InvalidValue`."""
         text = text.strip()
         value = _PARSERS[self.type](self, text)
         if self.allowed != "any" and value is not None:
             _check(self, text, value)
         if self.type == "list":
-            return frozenset(value) if "|" in self.allowed else tuple(value)
+            return frozenset(value) if self.is_choice else tuple(value)
         return value
 
     def normalised(self, text: str) -> str:
@@ -183,7 +193,7 @@ def _parse_list(row: Row, text: str) -> list[str]:
     return items
 
 
-_PARSERS = {
+_PARSERS: dict[str, Callable[[Row, str], Any]] = {
     "boolean": _parse_boolean,
     "int": _parse_integer,
     "long": _parse_integer,
@@ -196,7 +206,7 @@ _PARSERS = {
 }
 
 
-def _check(row: Row, text: str, value: object) -> None:
+def _check(row: Row, text: str, value: Any) -> None:
     """Holds a parsed value against the `allowed` column; raises `InvalidValue`."""
     allowed = row.allowed
     if allowed == "non-empty":
@@ -266,7 +276,7 @@ def _check_reset(row: Row, text: str) -> None:
         raise InvalidValue(row.name, text, reason)
 
 
-class _Rows(dict):
+class _Rows(dict[str, dict[str, Row]]):
     """Scope to {name: Row}; a scope's text file is read when first asked for."""
 
     def __missing__(self, scope: str) -> dict[str, Row]:

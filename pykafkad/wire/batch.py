@@ -16,6 +16,15 @@ from struct import Struct
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    Buffer = bytes | bytearray | memoryview
+    # crc32c(data, checksum of what stands before the data = 0)
+    Checksum = Callable[..., int]
+
 HEADER_SIZE_BYTES = 61
 # The length field counts the bytes behind itself: offset (8) and length (4) are not in it.
 LENGTH_OVERHEAD_BYTES = 12
@@ -76,6 +85,20 @@ class BatchHeader(
 
     __slots__ = ()
 
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
     @property
     def size_bytes(self) -> int:
         """Bytes of the whole batch."""
@@ -112,7 +135,7 @@ class BatchHeader(
         return advance_sequence(self.base_sequence, self.last_offset_delta) if self.base_sequence >= 0 else NO_SEQUENCE
 
 
-def _load_crc32c():
+def _load_crc32c() -> Checksum:
     # Importing the package runs an __init__ that pulls in importlib.metadata, email and argparse: more than twenty
     # milliseconds of start-up for one C function. So the extension is loaded by its path; the package is the fallback.
     import sys
@@ -123,20 +146,21 @@ def _load_crc32c():
             path = f"{folder or '.'}/crc32c/_crc32c{suffix}"
             loader = ExtensionFileLoader("crc32c._crc32c", path)
             try:
-                module = loader.create_module(ModuleSpec("crc32c._crc32c", loader, origin=path))
+                module: Any = loader.create_module(ModuleSpec("crc32c._crc32c", loader, origin=path))
                 loader.exec_module(module)
             except ImportError:
                 continue
-            return module.crc32c
+            function: Checksum = module.crc32c
+            return function
     from crc32c import crc32c
 
     return crc32c
 
 
-crc32c = _load_crc32c()
+crc32c: Checksum = _load_crc32c()
 
 
-def parse_header(buffer, position: int = 0) -> BatchHeader:
+def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`. Fewer than 61 bytes there: `struct.error`; nothing is checked."""
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
 
@@ -146,7 +170,7 @@ def advance_sequence(sequence: int, by: int) -> int:
     return (sequence + by) & MAX_SEQUENCE
 
 
-def validate(view) -> BatchHeader:
+def validate(view: Buffer) -> BatchHeader:
     """Check one whole batch that fills `view` exactly: length, magic, checksum.
 
     Raises `KafkaError(CORRUPT_MESSAGE)` with the reason.
@@ -169,7 +193,7 @@ def validate(view) -> BatchHeader:
     return header
 
 
-def set_max_timestamp(view, max_timestamp_ms: int, *, log_append_time: bool) -> None:
+def set_max_timestamp(view: bytearray | memoryview, max_timestamp_ms: int, *, log_append_time: bool) -> None:
     """Write timestamp type and max timestamp, and the checksum that they change."""
     (attributes,) = _UINT16.unpack_from(view, ATTRIBUTES_POSITION)
     attributes = attributes | LOG_APPEND_TIME_BIT if log_append_time else attributes & ~LOG_APPEND_TIME_BIT
@@ -185,7 +209,7 @@ def control_key(control_type: int) -> bytes:
 
 
 def build_batch(
-    records,
+    records: Sequence[Any],
     *,
     base_offset: int = 0,
     timestamp_ms: int = 0,
@@ -208,19 +232,20 @@ def build_batch(
 
     first = records[0]
     base_timestamp_ms = max_timestamp_ms = first[3] if len(first) > 3 else timestamp_ms
-    body = bytearray()
+    records_out = bytearray()
     for offset_delta, record in enumerate(records):
         record_timestamp_ms = record[3] if len(record) > 3 else timestamp_ms
         if record_timestamp_ms > max_timestamp_ms:
             max_timestamp_ms = record_timestamp_ms
         encode_record(
-            body,
+            records_out,
             offset_delta,
             record_timestamp_ms - base_timestamp_ms,
             record[0],
             record[1],
             record[2] if len(record) > 2 else (),
         )
+    body: Buffer = records_out
     if codec:
         from pykafkad.wire.compression import compress
 
@@ -244,7 +269,7 @@ def build_batch(
     return _header(checked, body, base_offset, leader_epoch) + body
 
 
-def header_of(body, record_count: int, *, base_offset: int, timestamp_ms: int, leader_epoch: int) -> bytearray:
+def header_of(body: Buffer, record_count: int, *, base_offset: int, timestamp_ms: int, leader_epoch: int) -> bytearray:
     """The header that belongs in front of `body`, uncompressed records of one time and no producer: for whoever encodes
     a long batch bit by bit."""
     checked = CHECKED_HEADER.pack(
@@ -253,7 +278,7 @@ def header_of(body, record_count: int, *, base_offset: int, timestamp_ms: int, l
     return _header(checked, body, base_offset, leader_epoch)
 
 
-def _header(checked: bytes, body, base_offset: int, leader_epoch: int) -> bytearray:
+def _header(checked: bytes, body: Buffer, base_offset: int, leader_epoch: int) -> bytearray:
     length = HEADER_SIZE_BYTES - LENGTH_OVERHEAD_BYTES + len(body)
     header = bytearray(PREFIX.pack(base_offset, length, leader_epoch))
     header.append(MAGIC)

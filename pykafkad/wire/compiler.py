@@ -19,6 +19,14 @@ from __future__ import annotations
 from pykafkad.wire.emitters import Decoder, Encoder
 from pykafkad.wire.notation import Message
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    # Writes the text of a function and the names that the text uses.
+    Write = Callable[[Message, int, dict[str, type], dict[str, object], bool], tuple[str, dict[str, Any]]]
+
 
 class Origin:
     """Where the lines of a compiled function come from: `linecache` asks the `__loader__` of its globals, and they are
@@ -29,7 +37,7 @@ class Origin:
 
     __slots__ = ("arguments", "write")
 
-    def __init__(self, write, arguments: tuple) -> None:
+    def __init__(self, write: Write, arguments: tuple[Message, int, dict[str, type], dict[str, object], bool]) -> None:
         self.write = write
         self.arguments = arguments
 
@@ -46,7 +54,7 @@ def build(
     defaults: dict[str, object],
     *,
     sliced: bool = False,
-):
+) -> Callable[..., Any]:
     """The `decode` or `encode` function of one version, or its sliced form."""
     write = write_decoder if direction == "decode" else write_encoder
     arguments = message, version, classes, defaults, sliced
@@ -55,12 +63,13 @@ def build(
     namespace["__name__"] = name
     namespace["__loader__"] = Origin(write, arguments)
     exec(compile(source, name, "exec"), namespace)
-    return namespace[direction]
+    function: Callable[..., Any] = namespace[direction]
+    return function
 
 
 def write_decoder(
     message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False
-) -> tuple[str, dict]:
+) -> tuple[str, dict[str, Any]]:
     """The text of a decode function and the names it uses."""
     writer = Decoder(message, version, classes, defaults, sliced)
     writer.struct(message.root, "m0")
@@ -80,7 +89,7 @@ def write_decoder(
 
 def write_encoder(
     message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False
-) -> tuple[str, dict]:
+) -> tuple[str, dict[str, Any]]:
     """The text of an encode function and the names it uses."""
     writer = Encoder(message, version, classes, defaults, sliced)
     writer.struct(message.root, "m0")
@@ -100,5 +109,6 @@ def source(cls: type, version: int, direction: str) -> str:
 
     if direction not in ("decode", "encode"):
         raise ValueError(f"direction is 'decode' or 'encode', not {direction!r}")
-    function = (messages.decoder if direction == "decode" else messages.encoder)(cls, version)
-    return function.__globals__["__loader__"].get_source("")
+    function: Any = messages.decoder(cls, version) if direction == "decode" else messages.encoder(cls, version)
+    origin: Origin = function.__globals__["__loader__"]
+    return origin.get_source("")

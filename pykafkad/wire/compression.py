@@ -9,10 +9,16 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    Buffer = bytes | bytearray | memoryview
+
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 # Name as in `compression.type` and in clients; lowest, highest and default level (None: the codec has no levels).
-CODECS = {
+CODECS: dict[int, tuple[str, int | None, int | None, int | None]] = {
     NONE: ("none", None, None, None),
     GZIP: ("gzip", 1, 9, -1),
     SNAPPY: ("snappy", None, None, None),
@@ -41,7 +47,7 @@ def _too_large(codec: int, max_bytes: int) -> KafkaError:
     )
 
 
-def decompress(codec: int, data, max_bytes: int) -> bytes:
+def decompress(codec: int, data: Buffer, max_bytes: int) -> bytes:
     """Open `data`; at most `max_bytes` come out.
 
     Raises `KafkaError`: CORRUPT_MESSAGE when the data is not of that codec, MESSAGE_TOO_LARGE above the cap,
@@ -58,28 +64,29 @@ def decompress(codec: int, data, max_bytes: int) -> bytes:
     raise KafkaError(errors.UNSUPPORTED_COMPRESSION_TYPE, f"compression codec {codec} is not one of {sorted(CODECS)}")
 
 
-def compress(codec: int, data, level: int | None = None) -> bytes:
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     """Compress as a Kafka client would; `level` None or the codec's default level mean the same."""
+    if codec == SNAPPY:
+        return _compress_snappy(data)
     if level is None:
         level = CODECS[codec][3]
+    assert level is not None, f"{CODECS[codec][0]} has no levels"
     if codec == GZIP:
         import zlib
 
         stream = zlib.compressobj(level, zlib.DEFLATED, 31)
         return stream.compress(data) + stream.flush()
-    if codec == SNAPPY:
-        return _compress_snappy(data)
     import cramjam
 
     if codec == LZ4:
         # Kafka's lz4 reader refuses linked blocks.
-        stream = cramjam.lz4.Compressor(level=min(level, 12), content_checksum=False, block_linked=False)
-        stream.compress(bytes(data))
-        return bytes(stream.finish())
+        frame = cramjam.lz4.Compressor(level=min(level, 12), content_checksum=False, block_linked=False)
+        frame.compress(bytes(data))
+        return bytes(frame.finish())
     return bytes(cramjam.zstd.compress(bytes(data), level=level))
 
 
-def _decompress_gzip(data, max_bytes: int) -> bytes:
+def _decompress_gzip(data: Buffer, max_bytes: int) -> bytes:
     import zlib
 
     stream = zlib.decompressobj(31)
@@ -94,7 +101,7 @@ def _decompress_gzip(data, max_bytes: int) -> bytes:
     return opened
 
 
-def _decompress_snappy(data, max_bytes: int) -> bytes:
+def _decompress_snappy(data: Buffer, max_bytes: int) -> bytes:
     import cramjam
 
     data = bytes(data)
@@ -112,7 +119,7 @@ def _decompress_snappy(data, max_bytes: int) -> bytes:
     return bytes(opened)
 
 
-def _open_snappy_block(cramjam, block: bytes, room: int, max_bytes: int) -> bytes:
+def _open_snappy_block(cramjam: ModuleType, block: bytes, room: int, max_bytes: int) -> bytes:
     try:
         # The block's own claim is compared before anything is allocated for it.
         claimed = cramjam.snappy.decompress_raw_len(block)
@@ -126,7 +133,7 @@ def _open_snappy_block(cramjam, block: bytes, room: int, max_bytes: int) -> byte
         raise _corrupt(SNAPPY, error) from None
 
 
-def _compress_snappy(data) -> bytes:
+def _compress_snappy(data: Buffer) -> bytes:
     import cramjam
 
     out = bytearray(_XERIAL_HEADER)
@@ -138,7 +145,7 @@ def _compress_snappy(data) -> bytes:
     return bytes(out)
 
 
-def _decompress_frames(codec: int, data, max_bytes: int) -> bytes:
+def _decompress_frames(codec: int, data: Buffer, max_bytes: int) -> bytes:
     # The frames may claim any size, so the output grows by what really comes out: each attempt decompresses into a
     # buffer four times as large as the one before, up to the cap. Almost every batch fits the first.
     import cramjam

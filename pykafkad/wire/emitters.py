@@ -72,13 +72,13 @@ class Writer:
 
     def literal(self, field: Field) -> str:
         """A field's default as an expression."""
-        return self.constant(field.struct) if field.default is ... else repr(field.default)
+        return self.constant(field.struct) if field.struct and field.default is ... else repr(field.default)
 
     def is_set(self, value: str, field: Field) -> str:
         """An expression that is true (as a bool) when the value is not the default."""
         if field.default is None:
             return f"({value} is not None)"
-        if field.default is ...:
+        if field.struct and field.default is ...:
             default = self.constant(field.struct)
             return f"({value} is not {default} and {value} != {default})"
         if field.is_array:
@@ -88,7 +88,7 @@ class Writer:
     def fields(self, struct: Struct) -> tuple[list[Field], list[Field], list[Field]]:
         """The struct's fields in this version: in line, tagged (ascending), absent."""
         alive = [field for field in struct.fields if field.alive(self.version)]
-        tagged = sorted((field for field in alive if field.tag is not None), key=lambda field: field.tag)
+        tagged = sorted((field for field in alive if field.tag is not None), key=lambda field: field.tag or 0)
         absent = [field for field in struct.fields if not field.alive(self.version)]
         return [field for field in alive if field.tag is None], tagged, absent
 
@@ -107,9 +107,9 @@ def minimum_size(struct: Struct, writer: Writer) -> int:
         length = 1 if writer.flexible and not field.rigid else 2 if field.type == "string" else 4
         if field.is_array or field.type in ("string", "bytes", "records"):
             size += length
-        elif field.type is None:
+        elif field.struct:
             size += 1 if field.nullable(writer.version) else minimum_size(field.struct, writer)
-        else:
+        elif field.type:
             size += structs.calcsize(">" + FORMATS[field.type])
     return max(size, 1)
 
@@ -212,17 +212,17 @@ class Decoder(Writer):
         """One field of any type into `target`."""
         if field.is_array:
             self.array(field, target, label)
-        elif field.type is None:
-            self.nested(field, target)
+        elif field.struct:
+            self.nested(field, field.struct, target)
         elif field.type in FORMATS:
             self.run.append((target, FORMATS[field.type]))
-        else:
+        elif field.type:
             self.length(*self.form(field, label))
             self.refuse_null(target, field, label)
             self.sized(field.type, target, label)
             self.depth -= 1
 
-    def nested(self, field: Field, target: str) -> None:
+    def nested(self, field: Field, struct: Struct, target: str) -> None:
         local = self.fresh("m")
         if field.nullable(self.version):
             # The byte before a struct that may be null: -1 or 1 (KIP-893), but in a tagged field an unsigned 0 or 1.
@@ -231,12 +231,12 @@ class Decoder(Writer):
             self.add(f"    {target} = None")
             self.add("else:")
             self.depth += 1
-            self.struct(field.struct, local)
+            self.struct(struct, local)
             self.add(f"{target} = {local}")
             self.depth -= 1
         else:
             self.flush()
-            self.struct(field.struct, local)
+            self.struct(struct, local)
             self.add(f"{target} = {local}")
 
     def sized(self, kind: str, target: str, label: str) -> None:
@@ -252,7 +252,7 @@ class Decoder(Writer):
     def array(self, field: Field, target: str, label: str) -> None:
         self.length("i")
         self.refuse_null(target, field, label)
-        if field.type is None:
+        if field.struct:
             size = minimum_size(field.struct, self)
         elif field.type in FORMATS:
             size = structs.calcsize(">" + FORMATS[field.type])
@@ -270,14 +270,14 @@ class Decoder(Writer):
         else:
             self.add(f"{items} = {target} = []")
             self.each("for _ in range(n):")
-            if field.type is None:
+            if field.struct:
                 element = self.fresh("m")
                 self.struct(field.struct, element)
                 self.add(f"{items}.append({element})")
             elif field.type == "uuid":
                 self.add(f"{items}.append(bytes(view[position:position + 16]))")
                 self.add("position += 16")
-            else:
+            elif field.type:
                 self.length(*self.form(field, label))
                 self.add("if n < 0:")
                 self.add(f"    raise unexpected_null({label!r})")
@@ -353,7 +353,9 @@ class Encoder(Writer):
             self.add("out = bytearray()")
             self.value(field, f"{source}.{field.name}", f"{struct.name}.{field.name}")
             self.flush()
-            self.add(f"append_uvarint({outer}, {field.tag})" if field.tag > 127 else f"{outer}.append({field.tag})")
+            self.add(
+                f"append_uvarint({outer}, {field.tag})" if (field.tag or 0) > 127 else f"{outer}.append({field.tag})"
+            )
             self.add(f"append_uvarint({outer}, len(out))")
             self.add(f"{outer} += out")
             self.add(f"out = {outer}")
@@ -363,13 +365,13 @@ class Encoder(Writer):
         """One field of any type."""
         if field.is_array:
             self.array(field, value)
-        elif field.type is None:
-            self.nested(field, value)
+        elif field.struct:
+            self.nested(field, field.struct, value)
         elif field.type in FORMATS:
             self.run.append((value, FORMATS[field.type]))
             if field.type == "uuid":
                 self.check_uuid(value, label)
-        else:
+        elif field.type:
             local = self.fresh("v")
             self.add(f"{local} = {value}")
             formats = "h" if field.type == "string" else "i"
@@ -409,7 +411,7 @@ class Encoder(Writer):
         self.add("    out = bytearray()")
         self.add("    chunks.append(out)")
 
-    def nested(self, field: Field, value: str) -> None:
+    def nested(self, field: Field, struct: Struct, value: str) -> None:
         local = self.fresh("m")
         self.add(f"{local} = {value}")
         opened = False
@@ -421,7 +423,7 @@ class Encoder(Writer):
             self.depth += 1
             self.run.append(("1", "b"))
             opened = True
-        self.struct(field.struct, local)
+        self.struct(struct, local)
         self.depth -= opened
 
     def array(self, field: Field, value: str) -> None:
@@ -459,11 +461,11 @@ class Encoder(Writer):
             element = self.fresh("m")
             self.each(f"for {element} in {items}:")
             label = f"element of {value}"
-            if field.type is None:
+            if field.struct:
                 self.struct(field.struct, element)
             elif field.type == "uuid":
                 self.check_uuid(element, label)
                 self.add(f"out += {element}")
-            else:
+            elif field.type:
                 self.sized(field.type, "h" if field.type == "string" else "i", element, label)
             self.depth -= 1

@@ -15,6 +15,10 @@ from pykafkad.errors import ProtocolError
 from pykafkad.wire import messages
 from pykafkad.wire.primitives import MAX_HEADER_TAGS, append_uvarint, overlong, read_uvarint
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 API_VERSIONS = 18
 _SIZE = Struct(">i")
 _REQUEST = Struct(">hhih")
@@ -110,7 +114,7 @@ def read_response_header(view: memoryview, tagged: bool) -> tuple[int, int]:
     return correlation_id, _skip_tags(view, 4, len(view)) if tagged else 4
 
 
-def finish_frame(chunks: list) -> int:
+def finish_frame(chunks: list[Any]) -> int:
     """Writes the size into the first chunk, drops an empty last one; returns the bytes of all chunks, the size field
     included."""
     total = 0

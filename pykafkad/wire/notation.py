@@ -25,6 +25,10 @@ stands one row per field, indented by two spaces per level of nesting, in the or
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SCALARS = frozenset(
     ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid", "string", "bytes", "records")
 )
@@ -60,6 +64,20 @@ class Field:
         "type",
     )  # fmt: skip
 
+    name: str
+    type: str | None
+    struct: Struct | None
+    is_array: bool
+    first: int
+    last: int
+    tag: int | None
+    null_from: int | None
+    default: Any
+    drop: bool
+    rigid: bool
+    keep: bool
+    line: int
+
     def alive(self, version: int) -> bool:
         """Whether this version carries the field."""
         return self.first <= version <= self.last
@@ -83,6 +101,16 @@ class Message:
     """One message: `kind` is request, response, record or data; `key` the API key or record type (None for data)."""
 
     __slots__ = ("first", "flexible_from", "key", "kind", "last", "name", "root", "source", "structs")
+
+    name: str
+    kind: str
+    key: int | None
+    first: int
+    last: int
+    flexible_from: int | None
+    root: Struct
+    structs: dict[str, Struct]
+    source: str
 
     def flexible(self, version: int) -> bool:
         """Whether this version uses compact lengths and tagged fields."""

@@ -10,6 +10,7 @@ from pykafkad.errors import ProtocolError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 # Elements of all arrays and tags of all tag sections of one message together. The largest honest message is a fetch of
 # every partition of a big cluster, a hundred thousand; a hostile one of a few megabytes could otherwise ask for
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 MAX_ELEMENTS = 200_000
 
 
-class Kept(list):
+class Kept(list):  # type: ignore[type-arg]
     """Structs of an array whose row says `keep`: what they encode to is remembered by version, so they may not change
     any more."""
 
     __slots__ = ("encoded",)
 
-    def __init__(self, structs: Iterable[object] = ()) -> None:
+    def __init__(self, structs: Iterable[Any] = ()) -> None:
         super().__init__(structs)
         self.encoded: dict[int, bytes] = {}
 
@@ -36,15 +37,15 @@ MAX_HEADER_TAGS = 1000
 def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
     """An unsigned varint of at most 32 bits and five bytes; returns it and the position behind it."""
     value = shift = 0
-    for position in range(position, position + 5):
-        byte = view[position]
+    for index in range(position, position + 5):
+        byte = view[index]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if value > 0xFFFFFFFF:
-                raise ProtocolError(f"varint at byte {position - shift // 7} does not fit into 32 bits")
-            return value, position + 1
+                raise ProtocolError(f"varint at byte {position} does not fit into 32 bits")
+            return value, index + 1
         shift += 7
-    raise ProtocolError(f"varint at byte {position - 4} is longer than five bytes")
+    raise ProtocolError(f"varint at byte {position} is longer than five bytes")
 
 
 def append_uvarint(out: bytearray, value: int) -> None:

@@ -11,6 +11,12 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.wire.batch import CODEC_MASK, HEADER_SIZE_BYTES, LOG_APPEND_TIME_BIT, parse_header
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pykafkad.wire.batch import BatchHeader, Buffer
+
 # What one batch may open to. A one-megabyte zstd batch can hold 32 GiB of zeros; a broker that must look inside one
 # stops here. Kafka has no such cap; a correct client is far below it.
 MAX_OPENED_BYTES = 64 * 1024 * 1024
@@ -19,10 +25,17 @@ MAX_OPENED_BYTES = 64 * 1024 * 1024
 # minute; a megabyte of the shortest useful records is below this.
 MAX_OPENED_RECORDS = 250_000
 
-Record = namedtuple("Record", ("offset", "timestamp_ms", "key", "value", "headers"))
-Record.__doc__ = (
-    "One record: key and value are bytes or None, headers a list of (name, value) with value bytes or None."
-)
+
+class Record(namedtuple("Record", ("offset", "timestamp_ms", "key", "value", "headers"))):
+    """One record. `headers` is a list of (name, value)."""
+
+    __slots__ = ()
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
 
 
 def _append_varint(out: bytearray, value: int) -> None:
@@ -34,7 +47,14 @@ def _append_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def encode_record(out: bytearray, offset_delta: int, timestamp_delta: int, key, value, headers=()) -> None:
+def encode_record(
+    out: bytearray,
+    offset_delta: int,
+    timestamp_delta: int,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: Sequence[tuple[str, Buffer | None]] = (),
+) -> None:
     """Append one record with its length in front to `out`."""
     body = bytearray(1)
     _append_varint(body, timestamp_delta)
@@ -63,7 +83,7 @@ def _invalid(text: str) -> KafkaError:
     return KafkaError(errors.INVALID_RECORD, text)
 
 
-def _read_varint(body, position: int, max_bytes: int = 5) -> tuple[int, int]:
+def _read_varint(body: Buffer, position: int, max_bytes: int = 5) -> tuple[int, int]:
     value = shift = 0
     for count in range(max_bytes):
         byte = body[position + count]
@@ -74,7 +94,7 @@ def _read_varint(body, position: int, max_bytes: int = 5) -> tuple[int, int]:
     raise _invalid(f"a varint at byte {position} of the records is longer than {max_bytes} bytes")
 
 
-def _read_field(body, position: int, end: int, what: str) -> tuple[bytes | None, int]:
+def _read_field(body: Buffer, position: int, end: int, what: str) -> tuple[bytes | None, int]:
     length, position = _read_varint(body, position)
     if length < 0:
         return None, position
@@ -83,7 +103,7 @@ def _read_field(body, position: int, end: int, what: str) -> tuple[bytes | None,
     return bytes(body[position : position + length]), position + length
 
 
-def open_body(view, header, max_bytes: int = MAX_OPENED_BYTES):
+def open_body(view: Buffer, header: BatchHeader, max_bytes: int = MAX_OPENED_BYTES) -> Buffer:
     """The records' bytes of a batch, decompressed if a codec is set: `bytes`, or a slice of `view`.
 
     Raises `KafkaError(UNSUPPORTED_COMPRESSION_TYPE)` for a codec outside the table, `KafkaError(CORRUPT_MESSAGE)` for
@@ -98,7 +118,9 @@ def open_body(view, header, max_bytes: int = MAX_OPENED_BYTES):
     return decompress(codec, body, max_bytes)
 
 
-def iterate_records(view, header=None, max_bytes: int = MAX_OPENED_BYTES):
+def iterate_records(
+    view: Buffer, header: BatchHeader | None = None, max_bytes: int = MAX_OPENED_BYTES
+) -> Iterator[Record]:
     """Yield the `Record`s of the batch that starts `view`, with absolute offsets and timestamps.
 
     Checks as it goes: lengths, consecutive content, nothing left over behind the last record
@@ -128,7 +150,7 @@ def iterate_records(view, header=None, max_bytes: int = MAX_OPENED_BYTES):
         raise _invalid(f"{size - position} bytes are left behind the last of {header.record_count} records")
 
 
-def _read_record(body, position: int, end: int, header, log_append_time: int) -> Record:
+def _read_record(body: Buffer, position: int, end: int, header: BatchHeader, log_append_time: int) -> Record:
     timestamp_delta, position = _read_varint(body, position + 1, 10)
     offset_delta, position = _read_varint(body, position)
     key, position = _read_field(body, position, end, "key")

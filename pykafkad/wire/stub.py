@@ -13,11 +13,12 @@ PATH = os.path.join(os.path.dirname(__file__), "messages.pyi")
 
 _HEAD = '''"""Types of `messages`: written by `python -m pykafkad.wire.stub`, not by hand.
 
-Each field says its wire type, and the versions that carry it where not all do. A nested struct is an attribute of its message.
+Each field says its wire type, and the versions that carry it where not all do. A nested struct is an attribute of its
+message.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, dataclass_transform
+from collections.abc import Callable, Generator
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 from pykafkad.wire.notation import Message
 from pykafkad.wire.primitives import Kept as Kept
@@ -27,10 +28,13 @@ class FileSlice(Protocol):
 
 Buffer = bytes | bytearray | memoryview
 Chunks = list[Any]
+DIRECTORY: str
+COLLECTIONS: tuple[str, ...]
 S = TypeVar("S", bound="Struct")
 
 @dataclass_transform(kw_only_default=True)
 class Struct:
+    __slots__: ClassVar[tuple[str, ...]]
     __hash__: None  # type: ignore[assignment]
 
 def schema(cls: type[Struct]) -> Message: ...
@@ -38,6 +42,7 @@ def valid_versions(cls: type[Struct]) -> range: ...
 def flexible_from(cls: type[Struct]) -> int | None: ...
 def decoder(cls: type[S], version: int) -> Callable[[Buffer, int], tuple[S, int]]: ...
 def encoder(cls: type[S], version: int) -> Callable[[S, Chunks], None]: ...
+def sliced(cls: type[Struct], version: int, direction: str) -> Callable[..., Generator[None, None, Any]]: ...
 def encode(message: Struct, version: int) -> bytearray: ...
 def decode(cls: type[S], version: int, buffer: Buffer) -> S: ...
 def request_class(api_key: int) -> type[Struct]: ...
@@ -60,7 +65,7 @@ _TYPES = {
 
 
 def _field(field: notation.Field, message: notation.Message) -> str:
-    inner = f"{message.name}.{field.struct.name}" if field.type is None else _TYPES.get(field.type, "int")
+    inner = f"{message.name}.{field.struct.name}" if field.struct else _TYPES.get(field.type or "", "int")
     annotation = f"list[{inner}]" if field.is_array else inner
     if field.null_from is not None:
         annotation += " | None"

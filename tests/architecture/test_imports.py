@@ -239,8 +239,8 @@ def test_no_module_is_unused() -> None:
 
     entries = {"pykafkad", "pykafkad.__main__", *COMMANDS.values()}
     imported = {name for module in modules() for name, _, _ in module.imports()}
-    # The stub is written by a command: python -m pykafkad.wire.stub.
-    entries.add("pykafkad.wire.stub")
+    # Two commands write the type stubs: python -m pykafkad.wire.stub, python -m pykafkad.settings.stub.
+    entries |= {"pykafkad.wire.stub", "pykafkad.settings.stub"}
     # Type checkers read it, and nothing imports it while running.
     entries.add("pykafkad.log.log_config")
     unused = [
