@@ -1,4 +1,4 @@
-"""The second half of a rebalance: the leader hands in the assignment, everybody gets their own part."""
+"""SyncGroup, the second half of a rebalance: the leader sends the assignment, and each member receives its own part."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pykafkad.coordinator.step import Step
 from pykafkad.wire import messages
 
 
-def sync(step: Step, group: ClassicGroup | None, token: object, request: object) -> None:
-    """Serve one SyncGroup: refuse it, park it, or, from the leader, end the rebalance."""
+def sync(step: Step, group: ClassicGroup | None, token: object, request: messages.SyncGroupRequest) -> None:
+    """Serve one SyncGroup: refuse it, delay its answer, or, when it comes from the leader, end the rebalance."""
     error_code = check(group, request)
-    if error_code:
+    if error_code or group is None:
         step.reply(token, messages.SyncGroupResponse(error_code=error_code))
         return
     member = group.members[request.member_id]
@@ -21,15 +21,15 @@ def sync(step: Step, group: ClassicGroup | None, token: object, request: object)
     if not group.pending_syncs:
         step.cancel_sync_timer(group)
     if group.state is not COMPLETING_REBALANCE:
-        step.reply(token, assigned(group, member.assignment))
+        step.reply(token, sync_response(group, member.assignment))
         return
     member.sync_token = token
     if group.leader_id == member.member_id:
         complete(step, group, {each.member_id: bytes(each.assignment) for each in request.assignments})
 
 
-def check(group: ClassicGroup | None, request: object) -> int:
-    """Why a SyncGroup cannot be served, in Kafka's order, or NONE."""
+def check(group: ClassicGroup | None, request: messages.SyncGroupRequest) -> int:
+    """The error code that refuses a SyncGroup, checked in Kafka's order, or NONE."""
     if group is None:
         return errors.UNKNOWN_MEMBER_ID
     error_code = group.check_member_of_generation(request.member_id, request.group_instance_id, request.generation_id)
@@ -42,8 +42,11 @@ def check(group: ClassicGroup | None, request: object) -> int:
 
 
 def complete(step: Step, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-    """Store the assignment and hand it out. The group becomes stable when the record is applied; the replies wait until
-    it is durable, so that no member works on an assignment that a restarted coordinator has not heard of."""
+    """Write the assignment to the log and send each member its part.
+
+    The group becomes stable when the record is applied. The replies wait until the record is durable: otherwise a
+    member could work on an assignment that the coordinator does not know after a restart.
+    """
     members = [(member, assignments.get(member.member_id, b"")) for member in group.members.values()]
     record = record_codec.group_metadata(group, group.generation, group.leader_id, group.state_timestamp_ms, members)
     if not record_codec.fits([record], step.settings.message_max_bytes):
@@ -52,11 +55,11 @@ def complete(step: Step, group: ClassicGroup, assignments: dict[str, bytes]) -> 
         return
     step.append([record])
     for member, content in members:
-        rebalance.answer_sync(step, group, member, assigned(group, content))
+        rebalance.answer_sync(step, group, member, sync_response(group, content))
 
 
-def assigned(group: ClassicGroup, content: bytes) -> object:
-    """The SyncGroup answer that carries a member's assignment."""
+def sync_response(group: ClassicGroup, content: bytes) -> messages.SyncGroupResponse:
+    """The SyncGroup response that carries a member's assignment."""
     return messages.SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=content
     )

@@ -1,8 +1,9 @@
-"""A group of the classic protocol: its members, phase and generation, and the questions that can be asked of it.
+"""A group of the classic protocol: its members, its state and its generation.
 
-Two kinds of state live here. *Hard* is what the last GroupMetadata record says: generation, protocol, leader, members
-and assignments of the last completed rebalance; only `adopt` sets it. *Soft* is the rebalance under way: who asked to
-join or sync, who is expected when. A coordinator that restarts forgets the soft part, and members rejoin, as in Kafka.
+A group has two kinds of state. The hard state is the content of the last GroupMetadata record: generation, protocol,
+leader, members and assignments of the last completed rebalance. Only `adopt` sets it. The soft state belongs to the
+rebalance under way: delayed requests and deadlines. A coordinator that restarts loses the soft state, and the members
+join again, as in Kafka.
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ from pykafkad.coordinator.group_states import (
 from pykafkad.coordinator.member import NEVER, Member
 from pykafkad.errors import FENCED_INSTANCE_ID, ILLEGAL_GENERATION, NONE, UNKNOWN_MEMBER_ID
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.wire import messages
+
 
 class ClassicGroup:
-    """One group. `protocol_type`, `protocol_name` and `leader_id` are None while there is none; `state_timestamp_ms` is
-    -1 when unknown. `members` keeps the order of arrival, so the eldest is next in line to lead."""
+    """One group. `protocol_type`, `protocol_name` and `leader_id` are None while the group has none.
+    `state_timestamp_ms` is -1 when unknown. `members` is in the order in which they joined: when the leader leaves, the
+    oldest member becomes the leader."""
 
     __slots__ = (
         "arriving",
@@ -56,11 +62,13 @@ class ClassicGroup:
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
-        self.static_members: dict[str, str] = {}  # instance id: member id
+        self.static_members: dict[str, str] = {}  # Instance id to member id.
         self.subscribed_topics: frozenset[str] | None = None
-        self.pending_joins: dict[str, float] = {}  # member id that was given out: when it lapses
+        # Member ids that were given to clients which have not joined with them yet, and when each expires.
+        self.pending_joins: dict[str, float] = {}
         self.pending_syncs: set[str] = set()
-        self.arriving: dict[str, Member] = {}  # members that a record just appended brings in
+        # Members that the GroupMetadata record just appended will add to the group when it is applied.
+        self.arriving: dict[str, Member] = {}
         self.protocol_counts: dict[str, int] = {}
         self.new_member_added = False
         self.initial_delay_ms = self.remaining_delay_ms = 0
@@ -74,16 +82,16 @@ class ClassicGroup:
         self.state = state
         self.state_timestamp_ms = now_ms
 
-    def adopt(self, value: object) -> None:
-        """Make the hard state what a GroupMetadataValue says: the only place that does.
+    def adopt(self, value: messages.GroupMetadataValue) -> None:
+        """Set the hard state to the content of a record. No other function sets it.
 
-        A rebalance that has begun since the record was written is newer than it and is left alone: that is the record
-        that only notes that a group exists, written when its first member knocks.
+        The record is ignored when a newer rebalance is under way. This happens to the first record of a group, which
+        is written when its first member joins and says only that the group exists.
         """
         if self.state is PREPARING_REBALANCE and value.generation <= self.generation:
             return
-        # Members that have joined this very generation are kept: they know more than the record, such as all their
-        # protocols. On load the members of an older record are no match for those of a newer one.
+        # The members of the same generation are kept: they hold more than the record does, such as all their
+        # protocols. While a log is loaded, a newer record replaces the members of an older one.
         present = self.members if value.generation == self.generation else {}
         self.members, self.static_members, self.protocol_counts = {}, {}, {}
         self.previous_state = self.state
@@ -103,8 +111,8 @@ class ClassicGroup:
         self.pending_syncs.intersection_update(self.members)
         self.subscribed_topics = self.find_subscribed_topics()
 
-    def _loaded_member(self, stored: object) -> Member:
-        """A member as a record remembers it: of its protocols only the chosen one is kept."""
+    def _loaded_member(self, stored: messages.GroupMetadataValue.MemberMetadata) -> Member:
+        """A member made from a record, which holds only the chosen one of the member's protocols."""
         return Member(
             stored.member_id,
             stored.group_instance_id,
@@ -119,7 +127,7 @@ class ClassicGroup:
     # Membership.
 
     def add(self, member: Member) -> None:
-        """Take in a newcomer. The first of a group gives it its protocol type, and leads."""
+        """Add a new member. The first member of a group sets its protocol type and becomes its leader."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader_id is None:
@@ -134,7 +142,8 @@ class ClassicGroup:
         self._count_protocols(member, 1)
 
     def remove(self, member_id: str) -> None:
-        """Let a member go, or a pending one; a leader that goes is followed by the eldest."""
+        """Remove a member, or a member id that nobody has joined with yet. A removed leader is replaced by the oldest
+        member."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count_protocols(member, -1)
@@ -146,16 +155,18 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace(self, old_member_id: str, member: Member) -> None:
-        """Put `member` in the place of one with the same instance id."""
-        leads = self.leader_id == old_member_id
+        """Replace a member by one with the same instance id."""
+        was_leader = self.leader_id == old_member_id
         self._count_protocols(self.members.pop(old_member_id), -1)
         self.pending_syncs.discard(old_member_id)
         self._insert(member)
-        if leads:
+        if was_leader:
             self.leader_id = member.member_id
 
-    def update(self, member: Member, request: object, protocols: tuple[tuple[str, bytes], ...]) -> None:
-        """Note what a member says when it joins again."""
+    def update(
+        self, member: Member, request: messages.JoinGroupRequest, protocols: tuple[tuple[str, bytes], ...]
+    ) -> None:
+        """Take over the properties that a member gives when it joins again."""
         self._count_protocols(member, -1)
         member.protocols = protocols
         self._count_protocols(member, 1)
@@ -170,7 +181,7 @@ class ClassicGroup:
                 del counts[name]
 
     def check_member(self, member_id: str, instance_id: str | None) -> int:
-        """NONE if the member may speak for the group, else the error that says why not (KIP-345 for instance ids)."""
+        """NONE when the group has this member, else the error (KIP-345 for instance ids)."""
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:
@@ -180,7 +191,7 @@ class ClassicGroup:
         return NONE if member_id in self.members else UNKNOWN_MEMBER_ID
 
     def check_member_of_generation(self, member_id: str, instance_id: str | None, generation: int) -> int:
-        """As `check_member`, and then ILLEGAL_GENERATION for a member that speaks of another generation than this one."""
+        """Like `check_member`, and ILLEGAL_GENERATION when `generation` is not the group's current one."""
         error_code = self.check_member(member_id, instance_id)
         if error_code:
             return error_code
@@ -193,11 +204,11 @@ class ClassicGroup:
         return sum(1 for member in self.members.values() if member.join_token is not None)
 
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member asks for."""
+        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that the leader is a member that has joined; False when nobody has."""
+        """Make a member that has joined the leader, unless the leader has joined. False when no member has joined."""
         leader = self.members.get(self.leader_id) if self.leader_id is not None else None
         if leader is None:
             return False
@@ -211,15 +222,21 @@ class ClassicGroup:
     # Protocols.
 
     def supports(self, protocol_type: str, names: list[str]) -> bool:
-        """Whether a member with these protocols can be in the group: there must be one that all others have too."""
+        """Whether a member with these protocols can join: every member must support at least one of them."""
         if self.state is EMPTY:
             return bool(protocol_type and names)
         count = len(self.members)
         return protocol_type == self.protocol_type and any(self.protocol_counts.get(name, 0) == count for name in names)
 
     def select_protocol(self, replaced: str | None = None, replacement: Member | None = None) -> str:
-        """The protocol that all support and most members prefer; as it would be with one member replaced by another."""
-        members = [replacement if member.member_id == replaced else member for member in self.members.values()]
+        """The protocol that all members support and most prefer.
+
+        With `replaced` (a member id) and `replacement`, the answer is for the group with one member replaced.
+        """
+        members = [
+            replacement if replacement is not None and member.member_id == replaced else member
+            for member in self.members.values()
+        ]
         candidates = set.intersection(*({name for name, _ in member.protocols} for member in members))
         votes: dict[str, int] = {}
         for member in members:
@@ -231,13 +248,14 @@ class ClassicGroup:
         return self.protocol_type == consumer_protocol.PROTOCOL_TYPE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member wants the topic; a consumer group whose subscriptions are unreadable may want any."""
+        """Whether a member subscribes to the topic. True for a consumer group whose subscriptions cannot be decoded."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol()
         return topic in self.subscribed_topics
 
     def find_subscribed_topics(self) -> frozenset[str] | None:
-        """The topics of all members, for a `consumer` group whose metadata can be read; else None."""
+        """The topics that the members of a `consumer` group subscribe to. None for other groups, and when the metadata
+        of a member cannot be decoded."""
         if not self.uses_consumer_protocol() or (self.members and self.protocol_name is None):
             return None
         topics: set[str] = set()

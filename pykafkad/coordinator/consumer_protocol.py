@@ -1,7 +1,8 @@
-"""The one look that a coordinator takes into a member's metadata: which topics a `consumer` member subscribes to.
+"""The topics that a member of a `consumer` group subscribes to, read from its metadata.
 
-Every version of the consumer protocol's subscription begins as version 0 does: version (int16), topics (array of
-string), user data (nullable bytes). Only that prefix is read."""
+This is the only part of a member's metadata that a coordinator reads. Every version of the consumer protocol's
+subscription begins like version 0: version (int16), topics (array of string), user data (nullable bytes). Only that
+prefix is decoded."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ PROTOCOL_TYPE = "consumer"
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """The topics of a subscription blob, or None when the bytes are not one."""
+    """The topics of an encoded subscription, or None when the bytes are not a subscription."""
     try:
         version, count = unpack_from(">hi", metadata, 0)
         if version < 0 or count < 0:

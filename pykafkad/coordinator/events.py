@@ -1,31 +1,38 @@
-"""What can happen to a `GroupShard`, besides `effects.TimerFired`.
+"""The events of a `GroupShard`, besides `effects.TimerFired`.
 
-Requests arrive as the wire message they were, already checked for what does not depend on the group (authorization,
-topics that exist, empty group ids). What an API version changes in behaviour is a named boolean, not a number. `token`
-is answered by a `Reply` effect, at once or when the rendezvous that it waits for takes place.
+A request arrives as its decoded message. The handler has already made the checks that do not depend on the group
+(authorization, whether topics exist, empty group ids). A difference in behaviour between API versions is a named
+boolean, not a version number. A `Reply` effect answers `token`, either in the same step or in a later one: a JoinGroup,
+for example, is answered when all members have joined.
 """
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.wire import messages
+
 
 class _Event:
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
 class JoinGroup(_Event):
-    """`request` is a JoinGroupRequest. `member_id_required`: a dynamic newcomer is sent back with its id first
-    (KIP-394, v4+). `may_skip_assignment`: a static leader that returns is told everything and to keep the assignment
-    (KIP-814, v9+)."""
+    """A member joins its group.
+
+    `member_id_required`: a new dynamic member gets its id in an error response and must join again with it (KIP-394,
+    v4+). `may_skip_assignment`: the response to a static leader that returns can list the members and tell it to keep
+    the assignment (KIP-814, v9+)."""
 
     __slots__ = ("client_host", "client_id", "may_skip_assignment", "member_id_required", "request", "token")
 
     def __init__(
         self,
         token: object,
-        request: object,
+        request: messages.JoinGroupRequest,
         client_id: str,
         client_host: str,
         member_id_required: bool,
@@ -39,52 +46,61 @@ class JoinGroup(_Event):
         self.may_skip_assignment = may_skip_assignment
 
 
-class _Request(_Event):
+class SyncGroup(_Event):
+    """A member asks for its assignment; the leader brings the assignments of all members."""
+
     __slots__ = ("request", "token")
 
-    def __init__(self, token: object, request: object) -> None:
+    def __init__(self, token: object, request: messages.SyncGroupRequest) -> None:
         self.token = token
         self.request = request
 
 
-class SyncGroup(_Request):
-    """`request` is a SyncGroupRequest."""
+class Heartbeat(_Event):
+    """A member shows that it is alive."""
 
-    __slots__ = ()
+    __slots__ = ("request", "token")
 
-
-class Heartbeat(_Request):
-    """`request` is a HeartbeatRequest."""
-
-    __slots__ = ()
+    def __init__(self, token: object, request: messages.HeartbeatRequest) -> None:
+        self.token = token
+        self.request = request
 
 
-class LeaveGroup(_Request):
-    """`request` is a LeaveGroupRequest whose `members` are filled, whatever its version was."""
+class LeaveGroup(_Event):
+    """Members leave their group. The request's `members` is filled whatever the request's version was."""
 
-    __slots__ = ()
+    __slots__ = ("request", "token")
+
+    def __init__(self, token: object, request: messages.LeaveGroupRequest) -> None:
+        self.token = token
+        self.request = request
 
 
 class OffsetCommit(_Event):
-    """`request` is an OffsetCommitRequest in which every topic has its name and id. `group_id_not_found`: an unknown
-    group is answered with that error (v9+), not with ILLEGAL_GENERATION."""
+    """Offsets are committed. Every topic of the request has both its name and its id.
+
+    `group_id_not_found`: the error for an unknown group is GROUP_ID_NOT_FOUND (v9+), not ILLEGAL_GENERATION."""
 
     __slots__ = ("group_id_not_found", "request", "token")
 
-    def __init__(self, token: object, request: object, group_id_not_found: bool) -> None:
+    def __init__(self, token: object, request: messages.OffsetCommitRequest, group_id_not_found: bool) -> None:
         self.token = token
         self.request = request
         self.group_id_not_found = group_id_not_found
 
 
-class OffsetDelete(_Request):
-    """`request` is an OffsetDeleteRequest."""
+class OffsetDelete(_Event):
+    """Committed offsets of a group are deleted."""
 
-    __slots__ = ()
+    __slots__ = ("request", "token")
+
+    def __init__(self, token: object, request: messages.OffsetDeleteRequest) -> None:
+        self.token = token
+        self.request = request
 
 
 class DeleteGroup(_Event):
-    """The reply's message is one DeletableGroupResult."""
+    """A group is deleted. The reply's message is one DeletableGroupResult."""
 
     __slots__ = ("group_id", "token")
 
@@ -94,7 +110,7 @@ class DeleteGroup(_Event):
 
 
 class TopicsDeleted(_Event):
-    """`topics` is a list of `(name, topic id)`: their committed offsets go."""
+    """Topics were deleted, so their committed offsets are deleted too. `topics` is a list of `(name, topic id)`."""
 
     __slots__ = ("topics",)
 
@@ -103,12 +119,12 @@ class TopicsDeleted(_Event):
 
 
 class Loaded(_Event):
-    """The whole partition has been read: from now on the shard serves, and its timers run."""
+    """The whole partition has been read. From now on the shard serves requests and sets timers."""
 
     __slots__ = ()
 
 
 class Resigned(_Event):
-    """This node no longer coordinates the partition, or failed to write it: whoever waits is sent away."""
+    """This node no longer coordinates the partition, or failed to write it: waiting requests get NOT_COORDINATOR."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""The states of a classic group and the moves between them, as a table."""
+"""The states of a classic group and the transitions between them, as a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ PREPARING_REBALANCE = "PreparingRebalance"
 COMPLETING_REBALANCE = "CompletingRebalance"
 STABLE = "Stable"
 DEAD = "Dead"
-"""Shown by DescribeGroups for a group that does not exist; no group held in memory is in it."""
+"""DescribeGroups shows this state for a group that does not exist. No group in memory has it."""
 
 TRANSITIONS = {
     EMPTY: (PREPARING_REBALANCE,),
@@ -15,11 +15,11 @@ TRANSITIONS = {
     COMPLETING_REBALANCE: (STABLE, PREPARING_REBALANCE),
     STABLE: (PREPARING_REBALANCE,),
 }
-"""state: the states that may follow it. A group leaves the table when its tombstone is applied."""
+"""State: the states that may follow it. A group in any state ends when its tombstone is applied."""
 
 TYPE_CLASSIC = "classic"
 
 
 def can_rebalance(state: str) -> bool:
-    """Whether a rebalance may begin: in every state but the one in which it has begun already."""
+    """Whether a rebalance may begin. It may in every state but PREPARING_REBALANCE."""
     return PREPARING_REBALANCE in TRANSITIONS[state]

@@ -1,7 +1,8 @@
-"""Which records of a coordinator's log count, and in which order.
+"""The records of a coordinator's log that take effect, in the order in which they do.
 
-This broker writes no transactions yet, but it may be given a log that a Kafka has written: offsets committed in a
-transaction count from its commit marker on, and never if it was aborted or is still open.
+This broker writes no transactions to these logs yet, but it may load a log that Kafka has written. Offsets committed in
+a transaction take effect at its commit marker. They never take effect when the transaction was aborted or is still
+open.
 """
 
 from __future__ import annotations
@@ -18,30 +19,32 @@ if TYPE_CHECKING:
     from pykafkad.wire.records import Record
 
 
-def decided(batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Iterator[Record]:
-    """The records of a log in the order in which they took effect: with gaps and, after a transaction, out of the order
-    of their offsets."""
-    undecided: dict[int, list[Record]] = {}
+def committed_records(batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Iterator[Record]:
+    """The records of a log in the order in which they took effect.
+
+    Their offsets have gaps, and are out of order where a transaction ended after later records.
+    """
+    open_transactions: dict[int, list[Record]] = {}
     for header, records in batches:
         if header.is_control:
-            transaction = undecided.pop(header.producer_id, [])
+            transaction = open_transactions.pop(header.producer_id, [])
             if any(record.key == _COMMIT for record in records):
                 yield from transaction
         elif header.is_transactional:
-            undecided.setdefault(header.producer_id, []).extend(records)
+            open_transactions.setdefault(header.producer_id, []).extend(records)
         else:
             yield from records
 
 
-def latest(records: Iterable[Record]) -> dict[bytes, bytes | None]:
-    """The value of each key's last record, in the order of those records: what compaction would leave.
+def latest_by_key(records: Iterable[Record]) -> dict[bytes | None, bytes | None]:
+    """The value of each key's last record, in the order of those records: what compaction would keep.
 
-    Of two records the one of the higher offset is the last, whenever it took effect.
+    The last record of a key is the one with the highest offset, no matter when it took effect.
     """
-    found: dict[bytes, tuple[int, bytes | None]] = {}
+    found: dict[bytes | None, tuple[int, bytes | None]] = {}
     for record in records:
         known = found.get(record.key)
         if known is None or known[0] < record.offset:
-            found.pop(record.key, None)  # so that it stands where its last record stands
+            found.pop(record.key, None)  # A dict keeps the first position of a key; this moves the key to the end.
             found[record.key] = (record.offset, record.value)
     return {key: value for key, (_, value) in found.items()}

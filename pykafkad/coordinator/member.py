@@ -6,11 +6,11 @@ NEVER = float("inf")
 
 
 class Member:
-    """What a member told when it joined, its assignment, and what it waits for.
+    """The properties that a member gave when it joined, its assignment, and its delayed requests.
 
-    `protocols` is a tuple of `(name, metadata)` in the member's order of preference; metadata and `assignment` are
-    opaque bytes. `join_token` and `sync_token` are the reply tokens of parked requests, or None. `session_deadline` is
-    the monotonic second at which the member is given up, `NEVER` while nothing is expected of it."""
+    `protocols` is a tuple of `(name, metadata)` in the member's order of preference. Metadata and `assignment` are
+    opaque bytes. `join_token` and `sync_token` are the reply tokens of delayed requests, or None. `session_deadline` is
+    the monotonic second at which the member is removed; it is `NEVER` while no heartbeat is expected."""
 
     __slots__ = (
         "assignment",
@@ -55,17 +55,20 @@ class Member:
         self.is_new = False
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """The member's metadata for a protocol; KeyError when it never named that protocol."""
+        """The member's metadata for a protocol. Raises KeyError when the member does not support that protocol."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
         raise KeyError(protocol_name)
 
     def vote(self, candidates: set[str]) -> str:
-        """The first of the member's protocols that is a candidate."""
+        """The member's most preferred protocol among the candidates."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether waiting for others excuses the member's silence. A newcomer is not excused: it does not know its id
-        yet, and one that gave up and came back would be counted for ever."""
+        """Whether the member sends no heartbeats because the broker delays the answer to its request.
+
+        This does not hold for a new member: it does not know its id yet. If its client gave up and joined again under
+        another id, the group would keep the first id for ever.
+        """
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)

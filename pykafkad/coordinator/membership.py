@@ -1,6 +1,6 @@
-"""Who belongs to a group: joining, heartbeats, leaving, being given up.
+"""The members of a group: joining, heartbeats, leaving, and expired sessions.
 
-The order of the checks is Kafka's, since it decides which of several applicable errors a client sees.
+The checks are in Kafka's order, because the order decides which of several errors a client gets.
 """
 
 from __future__ import annotations
@@ -15,20 +15,26 @@ from pykafkad.coordinator.rebalance import answer_join, join_error
 from pykafkad.coordinator.step import Step
 from pykafkad.wire import messages
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Protocols = tuple[tuple[str, bytes], ...]
+    LeavingMember = messages.LeaveGroupRequest.MemberIdentity
+
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""How long a newcomer's JoinGroup may be parked. It cannot send heartbeats, since it does not know its id, and while
-its request is parked nobody notices that it hung up; clients that retry would fill the group with ghosts."""
+"""How long the answer to a new member's JoinGroup may be delayed. The member cannot send heartbeats, because it does
+not know its id yet. Without this limit, clients that disconnect and retry would leave dead members in the group."""
 
 MAX_PENDING_JOINS = 10_000
-"""Ids given out by one group and not yet used. Kafka has no such limit; it bounds what a client that never comes back
-with its id can make a broker remember."""
+"""The most member ids that one group has given to clients which have not joined with them yet. Kafka has no such limit.
+It bounds the memory that a client can fill which never joins with its ids."""
 
 
 # Joining.
 
 
 def join(step: Step, group: ClassicGroup, event: JoinGroup) -> None:
-    """A JoinGroup: a full group and protocols nobody shares are refused, then the member is new, static or known."""
+    """Serve a JoinGroup. A full group and protocols that not all members share are refused first. What follows depends
+    on whether the member has an id, and whether that id has joined before."""
     request = event.request
     protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
     member_id = request.member_id
@@ -41,7 +47,7 @@ def join(step: Step, group: ClassicGroup, event: JoinGroup) -> None:
         join_unknown(step, group, event, protocols)
     elif member_id in group.pending_joins:
         if request.group_instance_id is not None:
-            # An id is given out only to dynamic members: Kafka fails on this request in the same unspecific way.
+            # Only dynamic members are given an id to join with. Kafka fails with the same unspecific error.
             step.reply(event.token, join_error(errors.UNKNOWN_SERVER_ERROR))
         else:
             add(step, group, event, member_id, protocols)
@@ -54,8 +60,8 @@ def join(step: Step, group: ClassicGroup, event: JoinGroup) -> None:
 
 
 def has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
-    """Whether `group.max.size` lets the member in. During a rebalance those who have joined count, so that a group
-    which is over the limit, because the limit was lowered, sheds the last to rejoin."""
+    """Whether `group.max.size` allows the member. During a rebalance only members that have joined count. So when the
+    limit was lowered and the group is too large, the last members to join again are refused."""
     if not member_id and len(group.pending_joins) >= MAX_PENDING_JOINS:
         return False
     limit = step.settings.group_max_size
@@ -67,8 +73,9 @@ def has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
     return member is not None
 
 
-def join_unknown(step: Step, group: ClassicGroup, event: JoinGroup, protocols: tuple) -> None:
-    """A member without id: a static one is recognised by its instance id, a dynamic one is given an id."""
+def join_unknown(step: Step, group: ClassicGroup, event: JoinGroup, protocols: Protocols) -> None:
+    """Serve the JoinGroup of a member without id. A static member is recognised by its instance id. A dynamic member
+    gets an id."""
     request = event.request
     instance_id = request.group_instance_id
     member_id = step.new_member_id(event.client_id if instance_id is None else instance_id)
@@ -85,8 +92,8 @@ def join_unknown(step: Step, group: ClassicGroup, event: JoinGroup, protocols: t
         add(step, group, event, member_id, protocols)
 
 
-def add(step: Step, group: ClassicGroup, event: JoinGroup, member_id: str, protocols: tuple) -> None:
-    """Make a member of the request, and rebalance."""
+def add(step: Step, group: ClassicGroup, event: JoinGroup, member_id: str, protocols: Protocols) -> None:
+    """Add a new member to the group and start a rebalance."""
     request = event.request
     member = Member(
         member_id,
@@ -107,28 +114,32 @@ def add(step: Step, group: ClassicGroup, event: JoinGroup, member_id: str, proto
     rebalance.begin_or_complete_join(step, group)
 
 
-def rejoin(step: Step, group: ClassicGroup, event: JoinGroup, member: Member, protocols: tuple) -> None:
-    """A known member joins again: for a rebalance under way, to start one, or because it missed the answer."""
+def rejoin(step: Step, group: ClassicGroup, event: JoinGroup, member: Member, protocols: Protocols) -> None:
+    """Serve the JoinGroup of a member of the group. It joins a rebalance under way, starts one, or missed the response
+    to its last JoinGroup."""
     unchanged = member.protocols == protocols
     if group.state is EMPTY:
         step.reply(event.token, join_error(errors.UNKNOWN_MEMBER_ID, member.member_id))
     elif unchanged and (
         group.state is COMPLETING_REBALANCE or (group.state is STABLE and group.leader_id != member.member_id)
     ):
-        step.reply(event.token, rebalance.joined(group, member))
+        step.reply(event.token, rebalance.join_response(group, member))
     else:
-        # In a stable group the leader may always start a rebalance: what it assigns from, such as the number of
-        # partitions, can change without its metadata changing.
+        # In a stable group the leader may always start a rebalance. The number of partitions, for example, can change
+        # although the leader's metadata does not.
         group.update(member, event.request, protocols)
         member.join_token = event.token
         rebalance.begin_or_complete_join(step, group)
 
 
 def replace_static(
-    step: Step, group: ClassicGroup, event: JoinGroup, old: Member, member_id: str, protocols: tuple
+    step: Step, group: ClassicGroup, event: JoinGroup, old: Member, member_id: str, protocols: Protocols
 ) -> None:
-    """A static member came back under a new member id (KIP-345): the old id is fenced, and in a stable group, if the
-    protocol stays, nothing else happens: the newcomer goes on with the assignment of its predecessor."""
+    """Serve the JoinGroup of a static member that restarted and gets a new member id (KIP-345).
+
+    The old member id is fenced. In a stable group whose protocol stays the same, the new member takes over the
+    assignment of the old one without a rebalance.
+    """
     fence(step, old)
     request = event.request
     member = Member(
@@ -155,10 +166,10 @@ def replace_static(
 
 
 def take_over(step: Step, group: ClassicGroup, event: JoinGroup, old: Member, member: Member) -> None:
-    """Store the new id in place of the old one; the group changes when the record is applied."""
+    """Write a record with the new member in place of the old one. The group changes when the record is applied."""
     old_leader = group.leader_id
-    leads = old_leader == old.member_id
-    leader = member.member_id if leads else old_leader
+    is_leader = old_leader == old.member_id
+    leader = member.member_id if is_leader else old_leader
     members = [(member if each is old else each) for each in group.members.values()]
     record = record_codec.group_metadata(
         group, group.generation, leader, group.state_timestamp_ms, [(each, each.assignment) for each in members]
@@ -166,36 +177,36 @@ def take_over(step: Step, group: ClassicGroup, event: JoinGroup, old: Member, me
     group.arriving[member.member_id] = member
     step.expect_heartbeat(group, member)
     step.append([record])
-    told = leads and event.may_skip_assignment
+    skip_assignment = is_leader and event.may_skip_assignment
     step.reply(
         event.token,
         messages.JoinGroupResponse(
             generation_id=group.generation,
             protocol_type=group.protocol_type,
             protocol_name=group.protocol_name or None,
-            # An older client that led is told the old id, so that it takes itself for a follower: it could not be told
-            # to leave the assignment as it is.
+            # An older client does not know `skip_assignment`. If it was the leader it gets its old member id as the
+            # leader's id, so that it takes itself for a follower and does not assign anew.
             leader=(leader if event.may_skip_assignment else old_leader) or "",
-            skip_assignment=told,
+            skip_assignment=skip_assignment,
             member_id=member.member_id,
-            members=[rebalance.listed(group, each) for each in members] if told else [],
+            members=[rebalance.member_row(group, each) for each in members] if skip_assignment else [],
         ),
     )
 
 
 def fence(step: Step, member: Member) -> None:
-    """Send the former holder of an instance id away, wherever it waits."""
+    """Answer the delayed requests of a member whose instance id another member has taken over."""
     answer_join(step, member, join_error(errors.FENCED_INSTANCE_ID, member.member_id))
     if member.sync_token is not None:
         step.reply(member.sync_token, messages.SyncGroupResponse(error_code=errors.FENCED_INSTANCE_ID))
         member.sync_token = None
 
 
-# Staying.
+# Heartbeats.
 
 
-def heartbeat(step: Step, group: ClassicGroup | None, request: object) -> int:
-    """The answer to a heartbeat: NONE, or an error code that tells the member what to do."""
+def heartbeat(step: Step, group: ClassicGroup | None, request: messages.HeartbeatRequest) -> int:
+    """The error code that answers a heartbeat: NONE, or one that makes the member join again."""
     if group is None:
         return errors.UNKNOWN_MEMBER_ID
     error_code = group.check_member_of_generation(request.member_id, request.group_instance_id, request.generation_id)
@@ -208,8 +219,8 @@ def heartbeat(step: Step, group: ClassicGroup | None, request: object) -> int:
 # Leaving.
 
 
-def leave(step: Step, group: ClassicGroup | None, request: object) -> object:
-    """Let the named members go; the answer has a row for each."""
+def leave(step: Step, group: ClassicGroup | None, request: messages.LeaveGroupRequest) -> messages.LeaveGroupResponse:
+    """Remove the named members. The response has a row for each."""
     rows = []
     for identity in request.members:
         error_code = leave_one(step, group, identity)
@@ -223,13 +234,14 @@ def leave(step: Step, group: ClassicGroup | None, request: object) -> object:
     return messages.LeaveGroupResponse(members=rows)
 
 
-def leave_one(step: Step, group: ClassicGroup | None, identity: object) -> int:
-    """An administrator names static members by instance id alone (KIP-345)."""
+def leave_one(step: Step, group: ClassicGroup | None, identity: LeavingMember) -> int:
+    """Remove one member and return its error code. Administrators name static members by instance id alone
+    (KIP-345)."""
     if group is None:
         return errors.UNKNOWN_MEMBER_ID
     member_id = identity.member_id
     if not member_id:
-        member_id = group.static_members.get(identity.group_instance_id, "")
+        member_id = group.static_members.get(identity.group_instance_id or "", "")
         if not member_id:
             return errors.UNKNOWN_MEMBER_ID
     elif member_id in group.pending_joins:
@@ -237,12 +249,12 @@ def leave_one(step: Step, group: ClassicGroup | None, identity: object) -> int:
         return errors.NONE
     error_code = group.check_member(member_id, identity.group_instance_id)
     if not error_code:
-        send_away(step, group, group.members[member_id])
+        remove(step, group, group.members[member_id])
     return error_code
 
 
-def send_away(step: Step, group: ClassicGroup, member: Member) -> None:
-    """Remove a member. If it still waits for an answer it is alive, and may join again as somebody new."""
+def remove(step: Step, group: ClassicGroup, member: Member) -> None:
+    """Remove a member and answer its delayed requests. If its client is still alive, it can join as a new member."""
     answer_join(step, member, join_error(errors.UNKNOWN_MEMBER_ID))
     if member.sync_token is not None:
         step.reply(member.sync_token, messages.SyncGroupResponse(error_code=errors.UNKNOWN_MEMBER_ID))
@@ -251,18 +263,18 @@ def send_away(step: Step, group: ClassicGroup, member: Member) -> None:
 
 
 def after_removal(step: Step, group: ClassicGroup) -> None:
-    """What members' going means for the group: a new rebalance, or the end of the wait for them."""
+    """Start a rebalance after members were removed, or end the join phase if it waited only for them."""
     if group.state is STABLE or group.state is COMPLETING_REBALANCE:
         rebalance.begin(step, group)
     else:
         rebalance.complete_join_if_all(step, group)
 
 
-# Being given up.
+# Expired sessions.
 
 
 def session_timer_fired(step: Step, group: ClassicGroup) -> None:
-    """Give up those whose time is over, then sleep until the next may be."""
+    """Expire the members whose deadline has passed, and set the timer to the next deadline."""
     group.session_timer_at = NEVER
     due = [(member.session_deadline, member_id) for member_id, member in group.members.items()]
     due.extend((deadline, member_id) for member_id, deadline in group.pending_joins.items())
@@ -276,7 +288,7 @@ def session_timer_fired(step: Step, group: ClassicGroup) -> None:
 
 
 def expire(step: Step, group: ClassicGroup, member_id: str) -> None:
-    """A member's deadline has come: a member id nobody used is forgotten, a silent member leaves."""
+    """Remove a member that sent no heartbeat until its deadline, or a member id that nobody joined with."""
     member = group.members.get(member_id)
     if member is None:
         if group.pending_joins.get(member_id, NEVER) <= step.now:
@@ -286,10 +298,10 @@ def expire(step: Step, group: ClassicGroup, member_id: str) -> None:
     if member.session_deadline > step.now:
         return
     if member.has_satisfied_heartbeat():
-        # Its session starts again when its parked request is answered.
+        # Its session starts again when its delayed request is answered.
         member.session_deadline = NEVER
         return
-    send_away(step, group, member)
+    remove(step, group, member)
     if group.state is PREPARING_REBALANCE:
         complete_join_without(step, group)
     else:
@@ -297,6 +309,9 @@ def expire(step: Step, group: ClassicGroup, member_id: str) -> None:
 
 
 def complete_join_without(step: Step, group: ClassicGroup) -> None:
-    """Somebody the join phase was waiting for is gone. Unlike a leave, this ends even the initial delay early."""
+    """End the join phase if it waited only for the member that was removed.
+
+    Unlike a member that leaves, a member that expires ends even the initial delay early.
+    """
     if group.state is PREPARING_REBALANCE and group.has_all_joined():
         rebalance.complete_join(step, group)

@@ -1,4 +1,4 @@
-"""The offsets that groups have committed: one store per partition of `__consumer_offsets`."""
+"""The offsets that groups have committed. There is one `Offsets` per partition of `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,33 @@ from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, EMPTY, STABL
 from pykafkad.effects import StoredRecord
 from pykafkad.wire import messages
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
+    TopicRow = messages.OffsetFetchResponse.OffsetFetchResponseTopics
+    PartitionRow = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
+
+    class AskedTopic(Protocol):
+        """A topic of an OffsetFetch, as the request or the handler names it."""
+
+        name: str
+        topic_id: bytes
+        partition_indexes: list[int]
+
+
 NO_TOPIC_ID = bytes(16)
 NO_OFFSET = -1
 NO_LEADER_EPOCH = -1
 NO_EXPIRY = -1
-# What a stored timestamp can say at most: a client may ask for any retention.
+# The largest timestamp that a record can hold. Clients may ask for any retention time.
 _LATEST_MS = 2**63 - 1
 
 
 class CommittedOffset:
-    """One offset. `topic_id` is zero in records from before topic ids; `expire_timestamp_ms` is -1 unless the client of
-    an old OffsetCommit asked for a retention of its own."""
+    """One committed offset. `topic_id` is zero in records from before topic ids. `expire_timestamp_ms` is -1 unless the
+    client set a retention time in an old OffsetCommit."""
 
     __slots__ = ("commit_timestamp_ms", "expire_timestamp_ms", "leader_epoch", "metadata", "offset", "topic_id")
 
@@ -41,15 +57,15 @@ class CommittedOffset:
 
 
 class Offsets:
-    """Group id, topic, partition: committed offset. Changed by `apply` alone."""
+    """Committed offsets by group id, topic and partition. Only `apply` changes them."""
 
     __slots__ = ("by_group",)
 
     def __init__(self) -> None:
         self.by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
 
-    def apply(self, key: object, value: object | None) -> None:
-        """Note what an OffsetCommit record says."""
+    def apply(self, key: messages.OffsetCommitKey, value: messages.OffsetCommitValue | None) -> None:
+        """Apply an OffsetCommit record. Without a value it is a tombstone."""
         if value is None:
             self._remove(key.group, key.topic, key.partition)
             return
@@ -77,9 +93,9 @@ class Offsets:
 
     # Fetching.
 
-    def fetch(self, group_id: str, topics: list) -> list:
-        """The answer's topic rows for asked ones (name, topic id, partition indexes): an offset that was never
-        committed is -1 without an error, and so is one of an earlier topic of the same name."""
+    def fetch(self, group_id: str, topics: Sequence[AskedTopic]) -> list[TopicRow]:
+        """The response's rows for the topics. An offset that was never committed is -1 without an error, and so is an
+        offset that was committed to an earlier topic of the same name."""
         by_topic = self.by_group.get(group_id, {})
         rows = []
         for topic in topics:
@@ -89,15 +105,15 @@ class Offsets:
                 committed = partitions.get(index)
                 if committed is not None and NO_TOPIC_ID != topic.topic_id != committed.topic_id != NO_TOPIC_ID:
                     committed = None
-                row.partitions.append(_fetched(index, committed))
+                row.partitions.append(_partition_row(index, committed))
             rows.append(row)
         return rows
 
-    def fetch_all(self, group_id: str) -> list:
-        """The answer's topic rows for everything that the group has committed; topic ids are left to the caller."""
+    def fetch_all(self, group_id: str) -> list[TopicRow]:
+        """The response's rows for all topics in which the group has committed offsets. The caller sets topic ids."""
         return [
             messages.OffsetFetchResponse.OffsetFetchResponseTopics(
-                name=topic, partitions=[_fetched(index, committed) for index, committed in partitions.items()]
+                name=topic, partitions=[_partition_row(index, committed) for index, committed in partitions.items()]
             )
             for topic, partitions in self.by_group.get(group_id, {}).items()
         ]
@@ -105,7 +121,7 @@ class Offsets:
     # Deleting.
 
     def tombstones(self, group_id: str) -> list[StoredRecord]:
-        """Records that forget all offsets of a group."""
+        """Records that delete all offsets of a group."""
         return [
             record_codec.offset_commit(group_id, topic, partition, None)
             for topic, partitions in self.by_group.get(group_id, {}).items()
@@ -113,7 +129,7 @@ class Offsets:
         ]
 
     def tombstones_of_topics(self, deleted: list[tuple[str, bytes]]) -> list[StoredRecord]:
-        """Records that forget the offsets of deleted topics, but not those of a later topic of the same name."""
+        """Records that delete the offsets of deleted topics, but not those of a later topic of the same name."""
         return [
             record_codec.offset_commit(group_id, name, partition, None)
             for group_id, topics in self.by_group.items()
@@ -123,10 +139,10 @@ class Offsets:
         ]
 
     def expired(self, group: ClassicGroup, now_ms: int, retention_ms: int) -> tuple[list[StoredRecord], bool]:
-        """Tombstones for what has been kept long enough, and whether then nothing is left.
+        """Tombstones for the offsets whose retention time is over, and whether no other offsets are left.
 
-        Counted from when the group became empty, or, for offsets of a simple consumer and for topics that a stable
-        consumer group no longer subscribes to, from the commit (KIP-211, KIP-496).
+        The retention time begins when the group becomes empty. For offsets of a simple consumer, and for topics that a
+        stable consumer group no longer subscribes to, it begins with the commit (KIP-211, KIP-496).
         """
         topics = self.by_group.get(group.group_id)
         if topics is None:
@@ -137,7 +153,8 @@ class Offsets:
                 since_ms = group.state_timestamp_ms if group.state_timestamp_ms != NO_EXPIRY else None
             elif group.subscribed_topics is None or group.state is not STABLE:
                 return [], False
-        records, nothing_left = [], True
+        records: list[StoredRecord] = []
+        nothing_left = True
         for topic, partitions in topics.items():
             subscribed = group.is_subscribed_to(topic)
             for partition, committed in partitions.items():
@@ -154,7 +171,7 @@ def _is_expired(committed: CommittedOffset, since_ms: int | None, now_ms: int, r
     return now_ms - (committed.commit_timestamp_ms if since_ms is None else since_ms) >= retention_ms
 
 
-def _fetched(index: int, committed: CommittedOffset | None) -> object:
+def _partition_row(index: int, committed: CommittedOffset | None) -> PartitionRow:
     if committed is None:
         return messages.OffsetFetchResponse.OffsetFetchResponsePartitions(
             partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=NO_LEADER_EPOCH, metadata=""
@@ -167,9 +184,12 @@ def _fetched(index: int, committed: CommittedOffset | None) -> object:
     )
 
 
-def check_commit(group: ClassicGroup | None, request: object, group_id_not_found: bool) -> int:
-    """Why a commit is refused as a whole, or NONE. A generation of -1 stands for an administrator or for a consumer
-    that assigns its own partitions; it may commit while nobody is in the group."""
+def check_commit(group: ClassicGroup | None, request: messages.OffsetCommitRequest, group_id_not_found: bool) -> int:
+    """The error code that refuses a whole commit, or NONE.
+
+    Administrators, and consumers that choose their partitions themselves, commit with generation -1. They may do so
+    while the group has no members.
+    """
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
@@ -186,8 +206,11 @@ def check_commit(group: ClassicGroup | None, request: object, group_id_not_found
     return errors.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else errors.NONE
 
 
-def commit(request: object, metadata_max_bytes: int, now_ms: int) -> tuple[list[StoredRecord], object]:
-    """The records of an accepted commit and its answer. Metadata that is too long is refused partition by partition."""
+def commit(
+    request: messages.OffsetCommitRequest, metadata_max_bytes: int, now_ms: int
+) -> tuple[list[StoredRecord], messages.OffsetCommitResponse]:
+    """The records of an accepted commit, and its response. A partition whose metadata is too long is refused; the
+    others are not."""
     expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else min(now_ms + request.retention_time_ms, _LATEST_MS)
     records, rows = [], []
     for topic in request.topics:
@@ -218,12 +241,12 @@ def commit(request: object, metadata_max_bytes: int, now_ms: int) -> tuple[list[
 
 
 def _utf16_length(text: str) -> int:
-    """The length that Kafka compares with `offset.metadata.max.bytes`, which is neither bytes nor characters."""
+    """The length of a text in UTF-16 code units, which is what Kafka compares with `offset.metadata.max.bytes`."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def refused(request: object, error_code: int) -> object:
-    """The answer to a commit that failed as a whole: the error in every partition."""
+def refused(request: messages.OffsetCommitRequest, error_code: int) -> messages.OffsetCommitResponse:
+    """The response to a commit that is refused as a whole: every partition has the error."""
     return messages.OffsetCommitResponse(
         topics=[
             messages.OffsetCommitResponse.OffsetCommitResponseTopic(

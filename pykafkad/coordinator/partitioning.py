@@ -1,10 +1,12 @@
-"""Which partition of an internal topic keeps the state of a key: Kafka's own arithmetic, so that both agree on files."""
+"""The partition of an internal topic that holds the state of a group or of a transactional id.
+
+The arithmetic is Kafka's, so that this broker and Kafka find the same state in the same files."""
 
 from __future__ import annotations
 
 
 def java_hash(text: str) -> int:
-    """`String.hashCode` of Java: polynomial 31 over UTF-16 units, wrapped to a signed 32-bit integer."""
+    """Java's `String.hashCode`: a polynomial with base 31 over UTF-16 units, wrapped to a signed 32-bit integer."""
     value = 0
     if text.isascii():
         for unit in text.encode("ascii"):
@@ -17,10 +19,10 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, count: int) -> int:
-    """The partition, of `count`, that a group id or transactional id belongs to.
+    """The partition of a group id or transactional id in a topic with `count` partitions.
 
-    The hash is made positive by its arithmetic absolute value, where the smallest integer, which has none, becomes 0
-    (unlike the sign-bit mask of the producer's partitioner).
+    A negative hash is replaced by its absolute value. The smallest 32-bit integer has none and becomes 0. (The
+    producer's partitioner clears the sign bit instead.)
     """
     value = java_hash(key)
     return (0 if value == -0x8000_0000 else abs(value)) % count

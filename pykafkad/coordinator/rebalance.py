@@ -1,4 +1,6 @@
-"""The phases of a rebalance: everybody joins (or is left out), a generation begins, everybody syncs (or is left out)."""
+"""The phases of a rebalance: all members join, a new generation begins, all members fetch their assignment.
+
+Each phase has a time limit. Members that miss it are removed from the group."""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from pykafkad.wire import messages
 
 
 def begin_or_complete_join(step: Step, group: ClassicGroup) -> None:
-    """Start a rebalance if none is under way, else see whether the one under way has now everybody."""
+    """Start a rebalance, or, if one is under way, end its join phase when all members have joined."""
     if can_rebalance(group.state):
         begin(step, group)
     else:
@@ -26,15 +28,18 @@ def begin_or_complete_join(step: Step, group: ClassicGroup) -> None:
 
 
 def begin(step: Step, group: ClassicGroup) -> None:
-    """Ask everybody to join again. A group that was empty first waits a while, so that members which start together
-    meet in one generation (`group.initial.rebalance.delay.ms`, KIP-134)."""
+    """Start a rebalance: all members have to join again.
+
+    The join phase of a group that was empty lasts at least `group.initial.rebalance.delay.ms` (KIP-134), so that
+    members which start at about the same time are in the same generation.
+    """
     if group.state is COMPLETING_REBALANCE:
         refuse_sync(step, group, errors.REBALANCE_IN_PROGRESS)
     group.pending_syncs.clear()
     step.cancel_sync_timer(group)
-    initial = group.state is EMPTY
+    was_empty = group.state is EMPTY
     group.transition(PREPARING_REBALANCE, step.now_ms)
-    if initial:
+    if was_empty:
         delay_ms = step.settings.group_initial_rebalance_delay_ms
         group.initial_delay_ms = delay_ms
         group.remaining_delay_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
@@ -46,14 +51,16 @@ def begin(step: Step, group: ClassicGroup) -> None:
 
 
 def complete_join_if_all(step: Step, group: ClassicGroup) -> None:
-    """End the join phase when nobody is missing; the initial delay is always waited for."""
+    """End the join phase when all members have joined, but not before the end of an initial delay."""
     if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.has_all_joined():
         complete_join(step, group)
 
 
 def join_timer_fired(step: Step, group: ClassicGroup) -> None:
-    """The initial delay or the rebalance timeout is over. The initial delay is extended while members keep arriving, as
-    long as the rebalance timeout allows."""
+    """End the join phase at the end of the initial delay or of the rebalance timeout.
+
+    The initial delay is extended as long as new members join, up to the rebalance timeout.
+    """
     if group.join_deadline > step.now:
         return
     group.join_deadline = NEVER
@@ -70,7 +77,8 @@ def join_timer_fired(step: Step, group: ClassicGroup) -> None:
 
 
 def complete_join(step: Step, group: ClassicGroup) -> None:
-    """Begin the next generation with those who joined, and with static members, who are missed only by their session."""
+    """Start the next generation with the members that have joined. Static members that have not joined stay: only the
+    end of their session removes them."""
     step.cancel_join_timer(group)
     for member in list(group.members.values()):
         if member.join_token is None and member.instance_id is None:
@@ -79,7 +87,7 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
         step.append([record_codec.group_metadata(group, group.generation + 1, None, step.now_ms, [])])
         return
     if not group.elect_joined_leader():
-        # Only silent static members are left: wait until they return or their sessions end.
+        # Only static members that have not joined are left. The group waits until they join or their sessions end.
         step.set_join_timer(group, group.rebalance_timeout_ms())
         return
     group.generation += 1
@@ -89,39 +97,38 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
     group.new_member_added = False
     group.pending_syncs = set(group.members)
     for member in group.members.values():
-        answer_join(step, member, joined(group, member))
+        answer_join(step, member, join_response(group, member))
         step.expect_heartbeat(group, member)
         member.is_new = False
     step.set_sync_timer(group, group.rebalance_timeout_ms())
 
 
 def sync_timer_fired(step: Step, group: ClassicGroup) -> None:
-    """Members that joined and never fetched their assignment are left out, and the rest starts over."""
+    """Remove the members that have joined and did not fetch their assignment, and start a new rebalance."""
     if group.sync_deadline > step.now:
         return
     group.sync_deadline = NEVER
     if group.pending_syncs and group.state in (COMPLETING_REBALANCE, STABLE):
-        for member_id in list(group.pending_syncs):
+        for member_id in [member_id for member_id in group.members if member_id in group.pending_syncs]:
             group.remove(member_id)
         begin(step, group)
 
 
-def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False) -> object:
-    """What a member of the current generation is told: the leader alone learns who is in it."""
-    leads = group.leader_id == member.member_id
+def join_response(group: ClassicGroup, member: Member) -> messages.JoinGroupResponse:
+    """The JoinGroup response for a member of the current generation. Only the leader's lists the members."""
+    is_leader = group.leader_id == member.member_id
     return messages.JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name or None,
         leader=group.leader_id or "",
-        skip_assignment=skip_assignment,
         member_id=member.member_id,
-        members=[listed(group, each) for each in group.members.values()] if leads else [],
+        members=[member_row(group, each) for each in group.members.values()] if is_leader else [],
     )
 
 
-def listed(group: ClassicGroup, member: Member) -> object:
-    """A member as the leader sees it in its JoinGroup answer."""
+def member_row(group: ClassicGroup, member: Member) -> messages.JoinGroupResponse.JoinGroupResponseMember:
+    """A member's row in the leader's JoinGroup response."""
     return messages.JoinGroupResponse.JoinGroupResponseMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -129,15 +136,16 @@ def listed(group: ClassicGroup, member: Member) -> object:
     )
 
 
-def answer_join(step: Step, member: Member, response: object) -> None:
-    """Answer the member's parked JoinGroup, if there is one."""
+def answer_join(step: Step, member: Member, response: messages.JoinGroupResponse) -> None:
+    """Answer the member's delayed JoinGroup, if there is one."""
     if member.join_token is not None:
         step.reply(member.join_token, response)
         member.join_token = None
 
 
-def answer_sync(step: Step, group: ClassicGroup, member: Member, response: object) -> None:
-    """Answer the member's parked SyncGroup, if there is one. Its session starts anew: it could not send heartbeats."""
+def answer_sync(step: Step, group: ClassicGroup, member: Member, response: messages.SyncGroupResponse) -> None:
+    """Answer the member's delayed SyncGroup, if there is one, and restart its session: a member sends no heartbeats
+    while it waits."""
     if member.sync_token is not None:
         step.reply(member.sync_token, response)
         member.sync_token = None
@@ -145,12 +153,12 @@ def answer_sync(step: Step, group: ClassicGroup, member: Member, response: objec
 
 
 def refuse_sync(step: Step, group: ClassicGroup, error_code: int) -> None:
-    """Send everybody who waits for an assignment away, and forget the assignments of the generation before."""
+    """Answer all delayed SyncGroup requests with an error, and drop the assignments of the last generation."""
     for member in group.members.values():
         member.assignment = b""
         answer_sync(step, group, member, messages.SyncGroupResponse(error_code=error_code))
 
 
-def join_error(error_code: int, member_id: str = "") -> object:
-    """A JoinGroup answer that is only an error."""
+def join_error(error_code: int, member_id: str = "") -> messages.JoinGroupResponse:
+    """A JoinGroup response with an error."""
     return messages.JoinGroupResponse(error_code=error_code, member_id=member_id, protocol_name=None)

@@ -1,9 +1,9 @@
-"""The records of `__consumer_offsets`, in the versions that Kafka 4.3 writes, so that either broker can load the
-other's.
+"""The records of `__consumer_offsets` as bytes, in the versions that Kafka 4.3 writes. This broker and Kafka can load the
+log of each other.
 
-A key is the record type (int16) and a body; a value is a version (int16) and a body; a tombstone has no value. Read:
-the types of committed offsets (0, of very old clusters, and 1) and of classic groups (2), in every version. Other types
-belong to group protocols that are not served yet; they stay in the log and are not looked at."""
+A key is the record type (int16) and a body. A value is a version (int16) and a body. A tombstone has no value. Decoded
+are the records of committed offsets (type 1, and type 0 of very old clusters) and of classic groups (type 2), in every
+version. Other types belong to group protocols that are not served yet: they are ignored, and stay in the log."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TYPE_GROUP_METADATA = 2
 
 OFFSET_COMMIT_VERSION = 4
 OFFSET_COMMIT_EXPIRING_VERSION = 1
-"""The only version that has room for a time of expiry, which a client of OffsetCommit 2 to 4 may set."""
+"""The only version with an expiry time, which clients of OffsetCommit versions 2 to 4 may set."""
 GROUP_METADATA_VERSION = 3
-"""Version 4 says the same in another encoding, for which brokers before 3.5 have no eyes."""
+"""Version 4 holds the same in another encoding, which brokers before 3.5 cannot read."""
 
 NO_TIMESTAMP = -1
 RECORD_OVERHEAD_BYTES = 40
@@ -32,14 +32,19 @@ _PREFIX = Struct(">h")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.coordinator.classic_group import ClassicGroup
     from pykafkad.coordinator.member import Member
     from pykafkad.coordinator.offsets import CommittedOffset
 
+    Key = messages.OffsetCommitKey | messages.GroupMetadataKey
+    Value = messages.OffsetCommitValue | messages.GroupMetadataValue
+
 
 @cache
-def _kinds() -> dict[int, tuple[object, object]]:
-    """Record type: classes of key and value. Made on first use, so that start-up pays for no schema."""
+def _classes() -> dict[int, tuple[type[Key], type[Value]]]:
+    """Record type to the classes of key and value. Made on first use, so that no schema is parsed at start."""
     return {
         TYPE_OFFSET_COMMIT_OLD: (messages.OffsetCommitKey, messages.OffsetCommitValue),
         TYPE_OFFSET_COMMIT: (messages.OffsetCommitKey, messages.OffsetCommitValue),
@@ -51,7 +56,7 @@ def _kinds() -> dict[int, tuple[object, object]]:
 
 
 def offset_commit(group_id: str, topic: str, partition: int, committed: CommittedOffset | None) -> StoredRecord:
-    """An offset committed, or with None its tombstone."""
+    """The record of a committed offset. With None it is the tombstone."""
     key = messages.OffsetCommitKey(group=group_id, topic=topic, partition=partition)
     if committed is None:
         return StoredRecord(key, None)
@@ -73,7 +78,8 @@ def group_metadata(
     timestamp_ms: int,
     members: list[tuple[Member, bytes]],
 ) -> StoredRecord:
-    """A generation of a group; `members` with their assignments. Without members there is no protocol either."""
+    """The record of a group's generation. `members` are pairs of member and assignment. Without members the record has
+    no protocol."""
     protocol_name = group.protocol_name if members else None
     value = messages.GroupMetadataValue(
         protocol_type=group.protocol_type or "",
@@ -99,7 +105,7 @@ def group_metadata(
 
 
 def new_group(group: ClassicGroup) -> StoredRecord:
-    """The record that notes that a group exists, before its first generation."""
+    """The record of a group before its first generation. It says only that the group exists."""
     value = messages.GroupMetadataValue(
         protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=group.state_timestamp_ms
     )
@@ -115,10 +121,10 @@ def group_tombstone(group_id: str) -> StoredRecord:
 
 
 def encode(record: StoredRecord) -> tuple[bytes, bytes | None]:
-    """The key and value as they stand in the log."""
+    """The key and the value as bytes of the log."""
     is_offset = type(record.key) is messages.OffsetCommitKey
     key = _encode(record.key, TYPE_OFFSET_COMMIT if is_offset else TYPE_GROUP_METADATA, 0)
-    value = record.value
+    value: Any = record.value
     if value is None:
         return key, None
     if not is_offset:
@@ -130,18 +136,18 @@ def encode(record: StoredRecord) -> tuple[bytes, bytes | None]:
     return key, _encode(value, version, version)
 
 
-def _encode(message: object, prefix: int, version: int) -> bytes:
+def _encode(message: Any, prefix: int, version: int) -> bytes:
     chunks = [bytearray(_PREFIX.pack(prefix))]
     messages.encoder(type(message), version)(message, chunks)
     return bytes(chunks[0])
 
 
 def decode(key: bytes | None, value: bytes | None) -> StoredRecord | None:
-    """The record, or None for a type that is not looked at. Raises ProtocolError for bytes that are no such record."""
-    kind = _kinds().get(_prefix(key))
-    if kind is None:
+    """The record, or None for a record type that is ignored. Raises `ProtocolError` for bytes that are no record."""
+    classes = _classes().get(_prefix(key))
+    if classes is None or key is None:
         return None
-    key_class, value_class = kind
+    key_class, value_class = classes
     typed_key, _ = messages.decoder(key_class, 0)(key, _PREFIX.size)
     if value is None:
         return StoredRecord(typed_key, None)
@@ -158,11 +164,12 @@ def _prefix(content: bytes | None) -> int:
         raise ProtocolError(
             f"key and value of a coordinator's record start with two bytes of type or version, not {content!r}"
         )
-    return _PREFIX.unpack_from(content)[0]
+    prefix: int = _PREFIX.unpack_from(content)[0]
+    return prefix
 
 
 def fits(records: list[StoredRecord], limit_bytes: int) -> bool:
-    """Whether one batch of `limit_bytes` holds the records."""
+    """Whether the records fit into one batch of `limit_bytes`."""
     size = BATCH_HEADER_BYTES
     for record in records:
         key, value = encode(record)

@@ -1,12 +1,12 @@
 """The groups of one partition of `__consumer_offsets`, as a pure state machine.
 
-The contract: `step(event, now, now_ms)` reads state and returns effects; what must survive a restart changes only in
-`apply(record)`, which the shell calls for every record of an `Append` right after the local write, before the next
-step, and which the loader calls for every record of the log. Replies that stand after an `Append` leave when it is
-durable. If a write fails the shard is dropped: `step(Resigned())` sends everybody away, and the partition is loaded
-again.
+`step(event, now, now_ms)` returns effects and changes only soft state. State that must survive a restart changes only
+in `apply(record)`. The shell calls `apply` for every record of an `Append` right after the local write and before the
+next step. The loader calls it for every record of the log. Replies that follow an `Append` are sent when the append is
+durable. When a write fails, the shell drops the shard: `step(Resigned())` answers all waiting requests, and the
+partition is loaded again.
 
-Reads (`describe`, `listed`, `fetch_offsets`) answer at once from what has been applied.
+Reads (`describe`, `listed`, `fetch_offsets`) answer at once from the applied state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pykafkad.wire import messages
 TOPIC = "__consumer_offsets"
 TIMER_EXPIRY = ("expiry",)
 RECORDS_PER_APPEND = 1_000
-"""Tombstones of one expiry round or topic deletion go in batches of this many: together they need no atomicity."""
+"""The most tombstones of an expiry check or of a topic deletion in one batch. They need not be written together."""
 
 _GROUP_TIMERS = {
     TIMER_SESSION: membership.session_timer_fired,
@@ -33,19 +33,22 @@ _GROUP_TIMERS = {
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from random import Random
+    from typing import Any
 
+    from pykafkad.config import Settings
+    from pykafkad.coordinator.offsets import AskedTopic, TopicRow
     from pykafkad.wire.batch import BatchHeader
     from pykafkad.wire.records import Record
 
 
 class GroupShard:
-    """`settings` are the broker's; `random` makes member ids."""
+    """The groups and committed offsets of one partition. `settings` are the broker's; `random` makes member ids."""
 
     __slots__ = ("groups", "log", "offsets", "partition", "random", "settings")
 
-    def __init__(self, partition: int, settings: object, random: Random) -> None:
+    def __init__(self, partition: int, settings: Settings, random: Random) -> None:
         self.partition = partition
         self.log = (TOPIC, partition)
         self.settings = settings
@@ -56,13 +59,15 @@ class GroupShard:
     # Hard state.
 
     def apply(self, record: StoredRecord) -> None:
-        """Change the hard state by one record of the log."""
-        key, value = record.key, record.value
+        """Apply one record of the log to the hard state."""
+        key: Any = record.key
+        value: Any = record.value
         if type(key) is messages.OffsetCommitKey:
             self.offsets.apply(key, value)
             if key.group not in self.groups:
-                # A commit without a group makes one, without members and without a protocol: a "simple" group. It stays
-                # when its offsets go, so a tombstone says that there was one; the group's own tombstone comes after.
+                # The first commit of an unknown group creates a "simple" group, which has no members and no protocol.
+                # The group outlives its offsets, so even a tombstone of an offset shows that the group exists. A later
+                # tombstone of the group itself deletes it.
                 self.groups[key.group] = ClassicGroup(
                     key.group, NO_TIMESTAMP if value is None else value.commit_timestamp
                 )
@@ -75,12 +80,12 @@ class GroupShard:
             group.adopt(value)
 
     def load(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> None:
-        """Apply a whole log, oldest batch first; afterwards the shell sends the event `Loaded`.
+        """Apply a whole log, oldest batch first. The shell sends the event `Loaded` afterwards.
 
-        Only the last record of each key is opened: a log that has not been compacted yet holds a group's every commit.
-        Raises `ProtocolError` for bytes that are no record of this topic.
+        Only the last record of each key is decoded, because a log that has not been compacted yet holds every commit of
+        a group. Raises `ProtocolError` for bytes that are no record of this topic.
         """
-        for key, value in loading.latest(loading.decided(batches)).items():
+        for key, value in loading.latest_by_key(loading.committed_records(batches)).items():
             record = record_codec.decode(key, value)
             if record is not None:
                 self.apply(record)
@@ -88,7 +93,7 @@ class GroupShard:
     # Events.
 
     def step(self, event: object, now: float, now_ms: int) -> list[object]:
-        """What follows from an event: see `events` and `effects`."""
+        """The effects of one event of `events`, or of `TimerFired`."""
         step = Step(self.log, self.settings, self.random, now, now_ms)
         _STEPS[type(event)](self, step, event)
         return step.effects
@@ -124,7 +129,7 @@ class GroupShard:
             step.reply(event.token, offsets.refused(request, error_code))
             return
         if group is not None and request.member_id in group.members:
-            # A commit keeps the member's session alive, like a heartbeat.
+            # Like a heartbeat, a commit keeps the member's session alive.
             step.expect_heartbeat(group, group.members[request.member_id])
         records, response = offsets.commit(request, self.settings.offset_metadata_max_bytes, step.now_ms)
         if records and not self._fits(records):
@@ -135,10 +140,10 @@ class GroupShard:
         step.reply(event.token, response)
 
     def _fits(self, records: list[StoredRecord]) -> bool:
-        """Whether the records of a commit go into one batch; only commits that might not are measured."""
+        """Whether the records of a commit fit into one batch. They are encoded only when an estimate does not tell."""
         limit = self.settings.message_max_bytes
-        record = records[0]
-        longest = len(record.key.group) + 250 + 4 * self.settings.offset_metadata_max_bytes
+        key: Any = records[0].key
+        longest = len(key.group) + 250 + 4 * self.settings.offset_metadata_max_bytes
         return longest * len(records) <= limit or record_codec.fits(records, limit)
 
     def _delete_offsets(self, step: Step, event: events.OffsetDelete) -> None:
@@ -153,7 +158,9 @@ class GroupShard:
                 step.append(records)
             step.reply(event.token, response)
 
-    def _offset_deletion(self, group: ClassicGroup, request: object) -> tuple[list[StoredRecord], object]:
+    def _offset_deletion(
+        self, group: ClassicGroup, request: messages.OffsetDeleteRequest
+    ) -> tuple[list[StoredRecord], messages.OffsetDeleteResponse]:
         records, rows = [], []
         for topic in request.topics:
             subscribed = group.is_subscribed_to(topic.name)
@@ -195,14 +202,14 @@ class GroupShard:
         for start in range(0, len(records), RECORDS_PER_APPEND):
             step.append(records[start : start + RECORDS_PER_APPEND])
 
-    # Beginning, end and time.
+    # Start, end and timers.
 
     def _loaded(self, step: Step, event: events.Loaded) -> None:
         for group in self.groups.values():
             for member in group.members.values():
                 step.expect_heartbeat(group, member)
             if len(group.members) > self.settings.group_max_size:
-                # The limit was lowered: a rebalance lets those who stay commit, and sheds the rest.
+                # The limit was lowered. Members can commit before the rebalance removes those above the limit.
                 rebalance.begin(step, group)
         self._set_expiry_timer(step)
 
@@ -218,7 +225,8 @@ class GroupShard:
         if event.key == TIMER_EXPIRY:
             self._expire(step)
             return
-        kind, group_id = event.key
+        key: Any = event.key
+        kind, group_id = key
         group = self.groups.get(group_id)
         if group is not None:
             _GROUP_TIMERS[kind](step, group)
@@ -228,7 +236,7 @@ class GroupShard:
         step.effects.append(SetTimer(TIMER_EXPIRY, step.now + interval_ms / 1000))
 
     def _expire(self, step: Step) -> None:
-        """Forget offsets that nobody came back for, and groups that have nobody and nothing."""
+        """Delete expired offsets, and groups that have neither members nor offsets."""
         retention_ms = self.settings.offsets_retention_minutes * 60_000
         records: list[StoredRecord] = []
         for group in self.groups.values():
@@ -242,8 +250,9 @@ class GroupShard:
 
     # Reads.
 
-    def describe(self, group_id: str) -> object | None:
-        """A DescribedGroup, or None when there is no such group. Members' metadata is shown while the group is stable."""
+    def describe(self, group_id: str) -> messages.DescribeGroupsResponse.DescribedGroup | None:
+        """The description of a group, or None when there is no such group. The members' metadata is left out unless the
+        group is stable."""
         group = self.groups.get(group_id)
         if group is None:
             return None
@@ -266,8 +275,8 @@ class GroupShard:
             ],
         )
 
-    def listed(self) -> list:
-        """A ListedGroup for every group."""
+    def listed(self) -> list[messages.ListGroupsResponse.ListedGroup]:
+        """A row of ListGroups for every group."""
         return [
             messages.ListGroupsResponse.ListedGroup(
                 group_id=group.group_id,
@@ -278,15 +287,14 @@ class GroupShard:
             for group in self.groups.values()
         ]
 
-    def fetch_offsets(self, group_id: str, topics: list | None) -> list:
-        """OffsetFetchResponseTopics for the asked topics (objects with `name`, `topic_id` and `partition_indexes`), or
-        with None for all that the group has committed."""
+    def fetch_offsets(self, group_id: str, topics: Sequence[AskedTopic] | None) -> list[TopicRow]:
+        """The rows of OffsetFetch for `topics`. With None, for all topics in which the group has committed offsets."""
         if topics is None:
             return self.offsets.fetch_all(group_id)
         return self.offsets.fetch(group_id, topics)
 
 
-_STEPS = {
+_STEPS: dict[type, Callable[[GroupShard, Step, Any], None]] = {
     events.JoinGroup: GroupShard._join,
     events.SyncGroup: GroupShard._sync,
     events.Heartbeat: GroupShard._heartbeat,

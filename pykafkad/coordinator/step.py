@@ -1,4 +1,4 @@
-"""What one `GroupShard.step` has at hand: the time, the settings, chance, and the list of effects it fills."""
+"""The context of one `GroupShard.step`: time, settings, random numbers, and the effects that the step returns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from random import Random
 
+    from pykafkad.config import Settings
     from pykafkad.coordinator.classic_group import ClassicGroup
 
 
 class Step:
-    """One step under way. Times are `now` in monotonic seconds and `now_ms` as records are stamped."""
+    """One step under way. `now` is in monotonic seconds; `now_ms` is the wall clock, for the timestamps of records."""
 
     __slots__ = ("effects", "log", "now", "now_ms", "random", "settings")
 
-    def __init__(self, log: tuple[str, int], settings: object, random: Random, now: float, now_ms: int) -> None:
+    def __init__(self, log: tuple[str, int], settings: Settings, random: Random, now: float, now_ms: int) -> None:
         self.log = log
         self.settings = settings
         self.random = random
@@ -33,28 +34,28 @@ class Step:
         self.effects.append(Reply(token, message))
 
     def append(self, records: list[StoredRecord]) -> None:
-        """Write the records as one batch; every reply that follows waits for it."""
+        """Write the records as one batch. Every reply after it in the list waits until the batch is committed."""
         self.effects.append(Append(self.log, records))
 
     def new_member_id(self, prefix: str) -> str:
-        """`prefix` and a random UUID (version 4), as Kafka names members."""
+        """A member id in Kafka's form: `prefix`, a dash and a random UUID (version 4)."""
         bits = self.random.getrandbits(128) & ~(0xF << 76) | 0x4 << 76
         bits = bits & ~(0x3 << 62) | 0x2 << 62
         text = f"{bits:032x}"
         return f"{prefix}-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
-    # Sessions. A heartbeat only moves its member's deadline; one timer per group looks at them when the earliest that
-    # it knew of has come. So a stable group costs one timer per session timeout, not one per heartbeat.
+    # Sessions. A heartbeat only moves the deadline of its member. One timer per group is set to the earliest deadline
+    # and checks all members when it fires. So a stable group sets one timer per session timeout, not one per heartbeat.
 
     def expect_heartbeat(self, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
-        """Give the member `timeout_ms` (its session timeout) from now."""
+        """Set the member's deadline to `timeout_ms` from now, by default to its session timeout."""
         deadline = self.now + (member.session_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         member.session_deadline = deadline
         if deadline < group.session_timer_at:
             self.set_session_timer(group, deadline)
 
     def expect_join(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-        """Remember an id that was given out, for as long."""
+        """Keep a member id that was given to a client, which has `timeout_ms` to join with it."""
         deadline = self.now + timeout_ms / 1000
         group.pending_joins[member_id] = deadline
         if deadline < group.session_timer_at:
@@ -86,7 +87,7 @@ class Step:
             self.effects.append(CancelTimer((TIMER_SYNC, group.group_id)))
 
     def cancel_timers(self, group: ClassicGroup) -> None:
-        """Forget everything that was to happen to a group that is deleted."""
+        """Cancel all timers of a group that is deleted."""
         self.cancel_join_timer(group)
         self.cancel_sync_timer(group)
         if group.session_timer_at != NEVER:
