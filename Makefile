@@ -37,7 +37,7 @@ $(BIN)/python:
 	@echo 'setting up $(VENV), once; that takes some seconds'
 	@python="$$($(FIND_PYTHON))"; "$$python" -m venv $(VENV) || { $(GET_VENV) && "$$python" -m venv --clear $(VENV); }
 
-# A stamp per lock: base is what the broker needs, test adds the test clients, spark adds PySpark and what it draws with.
+# A stamp per lock: base is what the command line needs, test adds telemetry, the tools and the test clients, spark adds PySpark and what it draws with.
 $(VENV)/.installed-%: requirements/%.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --require-hashes -r $<
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
@@ -114,7 +114,7 @@ LOCK = .cache/lock/bin/uv pip compile --universal --python-version 3.11 --genera
 	.cache/lock/bin/pip install --quiet uv
 
 lock: .cache/lock/bin/uv ## renew requirements/*.txt from pyproject.toml (ARGS=--upgrade for newer versions)
-	$(LOCK) -o requirements/base.txt $(ARGS)
+	$(LOCK) --extra cli -o requirements/base.txt $(ARGS)
 	$(LOCK) --extra test -c requirements/base.txt -o requirements/test.txt $(ARGS)
 	$(LOCK) --extra test --extra spark -c requirements/test.txt -o requirements/spark.txt $(ARGS)
 

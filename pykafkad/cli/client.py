@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import re
 
+from pykafkad.cli import extras
 from pykafkad.cli.output import Failure
 from pykafkad.errors import GROUP_ID_NOT_FOUND
 
@@ -58,9 +59,13 @@ def count(text: str) -> int:
 
 @contextlib.contextmanager
 def translated_errors(bootstrap: str) -> Iterator[None]:
-    """Turns what the library raises into one sentence; the library's own log lines stay quiet."""
+    """Turns what the library raises into one sentence; the library's own log lines stay quiet.
+
+    Without the library: `Failure` with exit code 2, which says what to install."""
     import logging
 
+    if sentence := extras.missing("kafka"):
+        raise Failure(sentence, 2)
     import kafka.errors
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)

@@ -62,6 +62,10 @@ def _cell(value: object) -> str:
 
 
 def _print_rich(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    from pykafkad.cli import extras
+
+    if sentence := extras.missing("rich.table"):
+        raise Failure(f"tables at a terminal: {sentence} (or use --json, or a pipe)", 2)
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -15,7 +15,8 @@ from pykafkad.settings import sources
 
 SUMMARY = "run a broker until it is stopped by SIGINT or SIGTERM"
 DESCRIPTION = """Runs a broker that Kafka clients connect to. Without any option it listens on port 9092 and keeps its data in
-./pykafkad-data. A second SIGINT or SIGTERM stops at once."""
+./pykafkad-data. Without a property file it lets a new group begin at once (group.initial.rebalance.delay.ms=0), with one
+it waits as long as Kafka (3 s). A second SIGINT or SIGTERM stops at once."""
 
 # (option, what its value is called, may be repeated, help)
 OPTIONS = (
@@ -97,6 +98,8 @@ def _serve(options: Options) -> int:
         _listen(options.listen, properties)
     settings = config.Settings.from_properties(properties)
     topics = _topics(options.topic, settings)
+    if settings.pykafkad_client_telemetry_enable:
+        _check_telemetry(properties)
     from pykafkad.server.run import run
 
     ready_file = _ready_file(options.ready_file)
@@ -122,6 +125,15 @@ def _listen(texts: list[str], properties: dict[str, tuple[str, str]]) -> None:
     name = "listener.security.protocol.map"
     security = properties[name][0] if name in properties else config.ROWS[config.BROKER][name].default
     properties.update((key, (text, "--listen")) for key, text in as_settings(addresses, security).items())
+
+
+def _check_telemetry(properties: dict[str, tuple[str, str]]) -> None:
+    """What decodes clients' metrics is not among what serving needs: without it the broker does not start."""
+    from pykafkad.cli import extras
+
+    name = "pykafkad.client.telemetry.enable"
+    if sentence := extras.missing("opentelemetry.proto.metrics.v1.metrics_pb2"):
+        raise ConfigError(f"{properties[name][1]}: {name}: {sentence}")
 
 
 def _size_bytes(text: str) -> int:

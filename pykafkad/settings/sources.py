@@ -20,6 +20,10 @@ ENVIRONMENT_RESERVED = frozenset(("PYKAFKAD_LOG_LEVEL",))
 
 FILE_SIZE_BYTES_MAX = 1 << 20
 
+# What stands in for a file where none is given: what Kafka's own sample server.properties says for trying things out, which
+# everybody who tests against a broker writes by hand otherwise. These count as set at start, as those of a file do.
+WITHOUT_FILE = {"group.initial.rebalance.delay.ms": ("0", "default without a property file")}
+
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SPACES = " \t\f"
 
@@ -27,8 +31,9 @@ _SPACES = " \t\f"
 def gather(
     path: str | None, environment: Mapping[str, str], pairs: Iterable[str], command_line: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
-    """All sources as one mapping. Strongest last: file, environment, `--set` pairs, command line. Raises `ConfigError`."""
-    properties = {} if path is None else from_file(path)
+    """All sources as one mapping. Strongest last: file, or without one `WITHOUT_FILE`; environment, `--set` pairs, command
+    line. Raises `ConfigError`."""
+    properties = dict(WITHOUT_FILE) if path is None else from_file(path)
     properties.update(from_environment(environment))
     properties.update(from_pairs(pairs))
     properties.update({name: (text, "command line") for name, text in command_line.items()})

@@ -37,6 +37,14 @@ def test_defaults(started: list[dict]) -> None:
     assert call["settings"].listeners == ("PLAINTEXT://:9092",) and "listeners" not in call["settings"].static
 
 
+def test_a_new_group_begins_at_once_without_a_property_file(started: list[dict], tmp_path: Path) -> None:
+    """With one it waits as long as Kafka."""
+    properties = tmp_path / "server.properties"
+    properties.write_text("num.partitions=4\n")
+    assert main(["serve"]) == main(["serve", str(properties)]) == 0
+    assert [call["settings"].group_initial_rebalance_delay_ms for call in started] == [0, 3000]
+
+
 def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeated options add up; --option=value and --option value are the same."""
     monkeypatch.chdir(tmp_path)

@@ -105,6 +105,15 @@ def test_describe_configs_answers_what_kafka_answers(resource: str) -> None:
     assert ours == kafka
 
 
+def test_what_stands_in_for_a_file_is_shown_as_kafka_shows_a_line_of_one() -> None:
+    """Without a property file clients see a value that was set at start, and Kafka's default among its synonyms."""
+    settings = config.Settings.from_properties(sources.gather(None, {}, [], {}))
+    ours = {entry.name: _columns(entry) for entry in entries.describe_broker(settings)}
+    kafka = _answered("broker1")
+    for name, (text, _) in sources.WITHOUT_FILE.items():
+        assert ours[name] == kafka[name] and ours[name][:2] == [text, "STATIC_BROKER_CONFIG"]
+
+
 # Live values that are refused in words of our own: tests/settings/test_together.py,
 # compat_tests/scenarios/setting_values.py.
 NOT_CHECKED = {

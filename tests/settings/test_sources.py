@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafkad import config
 from pykafkad.errors import ConfigError
 from pykafkad.settings import sources
 
@@ -97,3 +98,19 @@ def test_the_stronger_source_wins(tmp_path: Path) -> None:
     found = sources.gather(str(path), environment, ["num.partitions=3", "log.dirs=set"], {"log.dirs": "command"})
     expected = {"a": "file", "broker.rack": "environment", "num.partitions": "3", "log.dirs": "command"}
     assert {name: text for name, (text, _) in found.items()} == expected
+
+
+def test_without_a_file_a_new_group_begins_at_once(tmp_path: Path) -> None:
+    """A file is taken as it is, with Kafka's defaults; without one the delay is 0 unless something else is said."""
+    name = "group.initial.rebalance.delay.ms"
+    path = tmp_path / "p"
+    path.write_text("num.partitions=1")
+    for file, pairs, expected in (
+        (None, [], 0),
+        (str(path), [], 3000),
+        (None, [f"{name}=7"], 7),
+        (str(path), [f"{name}=0"], 0),
+    ):
+        settings = config.Settings.from_properties(sources.gather(file, {}, pairs, {}))
+        assert settings.group_initial_rebalance_delay_ms == expected, (file, pairs)
+    assert sources.gather(None, {"PYKAFKAD_GROUP_INITIAL_REBALANCE_DELAY_MS": "8"}, [], {})[name][0] == "8"
