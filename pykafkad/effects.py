@@ -1,6 +1,6 @@
 """What a pure machine wants done, as values.
 
-A machine's `step(event, now, now_ms)` returns a list of these; the shell (`server/node.py`) performs them. **List order
+A machine's `step(event, now, now_ms)` returns a list of these; the shell (`server/machine_runner.py`) performs them. **List order
 is causal order**: a `Reply` or `Send` that stands after an `Append` or `Persist` in the same list leaves only when that
 write is as durable as the policy asks. The shell may not reorder."""
 

@@ -158,12 +158,12 @@ def test_at_the_bound_producers_are_told_and_the_rest_goes_on(world):
     """As on a full disk, KAFKA_STORAGE_ERROR; but nothing goes offline, and with room there is service again."""
     codes = [ask(world, topic).error_code for topic in ("other", "t", "t", "t", "other")]
     assert codes == [0] * 3 + [errors.KAFKA_STORAGE_ERROR] * 2
-    assert world.node.partitions.get("t", 0).offline is None
+    assert world.broker.partitions.get("t", 0).offline is None
     assert world.connect().ask(fetch("t", {0: 1}), 11).responses[0].partitions[0].high_watermark == 2
     answer = world.connect().ask(messages.DeleteTopicsRequest(topic_names=["other"], timeout_ms=1000), 5)
     assert answer.responses[0].error_code == 0
     world.advance(1)
-    world.node.offload.close()
+    world.runtime.offload.close()
     answer = ask(world)
     assert (answer.error_code, answer.base_offset) == (0, 2), "what was refused used no offset"
 
@@ -173,7 +173,7 @@ def test_a_refused_idempotent_batch_may_come_again(world):
     for sequence in range(4):
         assert ask(world, producer_id=7, producer_epoch=0, base_sequence=sequence).error_code == 0
     assert ask(world, producer_id=7, producer_epoch=0, base_sequence=4).error_code == errors.KAFKA_STORAGE_ERROR
-    world.node.disk.max_bytes *= 2
+    world.runtime.disk.max_bytes *= 2
     answer = ask(world, producer_id=7, producer_epoch=0, base_sequence=4)
     assert (answer.error_code, answer.base_offset) == (0, 4)
 
@@ -182,7 +182,7 @@ def test_topics_are_kept_beyond_the_bound(world):
     """Without what the broker notes of itself nothing could be deleted to make room."""
     while ask(world).error_code == 0:
         pass
-    world.node.disk.max_bytes = world.node.disk.used_bytes
+    world.runtime.disk.max_bytes = world.runtime.disk.used_bytes
     world.create_topic("one-more", 1)
     answer = world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     assert answer.responses[0].error_code == 0

@@ -140,7 +140,7 @@ def test_a_tried_start_tells_what_a_start_does(tmp_path, seed, monkeypatch):
     for root, disk in (("one", overlay), ("two", Disk())):
         monkeypatch.chdir(tmp_path / root)
         world = World("data", disk=disk, seed=seed)
-        for log in world.node.partitions:
+        for log in world.broker.partitions:
             if not log.is_loaded and log.offline is None:
                 try:
                     log.load()

@@ -70,14 +70,19 @@ class Context:
         return ReplyToken(self.connection.id, self.connection.sequence)
 
     @property
+    def dispatcher(self) -> object:
+        """Who encodes the answer of this request."""
+        return self._node.dispatcher
+
+    @property
     def now(self) -> float:
         """Monotonic seconds at the start of this turn."""
-        return self._node.now
+        return self._node.runtime.now
 
     @property
     def now_ms(self) -> int:
         """Wall-clock milliseconds at the start of this turn."""
-        return self._node.now_ms
+        return self._node.runtime.now_ms
 
     @property
     def client_host(self) -> str:
@@ -211,7 +216,7 @@ class Context:
     def answer_later(self, job: object, answer: object) -> object:
         """Run `job()` on the thread for long computations; `answer(result)` then gives this request's answer. Returns
         DEFERRED."""
-        self._node.compute(self.token, job, answer)
+        self._node.runtime.replies.compute(self.token, job, answer)
         return DEFERRED
 
     def storage_failed(self, log: object, failure: Exception) -> None:

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.server.controller_node import ControllerNode
+
 PARTITIONS_PER_TURN = 16
 MAX_WAITING = 10_000
 """Names that may wait; what is asked for beyond is forgotten, and asked for again."""
@@ -23,7 +25,7 @@ class AutoCreation:
 
     __slots__ = ("_create", "_node", "_waiting")
 
-    def __init__(self, node: object, create: Callable[[AutoCreateTopics], object]) -> None:
+    def __init__(self, node: ControllerNode, create: Callable[[AutoCreateTopics], object]) -> None:
         self._node = node
         self._create = create
         self._waiting: dict[str, None] = {}
@@ -51,4 +53,4 @@ class AutoCreation:
         if chosen:
             self._create(AutoCreateTopics(chosen))
         if waiting:
-            self._node.timers.set((self, _GO_ON), self._node.now)
+            self._node.runtime.timers.set((self, _GO_ON), self._node.runtime.now)

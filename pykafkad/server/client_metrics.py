@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pykafkad.disk import Disk
     from pykafkad.handlers.telemetry import ClientInstance, Telemetry
+    from pykafkad.server.broker import Broker
 
 log_lines = logger("client_metrics")
 
@@ -40,10 +41,10 @@ class ClientMetrics:
     """A node's clients that push, and the file that their metrics go to. What it needs is loaded when the first of them
     asks."""
 
-    __slots__ = ("_node", "_pending", "_software", "_telemetry")
+    __slots__ = ("_broker", "_pending", "_software", "_telemetry")
 
-    def __init__(self, node: object) -> None:
-        self._node = node
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._pending = 0
         self._software: dict[tuple[str, str], tuple[str, str]] = {}
         self._telemetry: Telemetry | None = None
@@ -54,7 +55,7 @@ class ClientMetrics:
         if self._telemetry is None:
             from pykafkad.handlers.telemetry import Telemetry
 
-            self._telemetry = Telemetry(self._node.random)
+            self._telemetry = Telemetry(self._broker.runtime.random)
         return self._telemetry
 
     def shared_software(self, name: str, version: str) -> tuple[str, str]:
@@ -77,13 +78,14 @@ class ClientMetrics:
 
     def keep(self, token: object, instance: ClientInstance, request: object) -> object:
         """Decode and keep a push; the answer follows. DEFERRED. Raises `KafkaError` when too many wait already."""
-        node = self._node
+        broker = self._broker
         if self._pending >= MAX_PENDING:
             raise KafkaError(errors.THROTTLING_QUOTA_EXCEEDED)
-        push = _Push(instance, request, node.now_ms, node.settings.telemetry_max_bytes)
+        push = _Push(instance, request, broker.runtime.now_ms, broker.settings.telemetry_max_bytes)
         self._pending += 1
-        node.offload.submit(
-            lambda: push.keep(node.disk, node.directory.path), lambda result: self._kept(token, instance, result)
+        broker.runtime.offload.submit(
+            lambda: push.keep(broker.runtime.disk, broker.directory.path),
+            lambda result: self._kept(token, instance, result),
         )
         return DEFERRED
 
@@ -97,7 +99,7 @@ class ClientMetrics:
             log_lines.warning("client-metrics-not-kept", client_id=instance.attributes["client_id"], reason=result)
         else:
             log_lines.debug("client-metrics-kept", client_id=instance.attributes["client_id"], metrics=result)
-        self._node.reply(token, messages.PushTelemetryResponse(error_code=code))
+        self._broker.runtime.replies.reply(token, messages.PushTelemetryResponse(error_code=code))
 
 
 class _Push:

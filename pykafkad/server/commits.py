@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.syncing import SyncJob
+    from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
-    from pykafkad.server.node import Node
 
     Then = Callable[[Exception | None], object]
     FastAnswer = tuple[PartitionLog, Connection, int, int]
@@ -89,23 +89,23 @@ class Commits:
     __slots__ = (
         "_always_sync",
         "_answers",
+        "_broker",
         "_gathering",
         "_holds",
-        "_node",
         "_syncing",
         "_waits",
         "dirty",
         "fast_answers",
     )
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, broker: Broker) -> None:
         self.dirty: dict[PartitionLog, None] = {}
         """Logs that got records in this turn."""
         self.fast_answers: list[FastAnswer] = []
         """(log, connection, index, error position): the answer at `connection.outbox[index]`, with its error code at
         that position, depends on the commit of `log`."""
-        self._node = node
-        self._always_sync: bool = node.settings.pykafkad_group_commit
+        self._broker = broker
+        self._always_sync: bool = broker.settings.pykafkad_group_commit
         self._answers: list[CoveredAnswer] = []
         # By log: who waits, in the order of the offsets.
         self._waits: dict[PartitionLog, deque[tuple[int, Then]]] = {}
@@ -211,7 +211,7 @@ class Commits:
         if failed:
             for log, failure in failed.items():
                 if not log.closed:
-                    self._node.log_failed(log, failure)
+                    self._broker.log_failed(log, failure)
             self.take_back(failed, fast_answers, answers)
         if is_held:
             self._hold_answers(logs, failed)
@@ -230,7 +230,7 @@ class Commits:
             self._gathering[log] = None
             return False
         log.advance_high_watermark(log.written_end_offset)
-        purgatory = self._node.purgatory
+        purgatory = self._broker.purgatory
         if purgatory.count:
             purgatory.touch(log)
         return True
@@ -240,7 +240,7 @@ class Commits:
 
     def _committed(self, log: PartitionLog, end_offset: int) -> None:
         log.advance_high_watermark(end_offset)
-        self._node.purgatory.touch(log)
+        self._broker.purgatory.touch(log)
         self._settle(log, log.high_watermark)
 
     def _settle(self, log: PartitionLog, end_offset: int) -> None:
@@ -262,7 +262,7 @@ class Commits:
             then(failure)
         except Exception as error:
             # A bug of one who waited is none of the others'.
-            self._node.unexpected(error)
+            self._broker.runtime.unexpected(error)
 
     def take_back(
         self,
@@ -283,7 +283,7 @@ class Commits:
                 if log in failed:
                     row.error_code = errors.KAFKA_STORAGE_ERROR
                     row.base_offset = row.log_append_time_ms = row.log_start_offset = -1
-            chunks = self._node.dispatcher.encode(context, message)
+            chunks = self._broker.dispatcher.encode(context, message)
             if chunks is None:
                 connection.close("a failed write could not be told")
             else:
@@ -321,7 +321,7 @@ class Commits:
             self._holds[connection] = left
             return
         connection.queued = False
-        self._node.reactor.release(connection)
+        self._broker.runtime.reactor.release(connection)
 
     # --- syncs --------------------------------------------------------------------------------------------------------
 
@@ -331,8 +331,8 @@ class Commits:
         if self._gathering and not self._syncing:
             self._syncing, self._gathering = self._gathering, {}
             jobs = [log.whole_sync_job() for log in self._syncing if not log.closed and log.offline is None]
-            self._node.offload.submit(lambda: _sync(jobs), self._synced)
-        reactor = self._node.reactor
+            self._broker.runtime.offload.submit(lambda: _sync(jobs), self._synced)
+        reactor = self._broker.runtime.reactor
         if reactor.ready and self._holds:
             reactor.ready = [connection for connection in reactor.ready if not connection.held]
 
@@ -360,7 +360,7 @@ class Commits:
             failure = error if isinstance(error, StorageFailure) else StorageFailure("sync", log.directory, error)
             if job is not None:
                 job.failed(failure)
-            self._node.log_failed(log, failure)
+            self._broker.log_failed(log, failure)
         elif job is not None:
             job.finish()
         if log.closed:

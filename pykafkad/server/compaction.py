@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.log.cleaner import Candidate, Cleaned
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.server.broker import Broker
 
 log_lines = logger("storage")
 
@@ -44,11 +45,11 @@ class _Run:
 class Compaction:
     """See the module. `busy` are the logs that are being cleaned."""
 
-    __slots__ = ("_cleaner", "_node", "_runs")
+    __slots__ = ("_broker", "_cleaner", "_runs")
 
-    def __init__(self, node: object) -> None:
-        self._node = node
-        self._cleaner = LogCleaner(node.disk)
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._cleaner = LogCleaner(broker.runtime.disk)
         self._runs: list[_Run] = []
 
     @property
@@ -57,8 +58,8 @@ class Compaction:
 
     def start(self) -> None:
         """Begin to look, unless `log.cleaner.enable` forbids it."""
-        if self._node.settings.log_cleaner_enable:
-            self._look_again(self._node.settings.log_cleaner_backoff_ms / 1000)
+        if self._broker.settings.log_cleaner_enable:
+            self._look_again(self._broker.settings.log_cleaner_backoff_ms / 1000)
 
     def close(self) -> None:
         """Give up what is half done; its files go."""
@@ -74,14 +75,14 @@ class Compaction:
             log_lines.error("housekeeping-failed", job="cleaner checkpoint", reason=failure)
 
     def _look_again(self, seconds: float) -> None:
-        self._node.timers.set((self, _LOOK), self._node.now + seconds)
+        self._broker.runtime.timers.set((self, _LOOK), self._broker.runtime.now + seconds)
 
     def fired(self, key: object) -> None:
         """A timer of ours: look for logs, or go on with a run."""
         if key is not _LOOK:
             self._work(key)
             return
-        settings = self._node.settings
+        settings = self._broker.settings
         try:
             while len(self._runs) < settings.log_cleaner_threads and self._begin():
                 pass
@@ -92,46 +93,46 @@ class Compaction:
 
     def _begin(self) -> bool:
         """Begin to clean the dirtiest log; False when none is dirty enough."""
-        node, settings = self._node, self._node.settings
+        broker, settings = self._broker, self._broker.settings
         try:
-            candidate = self._cleaner.pick(node.partitions, node.now_ms, self.busy)
+            candidate = self._cleaner.pick(broker.partitions, broker.runtime.now_ms, self.busy)
         except StorageFailure as failure:
             log_lines.error("housekeeping-failed", job="cleaning", reason=failure)
             return False
         if candidate is None:
             return False
         # A producer that is forgotten needs no batch that says what it wrote last.
-        candidate.log.producers.expire(node.now_ms, settings.producer_id_expiration_ms)
+        candidate.log.producers.expire(broker.runtime.now_ms, settings.producer_id_expiration_ms)
         threads = settings.log_cleaner_threads
         io = Io(max(_MIN_CHUNK_BYTES, settings.log_cleaner_io_buffer_size // threads // 2))
         steps = self._cleaner.clean(
             candidate,
-            node.now_ms,
+            broker.runtime.now_ms,
             io,
             buffer_bytes=settings.log_cleaner_dedupe_buffer_size // threads,
             load_factor=settings.log_cleaner_io_buffer_load_factor,
         )
-        run = _Run(candidate, io, steps, node.now)
+        run = _Run(candidate, io, steps, broker.runtime.now)
         self._runs.append(run)
-        node.timers.set((self, run), node.now)
+        broker.runtime.timers.set((self, run), broker.runtime.now)
         return True
 
     def _work(self, run: _Run) -> None:
         """Give a run its part of this turn."""
         if run not in self._runs:
             return
-        node = self._node
-        until = node.clock.now() + STEP_SECONDS
+        broker = self._broker
+        until = broker.runtime.clock.now() + STEP_SECONDS
         log = run.candidate.log
         try:
             while True:
                 job = run.steps.send(run.answer)
                 run.answer = None
                 if job is not None:
-                    node.offload.submit(job, lambda result: self._answered(run, result))
+                    broker.runtime.offload.submit(job, lambda result: self._answered(run, result))
                     return
-                if node.clock.now() >= until:
-                    node.timers.set((self, run), node.now + self._pause(run))
+                if broker.runtime.clock.now() >= until:
+                    broker.runtime.timers.set((self, run), broker.runtime.now + self._pause(run))
                     return
         except StopIteration as end:
             self._ended(run, end.value)
@@ -139,7 +140,7 @@ class Compaction:
             self._failed(run, log_lines.info, "cleaning-given-up", reason)
         except StorageFailure as failure:
             if log.offline is failure:
-                node.log_failed(log, failure)
+                broker.log_failed(log, failure)
             self._failed(run, log_lines.error, "cleaning-failed", failure)
         except BrokenRecords as reason:
             self._failed(run, log_lines.error, "log-uncleanable", reason)
@@ -147,23 +148,23 @@ class Compaction:
     def _pause(self, run: _Run) -> float:
         """What `log.cleaner.io.max.bytes.per.second` asks for what was read and written since the last pause."""
         moved, run.counted_bytes = run.io.moved_bytes - run.counted_bytes, run.io.moved_bytes
-        rate = self._node.settings.log_cleaner_io_max_bytes_per_second
+        rate = self._broker.settings.log_cleaner_io_max_bytes_per_second
         return moved / rate if rate > 0 else 0.0
 
     def _answered(self, run: _Run, result: object) -> None:
         run.answer = result
-        self._node.timers.set((self, run), self._node.now + self._pause(run))
+        self._broker.runtime.timers.set((self, run), self._broker.runtime.now + self._pause(run))
 
     def _ended(self, run: _Run, cleaned: Cleaned) -> None:
         self._runs.remove(run)
         log = run.candidate.log
         self._look_again(0)
         try:
-            self._cleaner.note_cleaned(log, cleaned.end_offset, self._node.partitions)
+            self._cleaner.note_cleaned(log, cleaned.end_offset, self._broker.partitions)
         except StorageFailure as failure:
             # The next run begins where this one did.
             log_lines.error("housekeeping-failed", job="cleaner checkpoint", reason=failure)
-            self._look_again(self._node.settings.log_cleaner_backoff_ms / 1000)
+            self._look_again(self._broker.settings.log_cleaner_backoff_ms / 1000)
         log_lines.info(
             "cleaned",
             topic=log.topic,
@@ -172,19 +173,19 @@ class Compaction:
             end=cleaned.end_offset,
             read_bytes=cleaned.read_bytes,
             written_bytes=cleaned.written_bytes,
-            seconds=round(self._node.clock.now() - run.began, 3),
+            seconds=round(self._broker.runtime.clock.now() - run.began, 3),
         )
 
     def _failed(self, run: _Run, tell: object, event: str, reason: Exception) -> None:
         self._runs.remove(run)
-        self._look_again(self._node.settings.log_cleaner_backoff_ms / 1000)
+        self._look_again(self._broker.settings.log_cleaner_backoff_ms / 1000)
         tell(event, topic=run.candidate.log.topic, partition=run.candidate.log.partition, reason=reason)
 
     def _retention(self) -> None:
-        node, busy = self._node, self.busy
-        for log in list(node.partitions):
+        broker, busy = self._broker, self.busy
+        for log in list(broker.partitions):
             if "compact" in log.settings.cleanup_policy and log.is_loaded and log.offline is None and log not in busy:
                 try:
-                    log.run_retention(node.now_ms)
+                    log.run_retention(broker.runtime.now_ms)
                 except StorageFailure as failure:
-                    node.log_failed(log, failure)
+                    broker.log_failed(log, failure)

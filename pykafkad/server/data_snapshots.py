@@ -2,7 +2,7 @@
 everything.
 
 Everything goes back by a short stop: the loop ends cleanly, `run.py` puts the snapshot in the place of the data, and a
-new node serves on the same ports. One topic goes back between two turns; who reads it beyond its new end is told
+new broker serves on the same ports. One topic goes back between two turns; who reads it beyond its new end is told
 OFFSET_OUT_OF_RANGE."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.server.node import Node
+    from pykafkad.server.broker import Broker
 
 log_lines = logger("storage")
 
@@ -37,17 +37,17 @@ _ROOM_BYTES_PER_PARTITION = 8 * 1024
 _STEP = "snapshot of the data"
 
 Asking = namedtuple("Asking", ("socket", "listener", "context", "outbox", "pending"))
-Asking.__doc__ = """A request that one node began to serve and the next one answers; `outbox` has not left before it,
+Asking.__doc__ = """A request that one broker began to serve and the next one answers; `outbox` has not left before it,
 `pending` came behind it."""
 
 
 class DataSnapshots:
-    """The snapshots of all directories of a node, which have the same names in each."""
+    """The snapshots of all directories of a broker, which have the same names in each."""
 
-    __slots__ = ("_asking", "_began", "_name", "_node", "_token", "_unsynced", "_writers", "restore_to")
+    __slots__ = ("_asking", "_began", "_broker", "_name", "_token", "_unsynced", "_writers", "restore_to")
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._asking: Context | None = None
         self._unsynced: dict[str, object] = {}
         self._writers: list[SnapshotWriter] = []
@@ -59,7 +59,7 @@ class DataSnapshots:
 
     def names(self) -> list[str]:
         """All that are whole."""
-        return snapshot_store.names(self._node.disk, self._node.directory.path)
+        return snapshot_store.names(self._broker.runtime.disk, self._broker.directory.path)
 
     @property
     def making(self) -> str | None:
@@ -84,11 +84,11 @@ class DataSnapshots:
             raise KafkaError(
                 errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some"
             )
-        node = self._node
-        node.commits.finish()
-        self._name, self._token, self._began = name, None, node.clock.now()
+        broker = self._broker
+        broker.commits.finish()
+        self._name, self._token, self._began = name, None, broker.runtime.clock.now()
         try:
-            for directory in node.directories.every():
+            for directory in broker.directories.every():
                 self._writers.append(SnapshotWriter(directory, name, self._directories()))
             is_whole = self._go_on(self._began)
         except StorageFailure as failure:
@@ -102,14 +102,14 @@ class DataSnapshots:
         return is_whole
 
     def _directories(self) -> dict[str, str] | None:
-        node = self._node
-        every = list(node.directories.every())
+        broker = self._broker
+        every = list(broker.directories.every())
         if len(every) == 1:
             return None
-        paths = [directory.absolute_path for directory in node.directories.online]
+        paths = [directory.absolute_path for directory in broker.directories.online]
         found = {"log.dirs": ",".join(paths)}
-        if node.directory.absolute_path not in paths:
-            found["metadata.log.dir"] = node.directory.absolute_path
+        if broker.directory.absolute_path not in paths:
+            found["metadata.log.dir"] = broker.directory.absolute_path
         return found
 
     def fired(self, job: str) -> None:
@@ -118,7 +118,7 @@ class DataSnapshots:
             return
         code, words = errors.NONE, None
         try:
-            if not self._go_on(self._node.clock.now()):
+            if not self._go_on(self._broker.runtime.clock.now()):
                 return
         except StorageFailure as failure:
             self._abandon()
@@ -127,12 +127,12 @@ class DataSnapshots:
         except Exception as error:
             self._abandon()
             code, words = errors.UNKNOWN_SERVER_ERROR, None
-            self._node.unexpected(error, job=job)
-        self._node.reply(self._token, self._response(code, words))
+            self._broker.runtime.unexpected(error, job=job)
+        self._broker.runtime.replies.reply(self._token, self._response(code, words))
 
     def _go_on(self, began: float) -> bool:
         """Save some logs, in a turn's share that began then; whether the snapshot is whole."""
-        clock = self._node.clock
+        clock = self._broker.runtime.clock
         has_saved = False
         for writer in self._writers:
             while writer.step():
@@ -146,25 +146,25 @@ class DataSnapshots:
         return True
 
     def _wait(self) -> bool:
-        self._node.timers.set((self, _STEP), self._node.now)
+        self._broker.runtime.timers.set((self, _STEP), self._broker.runtime.now)
         return False
 
     def _finish(self) -> None:
-        node, name = self._node, self._name
+        broker, name = self._broker, self._name
         for writer in self._writers:
             writer.finish()
         # The directory of the metadata log last: what it has is listed.
-        for writer in sorted(self._writers, key=lambda writer: writer.directory is node.directory):
+        for writer in sorted(self._writers, key=lambda writer: writer.directory is broker.directory):
             writer.publish()
         self._writers = []
         # Its own mark, as another snapshot may have the name by then.
         mark = self._unsynced[name] = object()
-        node.cpu_offload.submit(node.disk.sync_all, lambda result: self._synced(name, mark, result))
+        broker.runtime.cpu_offload.submit(broker.runtime.disk.sync_all, lambda result: self._synced(name, mark, result))
         log_lines.info(
             "snapshot-created",
             name=name,
-            partitions=len(node.partitions),
-            ms=round((node.clock.now() - self._began) * 1000, 1),
+            partitions=len(broker.partitions),
+            ms=round((broker.runtime.clock.now() - self._began) * 1000, 1),
         )
 
     def _abandon(self) -> None:
@@ -174,7 +174,7 @@ class DataSnapshots:
 
     def _response(self, code: int, words: str | None) -> object:
         row = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
-            error_code=code, error_message=words, resource_type=TYPE_BROKER, resource_name=str(self._node.node_id)
+            error_code=code, error_message=words, resource_type=TYPE_BROKER, resource_name=str(self._broker.node_id)
         )
         return messages.IncrementalAlterConfigsResponse(responses=[row])
 
@@ -185,11 +185,13 @@ class DataSnapshots:
             self._mark_clean(name)
 
     def _mark_clean(self, name: str) -> None:
-        node = self._node
+        broker = self._broker
         self._unsynced.pop(name, None)
         try:
-            for directory in node.directories.every():
-                snapshot_store.mark_clean(node.disk, directory.path, name, node.image.brokers[node.node_id].epoch)
+            for directory in broker.directories.every():
+                snapshot_store.mark_clean(
+                    broker.runtime.disk, directory.path, name, broker.image.brokers[broker.node_id].epoch
+                )
         except StorageFailure as failure:
             # What starts on it recovers first, which costs time and nothing else.
             log_lines.warning("snapshot-not-synced", name=name, reason=failure)
@@ -198,12 +200,14 @@ class DataSnapshots:
         """Raises KafkaError when there is none of that name."""
         self._find(name)
         self._unsynced.pop(name, None)
-        node = self._node
+        broker = self._broker
         gone = []
         try:
             # That of the metadata log first: what it has is listed.
-            for directory in sorted(node.directories.every(), key=lambda directory: directory is not node.directory):
-                gone.append(snapshot_store.put_away(node.disk, directory.path, name))
+            for directory in sorted(
+                broker.directories.every(), key=lambda directory: directory is not broker.directory
+            ):
+                gone.append(snapshot_store.put_away(broker.runtime.disk, directory.path, name))
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
         finally:
@@ -213,7 +217,7 @@ class DataSnapshots:
     def remove(self, paths: list[str]) -> None:
         """Remove folders that nobody needs, beside the loop: each file of theirs takes a call. What fails is tried at
         the next start."""
-        disk = self._node.disk
+        disk = self._broker.runtime.disk
 
         def job() -> None:
             for path in paths:
@@ -223,7 +227,7 @@ class DataSnapshots:
             if isinstance(result, Exception):
                 log_lines.warning("leftovers-not-removed", reason=result)
 
-        self._node.cpu_offload.submit(job, then)
+        self._broker.runtime.cpu_offload.submit(job, then)
 
     def restore(self, name: str, asking: Context) -> None:
         """Begin the stop after which everything is as it was. Raises KafkaError when there is no such snapshot.
@@ -233,27 +237,27 @@ class DataSnapshots:
         self._find(name)
         self._check_directories(name)
         if name in self._unsynced:
-            self._node.disk.sync_all()
+            self._broker.runtime.disk.sync_all()
             self._mark_clean(name)
         self.restore_to = name
         self._asking = asking
-        self._node.stop(f"going back to the snapshot {name}")
+        self._broker.runtime.stop(f"going back to the snapshot {name}")
 
     def _check_directories(self, name: str) -> None:
         # A way back that cannot end for one directory must not begin for the others.
-        node, directories = self._node, self._node.directories
-        for path in (node.directory.path, *directories.paths):
+        broker, directories = self._broker, self._broker.directories
+        for path in (broker.directory.path, *directories.paths):
             if path in directories.failed:
                 raise KafkaError(
                     errors.KAFKA_STORAGE_ERROR,
                     f"{path} is out of service; going back with everything needs every directory of log.dirs",
                 )
-            if not node.disk.is_directory(snapshot_store.path_of(path, name)):
+            if not broker.runtime.disk.is_directory(snapshot_store.path_of(path, name)):
                 raise KafkaError(
                     errors.INVALID_CONFIG,
                     f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made",
                 )
-            if not snapshot_store.belongs_to(node.disk, path, name):
+            if not snapshot_store.belongs_to(broker.runtime.disk, path, name):
                 raise KafkaError(
                     errors.INVALID_CONFIG,
                     f"{snapshot_store.path_of(path, name)} has no meta.properties of this directory; nothing could be served from it",
@@ -261,20 +265,20 @@ class DataSnapshots:
             # A broker that stopped for it would not start again: neither the way back nor anything else could be
             # written.
             needed = _ROOM_BYTES + _ROOM_BYTES_PER_PARTITION * len(
-                node.disk.listdir(snapshot_store.path_of(path, name))
+                broker.runtime.disk.listdir(snapshot_store.path_of(path, name))
             )
-            _, usable = node.disk.usage(path)
+            _, usable = broker.runtime.disk.usage(path)
             if usable < needed:
                 raise KafkaError(
                     errors.KAFKA_STORAGE_ERROR,
                     f"{usable} bytes are free for {path}, and going back may take {needed}; make room first",
                 )
-        if not snapshot_store.has_partition(node.disk, node.directory.path, name, *record_codec.LOG):
+        if not snapshot_store.has_partition(broker.runtime.disk, broker.directory.path, name, *record_codec.LOG):
             raise KafkaError(
                 errors.INVALID_CONFIG,
-                f"{snapshot_store.path_of(node.directory.path, name)} has no metadata log; nothing could be served from it",
+                f"{snapshot_store.path_of(broker.directory.path, name)} has no metadata log; nothing could be served from it",
             )
-        log = node.directory.logs[record_codec.LOG]
+        log = broker.directory.logs[record_codec.LOG]
         if log.offline is not None:
             raise KafkaError(
                 errors.KAFKA_STORAGE_ERROR,
@@ -282,27 +286,27 @@ class DataSnapshots:
             )
 
     def hand_over(self) -> Asking | None:
-        """The node stops: who asked for the way back, taken from the reactor before it closes; None if it has gone. A
+        """The broker stops: who asked for the way back, taken from the reactor before it closes; None if it has gone. A
         snapshot that is not whole yet is dropped."""
         self._abandon()
         context = self._asking
-        connection = None if context is None else self._node.reactor.connection(context.connection.id)
+        connection = None if context is None else self._broker.runtime.reactor.connection(context.connection.id)
         if connection is None:
             return None
         outbox, pending = list(connection.outbox), bytes(connection.pending)
-        return Asking(self._node.reactor.hand_over(connection), connection.listener, context, outbox, pending)
+        return Asking(self._broker.runtime.reactor.hand_over(connection), connection.listener, context, outbox, pending)
 
     def answer(self, asking: Asking) -> None:
-        """Answer who asked another node, before this one took its place."""
-        node = self._node
-        connection = node.reactor.adopt(asking.socket, asking.listener)
+        """Answer who asked another broker, before this one took its place."""
+        broker = self._broker
+        connection = broker.runtime.reactor.adopt(asking.socket, asking.listener)
         if connection is not None:
             old = asking.context
-            context = Context(node, connection, old.route, old.version, old.correlation_id, old.client_id)
+            context = Context(broker, connection, old.route, old.version, old.correlation_id, old.client_id)
             connection.outbox[:] = asking.outbox
             connection.pending = asking.pending
-            node.dispatcher.answer(connection, context, self._response(errors.NONE, None))
-            node.reactor.resumable.append(connection)
+            broker.dispatcher.answer(connection, context, self._response(errors.NONE, None))
+            broker.runtime.reactor.resumable.append(connection)
 
     def rewind(self, name: str, topic_name: str) -> None:
         """One topic is as it was, under its present id and settings; partitions that the snapshot lacks are empty.
@@ -310,8 +314,8 @@ class DataSnapshots:
         Raises KafkaError for an unknown snapshot or topic, for one that the snapshot has nothing of, and for one of the
         broker's own."""
         self._find(name)
-        node = self._node
-        topic = node.image.topics.get(topic_name)
+        broker = self._broker
+        topic = broker.image.topics.get(topic_name)
         if topic is None:
             raise KafkaError(
                 errors.UNKNOWN_TOPIC_OR_PARTITION,
@@ -322,9 +326,9 @@ class DataSnapshots:
                 errors.INVALID_CONFIG,
                 f"{topic_name} is the broker's own, and goes back with everything else or not at all",
             )
-        paths = [directory.path for directory in node.directories.every()]
+        paths = [directory.path for directory in broker.directories.every()]
         if not any(
-            snapshot_store.has_partition(node.disk, path, name, topic_name, index)
+            snapshot_store.has_partition(broker.runtime.disk, path, name, topic_name, index)
             for path in paths
             for index in range(len(topic.partitions))
         ):
@@ -332,17 +336,17 @@ class DataSnapshots:
                 errors.INVALID_CONFIG,
                 f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that is meant",
             )
-        node.commits.finish()
+        broker.commits.finish()
         try:
-            gone = node.partitions.rewind(topic, name)
+            gone = broker.partitions.rewind(topic, name)
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
         finally:
-            node.dispatcher.forget_topics()
+            broker.dispatcher.forget_topics()
         for log in gone:
-            node.purgatory.touch(log)
-        node.housekeeping.compaction.forget(gone)
-        node.housekeeping.plan_deletions()
+            broker.purgatory.touch(log)
+        broker.housekeeping.compaction.forget(gone)
+        broker.housekeeping.plan_deletions()
         log_lines.info("topic-rewound", topic=topic_name, name=name)
 
     def _find(self, name: str) -> None:

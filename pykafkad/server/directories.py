@@ -12,10 +12,15 @@ from pykafkad.metadata import uuids
 from pykafkad.metadata.events import AssignReplicasToDirs, ChangeLogDirs
 from pykafkad.metadata.placement import names_directory
 from pykafkad.server.logs import logger
+from pykafkad.server.runtime import RuntimeNode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from pykafkad.config import Settings
+    from pykafkad.server.broker import Broker
+    from pykafkad.server.runtime import Runtime
 
 log_lines = logger("storage")
 
@@ -25,26 +30,34 @@ _FAIL = "give up directories"
 _ALL = "*"
 
 
-class Directories:
-    """All of a node. `paths` are those of `log.dirs`, in their order; `metadata` is the one with the metadata log,
+class Directories(RuntimeNode):
+    """All of a process. `paths` are those of `log.dirs`, in their order; `metadata` is the one with the metadata log,
     which need not be among them. Fires its own timer to tell the controller where replicas were put."""
 
     __slots__ = (
         "_by_id",
         "_failing",
-        "_node",
         "_pending",
         "_preferred",
         "_quiet_until",
+        "_runtime",
+        "_settings",
         "_unused",
+        "broker",
+        "epoch_at_close",
         "failed",
         "metadata",
         "online",
         "paths",
     )
 
-    def __init__(self, node: object, paths: Sequence[str]) -> None:
-        self._node = node
+    def __init__(self, runtime: Runtime, settings: Settings, paths: Sequence[str]) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self.broker: Broker | None = None
+        """Who is told of a directory that failed, and whose controller learns where replicas are."""
+        self.epoch_at_close = -1
+        """The broker epoch that `close` writes into every directory."""
         self.paths = list(paths)
         self.online: list[LogDirectory] = []
         self.failed: dict[str, StorageFailure] = {}
@@ -61,11 +74,10 @@ class Directories:
     def open(self, metadata_path: str) -> None:
         """Lock and look at all of them. One that cannot be used is put aside; without that of the metadata log, or
         without any other, StorageFailure, and ConfigError for one that belongs to somebody else."""
-        node = self._node
         self.metadata = self._open_one(metadata_path)
-        self.metadata.check_meta(cluster_id=None, node_id=node.node_id)
+        self.metadata.check_meta(cluster_id=None, node_id=self._settings.node_id)
         if not self.metadata.meta:
-            self._write_meta(self.metadata, uuids.to_text(uuids.random_uuid(node.random)))
+            self._write_meta(self.metadata, uuids.to_text(uuids.random_uuid(self._runtime.random)))
         cluster_id = self.metadata.meta["cluster.id"]
         for path in self.paths:
             if path == metadata_path:
@@ -73,7 +85,7 @@ class Directories:
                 continue
             try:
                 directory = self._open_one(path)
-                directory.check_meta(cluster_id=cluster_id, node_id=node.node_id)
+                directory.check_meta(cluster_id=cluster_id, node_id=self._settings.node_id)
                 if not directory.meta:
                     self._write_meta(directory, cluster_id)
             except StorageFailure as failure:
@@ -91,18 +103,18 @@ class Directories:
         self._by_id = {directory_id(directory): directory for directory in self.online}
 
     def _open_one(self, path: str) -> LogDirectory:
-        node = self._node
-        return LogDirectory(path, disk=node.disk, clock=node.clock, random=node.random)
+        runtime = self._runtime
+        return LogDirectory(path, disk=runtime.disk, clock=runtime.clock, random=runtime.random)
 
     def _write_meta(self, directory: LogDirectory, cluster_id: str) -> None:
-        directory_id = uuids.to_text(uuids.random_uuid(self._node.random))
-        directory.write_meta(cluster_id=cluster_id, node_id=self._node.node_id, directory_id=directory_id)
+        directory_id = uuids.to_text(uuids.random_uuid(self._runtime.random))
+        directory.write_meta(cluster_id=cluster_id, node_id=self._settings.node_id, directory_id=directory_id)
 
-    def close(self, broker_epoch: int) -> None:
+    def close(self) -> None:
         """Close every directory cleanly, as far as it can be."""
         for directory in [*self.every(), *self._unused]:
             try:
-                directory.close(broker_epoch=broker_epoch)
+                directory.close(broker_epoch=self.epoch_at_close)
             except StorageFailure as failure:
                 if directory is self.metadata:
                     raise
@@ -142,7 +154,7 @@ class Directories:
 
     def is_cordoned(self, path: str) -> bool:
         """Whether `cordoned.log.dirs` keeps new partitions away from the directory."""
-        cordoned = self._node.settings.cordoned_log_dirs
+        cordoned = self._settings.cordoned_log_dirs
         return path in cordoned or _ALL in cordoned
 
     def cordoned_ids(self) -> list[bytes]:
@@ -182,7 +194,7 @@ class Directories:
             chosen = preferred or wanted or self._with_fewest()
         if chosen is not wanted:
             self._pending[topic_id, partition] = directory_id(chosen)
-            self._node.timers.set((self, _ASSIGN), self._node.now)
+            self._runtime.timers.set((self, _ASSIGN), self._runtime.now)
         return chosen
 
     def _with_fewest(self) -> LogDirectory:
@@ -191,11 +203,11 @@ class Directories:
 
     def assign(self, replicas: dict[tuple[bytes, int], bytes]) -> None:
         """Have the metadata name the directories of replicas of this broker: (topic id, partition) to directory id."""
-        self._node.controller.submit(AssignReplicasToDirs(self._node.node_id, replicas))
+        self.broker.controller.submit(AssignReplicasToDirs(self._settings.node_id, replicas))
 
     def settings_changed(self) -> None:
         """`cordoned.log.dirs` may be another: the controller is told soon."""
-        self._node.timers.set((self, _CORDON), self._node.now)
+        self._runtime.timers.set((self, _CORDON), self._runtime.now)
 
     def fired(self, job: str) -> None:
         """What had to wait for the end of a change of the metadata, or of a write."""
@@ -213,11 +225,11 @@ class Directories:
         """Directories with these ids were registered before this start: what lies in one that is gone has no leader
         here."""
         if not set(before) <= self._by_id.keys():
-            self._node.controller.submit(ChangeLogDirs(self._node.node_id, self.ids(), None))
+            self.broker.controller.submit(ChangeLogDirs(self._settings.node_id, self.ids(), None))
 
     def tell_cordoned(self) -> None:
         """Have the metadata name the directories that take no new replicas."""
-        self._node.controller.submit(ChangeLogDirs(self._node.node_id, None, self.cordoned_ids()))
+        self.broker.controller.submit(ChangeLogDirs(self._settings.node_id, None, self.cordoned_ids()))
 
     # -- failures ------------------------------------------------------------------------------------------------------
 
@@ -229,13 +241,13 @@ class Directories:
         readable on a full disk. A lack of descriptors is no fault of the directory's, and said once a second.
         """
         if failure.is_passing:
-            if self._node.now >= self._quiet_until:
-                self._quiet_until = self._node.now + 1.0
+            if self._runtime.now >= self._quiet_until:
+                self._quiet_until = self._runtime.now + 1.0
                 log_lines.error("no-descriptors", reason=failure)
             return
         if directory is not None and directory is not self.metadata:
             self._failing.append((directory, failure))
-            self._node.timers.set((self, _FAIL), self._node.now)
+            self._runtime.timers.set((self, _FAIL), self._runtime.now)
 
     def _fail(self, directory: LogDirectory, failure: StorageFailure) -> None:
         if directory not in self.online:
@@ -245,11 +257,11 @@ class Directories:
         self._unused.append(directory)
         self.failed[directory.path] = failure
         log_lines.error("directory-offline", directory=directory.path, partitions=len(directory.logs), reason=failure)
-        self._node.directory_failed(directory, directory.fail(failure))
+        self.broker.directory_failed(directory, directory.fail(failure))
         if self.online:
-            self._node.controller.submit(ChangeLogDirs(self._node.node_id, self.ids(), None))
+            self.broker.controller.submit(ChangeLogDirs(self._settings.node_id, self.ids(), None))
         else:
-            self._node.stop("the last directory of log.dirs failed")
+            self._runtime.stop("the last directory of log.dirs failed")
 
 
 def directory_id(directory: LogDirectory) -> bytes:

@@ -14,7 +14,7 @@ from types import GeneratorType
 
 from pykafkad import errors
 from pykafkad.handlers import table
-from pykafkad.handlers.context import DEFERRED, Context, ReplyToken
+from pykafkad.handlers.context import DEFERRED, Context
 from pykafkad.server.fetch_fast_path import FetchFastPath
 from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.server.long_request_limiter import LongRequestLimiter
@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
-    from pykafkad.server.node import Node
     from pykafkad.server.session import FastPath
 
 _KEY_AND_VERSION = Struct(">hh")
@@ -94,18 +94,27 @@ class Route:
 
 
 class Dispatcher:
-    """Serves frames of every connection of one node."""
+    """Serves frames of every connection of one broker."""
 
-    __slots__ = ("_fast_paths", "_flexible_from", "_node", "_routes", "fast_paths", "long_request_limiter")
+    __slots__ = (
+        "_broker",
+        "_fast_paths",
+        "_flexible_from",
+        "_routes",
+        "_runtime",
+        "fast_paths",
+        "long_request_limiter",
+    )
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._runtime = broker.runtime
         self._routes = {row.key: Route(row) for row in table.ROWS}
         self._flexible_from: dict[int, int] = {}
         self.long_request_limiter = LongRequestLimiter()
         # What may serve a frame without a message, and its function by the first four bytes of the frames that it
         # knows.
-        self._fast_paths = {_PRODUCE: ProduceFastPath(node), _FETCH: FetchFastPath(node)}
+        self._fast_paths = {_PRODUCE: ProduceFastPath(broker), _FETCH: FetchFastPath(broker)}
         self.fast_paths: dict[int, FastPath] = {
             key << 16 | version: flat.serve for key, flat in self._fast_paths.items() for version in flat.versions
         }
@@ -119,8 +128,8 @@ class Dispatcher:
 
     def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
         """Serve the frame `view[start:end]` (without its size field)."""
-        node = self._node
-        node.metrics.requests += 1
+        runtime = self._runtime
+        runtime.metrics.requests += 1
         try:
             word, correlation_id = _START.unpack_from(view, start)
             serve_fast = connection.session.fast_paths.get(word)
@@ -141,17 +150,17 @@ class Dispatcher:
             connection.close(f"{self._name(view, start, end)}: {error}")
             return
         connection.sequence += 1
-        context = Context(node, connection, route, version, correlation_id, client_id)
+        context = Context(self._broker, connection, route, version, correlation_id, client_id)
         connection.in_service = context
         if not is_long and key != _PRODUCE:
             context.request = request
         try:
             result = self._begin_long(context, bytes(frame), position) if is_long else route.handler(context, request)
         except Exception as error:
-            self._failed(context, error, None if is_long else request)
+            self.failed(context, error, None if is_long else request)
             return
         if type(result) is GeneratorType:
-            if not node.tasks.begin(self._job(context, result)):
+            if not runtime.tasks.begin(self._job(context, result)):
                 context.is_long = connection.muted = True
         else:
             self._conclude(context, result)
@@ -161,14 +170,14 @@ class Dispatcher:
             context.connection,
             generator,
             lambda result: self._conclude(context, result),
-            lambda error: self._failed(context, error),
+            lambda error: self.failed(context, error),
         )
 
     def _begin_long(self, context: Context, frame: bytes, position: int) -> object:
         """What a handler that works in slices gives; DEFERRED if the request must wait for its place."""
         context.is_long = True
         served = self._read_long(context, frame, position)
-        begin = lambda: self._node.tasks.add(self._job(context, served))  # noqa: E731
+        begin = lambda: self._runtime.tasks.add(self._job(context, served))  # noqa: E731
         return served if self.long_request_limiter.take(context.connection, len(frame), begin) else DEFERRED
 
     def _read_long(self, context: Context, frame: bytes, position: int) -> Generator:
@@ -182,7 +191,7 @@ class Dispatcher:
             self.long_request_limiter.leave(context.connection)
         elif hasattr(result, "attempt") and not self.long_request_limiter.park(context.connection):
             # Its wait is a maximum, and so much waits already that it must do without.
-            result = yield from result.expire(self._node.now)
+            result = yield from result.expire(self._runtime.now)
         return result
 
     def _conclude(self, context: Context, result: object) -> None:
@@ -198,11 +207,11 @@ class Dispatcher:
                 # Many may wait, with requests of any length: a bug that one meets ends its connection.
                 context.request = None
                 # Its peer may have ended while something was at work for it, and nobody looked.
-                self._node.reactor.resumable.append(connection)
-            connection.delayed = self._node.purgatory.park(context.token, result)
+                self._runtime.reactor.resumable.append(connection)
+            connection.delayed = self._broker.purgatory.park(context.token, result)
             connection.muted = True
         else:
-            self._finish(context, result)
+            self.finish(context, result)
 
     def _routable(self, connection: Connection, frame: memoryview, key: int, version: int) -> bool:
         stage = connection.session.stage
@@ -215,7 +224,7 @@ class Dispatcher:
         if key == _API_VERSIONS:
             # The body of a version we don't know can't be read: answer in version 0, which every client can.
             correlation_id = frames.peek_request(frame)[2]
-            context = Context(self._node, connection, route, 0, correlation_id, "")
+            context = Context(self._broker, connection, route, 0, correlation_id, "")
             if route.handler is None:
                 self._flexible_from[key] = route.load()
             from pykafkad.handlers import api_versions
@@ -225,24 +234,14 @@ class Dispatcher:
             connection.close(f"API key {key} version {version} is not answered here")
         return False
 
-    def fail(self, token: object, error: Exception) -> None:
-        """Something raised on behalf of a parked request, or of nobody (a token that is None, or whose connection is
-        gone)."""
-        connection = self._node.connection_of(token)
-        if connection is None or connection.in_service is None:
-            self._node.unexpected(error)
-            return
-        connection.delayed = None
-        self._failed(connection.in_service, error)
-
-    def _failed(self, context: Context, error: Exception, request: object | None = None) -> None:
+    def failed(self, context: Context, error: Exception, request: object | None = None) -> None:
         """A handler raised: log it once with everything needed to repeat it, and give the error answer of its API. What
         is wrong with the request itself ends the connection, and so does a bug if the request wants no answer."""
         connection, name = context.connection, context.route.row.name
         if isinstance(error, errors.ProtocolError):
             reason, answer = f"{name} version {context.version}: {error}", None
         else:
-            self._node.unexpected(error, api=name, version=context.version, peer=connection.peer)
+            self._runtime.unexpected(error, api=name, version=context.version, peer=connection.peer)
             if connection.in_service is not context or context.is_answered:
                 # Answered already, and nobody reads a second answer.
                 return
@@ -251,11 +250,11 @@ class Dispatcher:
                 self._error_answer(context, error, request or context.request),
             )
         if answer is not None:
-            self._finish(context, answer)
+            self.finish(context, answer)
         else:
             self._out_of_service(context)
             connection.close(reason)
-            self._node.reactor.send_soon(connection)
+            self._runtime.reactor.send_soon(connection)
 
     def _error_answer(self, context: Context, error: Exception, request: object | None) -> object | None:
         if request is None:
@@ -266,7 +265,7 @@ class Dispatcher:
 
             return unexpected.answer(context.route.row, context.version, request, code)
         except Exception as another:
-            self._node.unexpected(another, api=context.route.row.name, version=context.version)
+            self._runtime.unexpected(another, api=context.route.row.name, version=context.version)
             return None
 
     def _name(self, view: memoryview, start: int, end: int) -> str:
@@ -278,25 +277,10 @@ class Dispatcher:
 
     # --- out ------------------------------------------------------------------------------------------------------
 
-    def reply(self, token: object, message: object) -> None:
-        """Answer a parked request. A token whose connection is gone, or was answered, is dropped.
-
-        A token that is not a connection's (one part of several, a start) takes its message itself; None wants no
-        answer."""
-        if type(token) is not ReplyToken:
-            if token is not None:
-                token.deliver(message)
-            return
-        connection = self._node.reactor.connection(token.connection_id)
-        if connection is None or connection.sequence != token.sequence or connection.in_service is None:
-            return
-        connection.delayed = None
-        self._finish(connection.in_service, message)
-
-    def _finish(self, context: Context, message: object) -> None:
+    def finish(self, context: Context, message: object) -> None:
         """Answer the request in service; its connection may go on with what it has read. A long one's answer may come
         in steps."""
-        connection, node = context.connection, self._node
+        connection, runtime = context.connection, self._runtime
         if context.is_long:
             if context.is_answered:
                 return
@@ -310,7 +294,7 @@ class Dispatcher:
                     lambda chunks: self._written(context, message, chunks),
                     lambda error: None,
                 )
-            if not node.tasks.begin(job):
+            if not runtime.tasks.begin(job):
                 connection.muted = True
             return
         connection.in_service = None
@@ -340,13 +324,13 @@ class Dispatcher:
     def connection_lost(self, connection: Connection) -> None:
         """Nobody waits for an answer any more."""
         if connection.delayed is not None:
-            self._node.purgatory.discard(connection.delayed)
+            self._broker.purgatory.discard(connection.delayed)
             connection.delayed = None
         self.long_request_limiter.leave(connection)
 
     def _resume(self, connection: Connection) -> None:
         if connection.muted and not connection.update_muted():
-            self._node.reactor.resumable.append(connection)
+            self._runtime.reactor.resumable.append(connection)
 
     def answer(self, connection: Connection, context: Context, message: object) -> None:
         """Encode `message` into the outbox."""
@@ -356,16 +340,16 @@ class Dispatcher:
         index = len(connection.outbox)
         if chunks is None:
             connection.close(f"the answer to {context.route.row.name} could not be encoded")
-            self._node.reactor.send_soon(connection)
+            self._runtime.reactor.send_soon(connection)
             return
         connection.outbox.extend(chunks)
         # A file slice holds no memory: only buffers count against the outbox's limit.
         connection.outbox_bytes += sum(len(chunk) for chunk in chunks if not hasattr(chunk, "chunk_size"))
         if not connection.queued:
             connection.queued = True
-            self._node.reactor.ready.append(connection)
+            self._runtime.reactor.ready.append(connection)
         if context.unwritten:
-            self._node.commits.cover(context.unwritten, connection, index, context, message)
+            self._broker.commits.cover(context.unwritten, connection, index, context, message)
 
     def encode(self, context: Context, message: object) -> list[object] | None:
         """The chunks of a whole answer, size and header included; None, logged, if it can't be encoded."""
@@ -378,7 +362,7 @@ class Dispatcher:
         except Exception as error:
             if _shorten_texts(message):
                 return self.encode(context, message)
-            self._node.unexpected(error, api=route.row.name, version=version, answer=type(message).__name__)
+            self._runtime.unexpected(error, api=route.row.name, version=version, answer=type(message).__name__)
             return None
         return chunks
 

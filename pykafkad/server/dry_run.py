@@ -1,4 +1,4 @@
-"""A start that is only tried: a whole node over an overlay of its disk, without sockets, to see what a start would
+"""A start that is only tried: a whole process over an overlay of its disk, without sockets, to see what a start would
 change."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pykafkad.clock import Clock
 from pykafkad.errors import StorageFailure
 from pykafkad.overlay_disk import OverlayDisk
 from pykafkad.server.listeners import Listener
-from pykafkad.server.node import Node
+from pykafkad.server.wiring import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class _NoSockets:
     """What a starting node needs of a reactor."""
 
-    def __init__(self, node: object, **_: object) -> None:
+    def __init__(self, runtime: object, **_: object) -> None:
         self.ready: list[object] = []
 
     def listen(self, host: str, port: int, listener: object, **_: object) -> int:
@@ -43,12 +43,12 @@ def start(settings: Settings, directories: Sequence[str]) -> Outcome:
     Every log is opened, also those that a start after a clean stop leaves for their first use. Raises what a start
     raises: ConfigError, StartFailure, StorageFailure."""
     disk = OverlayDisk()
-    node = Node(
+    process = Process(
         settings, [Listener("PLAINTEXT", "localhost", 9092)], directories, clock=Clock(), disk=disk, reactor=_NoSockets
     )
-    node.start()
+    process.start()
     offline, cut = [], []
-    for log in list(node.partitions):
+    for log in list(process.broker.partitions):
         name = f"{log.topic}-{log.partition}"
         try:
             if log.offline is not None:
@@ -58,9 +58,11 @@ def start(settings: Settings, directories: Sequence[str]) -> Outcome:
         except StorageFailure as failure:
             offline.append((name, failure))
             continue
-        _, _, high_watermark = node.directories.of(log).checkpointed((log.topic, log.partition))
+        _, _, high_watermark = process.directories.of(log).checkpointed((log.topic, log.partition))
         if log.end_offset < high_watermark:
             cut.append((log.directory, log.end_offset, high_watermark))
-    compacted = {f"{log.topic}-{log.partition}" for log in node.partitions if "compact" in log.settings.cleanup_policy}
-    changes = [change for path in node.directories.paths for change in disk.changes(path)]
+    compacted = {
+        f"{log.topic}-{log.partition}" for log in process.broker.partitions if "compact" in log.settings.cleanup_policy
+    }
+    changes = [change for path in process.directories.paths for change in disk.changes(path)]
     return Outcome(changes, offline, cut, compacted)

@@ -14,8 +14,8 @@ from pykafkad.wire.primitives import append_uvarint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
-    from pykafkad.server.node import Node
 
 _CLIENT_LENGTH = Struct(">h")
 _REPLICA = Struct(">i")
@@ -50,13 +50,14 @@ class FetchFastPath:
 
     versions = frozenset(range(4, 18))
 
-    __slots__ = ("_log", "_node", "forget")
+    __slots__ = ("_broker", "_log", "_reactor", "forget")
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._reactor = broker.runtime.reactor
         # Who may read what this broker does not lead depends on the version, and the epoch is not the log's.
         known = partition_key_cache.PartitionKeyCache(
-            lambda: node.partitions, lambda log: log not in node.partitions.not_led_here
+            lambda: broker.partitions, lambda log: log not in broker.partitions.not_led_here
         )
         self._log = known.log
         self.forget = known.forget
@@ -104,7 +105,7 @@ class FetchFastPath:
         log = self._log(key, form)
         if log is None or (leader_epoch >= 0 and leader_epoch != log.leader_epoch):
             return False
-        max_bytes = min(max_bytes, self._node.settings.fetch_max_bytes)
+        max_bytes = min(max_bytes, self._broker.settings.fetch_max_bytes)
         limit = min(partition_max_bytes, max_bytes)
         if limit < 0:
             return False
@@ -159,7 +160,7 @@ class FetchFastPath:
             outbox.append(_EMPTY_END)
         if not connection.queued:
             connection.queued = True
-            self._node.reactor.ready.append(connection)
+            self._reactor.ready.append(connection)
 
 
 def _asked(view: memoryview, position: int, end: int, version: int) -> tuple[int, int, int] | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.server.broker import Broker
 
 log_lines = logger("groups")
 
@@ -28,10 +29,11 @@ class ShardRunner(MachineRunner):
     """A shard with its log. The machine's `apply` sees a record right after the local append; answers leave when
     everything that was appended before them is committed."""
 
-    __slots__ = ("_groups", "_is_resigning", "_log")
+    __slots__ = ("_broker", "_groups", "_is_resigning", "_log")
 
-    def __init__(self, node: object, groups: Groups, shard: GroupShard, log: PartitionLog) -> None:
-        super().__init__(node, shard)
+    def __init__(self, broker: Broker, groups: Groups, shard: GroupShard, log: PartitionLog) -> None:
+        super().__init__(broker.runtime, shard)
+        self._broker = broker
         self._groups = groups
         self._is_resigning = False
         self._log = log
@@ -47,9 +49,9 @@ class ShardRunner(MachineRunner):
 
     def append(self, effect: effects.Append) -> None:
         log = self._log
-        log.append_records([record_codec.encode(record) for record in effect.records], self.node.now_ms)
-        self.node.commits.mark(log)
-        self.node.commits.after(log, log.end_offset, self._committed)
+        log.append_records([record_codec.encode(record) for record in effect.records], self.runtime.now_ms)
+        self._broker.commits.mark(log)
+        self._broker.commits.after(log, log.end_offset, self._committed)
         for record in effect.records:
             self.machine.apply(record)
 
@@ -64,18 +66,18 @@ class ShardRunner(MachineRunner):
 
         def then(failure: Exception | None) -> None:
             if failure is None:
-                self.node.reply(effect.token, effect.message)
+                self.runtime.replies.reply(effect.token, effect.message)
             else:
                 # What the machine has done can't be turned into an error: the client must ask again.
-                self.node.abandon(effect.token, f"its answer depends on a write that failed: {failure}")
+                self.runtime.replies.abandon(effect.token, f"its answer depends on a write that failed: {failure}")
 
-        self.node.commits.after_all(self._log, then)
+        self._broker.commits.after_all(self._log, then)
 
     def hold_until_committed(self, token: object) -> None:
         """The answer to `token` follows from records that may not be committed yet."""
-        connection = self.node.connection_of(token)
+        connection = self.runtime.replies.connection_of(token)
         if connection is not None:
-            self.node.commits.hold_for(self._log, connection)
+            self._broker.commits.hold_for(self._log, connection)
 
     def resign(self) -> None:
         """Send everybody who waits in the shard away."""
@@ -90,10 +92,10 @@ class ShardRunner(MachineRunner):
 class Groups:
     """Routes events to shards. A group lives in the shard that the Java hash of its id names."""
 
-    __slots__ = ("_hosts", "_node", "_offline")
+    __slots__ = ("_broker", "_hosts", "_offline")
 
-    def __init__(self, node: object) -> None:
-        self._node = node
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._hosts: dict[int, ShardRunner] = {}
         self._offline: set[int] = set()
 
@@ -119,9 +121,9 @@ class Groups:
     ) -> object:
         """Several events of one request: each gets a token of its own, `combine(messages)` makes the answer."""
         if not entries:
-            self._node.reply(token, combine([]))
+            self._broker.runtime.replies.reply(token, combine([]))
             return DEFERRED
-        composite = CompositeReply(len(entries), combine, token, self._node.reply)
+        composite = CompositeReply(len(entries), combine, token, self._broker.runtime.replies.reply)
         for index, (group_id, event) in enumerate(entries):
             event.token = composite.part(index)
             self._host(group_id)[0].step(event)
@@ -131,22 +133,22 @@ class Groups:
         """All shards that serve, in the order of their partitions."""
         return [self._hosts[partition].machine for partition in sorted(self._hosts)]
 
-    # --- what the node uses ---------------------------------------------------------------------------------------
+    # --- what the broker uses ---------------------------------------------------------------------------------------
 
     def take_over(self) -> None:
         """Load the shards of partitions of `__consumer_offsets` that are here and not yet served."""
-        node = self._node
-        topic = node.image.topics.get(TOPIC)
+        broker = self._broker
+        topic = broker.image.topics.get(TOPIC)
         if topic is None:
             return
         for partition in range(len(topic.partitions)):
             if partition in self._hosts or partition in self._offline:
                 continue
-            log = node.partitions.get(TOPIC, partition)
+            log = broker.partitions.get(TOPIC, partition)
             if log is None:
                 continue
-            shard = GroupShard(partition, node.settings, node.random)
-            host = ShardRunner(node, self, shard, log)
+            shard = GroupShard(partition, broker.settings, broker.runtime.random)
+            host = ShardRunner(broker, self, shard, log)
             self._hosts[partition] = host
             try:
                 host.load()
@@ -161,7 +163,7 @@ class Groups:
             host.resign()
 
     def resign(self) -> None:
-        """The node stops: everybody who waits is sent to look for the next coordinator."""
+        """The broker stops: everybody who waits is sent to look for the next coordinator."""
         for partition in list(self._hosts):
             self.drop(partition)
 
@@ -175,7 +177,7 @@ class Groups:
             host.step(events.TopicsDeleted(topics))
 
     def _host(self, group_id: str) -> tuple[ShardRunner | None, int]:
-        topic = self._node.image.topics.get(TOPIC)
+        topic = self._broker.image.topics.get(TOPIC)
         if topic is None:
             return None, errors.NOT_COORDINATOR
         host = self._hosts.get(partition_for(group_id, len(topic.partitions)))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from pykafkad.server.connection import Connection
+    from pykafkad.server.runtime import Runtime
 
 BUDGET_SECONDS = 0.003
 """What all that are under way get of a turn together; the step that exceeds it is a fraction of a millisecond."""
@@ -76,10 +77,10 @@ class IncrementalTasks:
     all their rows again and again, for a tenth of a second with a hundred thousand of them, and they are freed without
     it."""
 
-    __slots__ = ("_collects_at", "_node", "_turn", "_until", "_waiting", "collector")
+    __slots__ = ("_collects_at", "_runtime", "_turn", "_until", "_waiting", "collector")
 
-    def __init__(self, node: object) -> None:
-        self._node = node
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._waiting: deque[IncrementalTask] = deque()
         self._turn = -1.0
         self._until = 0.0
@@ -91,7 +92,7 @@ class IncrementalTasks:
 
     def begin(self, job: IncrementalTask) -> bool:
         """Work as long as this turn has time for it; whether the job has ended."""
-        now = self._node.clock.now()
+        now = self._runtime.clock.now()
         if self._work(job, max(self._turn_ends(now), now + FIRST_SECONDS)):
             return True
         self.add(job)
@@ -101,14 +102,14 @@ class IncrementalTasks:
         """Begin with it when it is its turn."""
         if not self._waiting:
             self._plan()
-            self._collects_at = self._node.clock.now() + PAUSE_SECONDS
+            self._collects_at = self._runtime.clock.now() + PAUSE_SECONDS
             if self.collector is not None:
                 self.collector.disable()
         self._waiting.append(job)
 
     def fired(self, _key: str) -> None:
         """The part of this turn: the one that has waited longest is the first."""
-        now = self._node.clock.now
+        now = self._runtime.clock.now
         began = now()
         until = max(self._turn_ends(began), began + WAITING_SECONDS)
         try:
@@ -124,18 +125,18 @@ class IncrementalTasks:
 
     def finish(self, deadline: float) -> None:
         """Go on with all of them until they have ended or it is `deadline`."""
-        while self._waiting and self._node.clock.now() < deadline:
+        while self._waiting and self._runtime.clock.now() < deadline:
             self._go_on(deadline)
         if self.collector is not None:
             self.collector.enable()
 
     def _plan(self) -> None:
-        self._node.timers.set((self, _GO_ON), self._node.now + _MOMENT_SECONDS)
+        self._runtime.timers.set((self, _GO_ON), self._runtime.now + _MOMENT_SECONDS)
 
     def _turn_ends(self, now: float) -> float:
         """Until when there is time in this turn."""
-        if self._turn != self._node.now:
-            self._turn = self._node.now
+        if self._turn != self._runtime.now:
+            self._turn = self._runtime.now
             self._until = now + BUDGET_SECONDS
         return self._until
 
@@ -150,16 +151,16 @@ class IncrementalTasks:
                 self._waiting.append(job)
             elif connection is not None:
                 # What came behind it meanwhile found nothing parked to end.
-                self._node.end_early(connection)
+                self._runtime.reactor.node.end_early(connection)
         except Exception:
             # A bug in what follows the job: nobody else would end the connection.
             if connection is not None:
                 connection.close("unexpected error")
-                self._node.reactor.send_soon(connection)
+                self._runtime.reactor.send_soon(connection)
             raise
 
     def _work(self, job: IncrementalTask, until: float) -> bool:
-        now, step = self._node.clock.now, job.step
+        now, step = self._runtime.clock.now, job.step
         while not step():
             if now() >= until:
                 return False

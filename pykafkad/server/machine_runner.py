@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.server.runtime import Runtime
+
 
 class CompositeReply:
     """Collects the answers to several events of one request; `combine` makes the response when all are there."""
@@ -66,15 +68,15 @@ class CompositeReplyPart:
 class MachineRunner:
     """One machine and its surroundings. Subclasses say how to append and what a failed write means."""
 
-    __slots__ = ("machine", "node")
+    __slots__ = ("machine", "runtime")
 
-    def __init__(self, node: object, machine: object) -> None:
-        self.node = node
+    def __init__(self, runtime: Runtime, machine: object) -> None:
+        self.runtime = runtime
         self.machine = machine
 
     def step(self, event: object) -> object:
         """Feed the machine and perform what it wants; DEFERRED, as its answers leave by tokens."""
-        self.perform(self.machine.step(event, self.node.now, self.node.now_ms))
+        self.perform(self.machine.step(event, self.runtime.now, self.runtime.now_ms))
         return DEFERRED
 
     def perform(self, wanted: list[object]) -> None:
@@ -85,7 +87,7 @@ class MachineRunner:
             except StorageFailure as failure:
                 for dropped in wanted[position + 1 :]:
                     if type(dropped) is effects.Reply:
-                        self.node.abandon(dropped.token, f"its write failed: {failure}")
+                        self.runtime.replies.abandon(dropped.token, f"its write failed: {failure}")
                 self.failed(failure)
                 return
 
@@ -104,16 +106,16 @@ class MachineRunner:
 
     def reply(self, effect: effects.Reply) -> None:
         """Answer a request."""
-        self.node.reply(effect.token, effect.message)
+        self.runtime.replies.reply(effect.token, effect.message)
 
     def _set_timer(self, effect: effects.SetTimer) -> None:
-        self.node.timers.set((self, effect.key), effect.at)
+        self.runtime.timers.set((self, effect.key), effect.at)
 
     def _cancel_timer(self, effect: effects.CancelTimer) -> None:
-        self.node.timers.cancel((self, effect.key))
+        self.runtime.timers.cancel((self, effect.key))
 
     def _offload(self, effect: effects.Offload) -> None:
-        self.node.offload.submit(effect.job, lambda result: self.step(effect.then(result)))
+        self.runtime.offload.submit(effect.job, lambda result: self.step(effect.then(result)))
 
 
 _PERFORM = {

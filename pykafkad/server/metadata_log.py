@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.voters import Voter
+    from pykafkad.server.controller_node import ControllerNode
 
 log_lines = logger("metadata")
 
@@ -35,10 +36,11 @@ log_lines = logger("metadata")
 class _LogRunner(MachineRunner):
     """What quorum and controller share: appending to the one metadata log."""
 
-    __slots__ = ("_metadata", "_opens")
+    __slots__ = ("_metadata", "_node", "_opens")
 
-    def __init__(self, node: object, machine: object, metadata: MetadataLog) -> None:
-        super().__init__(node, machine)
+    def __init__(self, node: ControllerNode, machine: object, metadata: MetadataLog) -> None:
+        super().__init__(node.runtime, machine)
+        self._node = node
         self._opens = False
         self._metadata = metadata
 
@@ -47,10 +49,14 @@ class _LogRunner(MachineRunner):
         super().perform(wanted)
 
     def append(self, effect: effects.Append) -> None:
-        openings = self.node.partitions.pending
-        added = openings.added
+        broker = self._node.broker
+        if broker is None:
+            self._metadata.append(effect.records)
+            return
+        pending = broker.partitions.pending
+        added = pending.added
         self._metadata.append(effect.records)
-        self._opens = openings.added > added
+        self._opens = pending.added > added
 
     def persist(self, effect: effects.Persist) -> None:
         self._metadata.persist(effect.name, effect.value)
@@ -58,9 +64,10 @@ class _LogRunner(MachineRunner):
     def reply(self, effect: effects.Reply) -> None:
         # New partitions are answered when they have their logs.
         if self._opens:
-            self.node.partitions.pending.after(lambda: self.node.reply(effect.token, effect.message))
+            reply = self.runtime.replies.reply
+            self._node.broker.partitions.pending.after(lambda: reply(effect.token, effect.message))
         else:
-            self.node.reply(effect.token, effect.message)
+            self.runtime.replies.reply(effect.token, effect.message)
 
     def failed(self, failure: StorageFailure) -> None:
         # Nothing of the metadata can change any more until a restart; what there is goes on being served.
@@ -84,7 +91,7 @@ class MetadataLog:
         "snapshots",
     )
 
-    def __init__(self, node: object, log: PartitionLog) -> None:
+    def __init__(self, node: ControllerNode, log: PartitionLog) -> None:
         self._node = node
         self._log = log
         self._pending: list[tuple[int, object]] = []
@@ -118,12 +125,12 @@ class MetadataLog:
     def format(self, voter_set: list[Voter]) -> None:
         """What formatting a directory for a new cluster leaves, beside the log: the first voters and the features to
         begin with, unless Kafka's storage tool did it. Raises StorageFailure."""
-        now_ms = self._node.now_ms
+        now_ms = self._node.runtime.now_ms
         if not self.image.voters:
             self.snapshots.format(snapshots.voters_only(voter_set, now_ms))
         path = self._bootstrap_path()
-        if not self._node.disk.exists(path):
-            self._node.disk.replace(path, snapshots.bootstrap(now_ms), sync=False)
+        if not self._node.runtime.disk.exists(path):
+            self._node.runtime.disk.replace(path, snapshots.bootstrap(now_ms), sync=False)
 
     def bootstrap_records(self) -> list[object]:
         """The records that a new cluster begins with, as formatting left them; empty when the cluster has begun. Raises
@@ -131,13 +138,13 @@ class MetadataLog:
         if features.METADATA_VERSION in self.image.features:
             return []
         path = self._bootstrap_path()
-        now_ms = self._node.now_ms
+        now_ms = self._node.runtime.now_ms
         try:
-            return _data_records(self._node.disk.read(path) or snapshots.bootstrap(now_ms))
+            return _data_records(self._node.runtime.disk.read(path) or snapshots.bootstrap(now_ms))
         except KafkaError as error:
             # It is written unsynced, and a loss of power in the very first start may leave half of it.
             log_lines.warning("bootstrap-not-whole", path=path, reason=error)
-            self._node.disk.replace(path, snapshots.bootstrap(now_ms))
+            self._node.runtime.disk.replace(path, snapshots.bootstrap(now_ms))
             return _data_records(snapshots.bootstrap(now_ms))
         except ProtocolError as error:
             raise StorageFailure("read", path, error) from error
@@ -168,7 +175,7 @@ class MetadataLog:
         result = self.controller.begin(event)
         if type(result) is GeneratorType:
             self._events.append(event)
-            self._node.tasks.begin(IncrementalTask(None, result, self._stepped, self._stumbled))
+            self._node.runtime.tasks.begin(IncrementalTask(None, result, self._stepped, self._stumbled))
         else:
             self._controller_host.perform(result)
         return DEFERRED
@@ -188,7 +195,7 @@ class MetadataLog:
             self._next()
 
     def _give_up(self, event: object, error: Exception) -> None:
-        self._node.fail(getattr(event, "token", None), error)
+        self._node.runtime.replies.fail(getattr(event, "token", None), error)
 
     def _next(self) -> None:
         """The event that the controller had is done."""
@@ -219,7 +226,7 @@ class MetadataLog:
             return
         log = self._log
         epoch = self.quorum.epoch
-        now_ms = self._node.now_ms
+        now_ms = self._node.runtime.now_ms
         # Control records and data records never stand in one batch, nor in one effect of the machines.
         is_control = record_codec.is_control(records[0])
         batch = build_batch(
@@ -242,7 +249,7 @@ class MetadataLog:
 
     def persist(self, name: str, value: bytes) -> None:
         """Replace a small file, synced. Raises StorageFailure."""
-        self._node.disk.replace(f"{self._node.directory.path}/{name}", value)
+        self._node.runtime.disk.replace(f"{self._node.directory.path}/{name}", value)
 
     def resign(self) -> None:
         """The node stops."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.image import Image
+    from pykafkad.server.controller_node import ControllerNode
 
 log_lines = logger("metadata")
 
@@ -54,7 +55,7 @@ class MetadataSnapshots:
         "last_timestamp_ms",
     )
 
-    def __init__(self, node: object, log: PartitionLog, image: Image) -> None:
+    def __init__(self, node: ControllerNode, log: PartitionLog, image: Image) -> None:
         self._node = node
         self._log = log
         self._image = image
@@ -88,7 +89,7 @@ class MetadataSnapshots:
         path = self._path_of(newest)
         if end_offset > log.end_offset:
             raise StorageFailure("read", path, f"the log beside it ends at {log.end_offset}")
-        content = self._node.disk.read(path) or b""
+        content = self._node.runtime.disk.read(path) or b""
         self._newest_bytes = len(content)
         try:
             for record in snapshots.read(content):
@@ -97,7 +98,7 @@ class MetadataSnapshots:
             if end_offset:
                 raise StorageFailure("read", path, error) from error
             # What formatting left did not survive a loss of power; it says nothing that the log does not say.
-            self._node.disk.unlink(path)
+            self._node.runtime.disk.unlink(path)
             self._kept.clear()
         return end_offset
 
@@ -108,7 +109,7 @@ class MetadataSnapshots:
 
     def _clean_directory(self) -> list[tuple[int, int]]:
         """The snapshots that count; leftovers and what lies before the log's start go."""
-        log, disk = self._log, self._node.disk
+        log, disk = self._log, self._node.runtime.disk
         names = disk.listdir(log.directory)
         found = snapshots.listed(names)
         kept = [each for each in found if each[0] >= log.log_start_offset]
@@ -120,12 +121,12 @@ class MetadataSnapshots:
     def format(self, content: bytes) -> None:
         """Leave the snapshot with which a new quorum begins. Raises StorageFailure."""
         # Unsynced, for a quick first start: the log begins with the same voters, and is synced.
-        self._node.disk.replace(self._path_of((0, 0)), content, sync=False)
+        self._node.runtime.disk.replace(self._path_of((0, 0)), content, sync=False)
         self._kept = [(0, 0)]
 
     def begin(self) -> None:
         """The node serves: from now on snapshots are made."""
-        self._made_at = self._node.now
+        self._made_at = self._node.runtime.now
         self._plan_check()
         if self._bytes >= self._node.settings.metadata_log_max_record_bytes_between_snapshots:
             self._start()
@@ -150,13 +151,13 @@ class MetadataSnapshots:
         # First, so that a bug in what follows does not end the checks for good.
         self._plan_check()
         interval_ms = self._node.settings.metadata_log_max_snapshot_interval_ms
-        if interval_ms and (self._node.now - self._made_at) * 1000 >= interval_ms:
+        if interval_ms and (self._node.runtime.now - self._made_at) * 1000 >= interval_ms:
             self._start()
         self._thin_out()
 
     def _plan_check(self) -> None:
         interval_ms = self._node.settings.metadata_log_max_snapshot_interval_ms or float("inf")
-        self._node.timers.set((self, _CHECK), self._node.now + min(_CHECK_SECONDS, interval_ms / 1000))
+        self._node.runtime.timers.set((self, _CHECK), self._node.runtime.now + min(_CHECK_SECONDS, interval_ms / 1000))
 
     # ---- making one
 
@@ -171,25 +172,25 @@ class MetadataSnapshots:
         ):
             return
         self._bytes = 0
-        self._made_at = self._node.now
+        self._made_at = self._node.runtime.now
         snapshot = image.offset + 1, image.epoch
         if snapshot in self._kept:
             return
-        self._writing = snapshots.Writing(image, self.last_timestamp_ms, self._node.now_ms)
+        self._writing = snapshots.Writing(image, self.last_timestamp_ms, self._node.runtime.now_ms)
         self._pieces = self._writing.pieces()
         self._position = 0
         self._path = f"{self._path_of(snapshot).removesuffix(snapshots.SUFFIX)}-new{_PART_SUFFIX}"
         self._go_on()
 
     def _go_on(self) -> None:
-        self._node.timers.set((self, _STEP), self._node.now)
+        self._node.runtime.timers.set((self, _STEP), self._node.runtime.now)
 
     def _write(self) -> None:
-        clock = self._node.clock
+        clock = self._node.runtime.clock
         deadline = clock.now() + BUDGET_SECONDS
         try:
             if self._file is None:
-                self._file = self._node.disk.open(self._path, create=True)
+                self._file = self._node.runtime.disk.open(self._path, create=True)
             for piece in self._pieces:
                 if piece:
                     self._file.pwrite(piece, self._position)
@@ -200,11 +201,11 @@ class MetadataSnapshots:
         except Exception as error:
             self._failed(error)
             return
-        self._node.offload.submit(self._publish, self._published)
+        self._node.runtime.offload.submit(self._publish, self._published)
 
     def _publish(self) -> None:
         """Sync the file and give it its name; off the loop."""
-        disk = self._node.disk
+        disk = self._node.runtime.disk
         self._file.sync()
         disk.rename(self._path, self._path_of((self._writing.end_offset, self._writing.epoch)))
         disk.sync_directory(self._log.directory)
@@ -223,14 +224,14 @@ class MetadataSnapshots:
     def _failed(self, reason: Exception) -> None:
         """Without it the next start reads more of the log, and that is all: the next one is tried when it is due."""
         if not isinstance(reason, StorageFailure):
-            self._node.unexpected(reason, job=_STEP)
+            self._node.runtime.unexpected(reason, job=_STEP)
         log_lines.error("snapshot-failed", path=self._path, reason=reason)
         self._drop()
 
     def _drop(self) -> None:
         self._forget()
         try:
-            self._node.disk.unlink(self._path)
+            self._node.runtime.disk.unlink(self._path)
         except StorageFailure:
             # The next start removes it.
             pass
@@ -257,7 +258,7 @@ class MetadataSnapshots:
         if self._writing is None:
             return
         try:
-            self._file = self._node.disk.open(self._path, create=True)
+            self._file = self._node.runtime.disk.open(self._path, create=True)
             for piece in self._pieces:
                 self._file.pwrite(piece, self._position)
                 self._position += len(piece)
@@ -279,17 +280,21 @@ class MetadataSnapshots:
 
     def _is_due(self, oldest: tuple[int, int]) -> bool:
         settings = self._node.settings
-        size_bytes = self._log.size_bytes + sum(self._node.disk.size(self._path_of(each)) for each in self._kept)
+        size_bytes = self._log.size_bytes + sum(
+            self._node.runtime.disk.size(self._path_of(each)) for each in self._kept
+        )
         if 0 <= settings.metadata_max_retention_bytes < size_bytes:
             return True
         if settings.metadata_max_retention_ms < 0:
             return False
         if oldest not in self._timestamps:
-            self._timestamps[oldest] = snapshots.last_timestamp_ms(self._node.disk.read(self._path_of(oldest)) or b"")
-        return self._node.now_ms - self._timestamps[oldest] > settings.metadata_max_retention_ms
+            self._timestamps[oldest] = snapshots.last_timestamp_ms(
+                self._node.runtime.disk.read(self._path_of(oldest)) or b""
+            )
+        return self._node.runtime.now_ms - self._timestamps[oldest] > settings.metadata_max_retention_ms
 
     def _drop_before(self, first: tuple[int, int]) -> None:
-        log, disk, now_ms = self._log, self._node.disk, self._node.now_ms
+        log, disk, now_ms = self._log, self._node.runtime.disk, self._node.runtime.now_ms
         log.delete_records(first[0])
         log.run_retention(now_ms)
         oldest = self._kept.pop(0)
@@ -298,7 +303,7 @@ class MetadataSnapshots:
         deleted = path.removesuffix(snapshots.SUFFIX) + _DELETED_SUFFIX
         disk.rename(path, deleted)
         log.doom(deleted, now_ms)
-        self._node.housekeeping.plan_deletions()
+        self._node.plan_deletions()
 
     def _path_of(self, snapshot: tuple[int, int]) -> str:
         return f"{self._log.directory}/{snapshots.file_name(*snapshot)}"

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.log.directory import LogDirectory
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.server.broker import Broker
 
 log_lines = logger("storage")
 
@@ -25,13 +26,13 @@ _NO_RATE_SECONDS = 60.0
 
 
 class Moves:
-    """All of a node, in the order in which they were asked for. `replica.alter.log.dirs.io.max.bytes.per.second` slows
+    """All of a broker, in the order in which they were asked for. `replica.alter.log.dirs.io.max.bytes.per.second` slows
     them."""
 
-    __slots__ = ("_busy", "_moves", "_node", "_rest_until")
+    __slots__ = ("_broker", "_busy", "_moves", "_rest_until")
 
-    def __init__(self, node: object) -> None:
-        self._node = node
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._moves: dict[tuple[str, int], FutureReplica] = {}
         self._busy = False
         self._rest_until = 0.0
@@ -63,17 +64,17 @@ class Moves:
             move.discard()
         except StorageFailure as failure:
             log_lines.warning("delete-failed", directory=move.path, reason=failure)
-        self._node.housekeeping.plan_deletions()
+        self._broker.housekeeping.plan_deletions()
 
     def resume(self) -> None:
         """Begin anew what a stop or a death interrupted."""
-        directories = self._node.directories
+        directories = self._broker.directories
         for directory in directories.online:
             for (topic, partition), name in list(directory.futures.items()):
                 del directory.futures[topic, partition]
                 try:
                     directory.discard_future(name)
-                    log = self._node.partitions.get(topic, partition)
+                    log = self._broker.partitions.get(topic, partition)
                     source = None if log is None else directories.of(log)
                     if source not in (None, directory):
                         self.start(log, source, directory)
@@ -97,10 +98,10 @@ class Moves:
             step = move.next_step()
             if step is not None:
                 self._busy = True
-                self._node.offload.submit(step, lambda result: self._stepped(move, result))
-            elif self._node.commits.is_waiting(move.log):
+                self._broker.runtime.offload.submit(step, lambda result: self._stepped(move, result))
+            elif self._broker.commits.is_waiting(move.log):
                 # A sync of the old files is on its way, and answers wait for what it says.
-                self._node.timers.set((self, _GO_ON), self._node.now + _SHORTEST_PAUSE)
+                self._broker.runtime.timers.set((self, _GO_ON), self._broker.runtime.now + _SHORTEST_PAUSE)
             else:
                 self._finish(move)
         except StorageFailure as failure:
@@ -114,35 +115,35 @@ class Moves:
         elif isinstance(result, StorageFailure):
             self._failed(move, result)
         elif isinstance(result, Exception):
-            self._node.unexpected(result)
+            self._broker.runtime.unexpected(result)
             self._failed(move, StorageFailure("copy", move.path, result))
         elif isinstance(result, int):
-            rate = self._node.settings.replica_alter_log_dirs_io_max_bytes_per_second
+            rate = self._broker.settings.replica_alter_log_dirs_io_max_bytes_per_second
             pause = result / rate if rate > 0 else _NO_RATE_SECONDS
-            self._rest_until = self._node.now + (pause if pause > _SHORTEST_PAUSE else 0)
+            self._rest_until = self._broker.runtime.now + (pause if pause > _SHORTEST_PAUSE else 0)
         self._go_on()
 
     def _go_on(self) -> None:
         if self._moves and not self._busy:
-            self._node.timers.set((self, _GO_ON), max(self._node.now, self._rest_until))
+            self._broker.runtime.timers.set((self, _GO_ON), max(self._broker.runtime.now, self._rest_until))
 
     def _finish(self, move: FutureReplica) -> None:
         """The last step; see the module."""
-        node = self._node
+        broker = self._broker
         log = move.log
         move.complete()
-        node.commits.mark(log)
-        node.commits.finish()
-        before = node.image.offset
-        node.directories.assign({(log.topic_id, log.partition): directory_id(move.target)})
+        broker.commits.mark(log)
+        broker.commits.finish()
+        before = broker.image.offset
+        broker.directories.assign({(log.topic_id, log.partition): directory_id(move.target)})
         del self._moves[log.topic, log.partition]
-        if node.image.offset == before:
+        if broker.image.offset == before:
             # The metadata log takes no records: where the replica is must stay as it is known.
             move.discard()
             return
         move.take_place()
         log_lines.info("move-finished", topic=log.topic, partition=log.partition, directory=move.target.path)
-        node.housekeeping.plan_deletions()
+        broker.housekeeping.plan_deletions()
         self._go_on()
 
     def _failed(self, move: FutureReplica, failure: StorageFailure) -> None:
@@ -150,5 +151,5 @@ class Moves:
         log_lines.error("move-failed", topic=log.topic, partition=log.partition, reason=failure)
         self.cancel(log.topic, log.partition)
         if failure.path.startswith(f"{move.target.path}/"):
-            self._node.directories.report(move.target, failure)
+            self._broker.directories.report(move.target, failure)
         self._go_on()

@@ -14,8 +14,8 @@ from pykafkad.server import partition_key_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
-    from pykafkad.server.node import Node
 
 _CLIENT_LENGTH = Struct(">h")
 _FIXED_BODY = Struct(">hhiih")  # no transactional id (-1), acks, timeout, one topic, the length of its name
@@ -46,13 +46,15 @@ class ProduceFastPath:
 
     versions = frozenset(range(3, 14))
 
-    __slots__ = ("_cover", "_dirty", "_node", "_partition_keys", "_preambles")
+    __slots__ = ("_cover", "_dirty", "_partition_keys", "_preambles", "_runtime")
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._dirty = node.commits.dirty
-        self._cover = node.commits.fast_answers.append
-        self._partition_keys = partition_key_cache.PartitionKeyCache(lambda: node.partitions, node.writable_by_clients)
+    def __init__(self, broker: Broker) -> None:
+        self._runtime = broker.runtime
+        self._dirty = broker.commits.dirty
+        self._cover = broker.commits.fast_answers.append
+        self._partition_keys = partition_key_cache.PartitionKeyCache(
+            lambda: broker.partitions, broker.writable_by_clients
+        )
         # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its
         # offsets, where its error code stands).
         self._preambles: list[dict[bytes, tuple]] = [{} for _ in range(max(self.versions) + 1)]
@@ -92,7 +94,7 @@ class ProduceFastPath:
         log, pack, answer_size, before, behind, error_position = known
         try:
             base_offset, _, append_time_ms, log_start_offset = log.append_batch(
-                view[records:last], self._node.now_ms, version
+                view[records:last], self._runtime.now_ms, version
             )
         except (KafkaError, ProtocolError, StorageFailure):
             return False
@@ -102,7 +104,7 @@ class ProduceFastPath:
         outbox.append(pack(answer_size, correlation_id, before, base_offset, append_time_ms, log_start_offset, behind))
         if not connection.queued:
             connection.queued = True
-            self._node.reactor.ready.append(connection)
+            self._runtime.reactor.ready.append(connection)
         return True
 
     def _look_up(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> tuple | None:

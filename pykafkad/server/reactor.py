@@ -22,6 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.server.broker import Broker
+    from pykafkad.server.runtime import Runtime
+
 log = logger("server")
 
 _IN = select.EPOLLIN
@@ -54,10 +57,11 @@ _ACCEPT_PAUSE_SECONDS = 0.2
 
 
 class Reactor:
-    """Owns every socket of a node. `node` is told of turns and handed frames; it hands back answers."""
+    """Owns every socket of a process. `runtime` is told of turns; `node` is handed frames and hands back answers."""
 
-    def __init__(self, node: object, *, max_frame_bytes: int, idle_seconds: float, max_connections: int) -> None:
-        self.node = node
+    def __init__(self, runtime: Runtime, *, max_frame_bytes: int, idle_seconds: float, max_connections: int) -> None:
+        self.runtime = runtime
+        self.node: Broker | None = None
         self._max_frame_bytes = max_frame_bytes
         self._idle_seconds = idle_seconds
         self._max_connections = max_connections
@@ -105,7 +109,7 @@ class Reactor:
         # What resumable connections have already read is served without waiting.
         events = self._wait(0 if self.resumable else timeout)
         node = self.node
-        now = node.begin_turn()
+        now = self.runtime.begin_turn()
         connections = self._connections
         scratch = self._scratch
         start_of = _START.unpack_from
@@ -157,7 +161,7 @@ class Reactor:
             elif mask & _ENDED:
                 self._drop(connection, "ended by the peer")
         node.metrics.requests += served_fast
-        node.end_turn()
+        self.runtime.end_turn()
         if self.resumable:
             self._resume_some()
         self._send_ready()
@@ -184,9 +188,9 @@ class Reactor:
                 self._last_wait_was_short = False
             if timeout == 0:
                 return poll(0, 256)
-            began = self.node.clock.now()
+            began = self.runtime.clock.now()
             events = poll(timeout, 256)
-            self._last_wait_was_short = self.node.clock.now() - began < _SHORT_WAIT_SECONDS
+            self._last_wait_was_short = self.runtime.clock.now() - began < _SHORT_WAIT_SECONDS
             return events
         except InterruptedError:
             return []
@@ -277,7 +281,7 @@ class Reactor:
     def adopt(self, handed_over: socket.socket, listener: object) -> Connection | None:
         """Take a socket that another reactor handed over; None if its peer has gone."""
         try:
-            return self._take(handed_over, handed_over.getpeername(), listener, self.node.now)
+            return self._take(handed_over, handed_over.getpeername(), listener, self.runtime.now)
         except OSError:
             handed_over.close()
             return None
@@ -381,7 +385,7 @@ class Reactor:
                     self._resume(connection)
                 except Exception as error:
                     self._broken(connection, error)
-            self.node.end_turn()
+            self.runtime.end_turn()
             if not self.resumable:
                 return
 
@@ -501,7 +505,7 @@ class Reactor:
         self.node.connection_lost(connection)
 
     def _broken(self, connection: Connection, error: Exception) -> None:
-        self.node.unexpected(error, peer=connection.peer)
+        self.runtime.unexpected(error, peer=connection.peer)
         self._drop(connection, "unexpected error")
 
     def _scan_idle(self, now: float) -> None:

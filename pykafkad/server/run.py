@@ -1,4 +1,4 @@
-"""The life of a broker's process: from settings to a serving node, until a signal ends it."""
+"""The life of a broker's process: from settings to a serving process, until a signal ends it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykafkad.log import snapshot_store
 from pykafkad.metadata import events
 from pykafkad.server import listeners
 from pykafkad.server.logs import logger
-from pykafkad.server.node import Node
+from pykafkad.server.wiring import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,17 +42,17 @@ def run(
     disk = _disk(settings)
     # The first of them keeps the note of a way back that has begun.
     paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
-    node = _node(settings, listening, data_directories, disk, paths)
+    process = _process(settings, listening, data_directories, disk, paths)
 
     # A request to go back to a snapshot that is served in the turn of the signal must not make it forgotten.
     signals: list[int] = []
 
     def end(number: int) -> None:
         signals.append(number)
-        node.stop(f"signal {number}")
+        process.runtime.stop(f"signal {number}")
 
     def on_signal(number: int, _frame: object) -> None:
-        if node.stopping is not None:
+        if process.runtime.stopping is not None:
             os._exit(128 + number)
         end(number)
 
@@ -60,72 +60,76 @@ def run(
     signal.signal(signal.SIGINT, on_signal)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         # A terminal that closes may say so more than once; nohup makes us deaf to it.
-        signal.signal(signal.SIGHUP, lambda number, _frame: None if node.stopping is not None else end(number))
-    node.disk.allow_many_files()
-    _start(node, topics, ready_file)
-    _tell_ready(node, ready_file)
+        signal.signal(
+            signal.SIGHUP, lambda number, _frame: None if process.runtime.stopping is not None else end(number)
+        )
+    process.runtime.disk.allow_many_files()
+    _start(process, topics, ready_file)
+    _tell_ready(process, ready_file)
     while True:
-        asking = _serve(node)
-        snapshots = node.used_snapshots
+        asking = _serve(process)
+        snapshots = process.broker.used_snapshots
         snapshot = snapshots and snapshots.restore_to
         if not snapshot or signals:
             _forget_ready(ready_file)
             return 0
         snapshot_store.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
-        node = _node(settings, listening, data_directories, disk, paths)
-        _start(node, [], None)
+        process = _process(settings, listening, data_directories, disk, paths)
+        _start(process, [], None)
         log_lines.info("snapshot-restored", name=snapshot)
         if asking is not None:
-            node.data_snapshots.answer(asking)
+            process.broker.data_snapshots.answer(asking)
 
 
-def _node(
+def _process(
     settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]
-) -> Node:
+) -> Process:
     snapshot_store.finish_restore(disk, paths)
     try:
-        return Node(settings, listening, data_directories, disk=disk)
+        return Process(settings, listening, data_directories, disk=disk)
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
 
 
-def _start(node: Node, topics: list[tuple[str, int]], stale_file: str | None) -> None:
+def _start(process: Process, topics: list[tuple[str, int]], stale_file: str | None) -> None:
     import gc
 
     try:
-        node.start(stale_file=stale_file)
-        _remove_leftovers(node)
+        process.start(stale_file=stale_file)
+        _remove_leftovers(process)
         if topics:
-            _create(node, topics)
+            _create(process, topics)
     except OSError as error:
-        node.reactor.close()
+        process.runtime.reactor.close()
         raise StartFailure(error.strerror or str(error)) from None
     # What lives since the start lives for ever: the collector need not look at it again. Not so a node whose place
     # this one takes.
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    node.tasks.collector = gc
+    process.runtime.tasks.collector = gc
 
 
-def _remove_leftovers(node: Node) -> None:
+def _remove_leftovers(process: Process) -> None:
     try:
-        found = snapshot_store.leftovers(node.disk, [directory.path for directory in node.directories.every()])
+        found = snapshot_store.leftovers(
+            process.runtime.disk, [directory.path for directory in process.directories.every()]
+        )
     except StorageFailure as failure:
         log_lines.warning("leftovers-not-removed", reason=failure)
     else:
         if found:
-            node.data_snapshots.remove(found)
+            process.broker.data_snapshots.remove(found)
 
 
-def _serve(node: Node) -> object | None:
+def _serve(process: Process) -> object | None:
     """Serve until a stop; who asked for it by a request that the next node answers, if anybody did."""
-    node.run()
-    asking = node.used_snapshots and node.used_snapshots.hand_over()
-    log_lines.info("stopping", reason=node.stopping)
-    node.close()
-    log_lines.info("stopped", **node.metrics.as_dict())
+    process.runtime.run()
+    asking = process.broker.used_snapshots and process.broker.used_snapshots.hand_over()
+    log_lines.info("stopping", reason=process.runtime.stopping)
+    process.runtime.close()
+    log_lines.info("stopped", **process.runtime.metrics.as_dict())
     return asking
 
 
@@ -147,19 +151,19 @@ def _listeners(settings: Settings) -> list[Listener]:
     )
 
 
-def _create(node: Node, topics: list[tuple[str, int]]) -> None:
+def _create(process: Process, topics: list[tuple[str, int]]) -> None:
     """Create the topics of `--topic` that are not there yet."""
     from pykafkad.wire import messages
 
     for name, partitions in topics:
-        if name in node.image.topics:
+        if name in process.broker.image.topics:
             continue
         token = _StartToken()
         topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
-        node.controller.submit(events.CreateTopics(token, [topic]))
+        process.controller.submit(events.CreateTopics(token, [topic]))
         # The answer comes when all of the topic's partitions are placed and their logs are there.
-        node.tasks.finish(float("inf"))
-        node.partitions.pending.finish()
+        process.runtime.tasks.finish(float("inf"))
+        process.broker.partitions.pending.finish()
         (row,) = token.message.topics
         if row.error_code:
             raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")
@@ -174,8 +178,8 @@ class _StartToken:
         self.message = message
 
 
-def _tell_ready(node: Node, ready_file: str | None) -> None:
-    addresses = " ".join(listener.address() for listener in node.listeners)
+def _tell_ready(process: Process, ready_file: str | None) -> None:
+    addresses = " ".join(listener.address() for listener in process.broker.listeners)
     # The file first: who has read the line finds it, and where it cannot be written nobody is told of a broker that
     # ends.
     if ready_file is not None:

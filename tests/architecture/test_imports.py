@@ -225,7 +225,7 @@ def test_nothing_heavy_at_the_top() -> None:
 def test_a_starting_broker_loads_nothing_heavy() -> None:
     """`python -m pykafkad serve` up to the point where it would open sockets."""
     code = (
-        "import sys; before = set(sys.modules); from pykafkad.cli import serve; from pykafkad.server import node; "
+        "import sys; before = set(sys.modules); from pykafkad.cli import serve; from pykafkad.server import wiring; "
         "from pykafkad.handlers import table; print(*sorted(set(sys.modules) - before))"
     )
     loaded = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"],

@@ -120,7 +120,7 @@ def test_records_that_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture)
     world = fill(tmp_path / "d", stop=False)
     world.create_topic("c", 1, cleanup_policy="compact")
     for topic in ("t", "c"):
-        log = world.node.partitions.get(topic, 0)
+        log = world.broker.partitions.get(topic, 0)
         for _ in range(3):
             log.roll(0)
             log.append_records([(b"k", b"v")], 0)
@@ -208,7 +208,7 @@ def test_what_it_says_is_what_a_start_does(
         except (ConfigError, StorageFailure) as refusal:
             assert str(refusal).replace(str(started), str(checked)) in printed.err
             continue
-        offline = {f"{log.topic}-{log.partition}" for log in world.node.partitions if not opens(log)}
+        offline = {f"{log.topic}-{log.partition}" for log in world.broker.partitions if not opens(log)}
         rows = [json.loads(line) for line in printed.out.splitlines()]
         after = tree(started)
         changed = {path for path in {*before, *after} if before.get(path, 0) != after.get(path, 0)}

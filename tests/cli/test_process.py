@@ -15,14 +15,14 @@ import pytest
 _ENDLESS_STOP = """
 import signal, sys
 from pykafkad.__main__ import main
-from pykafkad.server.node import Node
+from pykafkad.server.runtime import Runtime
 
-def close(node):
+def close(runtime):
     print("closing", flush=True)
     while True:
         signal.pause()
 
-Node.close = close
+Runtime.close = close
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -74,7 +74,7 @@ def test_whatever_is_accepted_can_be_read_now_and_after_a_crash(seed):
         answer = peer.ask(produce(topic, batches, draw.choice((1, -1))), draw.randrange(3, 13))
         if answer is NOTHING:
             # A batch that says it has very many records is opened on another thread.
-            world.node.cpu_offload.close()
+            world.runtime.cpu_offload.close()
             world.turn()
             answer = peer.answers[-1]
         assert peer.closed is None
@@ -82,7 +82,7 @@ def test_whatever_is_accepted_can_be_read_now_and_after_a_crash(seed):
             if row.error_code == 0:
                 answered[topic] = max(answered[topic], row.base_offset + 1)
         world.advance(draw.choice((0, 0, 0.1)))
-        assert world.node.metrics.unexpected_errors == 0, [bytes(batch).hex() for batch in batches]
+        assert world.runtime.metrics.unexpected_errors == 0, [bytes(batch).hex() for batch in batches]
     before = {topic: walked(world, topic) for topic in TOPICS}
     for topic, batches in before.items():
         starts = [0] + [last + 1 for _, last in batches]
@@ -91,4 +91,4 @@ def test_whatever_is_accepted_can_be_read_now_and_after_a_crash(seed):
     world.disk.kill()
     again = world.restart()
     assert {topic: walked(again, topic) for topic in TOPICS} == before
-    assert world.node.metrics.unexpected_errors == again.node.metrics.unexpected_errors == 0
+    assert world.runtime.metrics.unexpected_errors == again.runtime.metrics.unexpected_errors == 0

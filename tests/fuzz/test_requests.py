@@ -100,9 +100,9 @@ def test_any_request_is_answered_or_ends_its_connection(seed, quiet):
         world.advance(draw.choice((0.0, 0.01, 0.5, 30.0)))
         check(sent, peer)
         if draw.random() < 0.5:
-            world.node.reactor.connections.pop(peer.connection.id, None)
-            world.node.connection_lost(peer.connection)
-        assert world.node.metrics.unexpected_errors == 0, (
+            world.runtime.reactor.connections.pop(peer.connection.id, None)
+            world.broker.connection_lost(peer.connection)
+        assert world.runtime.metrics.unexpected_errors == 0, (
             b"".join(quiet).decode(),
             [payload.hex() for payload in sent],
         )

@@ -10,7 +10,7 @@ def world(tmp_path):
     """A fresh broker; pass its data on with `world.restart()`."""
     made = World(tmp_path / "data")
     yield made
-    assert made.node.metrics.unexpected_errors == 0, "an unexpected error is a bug, whatever was answered"
+    assert made.runtime.metrics.unexpected_errors == 0, "an unexpected error is a bug, whatever was answered"
 
 
 @pytest.fixture

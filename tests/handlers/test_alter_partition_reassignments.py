@@ -26,7 +26,7 @@ def codes(answer):
 @pytest.mark.parametrize("version", [0, 1])
 def test_each_partition_has_its_own_error(world, peer, version):
     world.create_topic("t")
-    node = world.node.node_id
+    node = world.broker.node_id
     answer = alter(
         peer,
         version,

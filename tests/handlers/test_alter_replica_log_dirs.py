@@ -27,7 +27,7 @@ def world(paths):
     made.create_topic("t")
     made.turn()
     yield made
-    assert made.node.metrics.unexpected_errors == 0
+    assert made.runtime.metrics.unexpected_errors == 0
 
 
 def alter(world, *rows, version=2):
@@ -49,10 +49,10 @@ def other(world, paths, number=0):
 def finish(world):
     """Let the moves come to their end."""
     for _ in range(1000):
-        if not len(world.node.moves):
+        if not len(world.broker.moves):
             return
         world.turn()
-        world.node.offload.close()
+        world.runtime.offload.close()
     raise AssertionError("the move does not end")
 
 
@@ -61,11 +61,11 @@ def fill(world, count=50, size=1000, first=0):
         answer = world.connect().ask(produce("t", {0: batch(b"%06d" % number + bytes(size))}), 8)
         assert answer.responses[0].partition_responses[0].error_code == 0
         if number % 10 == 9:
-            world.node.partitions.get("t", 0).roll(world.node.now_ms)
+            world.broker.partitions.get("t", 0).roll(world.runtime.now_ms)
 
 
 def numbers(world):
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     found, offset = [], 0
     while offset < log.end_offset:
         row = world.connect().ask(fetch("t", {0: offset}), 11).responses[0].partitions[0]
@@ -79,15 +79,15 @@ def numbers(world):
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_replica_moves_with_all_its_records(world, paths, tmp_path, version):
     fill(world)
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     (place,) = places(world, "t")
     target = other(world, paths)
     assert alter(world, (target, "t", 0), version=version) == [0]
     finish(world)
-    assert places(world, "t") == [target[-1]] and world.node.partitions.get("t", 0) is log
+    assert places(world, "t") == [target[-1]] and world.broker.partitions.get("t", 0) is log
     assert not (tmp_path / place / "t-0").exists()
-    (named,) = world.node.image.partition("t", 0).directories
-    assert named == directory_id(world.node.directories.at(target))
+    (named,) = world.broker.image.partition("t", 0).directories
+    assert named == directory_id(world.broker.directories.at(target))
     fill(world, 20, first=50)
     assert numbers(world) == list(range(70))
     world.stop()
@@ -102,15 +102,15 @@ def test_what_is_written_meanwhile_goes_along(world, paths, monkeypatch):
     target = other(world, paths)
     alter(world, (target, "t", 0))
     number = 30
-    while len(world.node.moves):
+    while len(world.broker.moves):
         fill(world, 1, 1000, first=number)
         number += 1
         world.turn()
-        world.node.offload.close()
+        world.runtime.offload.close()
         assert number < 500
     assert number > 35 and numbers(world) == list(range(number)) and places(world, "t") == [target[-1]]
     # The old world is left as a killed broker leaves it.
-    for directory in world.node.directories.every():
+    for directory in world.broker.directories.every():
         directory._lock.close()
     again = world.restart()
     assert numbers(again) == list(range(number)), "recovered after a kill, with every file in its new place"
@@ -137,7 +137,7 @@ def test_describe_log_dirs_shows_both(world, paths, monkeypatch):
     assert rows[False][1] > 30_000 and rows[False][2] == 0
     for _ in range(4):
         world.turn()
-        world.node.offload.close()
+        world.runtime.offload.close()
     rows = described()
     assert 5000 <= rows[True][1] < rows[False][1] and 0 < rows[True][2] < 30
     finish(world)
@@ -151,14 +151,14 @@ def test_a_move_is_redirected_and_stopped(world, paths, tmp_path):
     here = next(path for path in paths if path.endswith(place))
     assert alter(world, (first, "t", 0)) == [0] and alter(world, (first, "t", 0)) == [0]
     assert alter(world, (second, "t", 0)) == [0]
-    moves = world.node.moves
-    assert len(moves) == 1 and moves.target(world.node.partitions.get("t", 0)).path == second
+    moves = world.broker.moves
+    assert len(moves) == 1 and moves.target(world.broker.partitions.get("t", 0)).path == second
     assert alter(world, (here, "t", 0)) == [0] and len(moves) == 0
     world.turn()
     world.advance(1)
     for _ in range(2):
         # The second folder may wait until the first is removed.
-        world.node.offload.close()
+        world.runtime.offload.close()
     assert places(world, "t") == [place] and not [
         name for path in paths for name in tmp_path.joinpath(path).iterdir() if "-future" in name.name
     ]
@@ -169,7 +169,7 @@ def test_a_step_that_runs_while_its_move_is_redirected_harms_nobody(world, paths
     first, second = other(world, paths), other(world, paths, 1)
     steps = []
     with monkeypatch.context() as patch:
-        patch.setattr(type(world.node.offload), "submit", lambda offload, job, then: steps.append(then))
+        patch.setattr(type(world.runtime.offload), "submit", lambda offload, job, then: steps.append(then))
         alter(world, (first, "t", 0))
         alter(world, (second, "t", 0))
     then = steps[0]
@@ -178,33 +178,33 @@ def test_a_step_that_runs_while_its_move_is_redirected_harms_nobody(world, paths
     finish(world)
     world.turn()
     assert (
-        places(world, "t") == [second[-1]] and numbers(world) == list(range(30)) and not world.node.directories.failed
+        places(world, "t") == [second[-1]] and numbers(world) == list(range(30)) and not world.broker.directories.failed
     )
 
 
 def one_step(world):
     world.turn()
-    world.node.offload.close()
+    world.runtime.offload.close()
 
 
 def test_segments_that_are_replaced_or_removed_meanwhile_are_copied_anew(world, paths, monkeypatch):
     """What a cleaner swaps in has another file, whatever is in it; what retention took is not brought back."""
     monkeypatch.setattr(log_moves, "STEP_BYTES", 3000)
     fill(world, 30)
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     alter(world, (other(world, paths), "t", 0))
     for _ in range(12):
         one_step(world)
     swapped, removed = log.segments[1], log.segments[0]
     data = swapped.file.pread(swapped.size, 0)
     path = swapped.file.path
-    world.node.disk.rename(path, f"{path}.old")
-    swapped.file = world.node.disk.open(path, create=True)
+    world.runtime.disk.rename(path, f"{path}.old")
+    swapped.file = world.runtime.disk.open(path, create=True)
     swapped.file.pwrite(data.replace(b"000015", b"999999"), 0)
     log.segments.remove(removed)
     log.log_start_offset = swapped.base_offset
     finish(world)
-    directory = world.node.disk.listdir(log.directory)
+    directory = world.runtime.disk.listdir(log.directory)
     assert f"{removed.base_offset:020d}.log" not in directory and f"{swapped.base_offset:020d}.log" in directory
     assert b"999999" in log.segments[0].file.pread(swapped.size, 0)
 
@@ -212,11 +212,11 @@ def test_segments_that_are_replaced_or_removed_meanwhile_are_copied_anew(world, 
 def test_what_was_synced_stays_synced(world, paths, monkeypatch):
     """Appends that were synced in the old place while the copy had its sync behind it are synced in the new one."""
     fill(world, 5)
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     # The steps are this test's to take.
-    monkeypatch.setattr(type(world.node.offload), "submit", lambda *_: None)
+    monkeypatch.setattr(type(world.runtime.offload), "submit", lambda *_: None)
     alter(world, (other(world, paths), "t", 0))
-    move = world.node.moves._moves["t", 0]
+    move = world.broker.moves._moves["t", 0]
     while (step := move.next_step()) is not None:
         step()
     fill(world, 1, first=5)
@@ -230,14 +230,14 @@ def test_what_was_synced_stays_synced(world, paths, monkeypatch):
 def test_nothing_moves_while_a_directory_is_offline(world, paths):
     """As in Kafka: the failed directory may hold the future replica of the same partition."""
     (place,) = places(world, "t")
-    metadata = world.node.directories.metadata
+    metadata = world.broker.directories.metadata
     broken = next(
-        each for each in world.node.directories.online if each is not metadata and not each.path.endswith(place)
+        each for each in world.broker.directories.online if each is not metadata and not each.path.endswith(place)
     )
-    world.node.directories.report(broken, StorageFailure("write", broken.path, "simulated"))
+    world.broker.directories.report(broken, StorageFailure("write", broken.path, "simulated"))
     world.turn()
-    target = next(each.path for each in world.node.directories.online if not each.path.endswith(place))
-    here = next(each.path for each in world.node.directories.online if each.path.endswith(place))
+    target = next(each.path for each in world.broker.directories.online if not each.path.endswith(place))
+    here = next(each.path for each in world.broker.directories.online if each.path.endswith(place))
     assert alter(world, (target, "t", 0)) == [errors.KAFKA_STORAGE_ERROR] and alter(world, (here, "t", 0)) == [0]
 
 
@@ -250,14 +250,14 @@ def test_each_refusal_has_its_own_error(world, paths):
     assert alter(world, *rows[:2]) == expected["t"]
     assert alter(world, rows[2]) == [errors.UNKNOWN_TOPIC_OR_PARTITION]
     assert alter(world, rows[3]) == [errors.INVALID_TOPIC_EXCEPTION]
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     log.offline = StorageFailure("write", "t-0", "simulated")
     assert alter(world, (target, "t", 0)) == [errors.KAFKA_STORAGE_ERROR]
     log.offline = None
-    directory = world.node.directories.at(target)
-    world.node.directories.report(directory, StorageFailure("write", target, "simulated"))
+    directory = world.broker.directories.at(target)
+    world.broker.directories.report(directory, StorageFailure("write", target, "simulated"))
     world.turn()
-    if directory is not world.node.directories.metadata:
+    if directory is not world.broker.directories.metadata:
         assert alter(world, (target, "t", 0)) == [errors.KAFKA_STORAGE_ERROR]
 
 
@@ -279,9 +279,9 @@ def test_a_deleted_topic_ends_its_move(world, paths, tmp_path):
     fill(world, 5)
     alter(world, (other(world, paths), "t", 0))
     world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 4)
-    assert len(world.node.moves) == 0
+    assert len(world.broker.moves) == 0
     world.turn()
-    world.node.offload.close()
+    world.runtime.offload.close()
     world.turn()
     assert not [name for path in paths for name in tmp_path.joinpath(path).iterdir() if "-future" in name.name]
 
@@ -289,7 +289,7 @@ def test_a_deleted_topic_ends_its_move(world, paths, tmp_path):
 def test_a_target_that_fails_ends_the_move(world, paths, monkeypatch):
     fill(world, 30)
     target = other(world, paths)
-    if world.node.directories.at(target) is world.node.directories.metadata:
+    if world.broker.directories.at(target) is world.broker.directories.metadata:
         target = other(world, paths, 1)
     alter(world, (target, "t", 0))
     real = log_moves._copy
@@ -301,7 +301,7 @@ def test_a_target_that_fails_ends_the_move(world, paths, monkeypatch):
     finish(world)
     monkeypatch.setattr(log_moves, "_copy", real)
     world.turn()
-    assert target in world.node.directories.failed and write(world, "t") == 0
+    assert target in world.broker.directories.failed and write(world, "t") == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -313,8 +313,8 @@ def test_a_broker_that_dies_in_a_move_finds_everything_again(world, paths, monke
     alter(world, (target, "t", 0))
     for _ in range(random.Random(seed).randrange(25)):
         world.turn()
-        world.node.offload.close()
-    for directory in world.node.directories.every():
+        world.runtime.offload.close()
+    for directory in world.broker.directories.every():
         directory._lock.close()
     again = world.restart()
     finish(again)
@@ -340,12 +340,12 @@ def test_a_broker_that_dies_while_the_folders_change_their_names(world, paths, m
     )
     finish(world)
     monkeypatch.undo()
-    assert world.node.metrics.unexpected_errors == 1
-    world.node.metrics.unexpected_errors = 0
-    for directory in world.node.directories.every():
+    assert world.runtime.metrics.unexpected_errors == 1
+    world.runtime.metrics.unexpected_errors = 0
+    for directory in world.broker.directories.every():
         directory._lock.close()
     again = world.restart()
-    assert numbers(again) == list(range(25)) and places(again, "t") == [target[-1]] and len(again.node.moves) == 0
+    assert numbers(again) == list(range(25)) and places(again, "t") == [target[-1]] and len(again.broker.moves) == 0
 
 
 def test_a_rate_limit_makes_moves_wait(paths):
@@ -356,9 +356,9 @@ def test_a_rate_limit_makes_moves_wait(paths):
     alter(world, (other(world, paths), "t", 0))
     for _ in range(20):
         world.turn()
-        world.node.offload.close()
-    assert len(world.node.moves) == 1
+        world.runtime.offload.close()
+    assert len(world.broker.moves) == 1
     for _ in range(20):
         world.advance(1)
-        world.node.offload.close()
-    assert len(world.node.moves) == 0
+        world.runtime.offload.close()
+    assert len(world.broker.moves) == 0

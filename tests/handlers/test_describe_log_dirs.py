@@ -39,4 +39,4 @@ def test_asking_opens_no_log_after_a_restart(world, peer):
     world.stop()
     world = world.restart()
     assert describe(world.connect(), 4, None)[1]["t", 1] > 100
-    assert not world.node.partitions.get("t", 1).is_loaded
+    assert not world.broker.partitions.get("t", 1).is_loaded

@@ -41,5 +41,5 @@ def test_a_log_that_cannot_be_opened_is_a_storage_error(world, peer):
     world.create_topic("t")
     world.stop()
     world = world.restart()
-    world.node.partitions.get("t", 0).offline = StorageFailure("open", "t-0", "broken")
+    world.broker.partitions.get("t", 0).offline = StorageFailure("open", "t-0", "broken")
     assert describe(world.connect(), ("t", [0]))[0].error_code == errors.KAFKA_STORAGE_ERROR

@@ -20,18 +20,18 @@ def topic(name, *partitions):
 def test_the_leader_and_how_far_it_is(world, peer, version):
     world.create_topic("a")
     answer = peer.ask(Request(topics=[topic("__cluster_metadata", 0)]), version)
-    node = world.node
+    node = world.broker
     ((row,),) = [each.partitions for each in answer.topics]
     end_offset = node.image.offset + 1
     assert (answer.error_code, row.error_code, row.partition_index) == (0, 0, 0)
     assert (row.leader_id, row.leader_epoch, row.high_watermark) == (
         node.node_id,
-        node.controller.quorum.epoch,
+        node.controller.metadata_log.quorum.epoch,
         end_offset,
     )
     (voter,) = row.current_voters
     assert (voter.replica_id, voter.log_end_offset) == (node.node_id, end_offset)
-    assert voter.last_fetch_timestamp == voter.last_caught_up_timestamp == (node.now_ms if version else -1)
+    assert voter.last_fetch_timestamp == voter.last_caught_up_timestamp == (node.runtime.now_ms if version else -1)
     assert bytes(voter.replica_directory_id) == (node.directory_id if version == 2 else bytes(16))
     assert [each.node_id for each in answer.nodes] == ([node.node_id] if version == 2 else [])
     assert row.observers == []

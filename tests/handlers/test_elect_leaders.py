@@ -40,9 +40,9 @@ def test_there_are_two_types(world, peer):
 
 def test_a_leaderless_partition_is_led_again(world, peer):
     world.create_topic("t")
-    world.node.image.partition("t", 0).leader = -1
+    world.broker.image.partition("t", 0).leader = -1
     answer = peer.ask(Request(election_type=1, topic_partitions=asked(("t", [0]))), 2)
     assert answer.replica_election_results[0].partition_result[0].error_code == errors.NONE
-    assert world.node.image.partition("t", 0).leader == world.node.node_id
+    assert world.broker.image.partition("t", 0).leader == world.broker.node_id
     world.stop()
-    assert world.restart().node.image.partition("t", 0).leader == world.node.node_id
+    assert world.restart().broker.image.partition("t", 0).leader == world.broker.node_id

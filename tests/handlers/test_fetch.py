@@ -45,7 +45,7 @@ def test_read_committed_is_given_an_empty_list_of_aborted_transactions(world, pe
 def test_read_committed_is_told_what_was_aborted(world, peer, version):
     """And ends before the first batch that is not decided; read_uncommitted sees it all. The flat path stands back."""
     topic_id = world.create_topic("t")
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     for producer_id in (7, 8):
         records = batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
         log.append(memoryview(bytearray(records)), NOW_MS, origin=VERIFIED_CLIENT)
@@ -158,8 +158,8 @@ def test_a_parked_fetch_is_not_ended_by_half_a_request(world, peer):
 def test_the_connection_of_a_parked_fetch_may_end(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
-    world.node.connection_lost(peer.connection)
-    assert world.node.purgatory.count == 0
+    world.broker.connection_lost(peer.connection)
+    assert world.broker.purgatory.count == 0
     fill(world, "t")
 
 
@@ -270,7 +270,7 @@ def test_a_damaged_frame_is_served_alike_with_and_without_the_flat_path(world, s
             peer.send_bytes(bytes(frame))
             outcomes.append((b"".join(raw), peer.closed is None, peer.connection.delayed is None))
             if not outcomes[-1][2]:
-                world.node.connection_lost(peer.connection)
+                world.broker.connection_lost(peer.connection)
             monkeypatch.undo()
         assert outcomes[0] == outcomes[1], bytes(frame)
 
@@ -334,12 +334,12 @@ class TestSessions:
         peer = world.connect()
         ids = [peer.ask(fetch("t", {0: 0}, session_epoch=0), 11).session_id for _ in range(3)]
         assert ids[0] > 0 and ids[1] > 0 and ids[2] == 0
-        assert len(world.node.fetch_sessions) == 2
+        assert len(world.broker.fetch_sessions) == 2
         world.advance(121)
         assert peer.ask(fetch("t", {0: 0}, session_epoch=0), 11).session_id > 0, "two minutes unused: its place is free"
 
     def test_epochs_wrap_to_one(self, world, opened):
-        session = world.node.fetch_sessions.get(opened)
+        session = world.broker.fetch_sessions.get(opened)
         session.epoch = 2**31 - 1
         session.next_epoch()
         assert session.epoch == 1

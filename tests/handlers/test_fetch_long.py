@@ -35,14 +35,14 @@ def slow():
     made.create_topic("t", COUNT)
     made.create_topic("u", 2)
     yield made
-    waits = made.node.purgatory
+    waits = made.broker.purgatory
     assert (
-        made.node.metrics.unexpected_errors == 0
+        made.runtime.metrics.unexpected_errors == 0
         and not waits._listening
         and waits.count == 0
         and type(waits).__name__ == "Purgatory"
     )
-    assert not len(made.node.dispatcher.long_request_limiter)
+    assert not len(made.broker.dispatcher.long_request_limiter)
 
 
 def asking(count=COUNT, **keywords):
@@ -127,7 +127,7 @@ def test_what_some_partitions_took_is_not_there_for_the_others(world, max_bytes,
 def test_who_leads_what_several_are_wrong_about_is_told_once(world, monkeypatch):
     topic_id = world.create_topic("t", 4)
     for partition in range(4):
-        world.node.partitions.get("t", partition).assign_epoch(3)
+        world.broker.partitions.get("t", partition).assign_epoch(3)
     wrong = {partition: {"fetch_offset": 0, "current_leader_epoch": 1 + partition} for partition in range(4)}
     request = fetch("t", wrong, topic_id=topic_id)
     long = served(world, request, 16, True, monkeypatch)
@@ -152,7 +152,7 @@ def test_no_turn_has_all_of_it(slow):
     peer = slow.connect()
     began = slow.clock._now
     peer.send(asking(max_wait_ms=30_000), 11)
-    assert slow.clock._now - began < BUDGET_SECONDS + 50 * STEP_SECONDS and slow.node.tasks
+    assert slow.clock._now - began < BUDGET_SECONDS + 50 * STEP_SECONDS and slow.runtime.tasks
     turns = 0
     for is_done in (lambda: peer.connection.delayed, lambda: peer.answers):
         while not is_done():
@@ -184,7 +184,7 @@ def test_only_its_own_partitions_wake_it(slow):
     append(slow)
     for _ in range(20):
         slow.turn()
-        assert not slow.node.tasks and peer.connection.delayed and not peer.answers
+        assert not slow.runtime.tasks and peer.connection.delayed and not peer.answers
     append(slow, partition=5)
     turns_until(slow, lambda: peer.answers)
     assert len(bytes(rows_of(peer.answers[0])[5].records)) > 100
@@ -194,7 +194,7 @@ def test_too_little_does_not_end_it_and_the_deadline_does(slow):
     peer = parked(slow, min_bytes=400)
     for number in range(2):
         append(slow)
-        assert slow.node.tasks
+        assert slow.runtime.tasks
         turns_until(slow, lambda: peer.connection.delayed)
         assert not peer.answers, number
     slow.clock.advance(60.0)
@@ -217,9 +217,9 @@ def test_one_that_is_touched_again_and_again_ends_at_its_deadline(slow):
 def test_a_log_that_another_took_the_place_of_ends_it(slow):
     """It is touched when it goes, and never again."""
     peer = parked(slow)
-    log = slow.node.partitions.get("t", 5)
+    log = slow.broker.partitions.get("t", 5)
     log.closed = True
-    slow.node.purgatory.touch(log)
+    slow.broker.purgatory.touch(log)
     turns_until(slow, lambda: peer.answers)
     assert len(rows_of(peer.answers[0])) == COUNT
 
@@ -249,20 +249,20 @@ def test_whenever_its_connection_ends_nothing_is_left_of_it(slow, turns):
     for _ in range(turns):
         slow.turn()
     peer.connection.close("ended by the peer")
-    slow.node.reactor.connections.pop(peer.connection.id)
-    slow.node.connection_lost(peer.connection)
+    slow.runtime.reactor.connections.pop(peer.connection.id)
+    slow.broker.connection_lost(peer.connection)
     slow.turn()
-    assert not slow.node.tasks and not peer.answers
+    assert not slow.runtime.tasks and not peer.answers
 
 
 def test_also_when_it_was_just_woken(slow):
     peer = parked(slow, min_bytes=10_000)
     append(slow)
-    assert slow.node.tasks and peer.connection.delayed is None
+    assert slow.runtime.tasks and peer.connection.delayed is None
     peer.connection.close("ended by the peer")
     slow.turn()
-    slow.node.connection_lost(peer.connection)
-    assert not slow.node.tasks
+    slow.broker.connection_lost(peer.connection)
+    assert not slow.runtime.tasks
 
 
 def test_a_topic_that_is_deleted_ends_it(slow):
@@ -289,7 +289,7 @@ def test_one_that_may_not_wait_for_lack_of_room_is_answered(slow, monkeypatch):
     peer.send(asking(), 11)
     turns_until(slow, lambda: peer.answers)
     assert len(rows_of(peer.answers[0])) == COUNT and waiting.connection.delayed
-    slow.node.connection_lost(waiting.connection)
+    slow.broker.connection_lost(waiting.connection)
 
 
 def test_a_bug_in_one_that_waits_ends_it_alone(slow, monkeypatch):
@@ -298,9 +298,9 @@ def test_a_bug_in_one_that_waits_ends_it_alone(slow, monkeypatch):
     long._ctx = None
     append(slow)
     turns_until(slow, lambda: other.answers)
-    assert peer.closed and not peer.answers and slow.node.metrics.unexpected_errors == 1
+    assert peer.closed and not peer.answers and slow.runtime.metrics.unexpected_errors == 1
     slow.turn()
-    slow.node.metrics.unexpected_errors = 0
+    slow.runtime.metrics.unexpected_errors = 0
 
 
 class TestSessionsBetweenSteps:
@@ -333,7 +333,7 @@ class TestSessionsBetweenSteps:
         peer, session_id = self.opened(slow)
         second = slow.connect()
         peer.send(asking(session_id=session_id, session_epoch=1, max_wait_ms=0), 11)
-        while slow.node.fetch_sessions.get(session_id).epoch == 1:
+        while slow.broker.fetch_sessions.get(session_id).epoch == 1:
             slow.turn()
         second.send(fetch("t", {}, session_id=session_id, session_epoch=2), 11)
         turns_until(slow, lambda: second.answers and len(peer.answers) == 2)
@@ -342,11 +342,11 @@ class TestSessionsBetweenSteps:
     def test_a_session_that_ends_meanwhile(self, slow):
         peer, session_id = self.opened(slow)
         peer.send(asking(session_id=session_id, session_epoch=1, max_wait_ms=0), 11)
-        while slow.node.fetch_sessions.get(session_id).epoch == 1:
+        while slow.broker.fetch_sessions.get(session_id).epoch == 1:
             slow.turn()
-        slow.node.fetch_sessions.remove(session_id)
+        slow.broker.fetch_sessions.remove(session_id)
         turns_until(slow, lambda: len(peer.answers) == 2)
-        assert peer.answers[1].error_code == errors.FETCH_SESSION_ID_NOT_FOUND and len(slow.node.fetch_sessions) == 0
+        assert peer.answers[1].error_code == errors.FETCH_SESSION_ID_NOT_FOUND and len(slow.broker.fetch_sessions) == 0
 
     @pytest.mark.parametrize("turns", range(1, 12))
     def test_an_answer_is_whole_or_an_error(self, slow, turns):
@@ -354,7 +354,7 @@ class TestSessionsBetweenSteps:
         peer.send(asking(session_epoch=0, max_wait_ms=0), 11)
         for _ in range(turns):
             slow.turn()
-        for session in slow.node.fetch_sessions._sessions.values():
+        for session in slow.broker.fetch_sessions._sessions.values():
             session.next_epoch()
         turns_until(slow, lambda: peer.answers)
         assert len(rows_of(peer.answers[0])) == (0 if peer.answers[0].error_code else COUNT)

@@ -87,9 +87,9 @@ def test_a_session_that_grows_beyond_the_bound_is_gone(world, peer, monkeypatch)
 
 def test_an_old_epoch_is_told_the_leader(world, peer):
     world.create_topic("t")
-    world.node.image.partition("t", 0).leader_epoch = 5
-    world.node.partitions.get("t", 0).lead(5, sole_replica=True)
-    topic_id = world.node.image.topics["t"].id
+    world.broker.image.partition("t", 0).leader_epoch = 5
+    world.broker.partitions.get("t", 0).lead(5, sole_replica=True)
+    topic_id = world.broker.image.topics["t"].id
     request = fetch("t", {0: 0}, topic_id=topic_id)
     request.topics[0].partitions[0].current_leader_epoch = 4
     for version in (15, 16, 18):
@@ -101,4 +101,4 @@ def test_an_old_epoch_is_told_the_leader(world, peer):
             row.current_leader.leader_epoch,
             [end.node_id for end in answer.node_endpoints],
         )
-        assert told == ((world.node.node_id, 5, [world.node.node_id]) if version >= 16 else (-1, -1, []))
+        assert told == ((world.broker.node_id, 5, [world.broker.node_id]) if version >= 16 else (-1, -1, []))

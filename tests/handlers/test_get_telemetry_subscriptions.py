@@ -98,7 +98,7 @@ def test_instances_are_forgotten(world, peer, monkeypatch):
     assert get(other).error_code == 0
     assert get(peer).error_code == errors.THROTTLING_QUOTA_EXCEEDED
     other.connection.close("test")
-    world.node.reactor.send_soon(other.connection)
+    world.runtime.reactor.send_soon(other.connection)
     world.turn()
     assert get(peer).error_code == 0
     world.advance(3 * 3600 + 1)
@@ -106,7 +106,7 @@ def test_instances_are_forgotten(world, peer, monkeypatch):
     monkeypatch.setattr(telemetry, "MAX_INSTANCES", 3)
     for number in range(4):
         assert get(peer, bytes([number + 1]) * 16).error_code == 0
-    assert len(world.node.client_metrics.telemetry) == 3
+    assert len(world.broker.client_metrics.telemetry) == 3
     assert get(peer, b"\4" * 16).error_code == errors.THROTTLING_QUOTA_EXCEEDED
     assert get(peer).error_code == 0
 

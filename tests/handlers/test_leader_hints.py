@@ -15,11 +15,11 @@ OTHER = 2
 @pytest.fixture
 def other(world):
     """A second broker in the metadata, which leads `theirs` alone, and `both` with this one as its follower."""
-    controller = world.node.controller
+    controller = world.controller.metadata_log
     controller.submit(
         events.RegisterBroker(OTHER, b"i" * 16, [Endpoint("PLAINTEXT", "other", 9)], [b"d" * 16], rack="r")
     )
-    controller.submit(events.UnfenceBroker(OTHER, world.node.image.brokers[OTHER].epoch))
+    controller.submit(events.UnfenceBroker(OTHER, world.broker.image.brokers[OTHER].epoch))
     request = messages.CreateTopicsRequest
     topics = [
         request.CreatableTopic(
@@ -28,14 +28,14 @@ def other(world):
             replication_factor=-1,
             assignments=[request.CreatableReplicaAssignment(partition_index=0, broker_ids=brokers)],
         )
-        for name, brokers in (("theirs", [OTHER]), ("both", [OTHER, world.node.node_id]))
+        for name, brokers in (("theirs", [OTHER]), ("both", [OTHER, world.broker.node_id]))
     ]
     answer = world.connect().ask(request(topics=topics, timeout_ms=1000), 7)
     assert [row.error_code for row in answer.topics] == [0, 0]
 
 
 def fence(world):
-    world.node.controller.submit(events.FenceBroker(OTHER, world.node.image.brokers[OTHER].epoch))
+    world.controller.metadata_log.submit(events.FenceBroker(OTHER, world.broker.image.brokers[OTHER].epoch))
 
 
 def produced(peer, topic, version, index=0, topic_id=bytes(16)):
@@ -46,7 +46,7 @@ def produced(peer, topic, version, index=0, topic_id=bytes(16)):
 
 
 def fetched(peer, world, topic, version, max_wait_ms=1000, **asked):
-    topic_id = world.node.image.topics[topic].id
+    topic_id = world.broker.image.topics[topic].id
     answer = peer.ask(
         fetch(topic, {0: {"fetch_offset": 0, **asked}}, topic_id=topic_id, max_wait_ms=max_wait_ms), version
     )
@@ -63,13 +63,13 @@ NOTHING = (NOT_LEADER, -1, -1, [])
 @pytest.mark.parametrize("topic", ["theirs", "both"])
 def test_producers_are_told_who_leads(world, peer, other, topic):
     """Nothing is appended; the hint comes from version 10 on."""
-    topic_id = world.node.image.topics[topic].id
+    topic_id = world.broker.image.topics[topic].id
     for version in (3, 8, 9):
         assert produced(peer, topic, version) == NOTHING
     for version in (10, 12, 13):
         assert produced(peer, topic, version, topic_id=topic_id) == (NOT_LEADER, OTHER, 0, END)
     assert produced(peer, topic, 10, index=1) == (errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, [])
-    log = world.node.partitions.get(topic, 0)
+    log = world.broker.partitions.get(topic, 0)
     assert log is None or log.end_offset == 0
 
 
@@ -101,15 +101,15 @@ def test_a_new_leader_is_written(world, peer, other):
         assert produced(peer, "both", 9)[0] == 0
     assert fetched(peer, world, "both", 16, current_leader_epoch=0) == (
         errors.FENCED_LEADER_EPOCH,
-        world.node.node_id,
+        world.broker.node_id,
         1,
-        [(world.node.node_id, "localhost", 9092, None)],
+        [(world.broker.node_id, "localhost", 9092, None)],
     )
 
 
 def test_what_lost_its_leader_is_read_only_by_who_knows_of_followers(world, peer):
     """With records to give, which is when the fast path would; it forgets when the leader changes, and remembers anew."""
-    controller, this = world.node.controller, world.node.node_id
+    controller, this = world.controller.metadata_log, world.broker.node_id
     world.create_topic("t")
     assert produced(peer, "t", 9)[0] == 0
     versions = (4, 5, 8, 10, 11, 12, 18)
@@ -118,12 +118,12 @@ def test_what_lost_its_leader_is_read_only_by_who_knows_of_followers(world, peer
         return [[fetched(peer, world, "t", version, **asked)[0] for version in versions] for _ in range(2)]
 
     assert codes() == codes(current_leader_epoch=0) == [[0] * 7] * 2
-    controller.submit(events.FenceBroker(this, world.node.image.brokers[this].epoch))
+    controller.submit(events.FenceBroker(this, world.broker.image.brokers[this].epoch))
     assert codes() == [[NOT_LEADER] * 4 + [0] * 3] * 2
     # Before version 9 nobody says an epoch.
     assert codes(current_leader_epoch=0) == [[NOT_LEADER] * 3 + [errors.FENCED_LEADER_EPOCH] * 4] * 2
     assert produced(peer, "t", 9)[0] == NOT_LEADER
-    controller.submit(events.UnfenceBroker(this, world.node.image.brokers[this].epoch))
+    controller.submit(events.UnfenceBroker(this, world.broker.image.brokers[this].epoch))
     assert codes() == [[0] * 7] * 2
     assert produced(peer, "t", 9)[0] == 0
 
@@ -135,8 +135,8 @@ def test_who_waits_for_records_is_told_when_the_leader_is_lost(world, peer):
     for version, each in waiting.items():
         each.send(fetch("t", {0: 0}, max_wait_ms=60_000), version)
     world.turn()
-    this = world.node.node_id
-    world.node.controller.submit(events.FenceBroker(this, world.node.image.brokers[this].epoch))
+    this = world.broker.node_id
+    world.controller.metadata_log.submit(events.FenceBroker(this, world.broker.image.brokers[this].epoch))
     world.turn()
     (answer,) = waiting[8].answers
     assert answer.responses[0].partitions[0].error_code == NOT_LEADER
@@ -180,6 +180,6 @@ def test_brokers_that_are_fenced_keep_their_address(world, peer, other):
     fence(world)
     answer = peer.ask(messages.DescribeClusterRequest(include_fenced_brokers=True), 2)
     assert {(row.broker_id, row.host, row.port, row.is_fenced) for row in answer.brokers} == {
-        (world.node.node_id, "localhost", 9092, False),
+        (world.broker.node_id, "localhost", 9092, False),
         (OTHER, "other", 9, True),
     }

@@ -19,7 +19,7 @@ def test_nothing_is_under_way_on_one_broker(world, peer, topics):
 
 def test_what_is_under_way_is_listed(world, peer):
     world.create_topic("t")
-    state = world.node.image.partition("t", 0)
+    state = world.broker.image.partition("t", 0)
     state.adding_replicas = (2,)
     (topic,) = peer.ask(Request(topics=None), 0).topics
     assert topic.name == "t" and topic.partitions[0].adding_replicas == [2]

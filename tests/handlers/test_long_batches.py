@@ -32,7 +32,7 @@ def long(count=300, key=b"k", **fields):
 
 
 def finish(world):
-    world.node.cpu_offload.close()
+    world.runtime.cpu_offload.close()
     world.turn()
 
 
@@ -53,10 +53,10 @@ def test_opened_off_the_loop_and_appended_on_it(world, peer, threads, configs, v
         peer.ask(produce("t", {0: long(), 1: batch(b"short") if "cleanup_policy" not in configs else long(3)}), version)
         is NOTHING
     )
-    assert world.node.partitions.get("t", 0).end_offset == 0 and world.node.partitions.get("t", 1).end_offset > 0
+    assert world.broker.partitions.get("t", 0).end_offset == 0 and world.broker.partitions.get("t", 1).end_offset > 0
     finish(world)
     assert rows(peer.answers[-1]) == [(0, 0, 0), (1, 0, 0)]
-    assert threads == ["offload"] and world.node.partitions.get("t", 0).written_end_offset == 300
+    assert threads == ["offload"] and world.broker.partitions.get("t", 0).written_end_offset == 300
 
 
 def test_a_plain_topic_opens_nothing(world, peer, threads):
@@ -84,7 +84,7 @@ def test_requests_behind_it_keep_their_order(world, peer):
 def test_without_acks_nobody_waits(world, peer):
     world.create_topic("t", cleanup_policy="compact")
     peer.send(produce("t", {0: long()}, acks=0), 8)
-    assert world.node.partitions.get("t", 0).written_end_offset == 300 and peer.closed is None
+    assert world.broker.partitions.get("t", 0).written_end_offset == 300 and peer.closed is None
 
 
 def test_a_topic_that_is_deleted_meanwhile(world, peer):
@@ -100,9 +100,9 @@ def test_a_topic_that_is_deleted_meanwhile(world, peer):
 def test_a_connection_that_is_gone_meanwhile_is_not_answered(world, peer):
     world.create_topic("t", cleanup_policy="compact")
     peer.send(produce("t", {0: long()}), 8)
-    world.node.reactor.connections.pop(peer.connection.id)
+    world.runtime.reactor.connections.pop(peer.connection.id)
     finish(world)
-    assert peer.answers == [] and world.node.partitions.get("t", 0).written_end_offset == 300
+    assert peer.answers == [] and world.broker.partitions.get("t", 0).written_end_offset == 300
 
 
 def test_the_limit_is_what_keeps_the_loop_for_a_moment_only(monkeypatch):

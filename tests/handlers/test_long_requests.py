@@ -171,7 +171,7 @@ def test_every_row_is_a_step_to_read_to_serve_and_to_answer(ask):
         turns += 1
         assert turns < 500
     assert (turns + 1) * BUDGET_SECONDS > 0.9 * least * COUNT * STEP_SECONDS
-    assert world.node.metrics.unexpected_errors == 0
+    assert world.runtime.metrics.unexpected_errors == 0
 
 
 def by_partition_numbers(kind):
@@ -208,7 +208,7 @@ def test_partitions_by_number_are_steps_to_serve_and_to_answer(kind, monkeypatch
         turns += 1
         assert turns < 500
     assert (turns + 1) * BUDGET_SECONDS > 0.9 * 2 * COUNT * STEP_SECONDS
-    assert world.node.metrics.unexpected_errors == 0
+    assert world.runtime.metrics.unexpected_errors == 0
 
 
 def test_many_groups_are_listed_and_many_partitions_described_in_steps():
@@ -248,7 +248,7 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_looked_at_is_left_with_no
             messages.OffsetCommitRequest.OffsetCommitRequestTopic(name="u", partitions=request.topics[0].partitions[:1])
         )
     peer.send(request, version)
-    assert world.node.tasks
+    assert world.runtime.tasks
     deletion = messages.DeleteTopicsRequest
     assert (
         other.ask(deletion(topics=[deletion.DeleteTopicState(name="t")], timeout_ms=1000), 6).responses[0].error_code

@@ -235,7 +235,7 @@ def test_one_request_creates_hundreds_of_topics_turn_by_turn(tmp_path):
     asked = names(*(f"t{number}" for number in range(100)))
     peer = world.connect()
     assert len(peer.ask(asked, 12).topics) == 100
-    assert 0 < len(world.node.image.topics) < 100
+    assert 0 < len(world.broker.image.topics) < 100
     for _ in range(10):
         world.turn()
     assert [row.error_code for row in peer.ask(asked, 12).topics] == [0] * 100

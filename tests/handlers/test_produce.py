@@ -82,7 +82,7 @@ def test_what_clients_make_long_or_new_each_time_is_not_remembered_without_end(w
     from pykafkad.server import produce_fast_path
 
     world.create_topic("topic")
-    (flat,) = {serve.__self__ for word, serve in world.node.dispatcher.fast_paths.items() if word >> 16 == 0}
+    (flat,) = {serve.__self__ for word, serve in world.broker.dispatcher.fast_paths.items() if word >> 16 == 0}
     peer.send(produce("topic", {0: batch(b"x")}), 8, client_id="c" * 5000)
     assert peer.answers[-1].responses[0].partition_responses[0].error_code == 0
     assert flat._preambles[8] == {}
@@ -171,8 +171,8 @@ def test_pipelined_requests_are_answered_in_order(world, peer):
 def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch, capfd):
     """The answer is encoded when the batch is gathered; if the turn's write fails it must not leave as a success."""
     world.create_topic("t", 2)
-    good = world.node.partitions.get("t", 1)
-    log = world.node.partitions.get("t", 0)
+    good = world.broker.partitions.get("t", 1)
+    log = world.broker.partitions.get("t", 0)
     assert good.end_offset == log.end_offset == 0
     kind = type(log._active.file)
     pwrite = kind.pwrite
@@ -194,7 +194,7 @@ def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch, ca
     assert (read.error_code, read.high_watermark, bytes(read.records)) == (0, 0, b""), (
         "readers go on with what was written"
     )
-    assert world.node.metrics.writes_failed == 1
+    assert world.runtime.metrics.writes_failed == 1
     assert capfd.readouterr().err.count("partition-offline topic=t partition=0") == 1
 
 
@@ -216,7 +216,7 @@ def test_a_topic_made_again_under_its_name_is_not_the_old_one(world, peer):
 def test_a_large_batch_that_cannot_be_written_is_told_and_logged_once(world, peer, monkeypatch, capfd):
     """Large batches are written at once, not at the end of the turn."""
     world.create_topic("t")
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     assert log.end_offset == 0
 
     def broken(self, data, position):

@@ -18,7 +18,7 @@ def world(tmp_path):
     """A broker that keeps what clients push."""
     made = World(tmp_path / "data", pykafkad_client_telemetry_enable="true", telemetry_max_bytes="50000")
     yield made
-    assert made.node.metrics.unexpected_errors == 0
+    assert made.runtime.metrics.unexpected_errors == 0
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def subscription_id(peer):
 
 def kept(world):
     """The lines of the file, once everything is decoded."""
-    world.node.offload.close()
+    world.runtime.offload.close()
     world.turn()
     path = f"{world.path}/{client_metrics.FILE_NAME}"
     return (
-        [json.loads(line) for line in world.node.disk.read(path).decode().splitlines()]
-        if world.node.disk.exists(path)
+        [json.loads(line) for line in world.runtime.disk.read(path).decode().splitlines()]
+        if world.runtime.disk.exists(path)
         else []
     )
 
@@ -147,7 +147,7 @@ def test_no_more_than_so_many_wait(world, peer, subscription_id, monkeypatch):
     monkeypatch.setattr(client_metrics, "MAX_PENDING", 1)
     other = world.connect()
     jobs = []
-    monkeypatch.setattr(type(world.node.offload), "submit", lambda _self, job, then: jobs.append((job, then)))
+    monkeypatch.setattr(type(world.runtime.offload), "submit", lambda _self, job, then: jobs.append((job, then)))
     peer.send(push_request(subscription_id, metrics=otlp()), 0)
     second = b"\7" * 16
     assert push(other, get(other, second).subscription_id, second, metrics=otlp()) == errors.THROTTLING_QUOTA_EXCEEDED

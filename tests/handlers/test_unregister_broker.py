@@ -46,7 +46,7 @@ def test_the_only_broker_is_shown_to_nobody_until_it_starts_again(world, peer):
     read."""
     world.create_topic("a")
     assert peer.ask(produce("a", {0: batch(b"v")}), 9).responses[0].partition_responses[0].error_code == 0
-    assert peer.ask(Request(broker_id=world.node.node_id), 0).error_code == 0
+    assert peer.ask(Request(broker_id=world.broker.node_id), 0).error_code == 0
     metadata = peer.ask(messages.MetadataRequest(topics=None), 12)
     assert metadata.brokers == []
     assert [(part.error_code, part.leader_id) for part in metadata.topics[0].partitions] == [

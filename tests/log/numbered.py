@@ -20,7 +20,7 @@ def numbers(world, topic="t"):
     """All values of a topic's two partitions; a fetch ends with a segment."""
     found = []
     for index in range(2):
-        offset, end_offset = 0, world.node.partitions.get(topic, index).end_offset
+        offset, end_offset = 0, world.broker.partitions.get(topic, index).end_offset
         while offset < end_offset:
             (row,) = world.connect().ask(fetch(topic, {index: offset}), 11).responses[0].partitions
             given = values(row)

@@ -19,9 +19,9 @@ from tests.simulation.world import World
 
 
 def save(world, name):
-    for directory in world.node.directories.every():
+    for directory in world.broker.directories.every():
         snapshot_writer.save(directory, name)
-        snapshot_store.mark_clean(world.node.disk, directory.path, name, 5)
+        snapshot_store.mark_clean(world.runtime.disk, directory.path, name, 5)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_snapshot_is_a_whole_directory_and_stays_what_it_is(world, tmp_path):
     assert contents(tmp_path / "data.snapshots" / "one") == before
     snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
     fork = World(tmp_path / "fork")
-    assert fork.node.directory.clean and "later" not in fork.node.image.topics
+    assert fork.broker.directory.clean and "later" not in fork.broker.image.topics
     assert numbers(fork) == list(range(10))
     fill(fork, 100, 4)
     fork.stop()
@@ -71,7 +71,7 @@ def test_a_half_made_snapshot_is_none_and_the_next_try_takes_its_place(world, tm
 
 
 def test_a_partition_out_of_service_cannot_be_saved(world):
-    world.node.partitions.get("t", 0).fail(StorageFailure("write", "t-0", "gone"))
+    world.broker.partitions.get("t", 0).fail(StorageFailure("write", "t-0", "gone"))
     with pytest.raises(StorageFailure, match="out of service"):
         save(world, "one")
 
@@ -180,24 +180,24 @@ def test_a_partition_that_nobody_opened_is_saved_unopened(world, tmp_path):
     world.stop()
     world = World(tmp_path / "data")
     save(world, "one")
-    assert [world.node.partitions.get("t", index).is_loaded for index in range(2)] == [False, True]
+    assert [world.broker.partitions.get("t", index).is_loaded for index in range(2)] == [False, True]
     fill(world, 10, 10)
     snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
     fork = World(tmp_path / "fork")
-    assert [fork.node.partitions.get("t", index).end_offset for index in range(2)] == [5, 8]
+    assert [fork.broker.partitions.get("t", index).end_offset for index in range(2)] == [5, 8]
     fill(fork, 100, 4)
     fork.stop()
     snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "again"))
     again = World(tmp_path / "again")
-    assert [again.node.partitions.get("t", index).end_offset for index in range(2)] == [5, 8]
+    assert [again.broker.partitions.get("t", index).end_offset for index in range(2)] == [5, 8]
 
 
 def test_until_it_is_synced_a_snapshot_is_like_a_directory_after_a_kill(world, tmp_path):
-    for directory in world.node.directories.every():
+    for directory in world.broker.directories.every():
         snapshot_writer.save(directory, "one")
     snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
     fork = World(tmp_path / "fork")
-    assert not fork.node.directory.clean
+    assert not fork.broker.directory.clean
     assert numbers(fork) == list(range(10))
 
 

@@ -41,7 +41,7 @@ def finish(world, peer, turns=60):
     for _ in range(turns):
         if peer.answers:
             (row,) = peer.answers[0].responses
-            assert {type(log) for log in world.node.partitions} <= {PartitionLog, UnopenedLog}
+            assert {type(log) for log in world.broker.partitions} <= {PartitionLog, UnopenedLog}
             return row.error_code, row.error_message
         assert listed(world) == "", "it counts when it is whole"
         world.turn()
@@ -51,7 +51,7 @@ def finish(world, peer, turns=60):
 def state(world):
     """What every partition holds: log start, end, and all bytes between."""
     found = {}
-    for log in list(world.node.partitions):
+    for log in list(world.broker.partitions):
         data, offset = b"", log.log_start_offset
         while (piece := log.read(offset, 1 << 20, end_offset=log.end_offset)) is not None:
             view = piece.pread()
@@ -75,7 +75,7 @@ def forked(tmp_path, name="fork"):
 
 
 def produce_one(world, chance):
-    log = chance.choice([log for log in world.node.partitions if not log.topic.startswith("__")])
+    log = chance.choice([log for log in world.broker.partitions if not log.topic.startswith("__")])
     records = build_batch(
         [(b"%d" % chance.randrange(3), chance.randbytes(chance.choice((10, 30_000))))], timestamp_ms=NOW_MS
     )
@@ -84,17 +84,17 @@ def produce_one(world, chance):
 
 
 def roll_one(world, chance):
-    log = chance.choice([log for log in world.node.partitions if not log.topic.startswith("__")])
+    log = chance.choice([log for log in world.broker.partitions if not log.topic.startswith("__")])
     log.roll(world.clock.now_ms())
 
 
 def delete_some(world, chance):
-    log = chance.choice([log for log in world.node.partitions if not log.topic.startswith("__")])
+    log = chance.choice([log for log in world.broker.partitions if not log.topic.startswith("__")])
     log.delete_records(chance.randint(0, log.end_offset))
 
 
 def retain(world, chance):
-    for log in list(world.node.partitions):
+    for log in list(world.broker.partitions):
         log.run_retention(world.clock.now_ms() + chance.choice((0, 10**10)))
 
 
@@ -108,7 +108,7 @@ def create_topic(world, chance):
 
 
 def delete_topic(world, chance):
-    names = [name for name in world.node.image.topics if not name.startswith("__")]
+    names = [name for name in world.broker.image.topics if not name.startswith("__")]
     if len(names) > 1:
         world.connect().ask(messages.DeleteTopicsRequest(topic_names=[chance.choice(names)], timeout_ms=1000), 5)
 
@@ -138,10 +138,10 @@ def test_it_is_of_the_moment_in_which_it_began(tmp_path, seed):
         )
         world.turn()
     assert finish(world, peer) == (0, None)
-    world.node.cpu_offload.close()
+    world.runtime.cpu_offload.close()
     before = contents(tmp_path / "data.snapshots")
     fork = forked(tmp_path)
-    assert fork.node.directory.clean and state(fork) == expected
+    assert fork.broker.directory.clean and state(fork) == expected
     for _ in range(10):
         produce_one(world, chance)
     retain(world, chance)
@@ -155,8 +155,8 @@ def test_it_is_of_the_moment_in_which_it_began(tmp_path, seed):
 def test_a_log_that_changes_is_saved_first_and_serves_on(world, tmp_path):
     peer = begin(world)
     fill(world, 11, 1, "u")
-    assert type(world.node.partitions.get("u", 1)) is PartitionLog
-    assert type(world.node.partitions.get("u", 0)).__name__ == "Watched"
+    assert type(world.broker.partitions.get("u", 1)) is PartitionLog
+    assert type(world.broker.partitions.get("u", 0)).__name__ == "Watched"
     assert finish(world, peer) == (0, None)
     assert numbers(forked(tmp_path), "u") == list(range(10))
     assert numbers(world, "u") == [*range(10), 11]
@@ -181,7 +181,7 @@ def test_a_link_that_fails_ends_the_snapshot_and_nothing_else(world, tmp_path, m
 
 def test_a_log_that_fails_in_its_roll_takes_no_more_and_ends_the_snapshot(world, tmp_path, monkeypatch):
     peer = begin(world)
-    log = world.node.partitions.get("u", 1)
+    log = world.broker.partitions.get("u", 1)
 
     def write_snapshot(self):
         raise StorageFailure("write", "x", "no more")
@@ -200,7 +200,7 @@ def test_a_bug_ends_the_snapshot_and_the_next_one_is_made(world, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr(snapshot_store, "link_partition", lambda *_: 1 // 0)
         assert finish(world, peer)[0] == errors.UNKNOWN_SERVER_ERROR
-    assert world.node.metrics.unexpected_errors == 1
+    assert world.runtime.metrics.unexpected_errors == 1
     assert finish(world, begin(world)) == (0, None)
 
 
@@ -210,8 +210,8 @@ def test_a_bug_in_the_first_share_ends_the_snapshot_and_the_next_one_is_made(wor
     with monkeypatch.context() as broken:
         broken.setattr(snapshot_store, "link_partition", lambda *_: 1 // 0)
         (row,) = peer.ask(request("create", "one"), 1).responses
-    assert row.error_code == errors.UNKNOWN_SERVER_ERROR and world.node.metrics.unexpected_errors == 1
-    assert world.node.data_snapshots.making is None
+    assert row.error_code == errors.UNKNOWN_SERVER_ERROR and world.runtime.metrics.unexpected_errors == 1
+    assert world.broker.data_snapshots.making is None
     assert finish(world, begin(world)) == (0, None)
 
 
@@ -227,7 +227,7 @@ def test_no_other_action_while_one_is_made(world, name, value):
 
 def test_a_stop_in_the_middle_leaves_the_data_as_it_is_and_no_snapshot(world, tmp_path):
     begin(world)
-    world.node.data_snapshots.hand_over()
+    world.broker.data_snapshots.hand_over()
     world.stop()
     assert list((tmp_path / "data.snapshots").iterdir()) == []
     assert numbers(World(tmp_path / "data")) == list(range(10))
@@ -235,6 +235,6 @@ def test_a_stop_in_the_middle_leaves_the_data_as_it_is_and_no_snapshot(world, tm
 
 def test_a_partition_that_fails_meanwhile_ends_it(world):
     peer = begin(world)
-    world.node.partitions.get("u", 1).fail(StorageFailure("write", "u-1", "gone"))
+    world.broker.partitions.get("u", 1).fail(StorageFailure("write", "u-1", "gone"))
     code, words = finish(world, peer)
     assert code == errors.KAFKA_STORAGE_ERROR and "out of service" in words

@@ -1,4 +1,4 @@
-"""A shell for one node in memory: it performs the machines' effects on a list of encoded records, as `server/node.py`
+"""A shell for one node in memory: it performs the machines' effects on a list of encoded records, as `server/machine_runner.py`
 on disk."""
 
 from __future__ import annotations

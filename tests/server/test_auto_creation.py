@@ -16,9 +16,9 @@ def ask(world, names):
 def test_no_turn_creates_more_than_its_share(tmp_path, monkeypatch, partitions, most):
     world = World(tmp_path / "data", num_partitions=partitions)
     counts = []
-    real = world.node.partitions.apply
+    real = world.broker.partitions.apply
     monkeypatch.setattr(
-        type(world.node.partitions),
+        type(world.broker.partitions),
         "apply",
         lambda self, delta, image, **how: counts.append(len(delta.topics_created)) or real(delta, image, **how),
     )
@@ -28,13 +28,13 @@ def test_no_turn_creates_more_than_its_share(tmp_path, monkeypatch, partitions, 
         before = len(counts)
         world.turn()
         assert len(counts) <= before + 1, "one slice per turn"
-    assert max(counts) == most and set(names) == set(world.node.image.topics)
+    assert max(counts) == most and set(names) == set(world.broker.image.topics)
 
 
 def test_one_topic_is_there_at_once(tmp_path):
     world = World(tmp_path / "data")
     ask(world, ["t"])
-    assert "t" in world.node.image.topics
+    assert "t" in world.broker.image.topics
 
 
 def test_what_waits_is_bounded(tmp_path, monkeypatch):
@@ -43,4 +43,4 @@ def test_what_waits_is_bounded(tmp_path, monkeypatch):
     ask(world, [f"t{number}" for number in range(100)])
     for _ in range(10):
         world.turn()
-    assert len(world.node.image.topics) == 30
+    assert len(world.broker.image.topics) == 30

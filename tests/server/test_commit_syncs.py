@@ -41,7 +41,7 @@ class ManualOffload:
 def make(tmp_path, **settings):
     world = World(tmp_path, **settings)
     world.create_topic("t", 3)
-    world.node.offload = ManualOffload()
+    world.runtime.offload = ManualOffload()
     return world
 
 
@@ -65,12 +65,12 @@ def test_an_answer_waits_for_its_sync_and_readers_do_not_see_the_records_before(
     partitions = {0: batch(b"a")} if flat else {0: batch(b"a"), 1: batch(b"b")}
     assert peer.ask(produce("t", partitions), 8) is NOTHING
     assert high_watermark(world) == 0
-    assert world.node.offload.work() == 1
+    assert world.runtime.offload.work() == 1
     assert peer.answers == []
     world.turn()
     assert codes(peer) == [[0] * len(partitions)]
     assert high_watermark(world) == 1
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     assert log.recovery_point == log.end_offset == 1
 
 
@@ -79,10 +79,10 @@ def test_requests_that_come_during_a_sync_share_the_next(world):
     peers[0].send(produce("t", {0: batch(b"first")}), 8)
     for index, peer in enumerate(peers[1:]):
         peer.send(produce("t", {index % 3: batch(b"later")}), 8)
-    assert world.node.offload.work() == 1
+    assert world.runtime.offload.work() == 1
     world.turn()
     assert [len(peer.answers) for peer in peers] == [1] + [0] * 9
-    assert world.node.offload.work() == 1, "nine requests, three logs, one round"
+    assert world.runtime.offload.work() == 1, "nine requests, three logs, one round"
     world.turn()
     assert [len(peer.answers) for peer in peers] == [1] * 10
 
@@ -94,7 +94,7 @@ def test_answers_of_one_connection_stay_in_order(world):
     peer.send(messages.ApiVersionsRequest(), 0)
     assert peer.answers == []
     for _ in range(2):
-        world.node.offload.work()
+        world.runtime.offload.work()
         world.turn()
     assert [type(answer).__name__ for answer in peer.answers] == [
         "ProduceResponse",
@@ -106,11 +106,11 @@ def test_answers_of_one_connection_stay_in_order(world):
 
 @pytest.mark.parametrize("flat", [True, False])
 def test_a_failed_sync_is_told_and_never_counts_as_done(world, flat, monkeypatch):
-    good, bad = world.node.partitions.get("t", 0), world.node.partitions.get("t", 1)
+    good, bad = world.broker.partitions.get("t", 0), world.broker.partitions.get("t", 1)
     first, second = world.connect(), world.connect()
     if flat:
         first.send(produce("t", {0: batch(b"x")}), 8)
-        world.node.offload.work()
+        world.runtime.offload.work()
         world.turn()
         second.send(produce("t", {1: batch(b"x")}), 8)
     else:
@@ -127,7 +127,7 @@ def test_a_failed_sync_is_told_and_never_counts_as_done(world, flat, monkeypatch
             return fail if name == "sync" else getattr(self._file, name)
 
     monkeypatch.setattr(bad.segments[-1], "file", Broken(bad.segments[-1].file))
-    world.node.offload.work()
+    world.runtime.offload.work()
     world.turn()
     assert codes(second) == [[errors.KAFKA_STORAGE_ERROR]] if flat else [[0, errors.KAFKA_STORAGE_ERROR]]
     assert (good.high_watermark, bad.high_watermark, bad.recovery_point) == (1, 0, 0)
@@ -161,17 +161,17 @@ def test_a_failed_sync_of_names_is_told_too(world, monkeypatch):
             raise StorageFailure("sync", path, "the device says no")
 
     monkeypatch.setattr("pykafkad.disk.Disk.sync_directory", sync_directory)
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     peer = world.connect()
     for _ in range(2):
         peer.send(produce("t", {0: batch(b"x")}), 8)
-        world.node.offload.work()
+        world.runtime.offload.work()
         world.turn()
     assert codes(peer) == [[0], [0]] and synced.count(log.directory) == 1
-    log.roll(world.node.now_ms)
+    log.roll(world.runtime.now_ms)
     failing.append(True)
     peer.send(produce("t", {0: batch(b"x")}), 8)
-    world.node.offload.work()
+    world.runtime.offload.work()
     world.turn()
     assert codes(peer)[2:] == [[errors.KAFKA_STORAGE_ERROR]]
     assert (log.recovery_point, high_watermark(world)) == (2, 2) and log.offline is not None
@@ -181,7 +181,7 @@ def test_a_committed_offset_is_synced_before_it_is_acknowledged(world):
     ask_for_coordinator(world)
     peer = world.connect()
     assert commit_offset(peer) is NOTHING
-    assert world.node.offload.work() == 1
+    assert world.runtime.offload.work() == 1
     world.turn()
     assert peer.answers[0].topics[0].partitions[0].error_code == 0
 
@@ -193,7 +193,7 @@ def test_a_committed_offset_is_not_told_before_it_is_synced(world):
     reader = world.connect()
     asked = messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
     assert reader.ask(messages.OffsetFetchRequest(groups=[asked]), 8) is NOTHING
-    world.node.offload.work()
+    world.runtime.offload.work()
     world.turn()
     assert reader.answers[0].groups[0].topics[0].partitions[0].committed_offset == 5
 
@@ -210,12 +210,12 @@ def test_an_offset_committed_while_others_are_looked_up_is_not_told_before_it_is
     names = [*(f"unknown-{number}" for number in range(500)), "t"]
     asked = group(group_id="g", topics=[topic(name=name, partition_indexes=[0]) for name in names])
     assert reader.ask(messages.OffsetFetchRequest(groups=[asked]), 8) is NOTHING
-    assert world.node.tasks
+    assert world.runtime.tasks
     assert commit_offset(world.connect()) is NOTHING
-    while world.node.tasks:
+    while world.runtime.tasks:
         world.turn()
     assert not reader.answers
-    world.node.offload.work()
+    world.runtime.offload.work()
     world.turn()
     assert reader.answers[0].groups[0].topics[-1].partitions[0].committed_offset == 5
 
@@ -224,10 +224,10 @@ def test_an_offset_commit_whose_sync_fails_is_not_acknowledged(world, monkeypatc
     ask_for_coordinator(world)
     peer = world.connect()
     assert commit_offset(peer) is NOTHING
-    ((job, then),) = world.node.offload.jobs
-    world.node.offload.jobs.clear()
+    ((job, then),) = world.runtime.offload.jobs
+    world.runtime.offload.jobs.clear()
     results = [(each, StorageFailure("sync", "there", "no")) for each, _ in job()]
-    world.node.offload.results.append((then, results))
+    world.runtime.offload.results.append((then, results))
     world.turn()
     assert peer.answers == []
     assert "sync" in peer.closed
@@ -237,23 +237,23 @@ def ask_for_coordinator(world):
     """Makes `__consumer_offsets`."""
     world.connect().ask(messages.FindCoordinatorRequest(key="g", key_type=0), 2)
     for _ in range(20):
-        world.node.offload.work()
+        world.runtime.offload.work()
         world.turn()
-    assert world.node.partitions.get("__consumer_offsets", 0) is not None
+    assert world.broker.partitions.get("__consumer_offsets", 0) is not None
 
 
 def test_a_segment_sealed_during_its_sync_is_synced_again_with_its_indexes(world):
     """The job has not seen the index files that the roll wrote: recovery must not begin behind them."""
-    log = world.node.partitions.get("t", 0)
+    log = world.broker.partitions.get("t", 0)
     peer = world.connect()
     peer.send(produce("t", {0: batch(b"x")}), 8)
     log.roll(world.clock.now_ms())
-    world.node.offload.work()
+    world.runtime.offload.work()
     world.turn()
     assert codes(peer) == [[0]]
     assert (log.high_watermark, log.recovery_point) == (1, 0)
     peer.send(produce("t", {0: batch(b"y")}), 8)
-    world.node.offload.work()
+    world.runtime.offload.work()
     world.turn()
     assert (log.high_watermark, log.recovery_point) == (2, 2)
 
@@ -270,9 +270,9 @@ def test_what_waits_on_one_connection_is_bounded(world):
         assert sent < 3000, topics
     assert peer.connection.outbox_bytes > OUTBOX_LIMIT_BYTES
     peer.send(produce("t", {0: batch(b"behind")}), 8)
-    assert world.node.partitions.get("t", 0).end_offset == sent
+    assert world.broker.partitions.get("t", 0).end_offset == sent
     for _ in range(4):
-        world.node.offload.work()
+        world.runtime.offload.work()
         world.turn()
     assert codes(peer) == [[0]] * (sent + 1)
 
@@ -280,11 +280,11 @@ def test_what_waits_on_one_connection_is_bounded(world):
 def test_a_peer_that_left_while_it_waited_is_forgotten(world):
     peer = world.connect()
     peer.send(produce("t", {0: batch(b"x")}), 8)
-    del world.node.reactor.connections[peer.connection.id]
-    world.node.offload.work()
+    del world.runtime.reactor.connections[peer.connection.id]
+    world.runtime.offload.work()
     world.turn()
     assert peer.answers == []
-    assert world.node.commits.is_idle
+    assert world.broker.commits.is_idle
     assert high_watermark(world) == 1
 
 
@@ -294,7 +294,7 @@ def test_a_topic_deleted_while_its_sync_runs_acknowledges_nothing(world):
     other = world.connect()
     answer = other.ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     assert answer.responses[0].error_code == 0
-    world.node.offload.work()
+    world.runtime.offload.work()
     world.turn()
     assert codes(peer) == [[errors.KAFKA_STORAGE_ERROR]]
 
@@ -305,17 +305,17 @@ def test_a_bug_after_a_sync_acknowledges_nothing_and_holds_nobody_up(world, monk
     waiting.send(produce("t", {0: batch(b"x")}), 8)
     with monkeypatch.context() as patched:
         patched.setattr(Commits, "_committed", lambda commits, log, end: 1 // 0)
-        world.node.offload.work()
+        world.runtime.offload.work()
         with pytest.raises(ZeroDivisionError):
             world.turn()
     world.turn()
-    assert "unexpected error" in waiting.closed and not waiting.answers and world.node.commits.is_idle
+    assert "unexpected error" in waiting.closed and not waiting.answers and world.broker.commits.is_idle
     other.send(produce("t", {0: batch(b"y")}), 8)
-    world.node.offload.work()
+    world.runtime.offload.work()
     world.turn()
     assert codes(other) == [[0]]
     world.stop()
-    assert world.node.commits.is_idle
+    assert world.broker.commits.is_idle
 
 
 def test_a_stop_finishes_the_syncs_and_answers(world):
@@ -323,11 +323,11 @@ def test_a_stop_finishes_the_syncs_and_answers(world):
     first.send(produce("t", {0: batch(b"x")}), 8)
     second.send(produce("t", {0: batch(b"y")}), 8)
     drained = []
-    world.node.reactor.drain = lambda seconds_left: drained.append(
+    world.runtime.reactor.drain = lambda seconds_left: drained.append(
         [len(peer.connection.outbox) for peer in (first, second)]
     )
     world.stop()
-    assert world.node.commits.is_idle
+    assert world.broker.commits.is_idle
     assert drained == [[1, 1]]
 
 
@@ -336,7 +336,7 @@ def test_without_the_setting_nothing_waits(tmp_path):
     peer = world.connect()
     peer.send(produce("t", {0: batch(b"x")}), 8)
     assert codes(peer) == [[0]]
-    assert world.node.offload.jobs == []
+    assert world.runtime.offload.jobs == []
 
 
 def test_flush_messages_holds_the_answer_that_reaches_it(tmp_path):
@@ -348,7 +348,7 @@ def test_flush_messages_holds_the_answer_that_reaches_it(tmp_path):
         peer.send(produce("f", {0: batch(b"x")}), 8)
     assert codes(peer) == [[0], [0]]
     assert peer.ask(produce("f", {0: batch(b"x")}), 8) is NOTHING
-    assert world.node.offload.work() == 1
+    assert world.runtime.offload.work() == 1
     world.turn()
     assert codes(peer) == [[0]] * 3
-    assert world.node.partitions.get("f", 0).recovery_point == 3
+    assert world.broker.partitions.get("f", 0).recovery_point == 3

@@ -47,12 +47,10 @@ class Node:
     def __init__(self):
         self.failed, self.bugs, self.touched = [], [], []
         self.purgatory = SimpleNamespace(count=1, touch=self.touched.append)
+        self.runtime = SimpleNamespace(unexpected=self.bugs.append)
 
     def log_failed(self, log, failure):
         self.failed.append(log)
-
-    def unexpected(self, error):
-        self.bugs.append(error)
 
 
 def finish(*logs):

@@ -25,15 +25,15 @@ def fill(world, topic="t", *, batches=40, keys=4, **configs):
         records = build_batch([(b"%d" % (number % keys), b"x" * 100_000)], timestamp_ms=NOW_MS)
         answer = peer.ask(produce(topic, {0: bytes(records)}), 8)
         assert answer.responses[0].partition_responses[0].error_code == 0
-    return world.node.partitions.get(topic, 0)
+    return world.broker.partitions.get(topic, 0)
 
 
 def settle(world, turns=60):
     """Turns until what was handed to the offload thread has come back and nothing goes on."""
     for _ in range(turns):
-        world.node.offload.close()
+        world.runtime.offload.close()
         world.turn()
-        if not world.node.housekeeping.compaction.busy:
+        if not world.broker.housekeeping.compaction.busy:
             return
     raise AssertionError("the cleaner does not end")
 
@@ -42,7 +42,7 @@ def test_dirty_logs_are_cleaned_after_the_backoff_one_after_the_other(world, tmp
     logs = [fill(world, topic) for topic in ("a", "b")]
     sizes = [log.size_bytes for log in logs]
     world.advance(14)
-    assert not world.node.housekeeping.compaction.busy
+    assert not world.broker.housekeeping.compaction.busy
     world.advance(2)
     settle(world)
     world.advance(0.1)
@@ -60,11 +60,11 @@ def test_what_may_take_long_is_handed_over_and_each_turn_gets_its_share(world, m
     log = fill(world)
     monkeypatch.setattr(compaction, "STEP_SECONDS", 0.0)
     world.advance(16)
-    cleaner = world.node.housekeeping.compaction
+    cleaner = world.broker.housekeeping.compaction
     assert cleaner.busy == [log]
     turns = 0
     while cleaner.busy:
-        world.node.offload.close()
+        world.runtime.offload.close()
         world.turn()
         turns += 1
     assert turns > 20
@@ -72,12 +72,12 @@ def test_what_may_take_long_is_handed_over_and_each_turn_gets_its_share(world, m
 
 def test_a_rate_limit_spreads_the_work(world):
     fill(world)
-    world.node.settings.log_cleaner_io_max_bytes_per_second = 1_000_000.0
+    world.broker.settings.log_cleaner_io_max_bytes_per_second = 1_000_000.0
     world.advance(16)
-    cleaner = world.node.housekeeping.compaction
+    cleaner = world.broker.housekeeping.compaction
     seconds = 0.0
     while cleaner.busy:
-        world.node.offload.close()
+        world.runtime.offload.close()
         world.advance(0.25)
         seconds += 0.25
         assert seconds < 60
@@ -89,7 +89,7 @@ def test_the_cleaner_can_be_turned_off(tmp_path):
     log = fill(world)
     size = log.size_bytes
     world.advance(60)
-    assert (log.size_bytes, world.node.housekeeping.compaction.busy) == (size, [])
+    assert (log.size_bytes, world.broker.housekeeping.compaction.busy) == (size, [])
 
 
 def test_a_topic_that_is_deleted_meanwhile_is_let_go(world, tmp_path, monkeypatch):
@@ -99,7 +99,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_let_go(world, tmp_path, monkeypatc
     world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 4)
     settle(world)
     assert log.closed
-    assert world.node.metrics.unexpected_errors == 0
+    assert world.runtime.metrics.unexpected_errors == 0
     assert not list((tmp_path / "data").glob("*/*.cleaned"))
 
 
@@ -109,7 +109,7 @@ def test_a_stop_in_the_middle_leaves_nothing_behind(world, tmp_path, monkeypatch
     world.advance(16)
     while not list((tmp_path / "data").glob("t-0/*.cleaned")):
         world.turn()
-    world.node.close()
+    world.stop()
     assert not list((tmp_path / "data").glob("t-0/*.cleaned"))
 
 

@@ -72,13 +72,13 @@ def test_what_was_checkpointed_before_a_rewind_cuts_nothing_after_it(world, tmp_
     """The start that DeleteRecords gave the log lies behind its new end."""
     act(world, "create", "one")
     fill(world, 10, 20)
-    world.node.partitions.get("t", 0).delete_records(12)
-    world.node.partitions.get("t", 0).flush()
-    world.node.directory.checkpoint()
+    world.broker.partitions.get("t", 0).delete_records(12)
+    world.broker.partitions.get("t", 0).flush()
+    world.broker.directory.checkpoint()
     act(world, "restore", "one:t")
     fill(world, 70, 2)
     (tmp_path / "data" / ".lock").unlink()
-    log = World(tmp_path / "data").node.partitions.get("t", 0)
+    log = World(tmp_path / "data").broker.partitions.get("t", 0)
     assert (log.log_start_offset, log.end_offset) == (0, 6)
 
 
@@ -110,11 +110,11 @@ def test_a_producer_that_lives_on_is_ahead_of_the_snapshot_and_goes_on(world, ev
         from pykafkad.log import snapshot_store
 
         world.stop()
-        snapshot_store.begin_restore(world.node.disk, [world.path], "one")
+        snapshot_store.begin_restore(world.runtime.disk, [world.path], "one")
         world = World(world.path)
     else:
         assert act(world, "restore", "one:t") == (0, None)
-    assert world.node.partitions.get("t", 0).end_offset == 5 + 3
+    assert world.broker.partitions.get("t", 0).end_offset == 5 + 3
     assert [idempotent(world, sequence) for sequence in (6, 7, 9)] == [0, 0, errors.OUT_OF_ORDER_SEQUENCE_NUMBER]
 
 
@@ -125,10 +125,10 @@ def test_a_partition_that_came_later_is_empty_and_a_new_topic_of_that_name_keeps
     world.connect().ask(produce("t", {2: batch(b"99")}), 8)
     assert act(world, "restore", "one:t") == (0, None)
     assert numbers(world) == list(range(10))
-    assert world.node.partitions.get("t", 2).end_offset == 0
+    assert world.broker.partitions.get("t", 2).end_offset == 0
     world.stop()
     again = World(world.path)
-    assert again.node.image.topics["t"].id == topic_id
+    assert again.broker.image.topics["t"].id == topic_id
     assert numbers(again) == list(range(10))
 
 
@@ -148,22 +148,24 @@ def test_what_has_no_leader_has_none_after_a_rewind(world):
     """As the broker was told to forget itself, nobody writes there."""
     act(world, "create", "one")
     fill(world, 10, 10)
-    this = world.node.node_id
-    world.node.controller.submit(events.FenceBroker(this, world.node.image.brokers[this].epoch))
+    this = world.broker.node_id
+    world.controller.metadata_log.submit(events.FenceBroker(this, world.broker.image.brokers[this].epoch))
     assert act(world, "restore", "one:t") == (0, None)
-    assert world.node.partitions.get("t", 0).end_offset == 5
+    assert world.broker.partitions.get("t", 0).end_offset == 5
     answer = world.connect().ask(produce("t", {0: batch(b"1")}), 8)
     assert answer.responses[0].partition_responses[0].error_code == errors.NOT_LEADER_OR_FOLLOWER
-    assert {log.topic for log in world.node.partitions.not_led_here if log.closed} == set()
-    world.node.controller.submit(events.UnfenceBroker(this, world.node.image.brokers[this].epoch))
+    assert {log.topic for log in world.broker.partitions.not_led_here if log.closed} == set()
+    world.controller.metadata_log.submit(events.UnfenceBroker(this, world.broker.image.brokers[this].epoch))
     fill(world, 50, 2)
     assert numbers(world) == [*range(10), 50, 51]
 
 
 def test_a_topic_that_is_partly_another_brokers_is_not_rewound(world):
     """Half of it would be as it was."""
-    world.node.controller.submit(events.RegisterBroker(2, b"i" * 16, [Endpoint("PLAINTEXT", "other", 9)], [b"d" * 16]))
-    world.node.controller.submit(events.UnfenceBroker(2, world.node.image.brokers[2].epoch))
+    world.controller.metadata_log.submit(
+        events.RegisterBroker(2, b"i" * 16, [Endpoint("PLAINTEXT", "other", 9)], [b"d" * 16])
+    )
+    world.controller.metadata_log.submit(events.UnfenceBroker(2, world.broker.image.brokers[2].epoch))
     request = messages.CreateTopicsRequest
     assignments = [
         request.CreatableReplicaAssignment(partition_index=index, broker_ids=[index + 1]) for index in range(2)
@@ -186,7 +188,7 @@ def test_a_rewind_that_cannot_be_made_ready_changes_nothing(world, monkeypatch):
     """A link that fails on the second partition: both are as they were, and nothing of the try is left."""
     act(world, "create", "one")
     fill(world, 10, 10)
-    disk = world.node.disk
+    disk = world.runtime.disk
     links = []
 
     def link(self, source, target):
@@ -210,7 +212,7 @@ def test_a_rewind_that_cannot_be_made_ready_changes_nothing(world, monkeypatch):
 def test_a_snapshot_is_clean_as_soon_as_it_is_synced(world, tmp_path):
     act(world, "create", "one")
     marker = tmp_path / "data.snapshots" / "one" / ".kafka_cleanshutdown"
-    world.node.cpu_offload.close()
+    world.runtime.cpu_offload.close()
     assert marker.exists()
 
 
@@ -226,13 +228,13 @@ def test_the_list_and_deletion(world):
 def test_thousands_of_files_are_removed_beside_the_loop(world, tmp_path, monkeypatch):
     """Also when one is deleted, made and deleted again before the first is gone; and what a start finds left."""
     jobs = []
-    monkeypatch.setattr(type(world.node.cpu_offload), "submit", lambda self, job, then: jobs.append((job, then)))
+    monkeypatch.setattr(type(world.runtime.cpu_offload), "submit", lambda self, job, then: jobs.append((job, then)))
     for _ in range(2):
         act(world, "create", "a")
         assert act(world, "delete", "a") == (0, None)
     assert sorted(path.name for path in (tmp_path / "data.snapshots").iterdir()) == ["a.0.gone", "a.1.gone"]
     (tmp_path / "data.snapshots" / "b.partial" / "t-0").mkdir(parents=True)
-    process._remove_leftovers(world.node)
+    process._remove_leftovers(world.process)
     for job, then in jobs:
         try:
             then(job())
@@ -278,10 +280,10 @@ def test_a_directory_without_the_snapshot_keeps_everything_where_it_is(world, tm
     world = World(world.path, more_directories=[str(tmp_path / "later")])
     code, words = act(world, "restore", "one")
     assert code == errors.INVALID_CONFIG and f"has nothing of {tmp_path / 'later'}" in words
-    world.node.directories.failed[str(tmp_path / "later")] = StorageFailure("read", str(tmp_path / "later"), "gone")
+    world.broker.directories.failed[str(tmp_path / "later")] = StorageFailure("read", str(tmp_path / "later"), "gone")
     code, words = act(world, "restore", "one")
     assert code == errors.KAFKA_STORAGE_ERROR and "out of service" in words
-    assert world.node.stopping is None and numbers(world) == list(range(20))
+    assert world.runtime.stopping is None and numbers(world) == list(range(20))
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_a_folder_from_which_nobody_could_start_is_not_gone_back_to(world, tmp_p
     spoil(tmp_path / "data.snapshots" / "one")
     code, said = act(world, "restore", "one")
     assert code == errors.INVALID_CONFIG and words in said
-    assert world.node.stopping is None and numbers(world) == list(range(10))
+    assert world.runtime.stopping is None and numbers(world) == list(range(10))
 
 
 def test_without_room_or_a_metadata_log_nothing_begins(world, monkeypatch):
@@ -312,10 +314,10 @@ def test_without_room_or_a_metadata_log_nothing_begins(world, monkeypatch):
         full.setattr(type(world.disk), "usage", lambda self, path: (1 << 40, 100_000))
         code, words = act(world, "restore", "one")
     assert code == errors.KAFKA_STORAGE_ERROR and "make room first" in words
-    world.node.directory.logs["__cluster_metadata", 0].fail(StorageFailure("write", "x", "No space left on device"))
+    world.broker.directory.logs["__cluster_metadata", 0].fail(StorageFailure("write", "x", "No space left on device"))
     code, words = act(world, "restore", "one")
     assert code == errors.KAFKA_STORAGE_ERROR and "restart the broker first" in words
-    assert world.node.stopping is None and numbers(world) == list(range(10))
+    assert world.runtime.stopping is None and numbers(world) == list(range(10))
 
 
 def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path, frozen_anew):
@@ -324,13 +326,13 @@ def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path, froz
     import weakref
 
     first = World(tmp_path / "data")
-    gone = weakref.ref(first.node)
+    gone = weakref.ref(first.broker)
     gc.freeze()
     first.stop()
     first = None
     second = World(tmp_path / "data")
-    second.node.start = lambda **_: None
-    process._start(second.node, [], None)
+    second.broker.start = lambda **_: None
+    process._start(second.broker, [], None)
     assert gone() is None
 
 
@@ -378,7 +380,7 @@ def test_no_other_action_while_a_way_back_has_begun(world, name, value):
     world.connect().send(request("restore", "one"), 1)
     code, words = act(world, name, value)
     assert code == errors.INVALID_REQUEST and "stops to go back to the snapshot one" in words
-    assert world.node.data_snapshots.restore_to == "one" and world.node.data_snapshots.names() == ["one", "zero"]
+    assert world.broker.data_snapshots.restore_to == "one" and world.broker.data_snapshots.names() == ["one", "zero"]
 
 
 def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monkeypatch):
@@ -387,21 +389,21 @@ def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monke
     fill(world, 10, 10)
     peer = world.connect()
     assert peer.ask(request("restore", "one"), 1) is NOTHING
-    node = world.node
-    assert node.stopping == "going back to the snapshot one"
+    runtime = world.runtime
+    assert runtime.stopping == "going back to the snapshot one"
     handed = []
-    node.reactor.hand_over = lambda connection: handed.append(connection) or "socket"
-    node.run = lambda: None
-    asking = process._serve(node)
+    runtime.reactor.hand_over = lambda connection: handed.append(connection) or "socket"
+    runtime.run = lambda: None
+    asking = process._serve(world.process)
     assert handed == [peer.connection] and asking.socket == "socket"
     from pykafkad.log import snapshot_store
 
-    snapshot_store.begin_restore(node.disk, [world.path], "one")
+    snapshot_store.begin_restore(runtime.disk, [world.path], "one")
     again = World(world.path)
     new = again.connect()
     new.expected.append((messages.IncrementalAlterConfigsResponse, 1, True))
-    again.node.reactor.adopt = lambda socket, listener: new.connection
-    again.node.data_snapshots.answer(asking)
+    again.runtime.reactor.adopt = lambda socket, listener: new.connection
+    again.broker.data_snapshots.answer(asking)
     again.turn()
     assert [(row.error_code, row.resource_name) for row in new.answers[0].responses] == [(0, "1")]
     assert numbers(again) == list(range(10))
@@ -417,7 +419,7 @@ def test_a_signal_before_the_way_back_began_ends_the_broker(world, monkeypatch, 
     handlers = {}
     monkeypatch.setattr(signal, "signal", handlers.__setitem__)
     monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
-    monkeypatch.setattr(process, "_node", lambda *_: world.node)
+    monkeypatch.setattr(process, "_process", lambda *_: world.process)
     monkeypatch.setattr(process, "_start", lambda *_: None)
     monkeypatch.setattr(process, "_tell_ready", lambda *_: None)
     monkeypatch.setattr(snapshot_store, "begin_restore", lambda *_: pytest.fail("it goes back all the same"))
@@ -429,4 +431,4 @@ def test_a_signal_before_the_way_back_began_ends_the_broker(world, monkeypatch, 
         assert world.connect().ask(request("restore", "one"), 1) is NOTHING
 
     monkeypatch.setattr(process, "_serve", serve)
-    assert process.run(world.node.settings, data_directories=[world.path], topics=[], ready_file=None) == 0
+    assert process.run(world.broker.settings, data_directories=[world.path], topics=[], ready_file=None) == 0

@@ -42,7 +42,7 @@ def world():
     made = World("/data", disk=MemoryDisk())
     made.create_topic("t", COUNT)
     yield made
-    assert made.node.metrics.unexpected_errors == 0
+    assert made.runtime.metrics.unexpected_errors == 0
 
 
 def delete(world, name="t"):
@@ -71,7 +71,7 @@ def test_no_turn_renames_more_than_its_share(world):
     """The answer does not wait for the names."""
     delete(world)
     left = folders(world, "")
-    assert 0 < left < COUNT and folders(world, r"\..*-delete") == COUNT - left and not len(world.node.partitions)
+    assert 0 < left < COUNT and folders(world, r"\..*-delete") == COUNT - left and not len(world.broker.partitions)
     turns = 0
     while folders(world, ""):
         before = folders(world, "")
@@ -90,7 +90,7 @@ def test_a_topic_of_the_same_name_can_come_at_once(world):
     for index in (0, COUNT - 1):
         assert write(world, index, b"new") == 0
         assert b"new" in read(world, index) and b"old" not in read(world, index)
-    while world.node.directory.is_leaving:
+    while world.broker.directory.is_leaving:
         world.turn()
     assert folders(world, "") == folders(world, r"\..*-delete") == COUNT
 
@@ -151,7 +151,7 @@ def test_who_deletes_many_is_answered_though_a_rename_fails(world):
     world.disk.fail("rename", sticky=True)
     for _ in range(left):
         world.turn()
-    assert not world.node.directory.is_leaving and folders(world, "") == left
+    assert not world.broker.directory.is_leaving and folders(world, "") == left
     world.disk.heal()
     assert world.connect().ask(messages.MetadataRequest(topics=None), 12) is not NOTHING
 
@@ -188,12 +188,12 @@ def test_renames_that_fail_at_the_stop_leave_it_clean(world, monkeypatch):
         world.stop()
     assert folders(world, "") == left > 0
     world = world.restart()
-    assert world.node.directory.clean and folders(world, r"\..*-stray") == left
+    assert world.broker.directory.clean and folders(world, r"\..*-stray") == left
 
 
 def test_removals_let_syncs_and_a_stop_pass(world):
     """Thousands of folders take seconds: what comes to the same thread meanwhile stands behind a few of them."""
-    jobs = world.node.offload = Jobs()
+    jobs = world.runtime.offload = Jobs()
     delete(world)
     for _ in range(COUNT):
         world.turn()
@@ -211,7 +211,7 @@ def test_removals_let_syncs_and_a_stop_pass(world):
     world.stop()
     assert not jobs.waiting and COUNT - 80 < folders(world, r"\..*-delete") < COUNT - 47
     world = world.restart()
-    world.node.offload = jobs
+    world.runtime.offload = jobs
     world.turn()
     while jobs.waiting:
         jobs.run()

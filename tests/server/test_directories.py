@@ -26,7 +26,7 @@ def start(paths, **settings):
 
 def places(world, topic):
     """Partition to the last part of the path of its directory."""
-    node = world.node
+    node = world.broker
     return [
         node.directories.of(node.partitions.get(topic, state.index)).path[-1]
         for state in node.image.topics[topic].partitions
@@ -50,7 +50,7 @@ def read(world, topic, partition=0):
 
 
 def fail_directory(world, letter):
-    node = world.node
+    node = world.broker
     directory = next(each for each in node.directories.online if each.path.endswith(letter))
     node.directories.report(directory, StorageFailure("write", directory.path, "simulated"))
     world.turn()
@@ -67,7 +67,7 @@ def test_a_new_partition_for_which_a_descriptor_is_lacking_takes_no_directory_ou
         lacking.setattr(Disk, "write", refuse)
         world.create_topic("t", 3)
     world.turn()
-    assert len(world.node.directories.online) == 3
+    assert len(world.broker.directories.online) == 3
     assert write(world, "t") == errors.KAFKA_STORAGE_ERROR
 
 
@@ -76,21 +76,21 @@ def test_partitions_go_where_the_fewest_are_and_the_metadata_says_so(paths):
     world.create_topic("t", 6)
     world.turn()
     assert sorted(places(world, "t")) == ["a", "a", "b", "b", "c", "c"]
-    by_id = {directory_id(each): each.path[-1] for each in world.node.directories.online}
-    assert len(by_id) == 3 and world.node.image.brokers[1].log_dirs == list(by_id)
-    told = [by_id[state.directories[0]] for state in world.node.image.topics["t"].partitions]
+    by_id = {directory_id(each): each.path[-1] for each in world.broker.directories.online}
+    assert len(by_id) == 3 and world.broker.image.brokers[1].log_dirs == list(by_id)
+    told = [by_id[state.directories[0]] for state in world.broker.image.topics["t"].partitions]
     assert told == places(world, "t")
     before = places(world, "t")
     world.stop()
     world = world.restart()
-    assert places(world, "t") == before and list(by_id) == world.node.directories.ids()
+    assert places(world, "t") == before and list(by_id) == world.broker.directories.ids()
 
 
 def test_a_new_replica_is_unassigned_until_the_broker_has_chosen(paths):
     world = start(paths)
     world.create_topic("t")
-    log = world.node.partitions.get("t", 0)
-    assert log is not None and UNASSIGNED_DIRECTORY not in world.node.image.partition("t", 0).directories
+    log = world.broker.partitions.get("t", 0)
+    assert log is not None and UNASSIGNED_DIRECTORY not in world.broker.image.partition("t", 0).directories
 
 
 def test_the_metadata_log_may_have_a_directory_of_its_own(paths, tmp_path):
@@ -100,7 +100,7 @@ def test_the_metadata_log_may_have_a_directory_of_its_own(paths, tmp_path):
     assert sorted(places(world, "t")) == ["a", "b"]
     world.stop()
     world = world.restart(metadata_log_dir=str(tmp_path / "m"))
-    assert write(world, "t") == 0 and len({each.meta["directory.id"] for each in world.node.directories.every()}) == 3
+    assert write(world, "t") == 0 and len({each.meta["directory.id"] for each in world.broker.directories.every()}) == 3
 
 
 def test_a_failed_directory_takes_its_partitions_and_no_others(paths):
@@ -114,7 +114,7 @@ def test_a_failed_directory_takes_its_partitions_and_no_others(paths):
     for index, letter in enumerate(where):
         expected = errors.KAFKA_STORAGE_ERROR if letter == "b" else errors.NONE
         assert (write(world, "t", index), read(world, "t", index)) == (expected, expected)
-        state = world.node.image.partition("t", index)
+        state = world.broker.image.partition("t", index)
         assert state.leader == (-1 if letter == "b" else 1)
     lost = where.index("b")
     row = world.connect().ask(messages.MetadataRequest(topics=None), 9).topics[0].partitions[lost]
@@ -128,7 +128,9 @@ def test_a_failed_directory_takes_its_partitions_and_no_others(paths):
     world.stop()
     world = world.restart()
     assert [write(world, "t", index) for index in range(3)] == [0, 0, 0]
-    assert world.node.image.partition("t", lost).leader == 1 and world.node.partitions.get("t", lost).end_offset == 2
+    assert (
+        world.broker.image.partition("t", lost).leader == 1 and world.broker.partitions.get("t", lost).end_offset == 2
+    )
 
 
 def test_a_write_that_fails_gives_up_the_directory(paths, monkeypatch):
@@ -145,8 +147,8 @@ def test_a_write_that_fails_gives_up_the_directory(paths, monkeypatch):
         patch.setattr("pykafkad.disk.File.pwrite", refuse)
         assert write(world, "t", in_b) == errors.KAFKA_STORAGE_ERROR
     world.turn()
-    assert [each.path[-1] for each in world.node.directories.online] == ["a"]
-    assert write(world, "t", 1 - in_b) == 0 and world.node.stopping is None
+    assert [each.path[-1] for each in world.broker.directories.online] == ["a"]
+    assert write(world, "t", 1 - in_b) == 0 and world.runtime.stopping is None
 
 
 def test_a_read_that_fails_gives_up_the_directory(paths, monkeypatch):
@@ -164,15 +166,15 @@ def test_a_read_that_fails_gives_up_the_directory(paths, monkeypatch):
         patch.setattr("pykafkad.log.partition_log.PartitionLog.read", refuse)
         assert [read(world, "t", index) for index in (in_b, 1 - in_b)] == [errors.KAFKA_STORAGE_ERROR] * 2
     world.turn()
-    assert [each.path[-1] for each in world.node.directories.online] == ["a"] and read(world, "t", 1 - in_b) == 0
+    assert [each.path[-1] for each in world.broker.directories.online] == ["a"] and read(world, "t", 1 - in_b) == 0
 
 
 def test_the_last_directory_stops_the_broker(paths, tmp_path):
     world = start(paths[:2], metadata_log_dir=str(tmp_path / "m"))
     fail_directory(world, "a")
-    assert world.node.stopping is None
+    assert world.runtime.stopping is None
     fail_directory(world, "b")
-    assert "last directory" in world.node.stopping
+    assert "last directory" in world.runtime.stopping
 
 
 def test_a_directory_that_cannot_be_opened_is_put_aside_at_a_start(paths, tmp_path):
@@ -185,7 +187,7 @@ def test_a_directory_that_cannot_be_opened_is_put_aside_at_a_start(paths, tmp_pa
     (tmp_path / "b").write_text("in the way")
     world = world.restart()
     assert write(world, "t", 1 - lost) == 0 and write(world, "t", lost) == errors.KAFKA_STORAGE_ERROR
-    assert [state.leader for state in world.node.image.topics["t"].partitions].count(-1) == 1
+    assert [state.leader for state in world.broker.image.topics["t"].partitions].count(-1) == 1
     world.create_topic("u", 2)
     world.turn()
     assert places(world, "u") == ["a", "a"]
@@ -193,7 +195,7 @@ def test_a_directory_that_cannot_be_opened_is_put_aside_at_a_start(paths, tmp_pa
     (tmp_path / "b").unlink()
     shutil.move(tmp_path / "elsewhere", tmp_path / "b")
     world = world.restart()
-    assert write(world, "t", lost) == 0 and world.node.image.partition("t", lost).leader == 1
+    assert write(world, "t", lost) == 0 and world.broker.image.partition("t", lost).leader == 1
 
 
 def test_a_directory_that_is_not_configured_any_more_takes_its_partitions(paths):
@@ -207,10 +209,10 @@ def test_a_directory_that_is_not_configured_any_more_takes_its_partitions(paths)
     world.stop()
     world = world.restart(more_directories=())
     assert [write(world, "t", index) for index in (lost, 1 - lost)] == [errors.KAFKA_STORAGE_ERROR, 0]
-    assert world.node.image.partition("t", lost).leader == -1
+    assert world.broker.image.partition("t", lost).leader == -1
     world.stop()
     world = world.restart(more_directories=(paths[1],))
-    assert write(world, "t", lost) == 0 and world.node.partitions.get("t", lost).end_offset == 2
+    assert write(world, "t", lost) == 0 and world.broker.partitions.get("t", lost).end_offset == 2
 
 
 def test_a_topic_of_a_failed_directory_can_be_deleted(paths):
@@ -219,7 +221,7 @@ def test_a_topic_of_a_failed_directory_can_be_deleted(paths):
     world.turn()
     fail_directory(world, "c")
     answer = world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 4)
-    assert answer.responses[0].error_code == 0 and len(world.node.partitions) == 0
+    assert answer.responses[0].error_code == 0 and len(world.broker.partitions) == 0
 
 
 def test_directories_of_another_broker_or_cluster_are_refused(paths, tmp_path):
@@ -243,8 +245,8 @@ def test_cordoned_directories_take_nothing_new(paths, tmp_path):
     world.create_topic("t", 3)
     world.turn()
     assert places(world, "t") == ["b", "b", "b"]
-    broker = world.node.image.brokers[1]
-    assert broker.cordoned_log_dirs == [directory_id(world.node.directories.online[0])]
+    broker = world.broker.image.brokers[1]
+    assert broker.cordoned_log_dirs == [directory_id(world.broker.directories.online[0])]
     results = world.connect().ask(messages.DescribeLogDirsRequest(topics=None), 5).results
     assert [result.is_cordoned for result in results] == [True, False]
 
@@ -282,8 +284,8 @@ def test_a_folder_in_another_directory_than_named_counts(paths, tmp_path):
     world = world.restart()
     world.turn()
     assert places(world, "t") == [other] and read(world, "t") == 0
-    (named,) = world.node.image.partition("t", 0).directories
-    assert named == directory_id(next(each for each in world.node.directories.online if each.path.endswith(other)))
+    (named,) = world.broker.image.partition("t", 0).directories
+    assert named == directory_id(next(each for each in world.broker.directories.online if each.path.endswith(other)))
 
 
 def cordon(world, value):
@@ -302,13 +304,13 @@ def test_a_directory_is_cordoned_live_and_stays_it_after_a_restart(paths):
         cordon(world, "/nowhere") == errors.INVALID_REQUEST and cordon(world, f"*,{paths[0]}") == errors.INVALID_REQUEST
     )
     assert cordon(world, paths[1]) == 0
-    (cordoned,) = world.node.image.brokers[1].cordoned_log_dirs
-    assert cordoned == directory_id(world.node.directories.online[1])
+    (cordoned,) = world.broker.image.brokers[1].cordoned_log_dirs
+    assert cordoned == directory_id(world.broker.directories.online[1])
     world.create_topic("t", 2)
     assert places(world, "t") == ["a", "a"]
     world.stop()
     world = world.restart(log_dirs=",".join(paths[:2]))
-    assert world.node.image.brokers[1].cordoned_log_dirs == [cordoned]
+    assert world.broker.image.brokers[1].cordoned_log_dirs == [cordoned]
     world.create_topic("u", 2)
     assert places(world, "u") == ["a", "a"]
-    assert cordon(world, "") == 0 and world.node.image.brokers[1].cordoned_log_dirs == []
+    assert cordon(world, "") == 0 and world.broker.image.brokers[1].cordoned_log_dirs == []

@@ -16,8 +16,8 @@ def world(tmp_path):
 
 
 def route(world, key):
-    found = world.node.dispatcher._routes[key]
-    world.node.dispatcher._flexible_from[key] = found.load()
+    found = world.broker.dispatcher._routes[key]
+    world.broker.dispatcher._flexible_from[key] = found.load()
     return found
 
 
@@ -27,7 +27,7 @@ def test_a_bug_is_counted_logged_and_told_where_the_answer_has_a_place_for_it(wo
     answer = peer.ask(messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
     assert answer.error_code == errors.UNKNOWN_SERVER_ERROR
     assert peer.closed is None
-    assert world.node.metrics.unexpected_errors == 1
+    assert world.runtime.metrics.unexpected_errors == 1
     assert "api=Heartbeat version=3" in (logged := capfd.readouterr().err) and "ZeroDivisionError" in logged
 
 
@@ -45,19 +45,19 @@ class OneOfEverything(Values):
 @pytest.mark.parametrize("row", table.ROWS, ids=lambda row: row.name)
 def test_every_api_tells_of_a_bug_and_the_connection_goes_on(world, row):
     """What each says is compared with Kafka's own classes in `compat_tests/codec/test_stumbling.py`."""
-    world.node.dispatcher.fast_paths.clear()
+    world.broker.dispatcher.fast_paths.clear()
     route(world, row.key).handler = lambda ctx, request: 1 // 0
     peer = world.connect()
     version = row.max_version
     request = OneOfEverything(row.name).message(messages.request_class(row.key), version)
     assert f"error_code={errors.UNKNOWN_SERVER_ERROR}" in repr(peer.ask(request, version))
-    assert world.node.metrics.unexpected_errors == 1
+    assert world.runtime.metrics.unexpected_errors == 1
     other = messages.HeartbeatRequest if row.name == "ApiVersions" else messages.ApiVersionsRequest
     assert peer.ask(other(), 0) is not NOTHING and peer.closed is None
 
 
 def test_a_bug_in_a_request_that_wants_no_answer_closes_that_connection_alone(world):
-    world.node.dispatcher.fast_paths.clear()
+    world.broker.dispatcher.fast_paths.clear()
     route(world, 0).handler = lambda ctx, request: 1 // 0
     peer, other = world.connect(), world.connect()
     peer.send(messages.ProduceRequest(acks=0), 9)
@@ -67,14 +67,14 @@ def test_a_bug_in_a_request_that_wants_no_answer_closes_that_connection_alone(wo
 
 def test_a_bug_after_the_answer_is_logged_and_no_second_answer(world):
     def answer_and_stumble(ctx, request):
-        world.node.reply(ctx.token, messages.HeartbeatResponse())
+        world.runtime.replies.reply(ctx.token, messages.HeartbeatResponse())
         return 1 // 0
 
     route(world, 12).handler = answer_and_stumble
     peer = world.connect()
     assert peer.ask(messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3).error_code == 0
     assert peer.ask(messages.ApiVersionsRequest(), 0).api_keys and len(peer.answers) == 2
-    assert world.node.metrics.unexpected_errors == 1
+    assert world.runtime.metrics.unexpected_errors == 1
 
 
 def test_an_expected_error_that_a_handler_lets_through_keeps_its_code(world):
@@ -107,24 +107,24 @@ class Stumbling:
 @pytest.mark.parametrize("ends", ["touched", "late"])
 def test_a_bug_while_a_request_waits_is_told_in_its_rows(world, ends):
     wait = Stumbling()
-    wait.deadline = world.node.now + 1
+    wait.deadline = world.runtime.now + 1
     route(world, 2).handler = lambda ctx, request: wait
     peer = world.connect()
     assert peer.ask(list_offsets(), 5) is NOTHING
     if ends == "touched":
-        world.node.purgatory.touch("key")
+        world.broker.purgatory.touch("key")
     else:
         world.clock.advance(2)
     world.turn()
     (row,) = peer.answers[0].topics[0].partitions
     assert (row.partition_index, row.error_code, row.offset) == (3, errors.UNKNOWN_SERVER_ERROR, -1)
     assert peer.ask(messages.ApiVersionsRequest(), 0).error_code == 0
-    assert world.node.metrics.unexpected_errors == 1
+    assert world.runtime.metrics.unexpected_errors == 1
 
 
 def test_a_long_request_that_waits_is_not_kept_for_a_bug(world):
     wait = Stumbling()
-    wait.deadline = world.node.now + 1
+    wait.deadline = world.runtime.now + 1
     route(world, 2).handler = lambda ctx, request: wait
     request = messages.ListOffsetsRequest
     partitions = [request.ListOffsetsPartition(partition_index=number) for number in range(5_000)]
@@ -132,25 +132,25 @@ def test_a_long_request_that_waits_is_not_kept_for_a_bug(world):
     assert peer.ask(request(topics=[request.ListOffsetsTopic(name="t", partitions=partitions)]), 5) is NOTHING
     for _ in range(100):
         world.turn()
-    assert world.node.purgatory.count and peer.connection.in_service.request is None
-    world.node.purgatory.touch("key")
+    assert world.broker.purgatory.count and peer.connection.in_service.request is None
+    world.broker.purgatory.touch("key")
     world.turn()
-    assert "ListOffsets" in peer.closed and world.node.metrics.unexpected_errors == 1
+    assert "ListOffsets" in peer.closed and world.runtime.metrics.unexpected_errors == 1
 
 
 def test_a_bug_in_what_is_computed_beside_the_loop_is_told_too(world):
     route(world, 2).handler = lambda ctx, request: ctx.answer_later(lambda: 1 // 0, lambda result: result)
     peer = world.connect()
     peer.send(list_offsets(), 5)
-    world.node.cpu_offload.close()
+    world.runtime.cpu_offload.close()
     world.turn()
     assert peer.answers[0].topics[0].partitions[0].error_code == errors.UNKNOWN_SERVER_ERROR and peer.closed is None
 
 
 def test_a_bug_in_what_an_offloaded_job_leads_to_does_not_end_the_broker(world):
-    world.node.offload.submit(lambda: 7, lambda result: 1 // 0)
-    world.node.offload.close()
-    assert world.node.metrics.unexpected_errors == 1
+    world.runtime.offload.submit(lambda: 7, lambda result: 1 // 0)
+    world.runtime.offload.close()
+    assert world.runtime.metrics.unexpected_errors == 1
     assert world.connect().ask(messages.ApiVersionsRequest(), 0).error_code == 0
 
 
@@ -159,7 +159,7 @@ def test_a_bug_in_the_answer_to_a_bug_ends_the_connection(world, monkeypatch):
     monkeypatch.setattr("pykafkad.handlers.unexpected.answer", lambda *_: 1 // 0)
     peer = world.connect()
     assert peer.ask(messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3) is NOTHING
-    assert "Heartbeat" in peer.closed and world.node.metrics.unexpected_errors == 2
+    assert "Heartbeat" in peer.closed and world.runtime.metrics.unexpected_errors == 2
 
 
 def test_an_answer_that_cannot_be_encoded_closes_that_connection_alone(world):
@@ -167,14 +167,14 @@ def test_an_answer_that_cannot_be_encoded_closes_that_connection_alone(world):
     peer = world.connect()
     assert peer.ask(messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3) is NOTHING
     assert "could not be encoded" in peer.closed
-    assert world.node.metrics.unexpected_errors == 1
+    assert world.runtime.metrics.unexpected_errors == 1
 
 
 def test_an_answer_to_a_request_that_is_no_longer_in_service_is_dropped(world):
     peer = world.connect()
     peer.ask(messages.ApiVersionsRequest(), 0)
     for token in (ReplyToken(peer.connection.id, 1), ReplyToken(99, 1), None):
-        world.node.reply(token, messages.HeartbeatResponse())
+        world.runtime.replies.reply(token, messages.HeartbeatResponse())
     world.turn()
     assert len(peer.answers) == 1
 
@@ -186,4 +186,4 @@ def test_a_text_that_is_longer_than_the_wire_carries_is_cut(world, length, shown
     route(world, 19).handler = lambda ctx, request: messages.CreateTopicsResponse(topics=[row])
     answer = world.connect().ask(messages.CreateTopicsRequest(), 2)
     assert (answer.topics[0].error_code, len(answer.topics[0].error_message)) == (17, shown)
-    assert world.node.metrics.unexpected_errors == 0
+    assert world.runtime.metrics.unexpected_errors == 0

@@ -26,12 +26,12 @@ def fill(world, count=32):
     for _ in range(count):
         answer = peer.ask(produce("t", {0: batch(b"x" * 100_000)}), 8)
         assert answer.responses[0].partition_responses[0].error_code == 0
-    return world.node.partitions.get("t", 0)
+    return world.broker.partitions.get("t", 0)
 
 
 def settle(world):
     """Let the offloaded jobs finish and their results arrive."""
-    world.node.offload.close()
+    world.runtime.offload.close()
     world.turn()
 
 
@@ -50,7 +50,7 @@ def test_scheduled_flushes_run_beside_the_loop(world, monkeypatch):
     world.create_topic("unflushed", 1)
     threads, sync = [], File.sync
     monkeypatch.setattr(File, "sync", lambda file: (threads.append(threading.get_ident()), sync(file)))
-    logs = [world.node.partitions.get(name, 0) for name in ("t", "unflushed")]
+    logs = [world.broker.partitions.get(name, 0) for name in ("t", "unflushed")]
     for count in (1, 2):
         for name in ("t", "unflushed"):
             assert (
@@ -118,16 +118,16 @@ def test_new_leader_epochs_are_written_a_few_per_turn(world, monkeypatch):
     written = []
     write = LogFiles.write_epochs
     monkeypatch.setattr(LogFiles, "write_epochs", lambda log: (log.epochs.changed and written.append(log), write(log)))
-    logs = [world.node.partitions.get("many", index) for index in range(100)]
-    for log in [*logs, *(world.node.partitions.get("gone", index) for index in range(20))]:
+    logs = [world.broker.partitions.get("many", index) for index in range(100)]
+    for log in [*logs, *(world.broker.partitions.get("gone", index) for index in range(20))]:
         log.epochs.changed = True
     job = housekeeping._HIGH_WATERMARK
-    world.node.housekeeping.fired(job)
+    world.broker.housekeeping.fired(job)
     assert len(written) == housekeeping._EPOCH_FILES_PER_TURN
     request = messages.DeleteTopicsRequest
     world.connect().ask(request(topics=[request.DeleteTopicState(name="gone")], timeout_ms=1000), 6)
     turns = 1
-    while world.node.housekeeping._with_new_epochs:
+    while world.broker.housekeeping._with_new_epochs:
         count = len(written)
         world.turn()
         assert len(written) - count <= housekeeping._EPOCH_FILES_PER_TURN
@@ -138,9 +138,9 @@ def test_new_leader_epochs_are_written_a_few_per_turn(world, monkeypatch):
 
 def restarted(world, tmp_path):
     """A broker that stopped and started on the same directory; nobody opens anything."""
-    world.node.close()
+    world.stop()
     again = World(tmp_path / "data", clock=world.clock)
-    assert not any(log.is_loaded for log in again.node.partitions)
+    assert not any(log.is_loaded for log in again.broker.partitions)
     return again
 
 
@@ -151,7 +151,7 @@ def test_old_segments_of_a_log_that_nobody_opens_go_too(world, tmp_path, monkeyp
     world.create_topic("kept", 1, retention_ms=-1)
     assert world.connect().ask(produce("kept", {0: batch(b"x")}), 8).responses[0].partition_responses[0].error_code == 0
     world = restarted(world, tmp_path)
-    log, kept, empty = (world.node.partitions.get(name, 0) for name in ("t", "kept", "empty"))
+    log, kept, empty = (world.broker.partitions.get(name, 0) for name in ("t", "kept", "empty"))
     opened = []
     opens = LogFiles.load
     monkeypatch.setattr(LogFiles, "load", lambda each: (opened.append(each.topic), opens(each)))
@@ -172,14 +172,14 @@ def test_a_log_of_both_policies_that_nobody_opens_loses_its_only_segment_too(wor
     left alone."""
     for name, policy in (("both", "compact,delete"), ("compacted", "compact")):
         world.create_topic(name, 1, cleanup_policy=policy, retention_ms=60_000)
-        records = build_batch([(b"k", b"v")], timestamp_ms=world.node.now_ms)
+        records = build_batch([(b"k", b"v")], timestamp_ms=world.runtime.now_ms)
         assert (
             world.connect().ask(produce(name, {0: bytes(records)}), 8).responses[0].partition_responses[0].error_code
             == 0
         )
-    world.node.close()
+    world.stop()
     world = World(tmp_path / "data", clock=world.clock, log_cleaner_enable=enable)
-    both, compacted = (world.node.partitions.get(name, 0) for name in ("both", "compacted"))
+    both, compacted = (world.broker.partitions.get(name, 0) for name in ("both", "compacted"))
     opened = []
     opens = LogFiles.load
     monkeypatch.setattr(LogFiles, "load", lambda each: (opened.append(each.topic), opens(each)))
@@ -201,10 +201,10 @@ def test_logs_that_nobody_opened_are_looked_at_a_few_per_turn(world, tmp_path):
             == 0
         )
     world = restarted(world, tmp_path)
-    logs = [world.node.partitions.get("many", index) for index in range(100)]
-    world.node.housekeeping.fired(housekeeping._RETENTION)
+    logs = [world.broker.partitions.get("many", index) for index in range(100)]
+    world.broker.housekeeping.fired(housekeeping._RETENTION)
     seen = [sum(log.due_ms > 0 for log in logs)]
-    while world.node.housekeeping._unopened:
+    while world.broker.housekeeping._unopened:
         world.turn()
         seen.append(sum(log.due_ms > 0 for log in logs))
     assert seen[-1] == 100 and all(

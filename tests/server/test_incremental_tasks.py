@@ -65,7 +65,7 @@ def test_others_are_served_while_it_goes_on(world):
     turns = turn_until(world, long)
     assert (10 + turns) * BUDGET_SECONDS > 2.5 * COUNT * STEP_SECONDS
     assert [row.name for row in long.answers[0].topics] == [f"unknown-{number:06}" for number in range(COUNT)]
-    assert world.node.metrics.unexpected_errors == 0 and not world.node.tasks
+    assert world.runtime.metrics.unexpected_errors == 0 and not world.runtime.tasks
 
 
 def test_no_turn_gives_them_more_than_the_budget(world):
@@ -75,8 +75,8 @@ def test_no_turn_gives_them_more_than_the_budget(world):
         began = world.clock._now
         peer.send(asking(), 12)
         assert world.clock._now - began < BUDGET_SECONDS + FIRST_SECONDS + BUDGET_SECONDS + 50 * STEP_SECONDS
-    assert len(world.node.tasks) == 20
-    while world.node.tasks:
+    assert len(world.runtime.tasks) == 20
+    while world.runtime.tasks:
         began = world.clock._now
         world.turn()
         assert world.clock._now - began < BUDGET_SECONDS + 50 * STEP_SECONDS
@@ -85,7 +85,7 @@ def test_no_turn_gives_them_more_than_the_budget(world):
 
 def test_a_short_one_is_done_in_its_turn_however_much_of_it_is_gone(world):
     long, short = world.connect(), world.connect()
-    world.node.begin_turn()
+    world.runtime.begin_turn()
     world.feed(long.connection, long.encode(asking(), 12))
     world.clock.advance(BUDGET_SECONDS)
     world.feed(short.connection, short.encode(asking(3), 12))
@@ -107,7 +107,7 @@ def test_those_that_wait_get_their_part_of_busy_turns(world):
     long, short = world.connect(), world.connect()
     long.send(asking(), 12)
     for _ in range(250):
-        world.node.begin_turn()
+        world.runtime.begin_turn()
         world.feed(short.connection, short.encode(asking(1), 12))
         world.clock.advance(BUDGET_SECONDS)
         world.turn(begin=False)
@@ -119,7 +119,7 @@ def test_a_fetch_that_was_read_in_slices_ends_for_what_waits_behind_it(world):
     world.create_topic("t", 300)
     peer = world.connect()
     peer.send(fetching(300), 11, client_id=LONG_NAME)
-    assert peer.connection.delayed is None and world.node.tasks
+    assert peer.connection.delayed is None and world.runtime.tasks
     peer.send(asking(1), 12)
     turn_until(world, peer, 2)
     assert [type(answer).__name__ for answer in peer.answers] == ["FetchResponse", "MetadataResponse"]
@@ -130,7 +130,7 @@ def test_what_a_gone_connection_asked_is_dropped(world):
     peer.send(asking(), 12)
     peer.connection.close("ended by the peer")
     world.turn()
-    assert not world.node.tasks and not peer.answers and world.node.metrics.unexpected_errors == 0
+    assert not world.runtime.tasks and not peer.answers and world.runtime.metrics.unexpected_errors == 0
 
 
 def test_a_long_request_that_is_malformed_ends_its_connection(world):
@@ -140,8 +140,8 @@ def test_a_long_request_that_is_malformed_ends_its_connection(world):
     peer.send_bytes(frame[:-3] + b"\xff\xff\xff")
     for _ in range(50):
         world.turn()
-    assert "MetadataRequest" in peer.closed and not world.node.tasks
-    assert len(other.ask(asking(1), 12).topics) == 1 and world.node.metrics.unexpected_errors == 0
+    assert "MetadataRequest" in peer.closed and not world.runtime.tasks
+    assert len(other.ask(asking(1), 12).topics) == 1 and world.runtime.metrics.unexpected_errors == 0
 
 
 def test_a_bug_in_a_late_slice_is_that_requests_alone(world, monkeypatch):
@@ -149,7 +149,7 @@ def test_a_bug_in_a_late_slice_is_that_requests_alone(world, monkeypatch):
         yield from [None] * COUNT
         raise RuntimeError("late")
 
-    route = world.node.dispatcher._routes[3]
+    route = world.broker.dispatcher._routes[3]
     peer, other = world.connect(), world.connect()
     peer.ask(asking(1), 12)
     monkeypatch.setattr(route, "handler", handle)
@@ -157,7 +157,7 @@ def test_a_bug_in_a_late_slice_is_that_requests_alone(world, monkeypatch):
     monkeypatch.setattr(route, "handler", metadata.handle)
     for _ in range(50):
         world.turn()
-    assert peer.answers[-1].error_code == errors.UNKNOWN_SERVER_ERROR and world.node.metrics.unexpected_errors == 1
+    assert peer.answers[-1].error_code == errors.UNKNOWN_SERVER_ERROR and world.runtime.metrics.unexpected_errors == 1
     assert len(other.ask(asking(1), 12).topics) == 1
 
 
@@ -170,25 +170,25 @@ def test_a_bug_behind_the_last_slice_ends_the_connection(world, monkeypatch):
 
     peer, other = world.connect(), world.connect()
     peer.ask(asking(1), 12)
-    monkeypatch.setattr(world.node.dispatcher._routes[3], "handler", handle)
+    monkeypatch.setattr(world.broker.dispatcher._routes[3], "handler", handle)
     assert peer.ask(asking(2), 12) is NOTHING
-    monkeypatch.setattr(world.node.dispatcher._routes[3], "handler", metadata.handle)
+    monkeypatch.setattr(world.broker.dispatcher._routes[3], "handler", metadata.handle)
     assert other.ask(asking(), 12) is NOTHING
     turn_until(world, other)
     assert (
         peer.closed == "unexpected error"
-        and world.node.metrics.unexpected_errors == 1
-        and peer.connection.id not in world.node.reactor.connections
+        and world.runtime.metrics.unexpected_errors == 1
+        and peer.connection.id not in world.runtime.reactor.connections
     )
 
 
 def test_a_stop_finishes_what_is_under_way(world):
     peer = world.connect()
-    collector = world.node.tasks.collector = Collector()
+    collector = world.runtime.tasks.collector = Collector()
     peer.send(asking(), 12)
     assert not collector.is_enabled
     world.stop()
-    assert peer.connection.outbox and not world.node.tasks and collector.is_enabled
+    assert peer.connection.outbox and not world.runtime.tasks and collector.is_enabled
 
 
 def test_a_stop_does_what_is_under_way_before_it_gives_up_the_groups(world):
@@ -198,7 +198,7 @@ def test_a_stop_does_what_is_under_way_before_it_gives_up_the_groups(world):
     request = messages.OffsetCommitRequest
     rows = [request.OffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in range(300)]
     peer.send(request(group_id="g", topics=[request.OffsetCommitRequestTopic(name="t", partitions=rows)]), 8)
-    assert world.node.tasks
+    assert world.runtime.tasks
     world.stop()
     peer.take(b"".join(peer.connection.outbox))
     assert {row.error_code for row in peer.answers[0].topics[0].partitions} == {0}
@@ -208,11 +208,11 @@ def test_a_stop_answers_what_was_parked_however_long_the_answer(world):
     world.create_topic("t", 300)
     peer = world.connect()
     peer.send(fetching(300), 11, client_id=LONG_NAME)
-    while world.node.tasks:
+    while world.runtime.tasks:
         world.turn()
     assert peer.connection.delayed is not None
     world.stop()
-    assert peer.connection.outbox and not world.node.tasks
+    assert peer.connection.outbox and not world.runtime.tasks
 
 
 @pytest.mark.parametrize("askers", [1, 2])
@@ -251,7 +251,7 @@ class Collector:
 
 def test_the_collector_is_left_out_while_there_are_many_rows_but_not_for_long(world):
     """A request that is served at once is none of its business; one that goes on and on must not keep all garbage."""
-    collector = world.node.tasks.collector = Collector()
+    collector = world.runtime.tasks.collector = Collector()
     collector.disable = None
     peer, other = world.connect(), world.connect()
     assert peer.ask(asking(1), 12).topics
@@ -259,7 +259,7 @@ def test_the_collector_is_left_out_while_there_are_many_rows_but_not_for_long(wo
     peer.send(asking(), 12)
     assert not collector.is_enabled
     turn_until(world, peer, 2)
-    assert collector.is_enabled and not world.node.tasks
+    assert collector.is_enabled and not world.runtime.tasks
     for each in (peer, other):
         each.send(asking(), 12)
     world.clock.advance(PAUSE_SECONDS - 0.1)
@@ -267,11 +267,11 @@ def test_the_collector_is_left_out_while_there_are_many_rows_but_not_for_long(wo
     assert not collector.is_enabled
     world.clock.advance(0.1)
     world.turn()
-    assert collector.is_enabled and world.node.tasks
+    assert collector.is_enabled and world.runtime.tasks
 
 
 def test_the_collector_comes_back_when_who_asked_is_gone(world):
-    collector = world.node.tasks.collector = Collector()
+    collector = world.runtime.tasks.collector = Collector()
     peer = world.connect()
     peer.send(asking(), 12)
     peer.connection.close("ended by the peer")
@@ -301,25 +301,25 @@ def test_a_long_change_of_the_metadata_is_one_event_and_others_wait_behind_it(wo
     """Who asks for no change goes on meanwhile."""
     first, second, third = world.connect(), world.connect(), world.connect()
     first.send(altering(COUNT // 2), 1)
-    while not world.node.controller._events:
+    while not world.controller.metadata_log._events:
         world.turn()
     assert second.ask(creating("t", 300), 7) is NOTHING and third.ask(asking(1), 12).topics[0].error_code
     second.send(asking(1), 12)
     turns = turn_until(world, first)
     assert turns > 5 and not second.answers
     turn_until(world, second, 2)
-    assert second.answers[0].topics[0].error_code == 0 and world.node.image.topics["t"].partitions[299]
+    assert second.answers[0].topics[0].error_code == 0 and world.broker.image.topics["t"].partitions[299]
     assert {row.error_code for row in first.answers[0].responses} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
-    assert not world.node.controller._events and world.node.metrics.unexpected_errors == 0
+    assert not world.controller.metadata_log._events and world.runtime.metrics.unexpected_errors == 0
 
 
 def test_many_partitions_are_placed_in_steps(world):
     """A topic's records are one batch, but what they say need not be thought of in one turn."""
     peer = world.connect()
     assert peer.ask(creating("t", 400), 7) is NOTHING
-    assert world.node.controller._events and "t" not in world.node.image.topics
+    assert world.controller.metadata_log._events and "t" not in world.broker.image.topics
     turn_until(world, peer)
-    assert len(world.node.image.topics["t"].partitions) == 400
+    assert len(world.broker.image.topics["t"].partitions) == 400
 
 
 def growing(partitions):
@@ -342,33 +342,33 @@ def test_a_bug_in_a_long_change_is_that_requests_alone(world, monkeypatch):
     turn_until(world, other)
     assert other.answers[0].topics[0].error_code == 0
     assert [(row.name, row.error_code) for row in peer.answers[0].results] == [("t", errors.UNKNOWN_SERVER_ERROR)]
-    assert peer.closed is None and world.node.metrics.unexpected_errors == 1
+    assert peer.closed is None and world.runtime.metrics.unexpected_errors == 1
 
 
 @pytest.mark.parametrize("where", ["metadata.creation.Creation.partitions", "server.metadata_log._LogRunner.perform"])
 def test_the_controller_goes_on_even_if_telling_of_a_bug_fails(world, monkeypatch, where):
     peer, other = world.connect(), world.connect()
     monkeypatch.setattr(f"pykafkad.{where}", lambda self, wanted: 1 // 0)
-    monkeypatch.setattr(world.node, "fail", lambda token, error: 1 // 0)
+    monkeypatch.setattr("pykafkad.server.replies.Replies.fail", lambda self, token, error: 1 // 0)
     peer.send(growing(400), 3)
-    while world.node.controller._events:
+    while world.controller.metadata_log._events:
         world.turn()
     monkeypatch.undo()
     other.send(creating("u"), 7)
     turn_until(world, other)
-    assert other.answers[0].topics[0].error_code == 0 and world.node.metrics.unexpected_errors
+    assert other.answers[0].topics[0].error_code == 0 and world.runtime.metrics.unexpected_errors
 
 
 def test_a_bug_while_a_long_change_is_applied_is_told_too(world, monkeypatch):
     """By then nobody is on the stack who could."""
     peer = world.connect()
-    applied = type(world.node).metadata_changed
-    monkeypatch.setattr(type(world.node), "metadata_changed", lambda node, changes: applied(node, changes) or 1 // 0)
+    applied = type(world.broker).metadata_changed
+    monkeypatch.setattr(type(world.broker), "metadata_changed", lambda node, changes: applied(node, changes) or 1 // 0)
     assert peer.ask(creating("t", 400), 7) is NOTHING
     turn_until(world, peer)
     monkeypatch.undo()
     assert peer.answers[0].topics[0].error_code == errors.UNKNOWN_SERVER_ERROR and peer.closed is None
-    assert world.node.metrics.unexpected_errors == 1 and not world.node.controller._events
+    assert world.runtime.metrics.unexpected_errors == 1 and not world.controller.metadata_log._events
     peer.send(creating("u"), 7)
     turn_until(world, peer, 2)
     assert peer.answers[1].topics[0].error_code == 0
@@ -378,7 +378,7 @@ def test_a_bug_in_a_change_that_waited_is_told_too(world, monkeypatch):
     """Its turn came after its handler's."""
     first, second = world.connect(), world.connect()
     first.send(altering(COUNT // 2), 1)
-    while not world.node.controller._events:
+    while not world.controller.metadata_log._events:
         world.turn()
     monkeypatch.setitem(controller._STEPS, events.Change, lambda self, event: 1 // 0)
     request = messages.AlterClientQuotasRequest
@@ -388,4 +388,4 @@ def test_a_bug_in_a_change_that_waited_is_told_too(world, monkeypatch):
     turn_until(world, second)
     (row,) = second.answers[0].entries
     assert (row.error_code, row.entity[0].entity_name) == (errors.UNKNOWN_SERVER_ERROR, "a")
-    assert second.closed is None and world.node.metrics.unexpected_errors == 1
+    assert second.closed is None and world.runtime.metrics.unexpected_errors == 1

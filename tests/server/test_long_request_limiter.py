@@ -33,11 +33,11 @@ def world(monkeypatch):
     monkeypatch.setattr(module, "LANE_BYTES", int(3.5 * SIZE_BYTES))
     made = World("/data", disk=MemoryDisk(), clock=TickingClock(), auto_create_topics_enable="false")
     yield made
-    assert made.node.metrics.unexpected_errors == 0
+    assert made.runtime.metrics.unexpected_errors == 0
 
 
 def places_of(world):
-    return world.node.dispatcher.long_request_limiter
+    return world.broker.dispatcher.long_request_limiter
 
 
 def turns_until(world, condition):
@@ -56,19 +56,19 @@ def test_no_more_bytes_are_in_work_than_there_are_places_for(world):
     short = world.connect()
     for peer in peers:
         peer.send(asking(), 12, client_id=LONG_NAME)
-    assert len(world.node.tasks) == 3 and len(places_of(world)) == 8
+    assert len(world.runtime.tasks) == 3 and len(places_of(world)) == 8
     answered = []
     for _ in range(2000):
         world.turn()
         answered += [peer for peer in peers if peer.answers and peer not in answered]
-        assert len(world.node.tasks) <= 3
+        assert len(world.runtime.tasks) <= 3
         if len(answered) == 8:
             break
         assert short.ask(asking(count=1), 12).topics
     # Three at a time, which end together.
     order = [peers.index(peer) // 3 for peer in answered]
     assert order == sorted(order) and {len(peer.answers[0].topics) for peer in peers} == {COUNT}
-    assert not len(places_of(world)) and not world.node.tasks
+    assert not len(places_of(world)) and not world.runtime.tasks
 
 
 def test_one_that_is_longer_than_all_places_gets_them_alone(world, monkeypatch):
@@ -76,7 +76,7 @@ def test_one_that_is_longer_than_all_places_gets_them_alone(world, monkeypatch):
     first, second = world.connect(), world.connect()
     for peer in (first, second):
         peer.send(asking(), 12, client_id=LONG_NAME)
-    assert len(world.node.tasks) == 1
+    assert len(world.runtime.tasks) == 1
     turns_until(world, lambda: first.answers)
     assert not second.answers
     turns_until(world, lambda: second.answers)
@@ -90,7 +90,7 @@ def test_very_long_ones_have_a_lane_of_their_own(world, monkeypatch):
     very_long = [world.connect() for _ in range(3)]
     for peer in very_long:
         peer.send(asking(), 12, client_id=LONG_NAME)
-    assert len(world.node.tasks) == 1
+    assert len(world.runtime.tasks) == 1
     long = world.connect()
     long.send(asking(count=10), 12, client_id=LONG_NAME)
     assert long.answers or turns_until(world, lambda: long.answers) < 5
@@ -105,11 +105,11 @@ def test_a_closed_connection_gives_its_place_back_at_once(world, whose):
         peer.send(asking(), 12, client_id=LONG_NAME)
     gone = peers[{"in work": 1, "first": 3, "last": 4}[whose]]
     gone.connection.close("ended by the peer")
-    world.node.reactor.connections.pop(gone.connection.id)
-    world.node.connection_lost(gone.connection)
+    world.runtime.reactor.connections.pop(gone.connection.id)
+    world.broker.connection_lost(gone.connection)
     assert len(places_of(world)) == 4
     world.turn()
-    assert len(world.node.tasks) == 3
+    assert len(world.runtime.tasks) == 3
     turns_until(world, lambda: all(peer.answers for peer in peers if peer is not gone))
     assert not len(places_of(world)) and not gone.answers
 
@@ -129,13 +129,13 @@ def test_one_that_meets_a_bug_gives_its_place_back(world, monkeypatch):
 
     peer = world.connect()
     assert peer.ask(asking(count=1), 13).topics
-    monkeypatch.setattr(world.node.dispatcher._routes[3], "handler", handle)
+    monkeypatch.setattr(world.broker.dispatcher._routes[3], "handler", handle)
     peer.send(asking(), 13, client_id=LONG_NAME)
     turns_until(world, lambda: len(peer.answers) == 2)
     assert (
         peer.answers[1].error_code == errors.UNKNOWN_SERVER_ERROR and not len(places_of(world)) and peer.closed is None
     )
-    world.node.metrics.unexpected_errors -= 1
+    world.runtime.metrics.unexpected_errors -= 1
 
 
 def test_a_stop_answers_also_those_that_wait_for_a_place(world):
@@ -167,12 +167,12 @@ def test_a_fetch_that_waits_for_records_has_no_place(world):
     peers = [world.connect() for _ in range(4)]
     for peer in peers:
         peer.send(fetching(10), 11, client_id=LONG_NAME)
-    turns_until(world, lambda: not world.node.tasks)
+    turns_until(world, lambda: not world.runtime.tasks)
     assert all(peer.connection.delayed for peer in peers)
     other = world.connect()
     other.send(asking(), 12, client_id=LONG_NAME)
     turns_until(world, lambda: other.answers)
-    world.node.connection_lost(peers[0].connection)
+    world.broker.connection_lost(peers[0].connection)
     world.advance(60.0)
     turns_until(world, lambda: all(peer.answers for peer in peers[1:]))
     assert not len(places_of(world))
@@ -185,14 +185,14 @@ def test_a_fetch_beyond_what_may_wait_is_answered_at_once(world, monkeypatch):
     peers = [world.connect() for _ in range(3)]
     for peer in peers:
         peer.send(fetching(10), 11, client_id=LONG_NAME)
-        turns_until(world, lambda: not world.node.tasks)
+        turns_until(world, lambda: not world.runtime.tasks)
     assert [len(peer.answers) for peer in peers] == [0, 0, 1]
     assert [row.error_code for row in peers[2].answers[0].responses[0].partitions] == [0] * 10
     # One that ends leaves its room to another.
     peers[0].send(asking(count=1), 12)
     turns_until(world, lambda: len(peers[0].answers) == 2)
     peers[2].send(fetching(10), 11, client_id=LONG_NAME)
-    turns_until(world, lambda: not world.node.tasks)
+    turns_until(world, lambda: not world.runtime.tasks)
     assert peers[2].connection.delayed
 
 
@@ -240,7 +240,7 @@ def test_a_change_of_the_metadata_keeps_its_place_until_it_is_answered(world, mo
         peer.send(altering, 1)
     for _ in range(2000):
         world.turn()
-        assert not world.node.controller._events or len(world.node.tasks) == 1
+        assert not world.controller.metadata_log._events or len(world.runtime.tasks) == 1
         if all(peer.answers for peer in peers):
             break
     assert {row.error_code for peer in peers for row in peer.answers[0].responses} == {
@@ -263,7 +263,7 @@ def test_whatever_comes_and_goes_the_order_is_kept_and_no_byte_is_lost(monkeypat
         sizes = {}
         for number in range(30):
             sizes[number] = drawn.choice([1, 10, 60, 100, 500])
-            if places.take(number, sizes[number], lambda number=number: begun.append(number)):
+            if places.take(number, sizes[number], lambda number=number, begun=begun: begun.append(number)):
                 assert not waiting
                 inside.append(number)
             else:
@@ -286,7 +286,7 @@ def test_whatever_comes_and_goes_the_order_is_kept_and_no_byte_is_lost(monkeypat
 def test_a_short_request_needs_no_place(world):
     peer = world.connect()
     assert peer.ask(asking(), 12) is NOTHING
-    assert not len(places_of(world)) and len(world.node.tasks) == 1
+    assert not len(places_of(world)) and len(world.runtime.tasks) == 1
     turns_until(world, lambda: peer.answers)
 
 
@@ -300,29 +300,29 @@ def test_a_long_request_is_answered_once(world, second):
     """Its answer is on its way for many turns, in which it is still in service."""
 
     def answer_and_stumble(ctx, request):
-        world.node.reply(ctx.token, answering(request))
+        world.runtime.replies.reply(ctx.token, answering(request))
         if second == "a bug":
             return 1 // 0
         elif second == "a bug later":
-            world.node.fail(ctx.token, RuntimeError("a bug"))
+            world.runtime.replies.fail(ctx.token, RuntimeError("a bug"))
         else:
-            world.node.reply(ctx.token, answering(request))
+            world.runtime.replies.reply(ctx.token, answering(request))
         return DEFERRED
 
-    route = world.node.dispatcher._routes[3]
-    world.node.dispatcher._flexible_from[3] = route.load()
+    route = world.broker.dispatcher._routes[3]
+    world.broker.dispatcher._flexible_from[3] = route.load()
     route.handler = answer_and_stumble
     peer = world.connect()
     peer.send(asking(), 12, client_id=LONG_NAME)
     turns_until(world, lambda: not len(places_of(world)))
     assert peer.ask(messages.ApiVersionsRequest(), 0).api_keys and len(peer.answers) == 2
-    assert world.node.metrics.unexpected_errors == (second != "an answer")
-    world.node.metrics.unexpected_errors = 0
+    assert world.runtime.metrics.unexpected_errors == (second != "an answer")
+    world.runtime.metrics.unexpected_errors = 0
 
 
 def test_a_long_request_that_wants_no_answer_gives_its_place_back(world):
-    route = world.node.dispatcher._routes[3]
-    world.node.dispatcher._flexible_from[3] = route.load()
+    route = world.broker.dispatcher._routes[3]
+    world.broker.dispatcher._flexible_from[3] = route.load()
     route.handler = lambda ctx, request: None
     peer = world.connect()
     peer.send(asking(), 12, client_id=LONG_NAME)

@@ -23,15 +23,15 @@ def test_topics_survive_a_restart(tmp_path):
     """Names, ids, partitions and settings come back from the log; each start is a new epoch of the quorum."""
     world = World(tmp_path)
     topic_id = world.create_topic("a", 3, retention_ms=5000)
-    epoch = world.node.controller.quorum.epoch
+    epoch = world.controller.metadata_log.quorum.epoch
     world.stop()
     world = world.restart()
-    topic = world.node.image.topics["a"]
+    topic = world.broker.image.topics["a"]
     assert (topic.id, len(topic.partitions)) == (topic_id, 3)
-    assert world.node.image.configs(TYPE_TOPIC, "a") == {"retention.ms": "5000"}
-    assert world.node.partitions.get("a", 2).settings.retention_ms == 5000
+    assert world.broker.image.configs(TYPE_TOPIC, "a") == {"retention.ms": "5000"}
+    assert world.broker.partitions.get("a", 2).settings.retention_ms == 5000
     assert [state.leader_epoch for state in topic.partitions] == [2, 2, 2], "none while it was stopped"
-    assert world.node.controller.quorum.epoch == epoch + 1
+    assert world.controller.metadata_log.quorum.epoch == epoch + 1
     world.stop()
 
 
@@ -63,17 +63,17 @@ def test_a_reply_leaves_after_its_change_is_seen(tmp_path):
     world.create_topic("a", 2)
     asked = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="a")])
     (row,) = world.connect().ask(asked, 12).topics
-    assert [(part.error_code, part.leader_id) for part in row.partitions] == [(0, world.node.node_id)] * 2
-    assert world.node.partitions.get("a", 1).end_offset == 0
+    assert [(part.error_code, part.leader_id) for part in row.partitions] == [(0, world.broker.node_id)] * 2
+    assert world.broker.partitions.get("a", 1).end_offset == 0
     world.stop()
 
 
 def test_a_started_broker_is_unfenced_and_everything_committed(tmp_path):
     world = World(tmp_path)
-    broker = world.node.image.brokers[world.node.node_id]
+    broker = world.broker.image.brokers[world.broker.node_id]
     assert not broker.fenced
-    assert broker.log_dirs == [world.node.directory_id]
-    assert world.node.image.offset == world.node.controller.quorum.high_watermark - 1
+    assert broker.log_dirs == [world.broker.directory_id]
+    assert world.broker.image.offset == world.controller.metadata_log.quorum.high_watermark - 1
     world.stop()
 
 
@@ -90,8 +90,8 @@ def test_acknowledged_topics_survive_a_loss_of_power(seed):
             acknowledged[name] = world.create_topic(name, random.randrange(1, 4))
         disk.lose_power(random)
         world = world.restart(seed=random.random())
-        assert {name: topic.id for name, topic in world.node.image.topics.items()} == acknowledged
-        assert all(topic.partitions[0].leader == world.node.node_id for topic in world.node.image.topics.values())
+        assert {name: topic.id for name, topic in world.broker.image.topics.items()} == acknowledged
+        assert all(topic.partitions[0].leader == world.broker.node_id for topic in world.broker.image.topics.values())
 
 
 @pytest.mark.parametrize("operation", ["write", "sync"])
@@ -109,17 +109,17 @@ def test_a_metadata_log_that_fails_refuses_changes_and_the_rest_is_served(operat
         is NOTHING
     )
     assert "write failed" in asking.closed
-    assert "new" not in world.node.image.topics
+    assert "new" not in world.broker.image.topics
     row = other.ask(fetch("kept", {0: 0}), 11).responses[0].partitions[0]
     assert row.error_code == 0 and row.high_watermark == 1
-    assert world.node.stopping is None
+    assert world.runtime.stopping is None
     disk.heal()
     disk.kill()
     again = world.restart(seed=2)
-    assert "kept" in again.node.image.topics
+    assert "kept" in again.broker.image.topics
     # Written and not synced is neither: who asked was told nothing.
     if operation == "write":
-        assert "new" not in again.node.image.topics
+        assert "new" not in again.broker.image.topics
         again.create_topic("new")
     row = again.connect().ask(fetch("kept", {0: 0}), 11).responses[0].partitions[0]
     assert row.high_watermark == 1
@@ -145,8 +145,8 @@ def test_a_first_start_that_is_cut_short_is_made_good(at):
     disk.heal()
     disk.lose_power(Random(at))
     world = World("data", disk=disk)
-    assert world.node.image.features["metadata.version"] == 30
-    assert not world.node.image.brokers[world.node.node_id].fenced
+    assert world.broker.image.features["metadata.version"] == 30
+    assert not world.broker.image.brokers[world.broker.node_id].fenced
     world.create_topic("a")
 
 
@@ -155,19 +155,19 @@ def test_a_clean_stop_says_so_in_the_log():
     disk = MemoryDisk()
     world = World("/data", disk=disk)
     world.stop()
-    broker = world.node.image.brokers[world.node.node_id]
+    broker = world.broker.image.brokers[world.broker.node_id]
     assert broker.fenced and not broker.in_controlled_shutdown, "it led nothing"
     world = world.restart(seed=2)
-    assert world.node.image.brokers[world.node.node_id].active
+    assert world.broker.image.brokers[world.broker.node_id].active
     disk.fail("write")
     world.stop()
     disk.heal()
-    assert world.restart(seed=3).node.image.brokers[world.node.node_id].active
+    assert world.restart(seed=3).broker.image.brokers[world.broker.node_id].active
 
 
 def records_of(world, name):
     """The records of one kind in the metadata log, in order."""
-    log = world.node.controller._log
+    log = world.controller.metadata_log._log
     decoded = (
         record_codec.decode(record.key if header.is_control else None, record.value).value
         for header, records in batches(log, 0)
@@ -191,20 +191,20 @@ def test_the_voters_stand_in_the_log_once():
 def test_brokers_that_are_not_here_are_fenced_at_the_start():
     """Nobody else can tell this controller that it lives: what such a broker led goes to those who are in sync."""
     world = World("/data", disk=MemoryDisk())
-    own = world.node.node_id
+    own = world.broker.node_id
     world.create_topic("a")
     record = messages.RegisterBrokerRecord
     other = record(broker_id=own + 1, incarnation_id=b"o" * 16, broker_epoch=7, fenced=False, log_dirs=[b"o" * 16])
     topic = messages.TopicRecord(name="theirs", topic_id=b"t" * 16)
-    fields = {"replicas": [own + 1, own], "isr": [own + 1, own], "directories": [b"o" * 16, world.node.directory_id]}
+    fields = {"replicas": [own + 1, own], "isr": [own + 1, own], "directories": [b"o" * 16, world.broker.directory_id]}
     partition = messages.PartitionRecord(
         partition_id=0, topic_id=b"t" * 16, leader=own + 1, leader_epoch=3, partition_epoch=3, **fields
     )
-    world.node.controller.append([record_codec.record(each) for each in (other, topic, partition)])
+    world.controller.metadata_log.append([record_codec.record(each) for each in (other, topic, partition)])
     world.disk.kill()
     world = world.restart(seed=2)
-    assert [broker.id for broker in world.node.image.alive_brokers()] == [own]
-    state = world.node.image.partition("theirs", 0)
+    assert [broker.id for broker in world.broker.image.alive_brokers()] == [own]
+    state = world.broker.image.partition("theirs", 0)
     # One epoch for what the other led, two for this broker's own unclean stop.
     assert (state.leader, state.leader_epoch, state.isr) == (own, 6, (own,))
     world.stop()

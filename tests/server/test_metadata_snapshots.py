@@ -55,13 +55,13 @@ class Jobs:
 
 def start(disk, **kwargs):
     world = World("/data", disk=disk, **kwargs)
-    world.node.offload = Jobs()
+    world.runtime.offload = Jobs()
     return world
 
 
 def again(world, **kwargs):
     world = world.restart(**kwargs)
-    world.node.offload = Jobs()
+    world.runtime.offload = Jobs()
     return world
 
 
@@ -69,8 +69,8 @@ def settle(world):
     """Turns until nothing of a snapshot is under way."""
     for _ in range(10):
         world.turn()
-        world.node.offload.close()
-    assert world.node.controller.snapshots._writing is None
+        world.runtime.offload.close()
+    assert world.controller.metadata_log.snapshots._writing is None
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_snapshot_is_made_of_so_many_bytes_and_a_start_reads_it(disk):
     settle(world)
     names = kept(disk)
     assert 2 <= len(names) <= 10
-    expected = facts(world.node.image)
+    expected = facts(world.broker.image)
     assert not [name for name in disk.listdir(LOG) if name.endswith(".part")]
     disk.kill()
     # What the log held below the newest snapshot is not looked at any more.
@@ -103,11 +103,11 @@ def test_a_snapshot_is_made_of_so_many_bytes_and_a_start_reads_it(disk):
     finally:
         snapshots.read = read
     assert len(reading) == 1
-    image = later.node.image
+    image = later.broker.image
     assert set(image.topics) == {f"t{number}" for number in range(30)}
     assert facts(image)["_configs"] == expected["_configs"]
     assert {name: topic.id for name, topic in image.topics.items()} == {
-        name: topic.id for name, topic in world.node.image.topics.items()
+        name: topic.id for name, topic in world.broker.image.topics.items()
     }
     later.stop()
 
@@ -148,11 +148,11 @@ def test_the_loop_turns_while_a_snapshot_is_written(disk, monkeypatch):
     world = start(disk, clock=WorkClock(), **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9}))
     monkeypatch.setattr(snapshots, "RECORDS_PER_STEP", 10)
     world.create_topic("a", 600)
-    own = world.node.controller.snapshots
-    world.node.controller.snapshots._start()
-    end_offset = world.node.image.offset + 1
+    own = world.controller.metadata_log.snapshots
+    world.controller.metadata_log.snapshots._start()
+    end_offset = world.broker.image.offset + 1
     turns = 0
-    while not world.node.offload.waiting:
+    while not world.runtime.offload.waiting:
         world.turn()
         turns += 1
         if turns == 3:
@@ -170,24 +170,24 @@ def test_old_snapshots_and_the_log_before_them_go_by_size(disk):
     world = start(
         disk, **settings(**{"metadata.max.retention.bytes": 1, "metadata.log.segment.bytes": 8 * 1024 * 1024})
     )
-    log = world.node.controller._log
+    log = world.controller.metadata_log._log
     for number in range(40):
         world.create_topic(f"t{number}")
         if number % 10 == 9:
             settle(world)
-            log.roll(world.node.now_ms)
+            log.roll(world.runtime.now_ms)
     settle(world)
     assert len(kept(disk)) == 1
     (first, _) = snapshots.parse_name(kept(disk)[0])
     assert log.log_start_offset == first > 0
     assert log.segments[0].base_offset > 0, "whole segments below it went too"
     world.advance(120, 4)
-    world.node.offload.close()
+    world.runtime.offload.close()
     world.turn()
     assert not [name for name in disk.listdir(LOG) if name.endswith(".deleted")]
     disk.kill()
     later = again(world, seed=3, **settings())
-    assert len(later.node.image.topics) == 40
+    assert len(later.broker.image.topics) == 40
     later.stop()
 
 
@@ -207,13 +207,13 @@ def test_old_snapshots_go_by_age_but_never_the_last(disk):
 def test_a_snapshot_that_cannot_be_written_hurts_nobody(disk, operation):
     world = start(disk, **settings(**{"metadata.log.max.record.bytes.between.snapshots": 10**9}))
     world.create_topic("a")
-    world.node.controller.snapshots._start()
+    world.controller.metadata_log.snapshots._start()
     disk.fail(operation)
     settle(world)
     assert kept(disk) == [snapshots.file_name(0, 0)]
     assert not [name for name in disk.listdir(LOG) if name.endswith(".part")]
     world.create_topic("b")
-    world.node.controller.snapshots._start()
+    world.controller.metadata_log.snapshots._start()
     settle(world)
     assert len(kept(disk)) == 2
     world.stop()
@@ -233,12 +233,12 @@ def test_a_bug_while_one_is_written_is_told_and_the_next_one_is_made(disk, monke
     with monkeypatch.context() as broken:
         broken.setattr(snapshots.Writing, "pieces", lambda self: (1 // 0 for _ in "x"))
         world.create_topic("a")
-        world.node.controller.snapshots._start()
+        world.controller.metadata_log.snapshots._start()
         settle(world)
         broken.setattr(metadata_snapshots.MetadataSnapshots, "_thin_out", lambda self: 1 // 0)
         world.advance(120, 4)
-    assert world.node.metrics.unexpected_errors > 1
-    world.node.metrics.unexpected_errors = 0
+    assert world.runtime.metrics.unexpected_errors > 1
+    world.runtime.metrics.unexpected_errors = 0
     world.create_topic("b")
     world.advance(120, 4)
     settle(world)
@@ -264,7 +264,7 @@ def test_a_loss_of_power_at_any_moment_leaves_whole_snapshots(seed):
                 settle(world)
         disk.lose_power(random)
         world = again(world, seed=random.random(), **small)
-        assert set(world.node.image.topics) == names
+        assert set(world.broker.image.topics) == names
     world.stop()
 
 
@@ -272,7 +272,7 @@ def test_a_stop_drops_what_is_half_written(disk, monkeypatch):
     monkeypatch.setattr(snapshots, "RECORDS_PER_STEP", 10)
     world = start(disk, clock=WorkClock())
     world.create_topic("a", 300)
-    world.node.controller.snapshots._start()
+    world.controller.metadata_log.snapshots._start()
     for _ in range(3):
         world.turn()
     assert [name for name in disk.listdir(LOG) if name.endswith(".part")]
@@ -293,7 +293,7 @@ def test_leftovers_of_a_crash_are_removed(disk):
 def test_a_start_says_which_snapshot_it_cannot_use(disk, damage):
     world = start(disk)
     world.create_topic("a")
-    offset = world.node.image.offset + 1
+    offset = world.broker.image.offset + 1
     world.stop()
     content = disk.read(f"{LOG}/{snapshots.file_name(0, 0)}")
     if damage == "broken":
@@ -337,8 +337,8 @@ def test_a_directory_formatted_by_kafka_begins_with_its_bootstrap_records(disk):
     levels = iter([record(name="metadata.version", feature_level=30), record(name="group.version", feature_level=1)])
     disk.write("/data/bootstrap.checkpoint", b"".join(snapshots._pieces(0, 0, [snapshots._header(0)], levels)))
     world = start(disk)
-    assert world.node.image.features == {"kraft.version": 1, "metadata.version": 30, "group.version": 1}
-    assert world.node.image.configs(4, "") == {}, "no eligible leader replicas, no minimum in the log"
+    assert world.broker.image.features == {"kraft.version": 1, "metadata.version": 30, "group.version": 1}
+    assert world.broker.image.configs(4, "") == {}, "no eligible leader replicas, no minimum in the log"
     world.stop()
 
 
@@ -348,20 +348,20 @@ def test_formatting_that_lost_power_is_made_good(disk):
     for path in ("/data/bootstrap.checkpoint", f"{LOG}/{snapshots.file_name(0, 0)}"):
         disk.write(path, disk.read(path)[:50])
     world = start(disk)
-    assert world.node.image.features["metadata.version"] == 30
-    assert [voter.id for voter in world.node.image.voters] == [world.node.node_id]
+    assert world.broker.image.features["metadata.version"] == 30
+    assert [voter.id for voter in world.broker.image.voters] == [world.broker.node_id]
     world.stop()
 
 
 def test_what_is_unknown_is_never_thrown_away_by_a_snapshot(disk):
     """A record of another release is kept in the log: as long as it is there, no snapshot takes the log's place."""
     world = start(disk)
-    world.node.image.unknown_records = 1
-    world.node.controller.snapshots._start()
-    assert world.node.controller.snapshots._writing is None
-    world.node.image.unknown_records = 0
-    world.node.controller.snapshots._start()
-    assert world.node.controller.snapshots._writing is not None
+    world.broker.image.unknown_records = 1
+    world.controller.metadata_log.snapshots._start()
+    assert world.controller.metadata_log.snapshots._writing is None
+    world.broker.image.unknown_records = 0
+    world.controller.metadata_log.snapshots._start()
+    assert world.controller.metadata_log.snapshots._writing is not None
     world.stop()
     assert not [name for name in disk.listdir(LOG) if name.endswith(metadata_snapshots._PART_SUFFIX)]
 
@@ -373,13 +373,13 @@ def test_a_stop_leaves_a_snapshot_when_the_next_start_would_read_more_than_that(
     sizes = []
     for seed in range(2, 12):
         world.stop()
-        sizes.append(world.node.controller.snapshots._bytes)
+        sizes.append(world.controller.metadata_log.snapshots._bytes)
         assert not [name for name in disk.listdir(LOG) if name.endswith(".part")]
         world = start(disk, seed=seed)
     made = [size for size in sizes if size == 0]
     assert 1 <= len(made) <= 5 and len(kept(disk)) == 1 + len(made)
-    states = world.node.image.topics["many"].partitions
-    assert {(state.leader, state.leader_epoch) for state in states} == {(world.node.node_id, 20)}
+    states = world.broker.image.topics["many"].partitions
+    assert {(state.leader, state.leader_epoch) for state in states} == {(world.broker.node_id, 20)}
     world.stop()
 
 
@@ -397,7 +397,7 @@ def test_a_snapshot_that_fails_at_the_stop_is_no_reason_not_to_stop(disk, monkey
     monkeypatch.setattr(MemoryDisk, "rename", refused)
     world.stop()
     assert len(kept(disk)) == 1 and not [name for name in disk.listdir(LOG) if name.endswith(".part")]
-    assert start(disk, seed=2).node.image.partition("a", 0).leader_epoch == 2
+    assert start(disk, seed=2).broker.image.partition("a", 0).leader_epoch == 2
 
 
 def test_a_bug_in_the_snapshot_at_the_stop_leaves_the_stop_clean(disk, monkeypatch):
@@ -405,7 +405,7 @@ def test_a_bug_in_the_snapshot_at_the_stop_leaves_the_stop_clean(disk, monkeypat
     world = start(disk, **settings())
     world.create_topic("a", 20)
     world.turn()
-    assert world.node.controller.snapshots._writing is not None
+    assert world.controller.metadata_log.snapshots._writing is not None
     unlink = MemoryDisk.unlink
 
     def refused(self, path):
@@ -417,11 +417,11 @@ def test_a_bug_in_the_snapshot_at_the_stop_leaves_the_stop_clean(disk, monkeypat
         broken.setattr(metadata_snapshots, "_LEAST_BYTES_AT_STOP", 0)
         broken.setattr(MetadataSnapshots, "_publish", lambda _: 1 // 0)
         broken.setattr(MemoryDisk, "unlink", refused)
-        world.node.controller.snapshots.wrote(10_000, 0)
+        world.controller.metadata_log.snapshots.wrote(10_000, 0)
         world.stop()
-    assert world.node.metrics.unexpected_errors == 1
+    assert world.runtime.metrics.unexpected_errors == 1
     world = start(disk, seed=2)
-    assert world.node.directory.clean
+    assert world.broker.directory.clean
     assert not [name for name in disk.listdir(LOG) if name.endswith(".part")]
     world.stop()
 
@@ -437,19 +437,19 @@ def test_a_cluster_of_an_older_level_is_served_and_upgraded(disk, level):
     )
     world = start(disk)
     world.create_topic("a", 2)
-    assert world.node.image.features["metadata.version"] == level
+    assert world.broker.image.features["metadata.version"] == level
     allowed = {name: record_codec._version(name, level) for name in record_codec.OLDER_VERSIONS}
     assert written_versions(world) <= {(name, allowed.get(name, 0)) for name, _ in record_codec.RECORDS.values()} - {
         (name, 0) for name, since in record_codec.LATER_RECORDS.items() if since > level
     }
     world.stop()
     world = start(disk, seed=2)
-    assert len(world.node.image.topics["a"].partitions) == 2
+    assert len(world.broker.image.topics["a"].partitions) == 2
     request = messages.UpdateFeaturesRequest
     for wanted, kind, code in ((30, 1, 0), (level, 2, 95)):
         row = request.FeatureUpdateKey(feature="metadata.version", max_version_level=wanted, upgrade_type=kind)
         assert world.connect().ask(request(feature_updates=[row], timeout_ms=1000), 1).error_code == code
-    assert world.node.image.features["metadata.version"] == 30
+    assert world.broker.image.features["metadata.version"] == 30
     world.create_topic("b")
     assert ("PartitionRecord", 2) in written_versions(world)
     world.stop()
@@ -458,7 +458,7 @@ def test_a_cluster_of_an_older_level_is_served_and_upgraded(disk, level):
 def written_versions(world):
     """(name, version) of the data records in the metadata log."""
     found = set()
-    for header, records in batches(world.node.controller._log, 0):
+    for header, records in batches(world.controller.metadata_log._log, 0):
         for each in records if not header.is_control else ():
             found.add((record_codec.RECORDS[each.value[1]][0], each.value[2]))
     return found

@@ -36,6 +36,7 @@ def node():
     """A node that listens, around a reactor of its own."""
     node = EchoNode()
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=1 << 20)
+    node.reactor.node = node
     node.port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=50)
     yield node
     node.reactor.close()
@@ -49,10 +50,10 @@ def test_a_timer_that_fails_ends_nothing(tmp_path, out_of_descriptors):
             raise OSError(errno.EMFILE, "Too many open files")
 
     world = World(tmp_path / "data")
-    world.node.timers.set((Owner(), "job"), world.node.now)
+    world.runtime.timers.set((Owner(), "job"), world.runtime.now)
     out_of_descriptors("traceback")
     world.turn()
-    assert world.node.metrics.unexpected_errors == 1
+    assert world.runtime.metrics.unexpected_errors == 1
 
 
 def test_jobs_run_on_the_loop_when_no_thread_can_be_had(out_of_descriptors):

@@ -18,7 +18,7 @@ COUNT = AT_ONCE + 5 * PER_TURN
 def world():
     made = World("/data", disk=MemoryDisk())
     yield made
-    assert made.node.metrics.unexpected_errors == 0
+    assert made.runtime.metrics.unexpected_errors == 0
 
 
 def creation(name="t", partitions=COUNT):
@@ -51,7 +51,7 @@ def test_no_turn_makes_more_than_its_share(world, grow):
         assert before < COUNT + began
         world.turn()
         assert before < folders(world) <= before + PER_TURN
-    assert folders(world) == COUNT + began == len(world.node.partitions) and not world.node.partitions.pending
+    assert folders(world) == COUNT + began == len(world.broker.partitions) and not world.broker.partitions.pending
     rows = peer.answers[0].results if grow else peer.answers[0].topics
     assert [row.error_code for row in rows] == [0]
 
@@ -65,19 +65,19 @@ def test_a_few_are_there_at_once(world):
 def test_who_asks_for_a_log_gets_it(world):
     """By name and by id, produced into, before its turn; it is made once."""
     world.connect().send(creation(), 7)
-    topic_id = world.node.image.topics["t"].id
+    topic_id = world.broker.image.topics["t"].id
     last, other = COUNT - 1, COUNT - 2
-    assert "/data/t-%d" % last not in world.disk.directories
+    assert f"/data/t-{last}" not in world.disk.directories
     peer = world.connect()
     answer = peer.ask(produce("t", {last: batch(b"x")}), 9)
     assert answer.responses[0].partition_responses[0].error_code == 0
-    log = world.node.partitions.get("t", last)
-    assert world.node.partitions.get_by_id(topic_id, other) is world.node.partitions.get("t", other)
-    assert world.node.partitions.get("t", COUNT) is world.node.partitions.get_by_id(topic_id, COUNT) is None
-    assert world.node.partitions.get_by_id(bytes(16), 0) is None
+    log = world.broker.partitions.get("t", last)
+    assert world.broker.partitions.get_by_id(topic_id, other) is world.broker.partitions.get("t", other)
+    assert world.broker.partitions.get("t", COUNT) is world.broker.partitions.get_by_id(topic_id, COUNT) is None
+    assert world.broker.partitions.get_by_id(bytes(16), 0) is None
     for _ in range(10):
         world.turn()
-    assert world.node.partitions.get("t", last) is log and log.end_offset == 1
+    assert world.broker.partitions.get("t", last) is log and log.end_offset == 1
     assert folders(world) == COUNT
 
 
@@ -97,7 +97,7 @@ def test_others_are_answered_meanwhile(world):
         world.turn()
     assert folders(world, "u") == PER_TURN
     # The setting came before the log.
-    assert world.node.partitions.get("t", COUNT - 1).settings.retention_ms == 1000
+    assert world.broker.partitions.get("t", COUNT - 1).settings.retention_ms == 1000
 
 
 def test_a_topic_goes_before_its_logs_came(world):
@@ -110,9 +110,9 @@ def test_a_topic_goes_before_its_logs_came(world):
     for _ in range(10):
         world.turn()
     assert first.answers[0].topics[0].error_code == 0
-    assert len(world.node.partitions) == 0 and "/data/t-%d" % (COUNT - 1) not in world.disk.directories
+    assert len(world.broker.partitions) == 0 and f"/data/t-{COUNT - 1}" not in world.disk.directories
     world.create_topic("t", COUNT)
-    assert len(world.node.partitions) == COUNT
+    assert len(world.broker.partitions) == COUNT
 
 
 def test_a_stop_makes_the_rest(world):
@@ -120,10 +120,10 @@ def test_a_stop_makes_the_rest(world):
     peer = world.connect()
     peer.send(creation(), 7)
     world.stop()
-    assert folders(world) == COUNT and not world.node.partitions.pending
+    assert folders(world) == COUNT and not world.broker.partitions.pending
     world.disk.kill()
     again = world.restart()
-    assert len(again.node.partitions) == COUNT and not again.node.partitions.pending
+    assert len(again.broker.partitions) == COUNT and not again.broker.partitions.pending
 
 
 def test_a_kill_in_between_is_made_good_by_the_start(world):
@@ -131,7 +131,7 @@ def test_a_kill_in_between_is_made_good_by_the_start(world):
     world.connect().send(creation(), 7)
     world.disk.kill()
     again = world.restart()
-    assert len(again.node.partitions) == folders(again) == COUNT
+    assert len(again.broker.partitions) == folders(again) == COUNT
 
 
 def test_what_cannot_be_made_is_offline(world):
@@ -142,7 +142,7 @@ def test_what_cannot_be_made_is_offline(world):
     while not peer.answers:
         world.turn()
     assert peer.answers[0].topics[0].error_code == 0
-    offline = [log.partition for log in world.node.partitions if log.offline is not None]
+    offline = [log.partition for log in world.broker.partitions if log.offline is not None]
     assert len(offline) == 1
     answer = peer.ask(produce("t", {offline[0]: batch(b"x"), offline[0] + 1: batch(b"x")}), 9)
     rows = answer.responses[0].partition_responses

@@ -20,6 +20,7 @@ from tests.server.echo import EchoNode, arrived, connect, frame, received, turns
 def node():
     node = EchoNode()
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+    node.reactor.node = node
     yield node
     node.reactor.close()
 
@@ -352,6 +353,7 @@ def test_a_stop_waits_for_a_slow_reader(listening):
     assert len(received_bytes) == 3_000_004
     client.close()
     listening.reactor = Reactor(listening, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+    listening.reactor.node = listening
 
 
 def test_a_stop_does_not_wait_for_ever(listening):

@@ -54,6 +54,7 @@ def test_every_frame_is_answered_in_its_order(seed):
     draw = random.Random(seed)
     node = EchoNode()
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+    node.reactor.node = node
     port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=draw.choice((None, 4096)), backlog=10)
     clients = [Client(port, draw) for _ in range(4)]
     idle = 0

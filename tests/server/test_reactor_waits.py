@@ -36,6 +36,7 @@ def test_after_a_short_wait_the_loop_looks_for_a_moment_before_it_sleeps():
     """A client that answers at once is not slept for; one that does not costs at most a fixed number of looks."""
     node = EchoNode()
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+    node.reactor.node = node
     node.reactor._epoll.close()
     short = ([(-1, 1)], 20e-6)
     epoll = node.reactor._epoll = CountingEpoll(node.clock, [short, ([], 0), ([(-1, 1)], 0)])
@@ -79,6 +80,7 @@ def test_a_peer_that_took_a_large_answer_is_not_looked_for(tmp_path, size_bytes,
         FileSlice(Disk().open(str(tmp_path / "log")), 0, size_bytes)
     )
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+    node.reactor.node = node
     port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=1 << 20, backlog=10)
     epoll = node.reactor._epoll = RecordingEpoll(node.reactor._epoll)
     with socket.create_connection(("127.0.0.1", port)) as client:
@@ -96,6 +98,7 @@ def test_what_was_already_read_is_served_without_waiting():
     """A connection that used up its share of a turn is served on in the next, which waits for nothing."""
     node = EchoNode()
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+    node.reactor.node = node
     port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=10)
     epoll = node.reactor._epoll = RecordingEpoll(node.reactor._epoll)
     with socket.create_connection(("127.0.0.1", port)) as client:
@@ -116,6 +119,7 @@ def waiting():
     """An echo with one client."""
     node = EchoNode()
     node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
+    node.reactor.node = node
     port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=10)
     with socket.create_connection(("127.0.0.1", port)) as node.client:
         node.client.setblocking(False)

@@ -98,7 +98,7 @@ def test_an_authorizer_watches_produce_and_fetch_of_the_common_shape(tmp_path: P
     assert peer.connection.session.fast_paths == {}
     assert peer.ask(produce("t", {0: batch(b"x")}), 8).responses[0].partition_responses[0].error_code == 0
     authorizer.allows = False
-    watched.node.sessions.acls_changed()
+    watched.broker.sessions.acls_changed()
     answer = peer.ask(produce("t", {0: batch(b"x")}), 8)
     assert answer.responses[0].partition_responses[0].error_code == TOPIC_AUTHORIZATION_FAILED
 

@@ -8,8 +8,9 @@ import pytest
 
 from pykafkad import config, errors
 from pykafkad.errors import ConfigError
-from pykafkad.server import node as nodes, run
+from pykafkad.server import run
 from pykafkad.server.listeners import Listener
+from pykafkad.server.wiring import Process
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, FakeReactor, World
@@ -17,7 +18,7 @@ from tests.simulation.world import NOTHING, FakeReactor, World
 
 def another(disk):
     """A second broker on the same directory."""
-    return nodes.Node(
+    return Process(
         config.Settings.from_properties({}),
         [Listener("PLAINTEXT", "localhost", 9092)],
         ["/data"],
@@ -39,7 +40,7 @@ def test_a_ready_file_of_an_earlier_broker_goes_and_that_of_a_running_one_stays(
     second = another(disk)
     second.start(stale_file=str(ready))
     assert not ready.exists()
-    second.close()
+    second.runtime.close()
 
 
 def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch, tmp_path):
@@ -50,7 +51,7 @@ def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch
 
     world = World("/data", disk=MemoryDisk())
     monkeypatch.setattr("builtins.print", broken)
-    run._tell_ready(world.node, str(tmp_path / "ready"))
+    run._tell_ready(world.process, str(tmp_path / "ready"))
     assert (tmp_path / "ready").read_bytes() == b"localhost:9092\n"
     world.stop()
 
@@ -59,14 +60,14 @@ def test_jobs_off_the_loop_are_finished_before_what_they_wake_is_gone():
     """A job that ends while the broker stops wakes the loop, whose descriptors must still be its own."""
     world = World("/data", disk=MemoryDisk())
     order = []
-    reactor = world.node.reactor
+    reactor = world.runtime.reactor
     reactor.wake = lambda: order.append("woken")
     close = reactor.close
     closed = threading.Event()
     reactor.close = lambda: closed.set() or order.append("closed") or close()
-    world.node.offload._wake = reactor.wake
+    world.runtime.offload._wake = reactor.wake
     results = []
-    world.node.offload.submit(lambda: closed.wait(0.05), results.append)
+    world.runtime.offload.submit(lambda: closed.wait(0.05), results.append)
     world.stop()
     assert results == [False]
     assert order[-1] == "closed" and order.count("woken") == 1
@@ -75,9 +76,9 @@ def test_jobs_off_the_loop_are_finished_before_what_they_wake_is_gone():
 def test_a_topic_of_many_partitions_is_there_before_anybody_is_served():
     """`--topic NAME:1000`: the answer to its creation waits for the logs, and no turn of the loop makes them yet."""
     world = World("/data", disk=MemoryDisk())
-    run._create(world.node, [("many", 1000)])
-    assert len(world.node.image.topics["many"].partitions) == 1000
-    assert not world.node.partitions.pending
+    run._create(world.process, [("many", 1000)])
+    assert len(world.broker.image.topics["many"].partitions) == 1000
+    assert not world.broker.partitions.pending
 
 
 def test_who_waits_in_a_group_is_sent_away_before_the_connections_close():
@@ -98,8 +99,8 @@ def test_who_waits_in_a_group_is_sent_away_before_the_connections_close():
     waiting = world.connect()
     assert waiting.ask(join(**fields), 3) is NOTHING
     seen = []
-    drain = world.node.reactor.drain
-    world.node.reactor.drain = lambda seconds_left: (
+    drain = world.runtime.reactor.drain
+    world.runtime.reactor.drain = lambda seconds_left: (
         seen.append(b"".join(waiting.connection.outbox)) or drain(seconds_left)
     )
     world.stop()

@@ -157,16 +157,16 @@ def build(left: str) -> tuple[MemoryDisk, dict[str, Any]]:
     commit(world, 7)
     for number in range(20):
         world.create_topic(f"more-{number}")
-    for log in world.node.partitions:
+    for log in world.broker.partitions:
         if log.topic == TOPIC:
             log.delete_records(5 + log.partition)
-    for job in world.node.directory.sync_jobs():
+    for job in world.broker.directory.sync_jobs():
         job.run()
         job.finish()
-    world.node.directory.checkpoint()
+    world.broker.directory.checkpoint()
     while len(files_of(disk, "metadata-snapshot")) < 2:
         # Its sync runs beside the loop.
-        world.node.offload.close()
+        world.runtime.offload.close()
         world.advance(0.01)
     expected = observe(world)
     if left == STOPPED:
@@ -181,7 +181,7 @@ def build(left: str) -> tuple[MemoryDisk, dict[str, Any]]:
 def fill(world: World, index: int) -> None:
     """Plain, idempotent and transactional batches, some of them aborted, under three leader epochs; times that go back
     too."""
-    log = world.node.partitions.get(TOPIC, index)
+    log = world.broker.partitions.get(TOPIC, index)
     chance = random.Random(index)
     sequences = [0, 0, 0]
     for number in range(BATCHES):
@@ -223,9 +223,9 @@ def commit(world: World, offset: int) -> None:
 
 def observe(world: World) -> dict[str, Any]:
     """What clients can see of the broker's data, as plain values to compare."""
-    seen: dict[str, Any] = {"topics": sorted(world.node.image.topics)}
+    seen: dict[str, Any] = {"topics": sorted(world.broker.image.topics)}
     for index in range(PARTITIONS):
-        log = world.node.partitions.get(TOPIC, index)
+        log = world.broker.partitions.get(TOPIC, index)
         seen[f"offsets {index}"] = log.log_start_offset, log.high_watermark, log.end_offset, log.last_stable_offset
         seen[f"batches {index}"] = batches = read_all(log, 120_000)
         seen[f"whole {index}"] = read_all(log, 1 << 20) == batches
@@ -335,8 +335,8 @@ def outcome(disk: MemoryDisk, path: str, kind: str, name: str, expected: dict[st
     finally:
         # A thread holds its broker, and with it the disk, for as long as it runs.
         for each in worlds:
-            each.node.offload.close()
-            each.node.cpu_offload.close()
+            each.runtime.offload.close()
+            each.runtime.cpu_offload.close()
     return SERVED
 
 

@@ -15,8 +15,8 @@ from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
 from pykafkad.server.listeners import Listener
-from pykafkad.server.node import Node
 from pykafkad.server.offload import Offload
+from pykafkad.server.wiring import Process
 from pykafkad.wire import frames, messages
 
 NOTHING = object()
@@ -25,8 +25,8 @@ NOTHING = object()
 class FakeReactor:
     """What a node needs of a reactor, with peers that are objects of the test."""
 
-    def __init__(self, node, *, max_frame_bytes, idle_seconds, max_connections):
-        self.node = node
+    def __init__(self, runtime, *, max_frame_bytes, idle_seconds, max_connections):
+        self.node = None
         self.max_frame_bytes = max_frame_bytes
         self.connections = {}
         self.ready = []
@@ -133,12 +133,12 @@ class Peer:
 
     def send_bytes(self, data):
         """Feed bytes as the reactor would, then finish the turn."""
-        reactor, connection = self.world.node.reactor, self.connection
-        self.world.node.begin_turn()
+        reactor, connection = self.world.runtime.reactor, self.connection
+        self.world.runtime.begin_turn()
         if connection.muted:
             reactor.scratch[: len(data)] = data
             connection.receive_muted(reactor.scratch, len(data))
-            self.world.node.end_early(connection)
+            self.world.broker.end_early(connection)
         else:
             data = bytes(connection.pending) + data
             self.world.feed(connection, data)
@@ -176,7 +176,7 @@ class World:
         self.peers = []
         self.more_directories = more_directories
         properties = {name.replace("_", "."): (str(value), "test") for name, value in settings.items()}
-        self.node = Node(
+        self.process = process = Process(
             config.Settings.from_properties({"group.initial.rebalance.delay.ms": ("0", "test"), **properties}),
             [Listener("PLAINTEXT", "localhost", 9092)],
             [self.path, *more_directories],
@@ -186,17 +186,18 @@ class World:
             reactor=FakeReactor,
             authorizer=authorizer,
         )
-        self.node.offload, self.node.cpu_offload = (
-            LateOffload(self.node.reactor.wake, self.node.unexpected) for _ in range(2)
-        )
-        self.node.start()
+        runtime = self.runtime = process.runtime
+        self.broker = process.broker
+        self.controller = process.controller
+        runtime.offload, runtime.cpu_offload = (LateOffload(runtime.reactor.wake, runtime.unexpected) for _ in range(2))
+        process.start()
 
     def connect(self):
         """A new client connection."""
-        reactor = self.node.reactor
-        connection = Connection(len(self.peers) + 1, "127.0.0.1:50000", self.node.serve, reactor.max_frame_bytes, [])
-        connection.listener = self.node.listeners[0]
-        connection.session = self.node.sessions.open(connection.listener, connection.peer)
+        reactor = self.runtime.reactor
+        connection = Connection(len(self.peers) + 1, "127.0.0.1:50000", self.broker.serve, reactor.max_frame_bytes, [])
+        connection.listener = self.broker.listeners[0]
+        connection.session = self.broker.sessions.open(connection.listener, connection.peer)
         connection.local_address = ("127.0.0.1", 9092)
         reactor.connections[connection.id] = connection
         peer = Peer(self, connection)
@@ -205,27 +206,27 @@ class World:
 
     def feed(self, connection, data):
         """Bytes for a connection that serves, in as many rounds as its share of a turn makes of them."""
-        scratch = self.node.reactor.scratch
+        scratch = self.runtime.reactor.scratch
         scratch[: len(data)] = data
         connection.receive(scratch, len(data))
         while not connection.muted and connection.outbox_bytes <= OUTBOX_LIMIT_BYTES and connection.has_whole_frame():
             kept = len(connection.pending)
             scratch[:kept] = connection.pending
             connection.receive(scratch, kept)
-        self.node.end_early(connection)
+        self.broker.end_early(connection)
 
     def turn(self, *, begin=True):
         """One turn of the loop: timers, waits, writes, and everything in the outboxes leaves."""
-        node, reactor = self.node, self.node.reactor
+        runtime, reactor = self.runtime, self.runtime.reactor
         if begin:
-            node.begin_turn()
-        node.end_turn()
+            runtime.begin_turn()
+        runtime.end_turn()
         while reactor.resumable:
             resumable, reactor.resumable = reactor.resumable, []
             for connection in resumable:
                 if not connection.muted and connection.pending:
                     self.feed(connection, bytes(connection.pending))
-            node.end_turn()
+            runtime.end_turn()
         ready, reactor.ready = reactor.ready, []
         for connection in ready:
             connection.queued = False
@@ -237,7 +238,7 @@ class World:
             self.peers[connection.id - 1].take(data)
             if connection.close_reason is not None:
                 reactor.connections.pop(connection.id, None)
-                node.connection_lost(connection)
+                self.broker.connection_lost(connection)
 
     def advance(self, seconds, steps=1):
         """Let time pass in `steps` turns."""
@@ -271,7 +272,7 @@ class World:
 
     def stop(self):
         """A clean stop."""
-        self.node.close()
+        self.runtime.close()
 
     def restart(self, **settings):
         """The same disk and clock under a new node; after `stop` or, without it, as after a kill."""

@@ -16,7 +16,7 @@ from pykafkad.wire import messages
 registry = messages._registry
 def counts():
     return [sorted(registry.texts), sorted(cls.__name__ for cls in registry.schemas), len(registry.functions)]
-import pykafkad.handlers.table, pykafkad.server.node
+import pykafkad.handlers.table, pykafkad.server.wiring
 found = [counts()]
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import World

@@ -1,0 +1,304 @@
+"""The broker's half of a process: partitions, coordinators, sessions and housekeeping; it serves clients.
+
+It wires its parts and holds no logic of any API. It learns of the metadata as the controller commits it."""
+
+from __future__ import annotations
+
+from pykafkad.coordinator.producer_ids import ProducerIds
+from pykafkad.errors import StorageFailure
+from pykafkad.handlers.fetch_sessions import FetchSessions
+from pykafkad.metadata import events, uuids
+from pykafkad.metadata.brokers import Endpoint
+from pykafkad.server import logs
+from pykafkad.server.client_metrics import ClientMetrics
+from pykafkad.server.commits import Commits
+from pykafkad.server.connection import SCRATCH_BYTES
+from pykafkad.server.dispatch import Dispatcher
+from pykafkad.server.groups import Groups
+from pykafkad.server.housekeeping import Housekeeping
+from pykafkad.server.logs import logger
+from pykafkad.server.partitions import Partitions
+from pykafkad.server.purgatory import Purgatory
+from pykafkad.server.runtime import RuntimeNode
+from pykafkad.server.session import Sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+    from pykafkad.log.directory import LogDirectory
+    from pykafkad.metadata.image import Image, MetadataDelta
+    from pykafkad.server.connection import Connection
+    from pykafkad.server.controller_node import ControllerNode
+    from pykafkad.server.data_snapshots import DataSnapshots
+    from pykafkad.server.directories import Directories
+    from pykafkad.server.listeners import Listener
+    from pykafkad.server.moves import Moves
+    from pykafkad.server.runtime import Runtime
+    from pykafkad.server.session import Authorizer
+
+log_lines = logger("server")
+
+_BROKER_CONFIG = 4
+
+_RETRIES_PER_TURN = 16
+# Delayed operations that are tried or answered in one turn: they take 50 ms at most.
+_WAITS_PER_TURN = 500
+
+
+class Broker(RuntimeNode):
+    """A broker that is registered with `controller`. `bind`, then `start`, then turns until `close`."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        settings: Settings,
+        listening: list[Listener],
+        directories: Directories,
+        controller: ControllerNode,
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        """Without an `authorizer` everybody may do everything."""
+        self.runtime = runtime
+        self.settings = settings
+        self.node_id = settings.node_id
+        self.listeners = listening
+        self.directories = directories
+        self.controller = controller
+        self.serving = False
+        self._offline_logs: set[object] = set()
+        self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, runtime.random)
+        self.commits = Commits(self)
+        self.purgatory = Purgatory(runtime.replies.reply, runtime.replies.fail)
+        self.dispatcher = Dispatcher(self)
+        self.serve = self.dispatcher.serve
+        # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
+        fast_paths = self.dispatcher.fast_paths if settings.socket_request_max_bytes >= SCRATCH_BYTES else {}
+        self.sessions = Sessions(fast_paths, authorizer)
+        self.metrics = runtime.metrics
+        self.producer_ids = ProducerIds()
+        self.groups = Groups(self)
+        self.client_metrics = ClientMetrics(self)
+        self.housekeeping = Housekeeping(self)
+        self._moves: Moves | None = None
+        self._data_snapshots: DataSnapshots | None = None
+        plan = lambda key: runtime.timers.set(key, runtime.now)  # noqa: E731
+        self.partitions = Partitions(directories, self.node_id, settings, plan, runtime.clock.now)
+        runtime.reactor.node = self
+        directories.broker = self
+        controller.broker = self
+
+    # --- its parts --------------------------------------------------------------------------------------------------
+
+    @property
+    def directory(self) -> LogDirectory:
+        """The directory of the metadata log."""
+        return self.directories.metadata
+
+    @property
+    def moves(self) -> Moves:
+        """Replicas on their way between directories."""
+        if self._moves is None:
+            from pykafkad.server.moves import Moves
+
+            self._moves = Moves(self)
+        return self._moves
+
+    @property
+    def data_snapshots(self) -> DataSnapshots:
+        """Snapshots of the data, and the way back to them."""
+        if self._data_snapshots is None:
+            from pykafkad.server.data_snapshots import DataSnapshots
+
+            self._data_snapshots = DataSnapshots(self)
+        return self._data_snapshots
+
+    @property
+    def used_snapshots(self) -> DataSnapshots | None:
+        """The same; None as long as nobody has asked for any."""
+        return self._data_snapshots
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, as text."""
+        return self.directory.meta["cluster.id"]
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id of the directory of the metadata log (KIP-858)."""
+        return uuids.from_text(self.directory.meta["directory.id"])
+
+    @property
+    def image(self) -> Image:
+        """The current picture of the cluster."""
+        return self.controller.image
+
+    @property
+    def log_level(self) -> str:
+        return logs.level()
+
+    def set_log_level(self, level: str) -> None:
+        """As the broker-logger resource of IncrementalAlterConfigs asks."""
+        logs.configure(level)
+
+    # --- start and stop ---------------------------------------------------------------------------------------------
+
+    def bind(self) -> None:
+        """Listen. Raises OSError."""
+        settings = self.settings
+        # Kafka's default is not ours: unless it is set, the address decides.
+        send_buffer_bytes = settings.socket_send_buffer_bytes if "socket.send.buffer.bytes" in settings.static else None
+        for listener in self.listeners:
+            listener.port = self.runtime.reactor.listen(
+                listener.host,
+                listener.port,
+                listener,
+                send_buffer_bytes=send_buffer_bytes,
+                backlog=settings.socket_listen_backlog_size,
+            )
+
+    def start(self, incarnation_id: bytes) -> None:
+        """Register with the controller, leave the fence, and bring everything in step with the image."""
+        endpoints = [
+            Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in self.listeners
+        ]
+        directories = self.directories
+        before = self.image.brokers.get(self.node_id)
+        self.controller.submit(
+            events.RegisterBroker(
+                self.node_id,
+                incarnation_id,
+                endpoints,
+                directories.ids(),
+                rack=self.settings.broker_rack,
+                previous_broker_epoch=directories.broker_epoch,
+            )
+        )
+        broker = self.image.brokers[self.node_id]
+        self.controller.submit(events.UnfenceBroker(self.node_id, broker.epoch))
+        directories.tell_lost(before.log_dirs if before is not None else [])
+        self.metadata_changed(self.image.take_delta(), loading=True)
+        directories.tell_cordoned()
+        if any(directory.futures for directory in directories.online):
+            self.moves.resume()
+        self.groups.take_over()
+        self.housekeeping.start()
+        self.serving = True
+
+    def finish_work(self) -> None:
+        """Open what partitions wait for it, so that who created them is answered."""
+        self.partitions.pending.finish()
+
+    def resign(self) -> None:
+        """Answer every delayed request; the members of groups are told to look for their coordinator."""
+        self.purgatory.expire(float("inf"))
+        self.runtime.end_turn()
+        while self.commits.is_syncing:
+            self.runtime.offload.close()
+            self.commits.begin()
+        if self.serving:
+            self.controller.submit(events.StopBroker(self.node_id))
+            self.groups.resign()
+
+    def cancel_work(self) -> None:
+        """Files that are to be removed wait for the next start."""
+        self.housekeeping.leave_removals()
+
+    def close(self) -> None:
+        """Leave the directories as the next start expects them."""
+        self.housekeeping.compaction.close()
+        broker = self.image.brokers.get(self.node_id)
+        self.directories.epoch_at_close = broker.epoch if broker else -1
+
+    # --- one turn ---------------------------------------------------------------------------------------------------
+
+    def end_turn(self, now: float) -> None:
+        """Delayed operations, writes, and the delayed operations that the writes concern."""
+        waits = self.purgatory
+        left = _WAITS_PER_TURN
+        if waits.count:
+            left -= waits.expire(now, left)
+            left -= waits.retry(now, left)
+        self.commits.finish()
+        if waits.count:
+            for _ in range(_RETRIES_PER_TURN):
+                left -= waits.retry(now, left)
+                self.commits.finish()
+        if not self.commits.is_idle:
+            self.commits.begin()
+
+    def next_deadline(self) -> float | None:
+        """When the next delayed operation ends; at once while some of this turn are left."""
+        return 0.0 if self.purgatory.is_behind else self.purgatory.next_deadline()
+
+    # --- what effects and handlers act on ---------------------------------------------------------------------------
+
+    def log_failed(self, log: object, failure: StorageFailure) -> None:
+        """A log went offline: said once, and whoever waits for it is told."""
+        if log in self._offline_logs:
+            return
+        if failure.is_passing and log.offline is None:
+            # It may go better the next time.
+            self.directories.report(self.directories.of(log), failure)
+            return
+        self._offline_logs.add(log)
+        self.runtime.metrics.writes_failed += 1
+        log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)
+        self.dispatcher.forget_topics()
+        self.purgatory.touch(log)
+        self.directories.report(self.directories.of(log), failure)
+
+    def directory_failed(self, directory: LogDirectory, logs: list[object]) -> None:
+        """A directory was given up: its logs are out of service, and whoever waits for them is told."""
+        if self._moves is not None:
+            self._moves.directory_failed(directory)
+        self.dispatcher.forget_topics()
+        for log in logs:
+            self._offline_logs.add(log)
+            self.purgatory.touch(log)
+
+    def end_early(self, connection: Connection) -> None:
+        """Answer a parked request whose wait is a maximum, if another request waits behind it."""
+        delayed = connection.delayed
+        if delayed is not None and delayed.operation.ends_early and connection.has_whole_frame():
+            self.purgatory.end_early(delayed, self.runtime.now)
+
+    def connection_lost(self, connection: Connection) -> None:
+        """Nobody waits for its answers any more."""
+        self.dispatcher.connection_lost(connection)
+        self.client_metrics.disconnected(connection.id)
+
+    def writable_by_clients(self, log: object) -> bool:
+        """Whether a client's batch for `log` needs no check besides those of the log itself."""
+        return log.offline is None and not log.topic.startswith("__") and log not in self.partitions.not_led_here
+
+    def metadata_changed(self, delta: MetadataDelta, *, loading: bool = False) -> None:
+        """Bring logs, settings and groups in step with the image."""
+        image = self.image
+        if any(kind == _BROKER_CONFIG for kind, _ in delta.configs):
+            self.settings.set_dynamic(
+                image.configs(_BROKER_CONFIG, ""), image.configs(_BROKER_CONFIG, str(self.node_id))
+            )
+            self.partitions.reconfigure_all(image)
+            if self.serving:
+                self.directories.settings_changed()
+        if self._moves and delta.topics_deleted:
+            for topic in delta.topics_deleted:
+                for state in topic.partitions:
+                    self._moves.cancel(topic.name, state.index)
+        gone = self.partitions.apply(delta, image, loading=not self.serving)
+        # Who waits at what this broker does not lead (any more) is told.
+        for log in [*gone, *(self.partitions.not_led_here if delta.partitions else ())]:
+            self.purgatory.touch(log)
+        if gone:
+            self.housekeeping.compaction.forget(gone)
+        self.dispatcher.forget_topics()
+        if "acls" in delta.others:
+            self.sessions.acls_changed()
+        if loading:
+            return
+        self.client_metrics.configs_changed(delta.configs)
+        if delta.topics_deleted:
+            self.housekeeping.plan_deletions()
+            self.groups.topics_deleted([(topic.name, topic.id) for topic in delta.topics_deleted])
+        if delta.topics_created:
+            self.groups.take_over()

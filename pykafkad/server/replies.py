@@ -1,0 +1,78 @@
+"""Answers to requests that did not get theirs at once: a token stands for the request, wherever its connection is.
+
+An answer to a request that is no longer in service is dropped here and nowhere else."""
+
+from __future__ import annotations
+
+from pykafkad.handlers.context import ReplyToken
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.server.connection import Connection
+    from pykafkad.server.runtime import Runtime
+
+
+class Replies:
+    """Finds the request of a token and answers it."""
+
+    __slots__ = ("_runtime",)
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def reply(self, token: object, message: object) -> None:
+        """Answer a delayed request. A token whose connection is gone, or was answered, is dropped.
+
+        A token that is not a connection's (one part of several, a start) takes its message itself; None wants no
+        answer."""
+        if type(token) is not ReplyToken:
+            if token is not None:
+                token.deliver(message)
+            return
+        connection = self._runtime.reactor.connection(token.connection_id)
+        if connection is None or connection.sequence != token.sequence or connection.in_service is None:
+            return
+        connection.delayed = None
+        connection.in_service.dispatcher.finish(connection.in_service, message)
+
+    def fail(self, token: object, error: Exception) -> None:
+        """Something raised on behalf of a delayed request, or of nobody (a token that is None, or whose connection is
+        gone)."""
+        connection = self.connection_of(token)
+        if connection is None or connection.in_service is None:
+            self._runtime.unexpected(error)
+            return
+        connection.delayed = None
+        connection.in_service.dispatcher.failed(connection.in_service, error)
+
+    def abandon(self, token: object, reason: str) -> None:
+        """A request that can't be answered truthfully: its connection is closed, and the client asks again."""
+        connection = self.connection_of(token)
+        if connection is not None:
+            connection.close(reason)
+            self._runtime.reactor.send_soon(connection)
+
+    def compute(self, token: object, job: Callable[[], object], answer: Callable[[object], object]) -> None:
+        """Run `job()` beside the loop and reply with `answer(result)`."""
+
+        def then(result: object) -> None:
+            try:
+                if isinstance(result, Exception):
+                    raise result
+                message = answer(result)
+            except Exception as error:
+                self.fail(token, error)
+            else:
+                self.reply(token, message)
+
+        self._runtime.cpu_offload.submit(job, then)
+
+    def connection_of(self, token: object) -> Connection | None:
+        """The living connection whose last request `token` stands for, or is a part of."""
+        token = getattr(token, "request_token", token)
+        if not hasattr(token, "connection_id"):
+            return None
+        connection = self._runtime.reactor.connection(token.connection_id)
+        return connection if connection is not None and connection.sequence == token.sequence else None

@@ -1,0 +1,174 @@
+"""What all nodes of a process share: clock, chance, disk, sockets, threads, timers, and the loop that gives turns.
+
+A `Runtime` knows nothing of Kafka. Its nodes (`controller_node.py`, `broker.py`) take part in each turn in the order in
+which they were added. Nothing here is global: a second `Runtime` in the same process shares nothing with the first."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pykafkad.clock import Clock
+from pykafkad.disk import Disk
+from pykafkad.server.incremental_tasks import IncrementalTasks
+from pykafkad.server.logs import logger
+from pykafkad.server.metrics import Metrics
+from pykafkad.server.offload import Offload
+from pykafkad.server.reactor import Reactor
+from pykafkad.server.replies import Replies
+from pykafkad.server.timers import Timers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log_lines = logger("server")
+
+_STOP_SECONDS = 5.0
+
+
+class RuntimeNode:
+    """What a runtime asks of a node; a node overrides what concerns it."""
+
+    def end_turn(self, now: float) -> None:
+        """Do what became due in this turn, before the answers are sent."""
+
+    def next_deadline(self) -> float | None:
+        """When the node wants its next turn, in the clock's seconds; None: when something happens."""
+        return None
+
+    def finish_work(self) -> None:
+        """The process stops: finish what is under way."""
+
+    def resign(self) -> None:
+        """The process stops: answer every request that waits; clients are still connected."""
+
+    def cancel_work(self) -> None:
+        """The process stops, and the answers have left: drop what the next start can do."""
+
+    def close(self) -> None:
+        """The process stops, and nobody is connected any more: write what the next start needs."""
+
+
+class Runtime:
+    """The surroundings of the nodes of one process. `run` gives turns until `stop`; `close` ends the nodes in order."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        random: Random | None = None,
+        reactor: Callable[..., Reactor] = Reactor,
+        max_frame_bytes: int,
+        idle_seconds: float,
+        max_connections: int,
+    ) -> None:
+        self.clock = clock or Clock()
+        self.random = random or Random()
+        self.disk = disk or Disk()
+        self.now = self.clock.now()
+        """Monotonic seconds at the start of this turn."""
+        self.now_ms = self.clock.now_ms()
+        """Wall-clock milliseconds at the start of this turn."""
+        self.metrics = Metrics()
+        self.timers = Timers()
+        self.stopping: str | None = None
+        """Why the loop ends after this turn."""
+        self.reactor = reactor(
+            self, max_frame_bytes=max_frame_bytes, idle_seconds=idle_seconds, max_connections=max_connections
+        )
+        self.offload = Offload(self.reactor.wake, self.unexpected)
+        # Long computations have a thread of their own, so that syncs need not wait for them.
+        self.cpu_offload = Offload(self.reactor.wake, self.unexpected)
+        self.tasks = IncrementalTasks(self)
+        self.replies = Replies(self)
+        self.nodes: list[RuntimeNode] = []
+        """In the order of their turns; they end in the opposite order."""
+
+    def run(self) -> None:
+        """Turn until told to stop."""
+        turn = self.reactor.turn
+        while self.stopping is None:
+            turn(self._timeout())
+
+    def stop(self, reason: str) -> None:
+        """End the loop after the current turn; safe from a signal handler."""
+        self.stopping = reason
+        self.reactor.wake()
+
+    def close(self) -> None:
+        """Stop accepting, answer what can be answered, let every node write what it must, and release everything."""
+        nodes = self.nodes[::-1]
+        self.reactor.stop_listening()
+        self.tasks.finish(self.clock.now() + _STOP_SECONDS)
+        for node in nodes:
+            node.finish_work()
+        self.cpu_offload.close()
+        for node in nodes:
+            node.resign()
+        deadline = self.clock.now() + _STOP_SECONDS
+        # A delayed request may have a long answer.
+        self.tasks.finish(deadline)
+        self.reactor.drain(lambda: deadline - self.clock.now())
+        for node in nodes:
+            node.cancel_work()
+        # A job that ends wakes the reactor, so the jobs come first.
+        self.offload.close()
+        self.reactor.close()
+        for node in nodes:
+            node.close()
+
+    # --- one turn -----------------------------------------------------------------------------------------------------
+
+    def begin_turn(self) -> float:
+        """Read the clocks once for the whole turn."""
+        self.now = self.clock.now()
+        self.now_ms = self.clock.now_ms()
+        return self.now
+
+    def end_turn(self) -> None:
+        """Results of offloaded jobs, then timers, then the nodes' parts of the turn."""
+        now = self.now
+        self.offload.finished()
+        self.cpu_offload.finished()
+        for key in self.timers.due(now):
+            self._fire(key)
+        for node in self.nodes:
+            node.end_turn(now)
+
+    def _timeout(self) -> float | None:
+        """How long the next wait for sockets may be, in seconds."""
+        if self.reactor.ready or self.reactor.resumable:
+            return 0
+        at = self.reactor.next_wake()
+        timer_at = self.timers.next_at()
+        if timer_at is not None and timer_at < at:
+            at = timer_at
+        for node in self.nodes:
+            node_at = node.next_deadline()
+            if node_at is not None and node_at < at:
+                at = node_at
+        # Rounded up to the millisecond that epoll counts in, so that a deadline is past when it wakes.
+        return max(0.0, at - self.clock.now() + 0.0005) if at != float("inf") else None
+
+    def _fire(self, key: tuple[object, object]) -> None:
+        owner, inner = key
+        try:
+            owner.fired(inner)
+        except Exception as error:
+            self.unexpected(error, timer=inner)
+
+    def unexpected(self, error: Exception, **where: object) -> None:
+        """A bug of ours: counted, and logged once with its traceback."""
+        self.metrics.unexpected_errors += 1
+        log_lines.error("unexpected-error", error=error, traceback=_traceback(error), **where)
+
+
+def _traceback(error: BaseException) -> str:
+    """The traceback as text, for the log line of an unexpected error."""
+    try:
+        import traceback
+    except OSError:
+        # Without a free descriptor nothing can be imported; the error must be logged all the same.
+        return repr(error)
+    return "".join(traceback.format_exception(error))
