@@ -52,6 +52,15 @@ from pykafkad.wire.batch import (
 from pykafkad.wire.compression import CODECS, FRAME_STARTS, IDS, ZSTD
 from pykafkad.wire.records import MAX_OPENED_BYTES, iterate_records
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.log.log_config import LogConfig
+    from pykafkad.wire.records import Record
+
+    Buffer = bytes | bytearray | memoryview
+    Writable = bytearray | memoryview
+    Checked = tuple[Writable, BatchHeader, int]
+
 
 class NotOneBatch(KafkaError):
     """The records are not one batch of magic 2: Kafka refuses them before it looks at the log."""
@@ -78,7 +87,9 @@ _SHOWN_ERRORS = 3
 _NEVER_MS = 1 << 62
 
 
-def check(records, settings, now_ms: int, produce_version: int, from_client: bool, where: str):
+def check(
+    records: Writable, settings: LogConfig, now_ms: int, produce_version: int, from_client: bool, where: str
+) -> Checked:
     """`(batch, header, log_append_time_ms)` of what is to be appended.
 
     `batch` is `records` cut to its one batch, or a new view of a batch written anew. `log_append_time_ms` is -1 with
@@ -88,8 +99,9 @@ def check(records, settings, now_ms: int, produce_version: int, from_client: boo
     header = _check_header(batch, settings, from_client, where)
     stamped = settings.message_timestamp_type == "LogAppendTime"
     target = _target_codec(settings.compression_type, header)
-    opened = None
-    if target != header.codec or (from_client and _asks_to_open(settings, header, bytes(batch[61:63]), now_ms)):
+    opened: list[Record] = []
+    must_open = target != header.codec or (from_client and _asks_to_open(settings, header, bytes(batch[61:63]), now_ms))
+    if must_open:
         opened = _open(batch, header)
         if from_client:
             _check_records(opened, header, settings, now_ms, where)
@@ -97,7 +109,7 @@ def check(records, settings, now_ms: int, produce_version: int, from_client: boo
         batch = _recompress(opened, header, target, settings, now_ms if stamped else NO_TIMESTAMP, where)
     elif stamped:
         batch = _with_max_timestamp(batch, now_ms, log_append_time=True)
-    elif opened is not None and from_client:
+    elif must_open and from_client:
         latest_ms = max((record.timestamp_ms for record in opened), default=NO_TIMESTAMP)
         if latest_ms != header.max_timestamp_ms:
             batch = _with_max_timestamp(batch, latest_ms, log_append_time=False)
@@ -109,16 +121,18 @@ def check(records, settings, now_ms: int, produce_version: int, from_client: boo
     return batch, parse_header(batch), now_ms if stamped else NO_TIMESTAMP
 
 
-def is_long(records) -> bool:
+def is_long(records: Buffer) -> bool:
     """Whether the batch may hold more than `LONG_RECORDS` records."""
     if len(records) <= HEADER_SIZE_BYTES:
         return False
     count = int.from_bytes(records[_COUNT_POSITION:HEADER_SIZE_BYTES], "big", signed=True)
     is_compressed = records[ATTRIBUTES_POSITION + 1] & CODEC_MASK
-    return count > LONG_RECORDS and (is_compressed or count * MIN_RECORD_SIZE_BYTES <= len(records) - HEADER_SIZE_BYTES)
+    return count > LONG_RECORDS and (
+        bool(is_compressed) or count * MIN_RECORD_SIZE_BYTES <= len(records) - HEADER_SIZE_BYTES
+    )
 
 
-def _one_batch(records, produce_version: int):
+def _one_batch(records: Writable, produce_version: int) -> Writable:
     """The one whole batch that `records` begins with. A cut-off rest behind it is dropped, as in Kafka."""
     size = _batch_size(records, 0)
     if size is None:
@@ -144,7 +158,7 @@ def _one_batch(records, produce_version: int):
     return records if size == len(records) else records[:size]
 
 
-def _batch_size(records, position: int) -> int | None:
+def _batch_size(records: Buffer, position: int) -> int | None:
     """Size of the batch at `position`, None when no whole one is there; `KafkaError` when it cannot be one."""
     left = len(records) - position
     if left < LENGTH_OVERHEAD_BYTES:
@@ -162,7 +176,7 @@ def _batch_size(records, position: int) -> int | None:
     return size if left >= size else None
 
 
-def _check_header(batch, settings, from_client: bool, where: str) -> BatchHeader:
+def _check_header(batch: Buffer, settings: LogConfig, from_client: bool, where: str) -> BatchHeader:
     size = len(batch)
     if from_client and any(batch[:8]):
         raise KafkaError(errors.INVALID_RECORD, f"base offset of a batch for {where} should be 0")
@@ -212,18 +226,18 @@ def _target_codec(compression_type: str, header: BatchHeader) -> int:
     return IDS["none" if compression_type == "uncompressed" else compression_type]
 
 
-def _asks_to_open(settings, header: BatchHeader, first_bytes: bytes, now_ms: int) -> bool:
+def _asks_to_open(settings: LogConfig, header: BatchHeader, first_bytes: bytes, now_ms: int) -> bool:
     return (
         "compact" in settings.cleanup_policy
         or settings.message_timestamp_before_max_ms < _NEVER_MS
         or header.max_timestamp_ms > now_ms + settings.message_timestamp_after_max_ms
         or header.max_timestamp_ms < header.base_timestamp_ms
         or header.has_log_append_time
-        or (header.codec and first_bytes != FRAME_STARTS[header.codec])
+        or (header.codec != 0 and first_bytes != FRAME_STARTS[header.codec])
     )
 
 
-def _open(batch, header: BatchHeader) -> list:
+def _open(batch: Buffer, header: BatchHeader) -> list[Record]:
     try:
         return list(iterate_records(batch, header, MAX_OPENED_BYTES))
     except KafkaError as error:
@@ -233,7 +247,7 @@ def _open(batch, header: BatchHeader) -> list:
         raise
 
 
-def _check_records(records: list, header: BatchHeader, settings, now_ms: int, where: str) -> None:
+def _check_records(records: list[Record], header: BatchHeader, settings: LogConfig, now_ms: int, where: str) -> None:
     needs_key = "compact" in settings.cleanup_policy
     create_time = settings.message_timestamp_type == "CreateTime"
     earliest_ms = now_ms - settings.message_timestamp_before_max_ms
@@ -266,14 +280,16 @@ def _check_records(records: list, header: BatchHeader, settings, now_ms: int, wh
         )
 
 
-def _with_max_timestamp(batch, max_timestamp_ms: int, *, log_append_time: bool):
+def _with_max_timestamp(batch: Buffer, max_timestamp_ms: int, *, log_append_time: bool) -> memoryview:
     # On a copy: the batch may still be refused, by its sequence, and must then be as it came.
     copy = bytearray(batch)
     set_max_timestamp(copy, max_timestamp_ms, log_append_time=log_append_time)
     return memoryview(copy)
 
 
-def _recompress(records: list, header: BatchHeader, codec: int, settings, log_append_time_ms: int, where: str):
+def _recompress(
+    records: list[Record], header: BatchHeader, codec: int, settings: LogConfig, log_append_time_ms: int, where: str
+) -> memoryview:
     """The same records in another codec, with the level that the topic's settings name."""
     levels = {
         "gzip": settings.compression_gzip_level,

@@ -21,6 +21,7 @@ from pykafkad.log.file_names import (
 from pykafkad.log.leader_epochs import LeaderEpochs
 from pykafkad.log.offset_index import OffsetIndex
 from pykafkad.log.producers import ProducerStates
+from pykafkad.log.syncing import EPOCHS_FILE
 from pykafkad.log.time_index import TimeIndex
 from pykafkad.wire.batch import LENGTH_OVERHEAD_BYTES
 
@@ -28,8 +29,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Finding = namedtuple("Finding", ("path", "kind", "what"))
-Finding.__doc__ = "`kind` is `damage` or `stale`; `what` says in words what is wrong, with positions in bytes."
+    from pykafkad.disk import Disk, File
+    from pykafkad.wire.batch import BatchHeader
+
+
+class Finding(namedtuple("Finding", ("path", "kind", "what"))):
+    """`kind` is `damage` or `stale`; `what` says in words what is wrong, with positions in bytes."""
+
+    __slots__ = ()
+
+    path: str
+    kind: str
+    what: str
+
 
 DAMAGE = "damage"
 STALE = "stale"
@@ -44,7 +56,7 @@ def segment_bases(names: list[str]) -> list[int]:
     )
 
 
-def check_partition(disk, directory: str, *, may_have_gaps: bool = True) -> Iterator[Finding]:
+def check_partition(disk: Disk, directory: str, *, may_have_gaps: bool = True) -> Iterator[Finding]:
     """Findings of a partition's small files and of each of its segments, oldest first.
 
     Compaction leaves gaps between offsets; where it never was, what is missing is damage.
@@ -84,15 +96,12 @@ def check_partition(disk, directory: str, *, may_have_gaps: bool = True) -> Iter
         yield from _check_indexes(disk, prefix, base, batches)
 
 
-def _check_small_files(disk, directory: str, names: set[str]) -> Iterator[Finding]:
+def _check_small_files(disk: Disk, directory: str, names: set[str]) -> Iterator[Finding]:
     path = f"{directory}/{checkpoints.PARTITION_METADATA_FILE}"
     if checkpoints.PARTITION_METADATA_FILE in names and checkpoints.decode_partition_metadata(disk.read(path)) is None:
         yield Finding(path, STALE, "holds no topic id")
-    path = f"{directory}/{recovery.EPOCHS_FILE}"
-    if (
-        recovery.EPOCHS_FILE in names
-        and LeaderEpochs.from_text((disk.read(path) or b"").decode("utf-8", "replace")) is None
-    ):
+    path = f"{directory}/{EPOCHS_FILE}"
+    if EPOCHS_FILE in names and LeaderEpochs.from_text((disk.read(path) or b"").decode("utf-8", "replace")) is None:
         yield Finding(path, STALE, "is no list of leader epochs")
     for name in sorted(names):
         if (
@@ -105,7 +114,7 @@ def _check_small_files(disk, directory: str, names: set[str]) -> Iterator[Findin
 class _Batches:
     """One `.log` file: its batches' positions and last offsets, once `check` has gone through them."""
 
-    def __init__(self, disk, prefix: str, base_offset: int, *, may_have_gaps: bool) -> None:
+    def __init__(self, disk: Disk, prefix: str, base_offset: int, *, may_have_gaps: bool) -> None:
         self._file = disk.open(prefix + LOG_SUFFIX)
         self._index = disk.read(prefix + INDEX_SUFFIX)
         self._path = prefix + LOG_SUFFIX
@@ -137,7 +146,7 @@ class _Batches:
             yield Finding(self._path, DAMAGE, str(failure))
             self.unread.append((position, self.size))
 
-    def _whole_batches(self, start: int) -> Iterator[tuple[int, object]]:
+    def _whole_batches(self, start: int) -> Iterator[tuple[int, BatchHeader]]:
         for at, header in recovery.whole_batches(_From(self._file, start), self.size - start):
             yield start + at, header
 
@@ -162,7 +171,7 @@ class _Batches:
         nowhere."""
         index = OffsetIndex.from_bytes(self._index or b"", self.size)
         length = int.from_bytes(self._file.pread(LENGTH_OVERHEAD_BYTES, position)[8:], "big", signed=True)
-        candidates = [
+        candidates: list[int] = [
             position + LENGTH_OVERHEAD_BYTES + max(length, 0),
             *(index.positions if index is not None else ()),
         ]
@@ -189,7 +198,7 @@ class _From:
 
     __slots__ = ("_file", "_start", "path")
 
-    def __init__(self, file: object, start: int) -> None:
+    def __init__(self, file: File, start: int) -> None:
         self._file = file
         self._start = start
         self.path = file.path
@@ -198,7 +207,7 @@ class _From:
         return self._file.pread(size_bytes, self._start + position)
 
 
-def _check_indexes(disk, prefix: str, base: int, batches: _Batches) -> Iterator[Finding]:
+def _check_indexes(disk: Disk, prefix: str, base: int, batches: _Batches) -> Iterator[Finding]:
     data = disk.read(prefix + INDEX_SUFFIX)
     if data is not None:
         index = OffsetIndex.from_bytes(data, batches.size)
@@ -217,8 +226,8 @@ def _check_indexes(disk, prefix: str, base: int, batches: _Batches) -> Iterator[
                     break
     data = disk.read(prefix + TIME_INDEX_SUFFIX)
     if data is not None:
-        index = TimeIndex.from_bytes(data)
-        if index is None or (not batches.is_cut and index.last()[1] + base >= max(batches.end_offset, base + 1)):
+        times = TimeIndex.from_bytes(data)
+        if times is None or (not batches.is_cut and times.last()[1] + base >= max(batches.end_offset, base + 1)):
             yield Finding(prefix + TIME_INDEX_SUFFIX, STALE, "cannot be the time index of its log")
     data = disk.read(prefix + TXN_INDEX_SUFFIX)
     if data is not None and txn_index.from_bytes(data, base) is None:

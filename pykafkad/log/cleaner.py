@@ -29,18 +29,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pykafkad.disk import Disk
+    from pykafkad.log.compaction import Steps
+    from pykafkad.log.log_config import LogConfig
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.segment import Segment
-
 CLEANER_FILE = "cleaner-offset-checkpoint"
 # The largest span of offsets that one segment can index.
 _MAX_SPAN = 0x7FFFFFFF
 
-Candidate = namedtuple(
-    "Candidate", ("log", "first_dirty_offset", "end_offset", "clean_bytes", "dirty_bytes", "is_overdue")
-)
-Candidate.__doc__ = """A log to clean: [first_dirty_offset, end_offset) is new, end_offset is the base of a segment that
-stays as it is. `is_overdue`: a record in it waits for longer than `max.compaction.lag.ms`."""
+
+class Candidate(
+    namedtuple("Candidate", ("log", "first_dirty_offset", "end_offset", "clean_bytes", "dirty_bytes", "is_overdue"))
+):
+    """A log to clean: the offsets [first_dirty_offset, end_offset) are new, and `end_offset` is the base of a segment
+    that stays as it is. `is_overdue` says that a record in it has waited for longer than `max.compaction.lag.ms`."""
+
+    __slots__ = ()
+
+    log: PartitionLog
+    first_dirty_offset: int
+    end_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    is_overdue: bool
 
 
 class Cleaned:
@@ -63,7 +75,7 @@ class LogCleaner:
 
     __slots__ = ("_checkpoints", "_disk", "_looked_at", "uncleanable")
 
-    def __init__(self, disk) -> None:
+    def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._checkpoints: dict[str, dict[tuple[str, int], int]] = {}
         self._looked_at: set[PartitionLog] = set()
@@ -183,7 +195,9 @@ class LogCleaner:
 
     # -- one run -------------------------------------------------------------------------------------------------------
 
-    def clean(self, candidate: Candidate, now_ms: int, io: compaction.Io, *, buffer_bytes: int, load_factor: float):
+    def clean(
+        self, candidate: Candidate, now_ms: int, io: compaction.Io, *, buffer_bytes: int, load_factor: float
+    ) -> Steps[Cleaned]:
         """Generator: clean a log; see `compaction.py` for what it yields. Returns a `Cleaned`.
 
         Raises `CleaningAborted`, `StorageFailure`, or what tells that the log's batches are not understood: then the
@@ -205,9 +219,10 @@ def first_timestamp_ms(segment: Segment) -> int:
     return segment.first_timestamp_ms
 
 
-def _watched(log: PartitionLog, steps):
+def _watched(log: PartitionLog, steps: Steps[Cleaned]) -> Steps[Cleaned]:
     """Pass on what `steps` yields as long as the log is there, where it was, in service, and to be compacted."""
-    answer, directory = None, log.directory
+    answer: object = None
+    directory = log.directory
     while True:
         if (
             log.closed
@@ -221,11 +236,12 @@ def _watched(log: PartitionLog, steps):
             # A job that was done elsewhere and failed is an error of the step that asked for it.
             asked = steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
         except StopIteration as end:
-            return end.value
+            cleaned: Cleaned = end.value
+            return cleaned
         answer = yield asked
 
 
-def _clean(candidate: Candidate, now_ms: int, offsets: OffsetMap, io: compaction.Io):
+def _clean(candidate: Candidate, now_ms: int, offsets: OffsetMap, io: compaction.Io) -> Steps[Cleaned]:
     log, start, end = candidate.log, candidate.first_dirty_offset, candidate.end_offset
     aborted = txn_index.collect(log.segments, log.segments[0].base_offset, end)
     first = log.segment_at(start)
@@ -243,7 +259,9 @@ def _clean(candidate: Candidate, now_ms: int, offsets: OffsetMap, io: compaction
     return cleaned
 
 
-def _clean_group(log: PartitionLog, group: list[Segment], run: compaction.Pass, io: compaction.Io, now_ms: int):
+def _clean_group(
+    log: PartitionLog, group: list[Segment], run: compaction.Pass, io: compaction.Io, now_ms: int
+) -> Steps[int]:
     """Replace the segments of a group by one; its size in bytes."""
     target = swap.begin(log, group[0].base_offset, now_ms)
     replaced = False
@@ -263,7 +281,7 @@ def _clean_group(log: PartitionLog, group: list[Segment], run: compaction.Pass, 
     return target.size
 
 
-def group_segments(segments: list[Segment], settings, first_uncleanable_offset: int) -> list[list[Segment]]:
+def group_segments(segments: list[Segment], settings: LogConfig, first_uncleanable_offset: int) -> list[list[Segment]]:
     """Neighbouring segments that fit into one by `segment.bytes`, by the sizes of their indexes, and by the span of
     their offsets."""
     groups: list[list[Segment]] = []

@@ -46,7 +46,8 @@ from pykafkad.wire.compression import compress, decompress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator, Iterator
+    from typing import Any, Literal, TypeVar
 
     from pykafkad.log.offset_map import OffsetMap
     from pykafkad.log.partition_log import PartitionLog
@@ -55,7 +56,9 @@ if TYPE_CHECKING:
     from pykafkad.log.txn_index import AbortedTransaction
     from pykafkad.wire.batch import BatchHeader
 
-    Steps = Generator[object, object, object]
+    Result = TypeVar("Result")
+    # Yields None, or a job for another thread, whose result is sent in.
+    Steps = Generator[Callable[[], object] | None, Any, Result]
 
 # One to two milliseconds of work on a slow machine.
 STEP_RECORDS = 1000
@@ -93,8 +96,8 @@ class CleanedTransactions:
 
     def __init__(self, aborted: list[AbortedTransaction]) -> None:
         self._coming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
-        # Producer id -> [transaction, whether a batch of it was met].
-        self._aborted: dict[int, list] = {}
+        # Producer id -> (transaction, whether a batch of it was met).
+        self._aborted: dict[int, tuple[AbortedTransaction, bool]] = {}
         self._committed: set[int] = set()
         self.kept: list[AbortedTransaction] = []
 
@@ -102,7 +105,7 @@ class CleanedTransactions:
         coming = self._coming
         while coming and coming[-1].first_offset <= offset:
             transaction = coming.pop()
-            self._aborted.setdefault(transaction.producer_id, [transaction, False])
+            self._aborted.setdefault(transaction.producer_id, (transaction, False))
 
     def is_aborted(self, header: BatchHeader) -> bool:
         """Whether a data batch belongs to an aborted transaction."""
@@ -113,7 +116,7 @@ class CleanedTransactions:
         if aborted is None:
             self._committed.add(header.producer_id)
             return False
-        aborted[1] = True
+        self._aborted[header.producer_id] = (aborted[0], True)
         return True
 
     def is_superfluous(self, header: BatchHeader, control_type: int | None) -> bool:
@@ -143,7 +146,9 @@ def control_type_of(header: BatchHeader, body: bytes, position: int) -> int | No
     # Timestamp and offset deltas and the length of the key stand between the attributes and the key.
     for _ in range(3):
         position = _behind_varint(body, position)
-    return CONTROL_KEY.unpack_from(body, position)[1]
+    control_type: int
+    _, control_type = CONTROL_KEY.unpack_from(body, position)
+    return control_type
 
 
 def _behind_varint(body: bytes, position: int) -> int:
@@ -152,7 +157,7 @@ def _behind_varint(body: bytes, position: int) -> int:
     return position + 1
 
 
-def batches_in(segment: Segment, position: int, io: Io):
+def batches_in(segment: Segment, position: int, io: Io) -> Iterator[tuple[bytes, int, BatchHeader]]:
     """Yield `(chunk, begin, header)` of the batches from a position on: a batch lies whole in `chunk`, at `begin`."""
     size = segment.written_size
     file, chunk_bytes = segment.file, io.chunk_bytes
@@ -177,7 +182,7 @@ def batches_in(segment: Segment, position: int, io: Io):
         position += begin
 
 
-def opened(chunk: bytes, begin: int, header: BatchHeader) -> Steps:
+def opened(chunk: bytes, begin: int, header: BatchHeader) -> Steps[tuple[bytes, int]]:
     """(bytes, position) of a batch's records, decompressed if need be."""
     codec = header.attributes & CODEC_MASK
     if not codec:
@@ -195,7 +200,7 @@ def build_map(
     offsets: OffsetMap,
     aborted: list[AbortedTransaction],
     io: Io,
-) -> Steps:
+) -> Steps[None]:
     """Enter the newest offset of every key in [start_offset, end_offset) until the map is full; `segments` hold that
     range.
 
@@ -211,7 +216,7 @@ def build_map(
                 if len(offsets) > offsets.max_entries:
                     # What follows counts as not looked at, so that all of it stays.
                     return
-                yield
+                yield None
             if header.attributes & CONTROL_BIT:
                 transactions.is_superfluous(header, control_type_of(header, chunk, begin + HEADER_SIZE_BYTES))
             elif not transactions.is_aborted(header) and header.record_count:
@@ -222,11 +227,11 @@ def build_map(
                     position = index_keys(body, position, count, header.base_offset, start_offset, offsets.shards)
                     left -= count
                     if left:
-                        yield
+                        yield None
             if header.last_offset >= start_offset:
                 offsets.latest_offset = header.last_offset
         offsets.latest_offset = max(offsets.latest_offset, bound - 1)
-        yield
+        yield None
 
 
 class Pace:
@@ -297,7 +302,7 @@ class Pass:
         return bool(header.attributes & CONTROL_BIT) and header.producer_epoch == epoch
 
 
-def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps:
+def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps[bytes | Literal[True] | None]:
     """What stays of one batch: True for the batch as it is, None for nothing, or the bytes of a new one."""
     is_control = header.attributes & CONTROL_BIT
     control_type = control_type_of(header, chunk, begin + HEADER_SIZE_BYTES) if is_control else None
@@ -328,7 +333,7 @@ def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps
             tombstones_stay=not has_horizon or each.now_ms < header.base_timestamp_ms,
         )
         while not found.step(STEP_RECORDS):
-            yield
+            yield None
         runs, kept, superfluous, latest_delta = (
             found.runs,
             found.kept,
@@ -356,7 +361,7 @@ def _rebuilt(
     header: BatchHeader,
     latest_delta: int | None,
     needs_horizon: bool,
-) -> Steps:
+) -> Steps[bytes]:
     attributes, base_timestamp_ms = header.attributes, header.base_timestamp_ms
     records = body[runs[0][0] : runs[0][1]] if len(runs) == 1 else b"".join([body[start:end] for start, end in runs])
     shift, out = 0, None
@@ -373,8 +378,8 @@ def _rebuilt(
             latest_delta = delta if latest_delta is None else max(latest_delta, delta)
             left -= count
             if left:
-                yield
-    if not attributes & LOG_APPEND_TIME_BIT:
+                yield None
+    if latest_delta is not None and not attributes & LOG_APPEND_TIME_BIT:
         max_timestamp_ms = header.base_timestamp_ms + latest_delta
     if out is not None:
         records = bytes(out)
@@ -412,7 +417,7 @@ def _encode(
     return b"".join((prefix, bytes((MAGIC,)), _UINT32.pack(crc32c(records, crc32c(checked))), checked, records))
 
 
-def copy_segment(each: Pass, source: Segment, target: Segment, io: Io, index_interval_bytes: int) -> Steps:
+def copy_segment(each: Pass, source: Segment, target: Segment, io: Io, index_interval_bytes: int) -> Steps[None]:
     """Write what stays of `source` behind what `target` has already."""
     out: list[bytes] = []
     held = 0
@@ -421,7 +426,7 @@ def copy_segment(each: Pass, source: Segment, target: Segment, io: Io, index_int
     pace = Pace()
     for chunk, begin, header in batches_in(source, 0, io):
         if pace.is_due(header):
-            yield
+            yield None
         stays = yield from retained(each, chunk, begin, header)
         if stays is True:
             if chunk is not last_chunk or kept_to != begin:
@@ -443,10 +448,10 @@ def copy_segment(each: Pass, source: Segment, target: Segment, io: Io, index_int
             kept_from = kept_to
             write(target, out, io)
             held = 0
-            yield
+            yield None
     out.append(last_chunk[kept_from:kept_to])
     write(target, out, io)
-    yield
+    yield None
 
 
 def write(target: Segment, pieces: list[bytes], io: Io) -> None:

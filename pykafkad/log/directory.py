@@ -25,6 +25,14 @@ from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
 from pykafkad.log.segment import NEVER_MS
 from pykafkad.log.syncing import SyncJob
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from random import Random
+
+    from pykafkad.clock import Clock
+    from pykafkad.disk import Disk
+    from pykafkad.log.log_config import LogConfig
+
 # Up to this many logs are synced one by one at a stop; for more the whole file system is, which takes one call.
 MAX_SINGLE_SYNCS = 16
 
@@ -55,7 +63,7 @@ class LogDirectory:
         "services",
     )
 
-    def __init__(self, path: str, *, disk, clock, random) -> None:
+    def __init__(self, path: str, *, disk: Disk, clock: Clock, random: Random) -> None:
         self.path = path
         self.disk = disk
         self.clock = clock
@@ -150,7 +158,7 @@ class LogDirectory:
         return f"{self.path}/{topic}-{partition}/{checkpoints.PARTITION_METADATA_FILE}"
 
     def open_partition(
-        self, topic: str, partition: int, topic_id: bytes, settings, *, is_created: bool = False
+        self, topic: str, partition: int, topic_id: bytes, settings: LogConfig, *, is_created: bool = False
     ) -> PartitionLog:
         """The log of a partition; its directory is made when it is not there. `is_created`: the partition has just come
         to be.

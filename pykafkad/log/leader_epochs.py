@@ -89,8 +89,8 @@ class LeaderEpochs:
             return None
         lines = text.splitlines()
         try:
-            rows = [tuple(map(int, line.split())) for line in lines[2:]]
-            if int(lines[0]) != 0 or int(lines[1]) != len(rows) or any(len(row) != 2 for row in rows):
+            rows = [(int(epoch), int(offset)) for epoch, offset in (line.split() for line in lines[2:])]
+            if int(lines[0]) != 0 or int(lines[1]) != len(rows):
                 return None
         except (ValueError, IndexError):
             return None

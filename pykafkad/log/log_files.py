@@ -15,7 +15,14 @@ from pykafkad.log import recovery, roll_rules
 from pykafkad.log.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_prefix
 from pykafkad.log.recent_segments import RecentSegments
 from pykafkad.log.segment import NEVER_MS, Segment
-from pykafkad.log.syncing import SyncJob, sync_if_there
+from pykafkad.log.syncing import EPOCHS_FILE, SyncJob, sync_if_there
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from random import Random
+
+    from pykafkad.clock import Clock
+    from pykafkad.log.log_config import LogConfig
 
 GATHER_SIZE_BYTES = 64 * 1024
 # Idle gather buffers kept per directory; more than that many logs written in one turn allocate anew.
@@ -23,9 +30,19 @@ MAX_IDLE_BUFFERS = 32
 CODEC_IDS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ALL_CODECS = frozenset(CODEC_IDS.values())
 
-LogServices = namedtuple("LogServices", ("disk", "clock", "random", "gather_pool", "doomed"))
-LogServices.__doc__ = """What the logs of one directory share: the disk, the clock, chance (a `random.Random`), idle
-gather buffers, and `doomed`, the list of `(due_ms, path, is_directory)` that are to be removed."""
+
+class LogServices(namedtuple("LogServices", ("disk", "clock", "random", "gather_pool", "doomed"))):
+    """What the logs of one directory share: the disk, the clock, chance, idle gather buffers, and `doomed`, the list of
+    `(due_ms, path, is_directory)` that are to be removed."""
+
+    __slots__ = ()
+
+    disk: Disk
+    clock: Clock
+    random: Random
+    gather_pool: list[memoryview]
+    doomed: list[tuple[int, str, bool]]
+
 
 LOADED_SLOTS = (
     "segments",
@@ -90,7 +107,7 @@ class LogFiles:
         topic: str,
         partition: int,
         topic_id: bytes,
-        settings,
+        settings: LogConfig,
         directory: str,
         services: LogServices,
         initial: recovery.Checkpointed = recovery.NOTHING_KNOWN,
@@ -106,7 +123,7 @@ class LogFiles:
         self._disk = services.disk
         self._gather_pool = services.gather_pool
         self._initial = initial
-        self._gather = None
+        self._gather: memoryview | None = None
         self._fill = 0
         self._recent_sealed = RecentSegments()
         self._sole_replica = False
@@ -166,13 +183,13 @@ class LogFiles:
             self.high_watermark = self.end_offset
         self.producers.forget_ended(self.high_watermark)
 
-    def update_settings(self, settings) -> None:
+    def update_settings(self, settings: LogConfig) -> None:
         """Take a topic's changed settings; they hold from the next append on."""
         self._prepare(settings)
         if self.is_loaded:
             self._activate(self._active)
 
-    def _prepare(self, settings) -> None:
+    def _prepare(self, settings: LogConfig) -> None:
         self.settings = settings
         self.due_ms = 0
         self._index_interval_bytes = settings.index_interval_bytes
@@ -242,39 +259,40 @@ class LogFiles:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def _borrow(self):
+    def _borrow(self) -> memoryview:
         # Gather buffers are shared by all logs of a directory and kept: giving memory back and faulting it in again
         # each turn costs more than the copy.
         pool = self._gather_pool
         return pool.pop() if pool else memoryview(bytearray(GATHER_SIZE_BYTES))
 
-    def _give_back(self) -> None:
+    def _give_back(self, gather: memoryview) -> None:
         if len(self._gather_pool) < MAX_IDLE_BUFFERS:
-            self._gather_pool.append(self._gather)
+            self._gather_pool.append(gather)
         self._fill = 0
         self._gather = None
 
     def write_pending(self) -> None:
         """Write what was gathered, in one call. Raises `StorageFailure`; the log is then offline and cut back to what
         was written before, so nothing of a half-written gathering can be read or acknowledged."""
-        if not self._fill:
+        gather = self._gather
+        if gather is None:
             return
         fill, segment = self._fill, self._active
         try:
-            segment.file.pwrite(self._gather[:fill], segment.written_size)
+            segment.file.pwrite(gather[:fill], segment.written_size)
         except StorageFailure as failure:
             raise self.fail(failure) from None
         segment.written_size += fill
-        self._give_back()
+        self._give_back(gather)
         self.written_end_offset = self.end_offset
 
-    def _write_through(self, segment: Segment, records, end_offset: int) -> None:
+    def _write_through(self, segment: Segment, records: memoryview, end_offset: int) -> None:
         # A large batch goes to the file at once, behind what was gathered before it, in the same call.
-        fill = self._fill
+        fill, gather = self._fill, self._gather
         try:
-            if fill:
-                segment.file.pwritev([self._gather[:fill], records], segment.written_size)
-                self._give_back()
+            if gather is not None:
+                segment.file.pwritev([gather[:fill], records], segment.written_size)
+                self._give_back(gather)
             else:
                 segment.file.pwrite(records, segment.written_size)
         except StorageFailure as failure:
@@ -343,7 +361,7 @@ class LogFiles:
         """Bring the leader-epoch file up to date. Unsynced until the recovery point moves: before that it is rebuilt
         from the log."""
         if self.epochs.changed:
-            self._disk.replace(f"{self.directory}/{recovery.EPOCHS_FILE}", self.epochs.to_text().encode(), sync=False)
+            self._disk.replace(f"{self.directory}/{EPOCHS_FILE}", self.epochs.to_text().encode(), sync=False)
             self.epochs.changed = False
             self.names += 1
 

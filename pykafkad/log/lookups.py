@@ -7,8 +7,12 @@ from pykafkad.wire.records import iterate_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.segment import Segment
+    from pykafkad.wire.batch import BatchHeader
+    from pykafkad.wire.records import Record
 
 
 def offset_for_timestamp(log: PartitionLog, timestamp_ms: int) -> tuple[int, int, int] | None:
@@ -56,5 +60,5 @@ def max_timestamp_offset(log: PartitionLog) -> tuple[int, int, int] | None:
     return None
 
 
-def _records(segment: Segment, position: int, header):
+def _records(segment: Segment, position: int, header: BatchHeader) -> Iterator[Record]:
     return iterate_records(memoryview(segment.file.pread(header.size_bytes, position)), header)

@@ -8,6 +8,8 @@ the folder, `<topic>-<partition>.<32 hex>-future`, tells at a start what was int
 
 from __future__ import annotations
 
+from functools import partial
+
 from pykafkad.log.checkpoints import PARTITION_METADATA_FILE, encode_partition_metadata
 from pykafkad.log.directory import LogDirectory
 from pykafkad.log.file_names import (
@@ -107,7 +109,7 @@ class FutureReplica:
         `take_place` are left to do."""
         self._forget_replaced()
         missing = 0
-        first = None
+        first: tuple[_Copy, int] | None = None
         for segment in self.log.segments:
             copy = self._copies.get(segment.base_offset)
             if copy is None:
@@ -119,20 +121,19 @@ class FutureReplica:
             # What is written from now on is left to `complete`: a log that is written to all the time would never be
             # whole.
             self._rest_bytes = missing
-        if missing > LAST_BYTES or (missing and self._rest_bytes > 0):
+        if first is not None and (self._rest_bytes is None or self._rest_bytes > 0 or missing > LAST_BYTES):
             copy, size = first
             if self._rest_bytes is not None:
                 self._rest_bytes -= size
-            return lambda: _copy(copy, size)
+            return partial(_copy, copy, size)
         if self._beside is None:
             self._beside = self._not_yet_beside()
         if self._beside:
             names, self._beside = self._beside[:STEP_FILES], self._beside[STEP_FILES:]
-            return lambda directory=self.log.directory: self._copy_beside(directory, names)
+            return partial(self._copy_beside, self.log.directory, names)
         if self._synced_offset is None:
             self._synced_offset = self.log.written_end_offset
-            files = [copy.file for copy in self._copies.values()]
-            return lambda: [file.sync() for file in files]
+            return partial(_sync, [copy.file for copy in self._copies.values()])
         return None
 
     def complete(self) -> None:
@@ -149,10 +150,9 @@ class FutureReplica:
                 _copy(copy, min(STEP_BYTES, segment.written_size - copy.size))
         # Segments that were rolled since the rest was copied.
         self._copy_beside(log.directory, self._not_yet_beside())
-        if log.written_end_offset > self._synced_offset:
+        if self._synced_offset is None or log.written_end_offset > self._synced_offset:
             # What was synced in the old place, or is while this goes on, has to be in the new one.
-            for copy in self._copies.values():
-                copy.file.sync()
+            _sync([copy.file for copy in self._copies.values()])
         self.target.disk.sync_directory(self.path)
 
     def take_place(self) -> None:
@@ -204,6 +204,11 @@ class FutureReplica:
             data = disk.read(f"{directory}/{name}")
             if data is not None:
                 disk.write(f"{self.path}/{name}", data)
+
+
+def _sync(files: list[File]) -> None:
+    for file in files:
+        file.sync()
 
 
 def _copy(copy: _Copy, size_bytes: int) -> int:

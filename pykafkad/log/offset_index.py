@@ -89,7 +89,7 @@ class OffsetIndex:
         return index
 
 
-def rises(values: array, step: int = 1) -> bool:
+def rises(values: array[int], step: int = 1) -> bool:
     """Whether no value is negative and each is above the one before, as far as every `step`th and the last two show."""
     if not values:
         return True

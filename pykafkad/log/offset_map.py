@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 # What one entry takes at most: key, offset, and their part of a half-filled dict.
 ENTRY_BYTES = 208
 MAX_KEY_BYTES = 64
@@ -43,7 +47,7 @@ class OffsetMap:
         # nothing, so it is that.
         self.max_entries = int(max(1, min(places * load_factor, places)))
         self.latest_offset = -1
-        self._live = b""
+        self._live = bytearray()
         self._first_offset = self._block_bits = 0
 
     def __len__(self) -> int:
@@ -55,7 +59,7 @@ class OffsetMap:
             key = long_key(key)
         return self.shards[hash(key) & SHARD_MASK].get(key, -1)
 
-    def complete(self, first_offset: int):
+    def complete(self, first_offset: int) -> Iterator[None]:
         """Generator, in small steps: every keyed record from `first_offset` to `latest_offset` has been entered; note
         where the newest ones lie, for `has_newest`."""
         span = self.latest_offset - first_offset + 1
@@ -78,7 +82,7 @@ class OffsetMap:
         )
         return self._live.find(1, first_block, last_block + 1) >= 0
 
-    def release(self):
+    def release(self) -> Iterator[None]:
         """Generator: give the memory back in small steps."""
         while self.shards:
             self.readers.pop()

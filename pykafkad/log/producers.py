@@ -27,6 +27,12 @@ from pykafkad.wire.batch import (
     crc32c,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.wire.batch import BatchHeader
+
 # Batches kept per producer: clients send at most five requests to a partition at once (KIP-98).
 BATCHES_KEPT = 5
 
@@ -88,7 +94,7 @@ class ProducerEntry:
             getattr(self, name) == getattr(other, name) for name in self.__slots__
         )
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"ProducerEntry(epoch={self.epoch}, next_sequence={self.next_sequence}, batches={self.batches})"
@@ -125,7 +131,7 @@ def check_sequence(
         )
 
 
-class ProducerStates(dict):
+class ProducerStates(dict[int, ProducerEntry]):
     """Producer id -> `ProducerEntry` of one partition; the dict is read directly on the append path.
 
     `ongoing` is first offset -> producer id of the transactions without an end, ascending. `ended` lists (first offset,
@@ -138,7 +144,7 @@ class ProducerStates(dict):
         self.ongoing: dict[int, int] = {}
         self.ended: list[tuple[int, int]] = []
 
-    def track(self, header, read) -> AbortedTransaction | None:
+    def track(self, header: BatchHeader, read: Callable[[], bytes]) -> AbortedTransaction | None:
         """Replay a stored batch; `read()` gives its bytes, which are asked for only when it is a control batch.
 
         Returns the transaction that it aborted, if any.
@@ -162,12 +168,12 @@ class ProducerStates(dict):
             self.begin(producer_id, header.base_offset)
         return None
 
-    def _track_marker(self, header, read) -> AbortedTransaction | None:
+    def _track_marker(self, header: BatchHeader, read: Callable[[], bytes]) -> AbortedTransaction | None:
         from pykafkad.wire.records import iterate_records
 
         marker = next(iterate_records(memoryview(read()), header))
-        _, control_type = CONTROL_KEY.unpack_from(marker.key)
-        _, coordinator_epoch = END_MARKER_VALUE.unpack_from(marker.value)
+        _, control_type = CONTROL_KEY.unpack_from(marker.key or b"")
+        _, coordinator_epoch = END_MARKER_VALUE.unpack_from(marker.value or b"")
         return self.end(
             header.producer_id,
             header.producer_epoch,

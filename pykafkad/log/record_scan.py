@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from pykafkad.log.offset_map import MAX_KEY_BYTES, SHARD_MASK, long_key
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 
 class BrokenRecords(Exception):
     """Bytes that are not records."""
@@ -105,7 +109,7 @@ class Retention:
         position: int,
         count: int,
         base_offset: int,
-        readers: list,
+        readers: Sequence[Callable[[bytes, int], int]],
         latest_offset: int,
         *,
         tombstones_stay: bool,
@@ -194,20 +198,18 @@ class Retention:
         return not self._left
 
 
-def shift_timestamps(
-    body: bytes, position: int, count: int, shift: int, out: bytearray | None
-) -> tuple[int, int | None]:
-    """(position behind `count` records, their largest timestamp delta before the shift, None without records).
+def shift_timestamps(body: bytes, position: int, count: int, shift: int, out: bytearray | None) -> tuple[int, int]:
+    """(position behind `count` records, of which there is at least one, their largest timestamp delta before the shift).
 
     With `out` the records are appended to it, their timestamp deltas larger by `shift`.
     """
-    largest = None
+    largest = -(1 << 63)
     for _ in range(count):
         raw, begin = _varint(body, position)
         end = begin + (raw >> 1)
         raw, behind = _varint(body, begin + 1)
         delta = (raw >> 1) ^ -(raw & 1)
-        if largest is None or delta > largest:
+        if delta > largest:
             largest = delta
         if out is not None:
             delta += shift

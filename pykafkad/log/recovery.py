@@ -23,6 +23,7 @@ from pykafkad.log.file_names import (
 )
 from pykafkad.log.leader_epochs import LeaderEpochs
 from pykafkad.log.offset_index import OffsetIndex
+from pykafkad.log.producer_replay import batch_reader, load_producers, remove_snapshots
 from pykafkad.log.producers import ProducerStates
 from pykafkad.log.segment import MAX_RELATIVE_OFFSET, Segment
 from pykafkad.log.syncing import EPOCHS_FILE
@@ -38,30 +39,62 @@ from pykafkad.wire.batch import (
     parse_header,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Protocol
+
+    from pykafkad.disk import Disk
+    from pykafkad.log.log_config import LogConfig
+
+    class Readable(Protocol):
+        """A file, or a part of one."""
+
+        path: str
+
+        def pread(self, size_bytes: int, position: int) -> bytes: ...
+
+
 _PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX)
 RECOVERY_READ_BYTES = 1024 * 1024
 # Offset, size, checksum, magic, attributes, lengths of key and value.
 MIN_OLD_MESSAGE_BYTES = 26
 
-Checkpointed = namedtuple("Checkpointed", ("clean", "recovery_point", "log_start_offset", "high_watermark"))
-Checkpointed.__doc__ = "What the checkpoint files of the log directory say about one partition."
+
+class Checkpointed(namedtuple("Checkpointed", ("clean", "recovery_point", "log_start_offset", "high_watermark"))):
+    """What the checkpoint files of the log directory say about one partition; `clean` tells of a clean stop."""
+
+    __slots__ = ()
+
+    clean: bool
+    recovery_point: int
+    log_start_offset: int
+    high_watermark: int
+
+
 NOTHING_KNOWN = Checkpointed(False, 0, 0, 0)
 
-Loaded = namedtuple(
-    "Loaded",
-    (
-        "segments",
-        "end_offset",
-        "log_start_offset",
-        "producers",
-        "epochs",
-        "recovery_point",
-        "snapshot_offset",
-    ),
-)
+
+class Loaded(
+    namedtuple(
+        "Loaded",
+        ("segments", "end_offset", "log_start_offset", "producers", "epochs", "recovery_point", "snapshot_offset"),
+    )
+):
+    """An opened log. `snapshot_offset` is that of the producer snapshot from which `producers` was made."""
+
+    __slots__ = ()
+
+    segments: list[Segment]
+    end_offset: int
+    log_start_offset: int
+    producers: ProducerStates
+    epochs: LeaderEpochs
+    recovery_point: int
+    snapshot_offset: int
 
 
-def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, now_ms: int) -> Loaded:
+def load(disk: Disk, directory: str, topic_id: bytes, known: Checkpointed, settings: LogConfig, now_ms: int) -> Loaded:
     """Open a partition directory. Raises `StorageFailure` for a disk that fails or files that are not ours to cut."""
     path = f"{directory}/{PARTITION_METADATA_FILE}"
     stored_id = decode_partition_metadata(disk.read(path))
@@ -92,7 +125,7 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
         first = _first_to_recover(bases, segments[-1].base_offset if known.clean else known.recovery_point)
         if epochs_lost or (first and not _knows_epoch(segments[first - 1], epochs, log_start_offset)):
             first = 0
-        replayed = _load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
+        replayed = load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
         # From here on the batches tell; the file may be of a life whose end was lost.
         epochs.truncate_from_end(bases[first])
         end_offset = _recover(segments, first, epochs, replayed.states, settings, disk, known.recovery_point)
@@ -108,8 +141,8 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     epochs.truncate_from_start(log_start_offset)
     if replayed is None or any(replayed.to_offset < offset <= end_offset for offset in snapshots):
         # A snapshot behind what was replayed knows of producers whose batches are gone.
-        replayed = _load_producers(disk, directory, segments, snapshots, log_start_offset, end_offset)
-    _remove_snapshots(disk, directory, snapshots, segments, replayed.snapshot_offset, end_offset)
+        replayed = load_producers(disk, directory, segments, snapshots, log_start_offset, end_offset)
+    remove_snapshots(disk, directory, snapshots, segments, replayed.snapshot_offset, end_offset)
     for segment in segments[:-1]:
         segment.drop_file()
         segment.drop_indexes()
@@ -119,7 +152,7 @@ def load(disk, directory: str, topic_id: bytes, known: Checkpointed, settings, n
     )
 
 
-def _list(disk, directory: str) -> tuple[list[int], list[int], set[int]]:
+def _list(disk: Disk, directory: str) -> tuple[list[int], list[int], set[int]]:
     bases, snapshots, with_aborted = [], [], set()
     for name in disk.listdir(directory):
         if name.endswith(_PASSING_SUFFIXES):
@@ -136,7 +169,7 @@ def _list(disk, directory: str) -> tuple[list[int], list[int], set[int]]:
     return sorted(bases), sorted(snapshots), with_aborted
 
 
-def _open(disk, directory: str, base_offset: int, now_ms: int, *, has_aborted: bool) -> Segment:
+def _open(disk: Disk, directory: str, base_offset: int, now_ms: int, *, has_aborted: bool) -> Segment:
     segment = Segment(disk, directory, base_offset, None, now_ms)
     segment.size = segment.written_size = disk.size(file_prefix(directory, base_offset) + LOG_SUFFIX)
     # Opened and read when somebody asks, which for a sealed segment may be never.
@@ -146,7 +179,7 @@ def _open(disk, directory: str, base_offset: int, now_ms: int, *, has_aborted: b
     return segment
 
 
-def _start_empty(disk, directory: str, offset: int, epochs: LeaderEpochs, now_ms: int) -> Loaded:
+def _start_empty(disk: Disk, directory: str, offset: int, epochs: LeaderEpochs, now_ms: int) -> Loaded:
     file = disk.open(file_prefix(directory, offset) + LOG_SUFFIX, create=True)
     epochs.truncate_from_end(offset)
     return Loaded(
@@ -154,7 +187,7 @@ def _start_empty(disk, directory: str, offset: int, epochs: LeaderEpochs, now_ms
     )
 
 
-def remove_segment(disk, segment: Segment) -> None:
+def remove_segment(disk: Disk, segment: Segment) -> None:
     """Remove a segment's files; its descriptor goes with the last reference to it."""
     for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
         disk.unlink(segment.prefix + suffix)
@@ -232,8 +265,8 @@ def _recover(
     first: int,
     epochs: LeaderEpochs,
     producers: ProducerStates,
-    settings,
-    disk,
+    settings: LogConfig,
+    disk: Disk,
     recovery_point: int,
 ) -> int:
     """Rebuild the segments from `first` on; the rest of a broken one and all behind it are removed. The end offset.
@@ -275,7 +308,7 @@ def _recover(
     return end_offset
 
 
-def _make_own(disk, segment: Segment, size_bytes: int) -> None:
+def _make_own(disk: Disk, segment: Segment, size_bytes: int) -> None:
     """Before a file is cut that a snapshot or a fork has too: its first bytes, in a file of this directory's alone."""
     path = segment.prefix + LOG_SUFFIX
     source, own = segment.file, disk.open(path + swap.CLEANED_SUFFIX, create=True)
@@ -327,7 +360,7 @@ def recover_segment(
             epochs.assign(leader_epoch, base_offset)
             latest_epoch = leader_epoch
         if producer_id >= 0:
-            transaction = producers.track(header, _reader(segment, position, header))
+            transaction = producers.track(header, batch_reader(segment, position, header))
             if transaction is not None:
                 aborted.append(transaction)
         end_offset, end = last_offset + 1, position + length + LENGTH_OVERHEAD_BYTES
@@ -341,11 +374,7 @@ def recover_segment(
     return end_offset, end, has_gap
 
 
-def _reader(segment: Segment, position: int, header):
-    return lambda: segment.file.pread(header.size_bytes, position)
-
-
-def whole_batches(file, size_bytes: int):
+def whole_batches(file: Readable, size_bytes: int) -> Iterator[tuple[int, BatchHeader]]:
     """Yield `(position, BatchHeader)` of a file's batches up to the first that is not whole, by length, magic and
     checksum.
 
@@ -391,98 +420,3 @@ def _is_old_message(data: bytes, size: int) -> bool:
     import zlib
 
     return size == len(data) and zlib.crc32(data[16:]) == int.from_bytes(data[12:16], "big")
-
-
-class _Replayed:
-    """Producer state as of `to_offset`, which began with the snapshot at `snapshot_offset`."""
-
-    __slots__ = ("snapshot_offset", "states", "to_offset")
-
-    def __init__(self, states: ProducerStates, snapshot_offset: int, to_offset: int) -> None:
-        self.states = states
-        self.snapshot_offset = snapshot_offset
-        self.to_offset = to_offset
-
-
-def _load_producers(
-    disk, directory: str, segments: list[Segment], snapshots: list[int], log_start_offset: int, end_offset: int
-) -> _Replayed:
-    """The state at `end_offset`: the newest snapshot that can be read, then the batches behind it.
-
-    Of a snapshot from before the first segment some of those batches are gone; what it says of a producer may be long
-    over. So it may be where batches are missing on the way from the snapshot to the log's start: segments that were
-    deleted, of which some came back, maybe broken."""
-    producers, from_offset = ProducerStates(), log_start_offset
-    for offset in reversed([offset for offset in snapshots if segments[0].base_offset <= offset <= end_offset]):
-        path = file_prefix(directory, offset) + SNAPSHOT_SUFFIX
-        found = ProducerStates.from_snapshot(disk.read(path) or b"")
-        if found is not None and _is_state_at(segments, offset, found):
-            producers, from_offset = found, offset
-            break
-        disk.unlink(path)
-        snapshots.remove(offset)
-    reached, has_gap = from_offset, False
-    if from_offset < end_offset:
-        for at, segment in enumerate(segments):
-            if segment.base_offset >= end_offset or (
-                at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset
-            ):
-                continue
-            try:
-                for position, header in segment.headers(segment.locate(from_offset)[0]):
-                    producers.track(header, _reader(segment, position, header))
-                    if reached < log_start_offset:
-                        has_gap = has_gap or header.base_offset > reached
-                        reached = header.end_offset
-            except StorageFailure:
-                if at + 1 == len(segments) or segments[at + 1].base_offset > log_start_offset:
-                    raise
-                # Nobody reads what is below the start.
-                has_gap = True
-    if has_gap or reached < min(log_start_offset, end_offset):
-        producers.forget_before(log_start_offset)
-    return _Replayed(producers, from_offset, end_offset)
-
-
-def _is_state_at(segments: list[Segment], offset: int, producers: ProducerStates) -> bool:
-    """Whether a snapshot with a good checksum can be of this log at this offset: it knows the batches that are there.
-
-    The newest batch that it knows has to be its producer's, and the producer of the last batch before it has to have
-    sent none before that one. A producer that it does not know may have expired."""
-    if not producers:
-        return True
-    newest = max(
-        ((entry.batches[-1][1], producer_id) for producer_id, entry in producers.items() if entry.batches), default=None
-    )
-    if newest is not None and newest[0] >= offset:
-        return False
-    try:
-        header = _batch_with(segments, newest[0]) if newest is not None else None
-        last = _batch_with(segments, offset - 1)
-    except StorageFailure:
-        # A damaged batch says nothing about the snapshot.
-        return True
-    if header is not None and header.producer_id != newest[1]:
-        return False
-    entry = producers.get(last.producer_id) if last is not None and not last.is_control else None
-    return entry is None or not entry.batches or entry.batches[-1][1] == last.last_offset
-
-
-def _batch_with(segments: list[Segment], offset: int):
-    for segment in reversed(segments):
-        if segment.base_offset <= offset:
-            return segment.batch_with(offset)
-    return None
-
-
-def _remove_snapshots(
-    disk, directory: str, snapshots: list[int], segments: list[Segment], newest: int, end_offset: int
-) -> None:
-    bases = {segment.base_offset for segment in segments}
-    for offset in snapshots:
-        # A clean stop leaves one at the end of the log, which the next one makes superfluous.
-        if offset > end_offset or (offset < newest and offset not in bases):
-            disk.unlink(file_prefix(directory, offset) + SNAPSHOT_SUFFIX)
-    if snapshots and snapshots[-1] > end_offset:
-        # Else a power loss could bring back what tells of other batches than those that will be there.
-        disk.sync_directory(directory)

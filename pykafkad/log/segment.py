@@ -25,7 +25,8 @@ from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC,
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
 # Offsets in the indexes are int32, relative to the segment's base.
 MAX_RELATIVE_OFFSET = 0x7FFFFFFF
@@ -82,18 +83,19 @@ class Segment:
         "written_size",
     )
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, file: File, created_ms: int) -> None:
+    def __init__(self, disk: Disk, directory: str, base_offset: int, file: File | None, created_ms: int) -> None:
         self.disk = disk
         self.directory = directory
         self.base_offset = base_offset
-        self.file = file
+        if file is not None:
+            self.file: File = file
         self.size = self.written_size = 0
         self.size_limit = 0
         self.roll_after_ms = -NEVER_MS
         self.last_offset_limit = base_offset + MAX_RELATIVE_OFFSET
         self.bytes_since_index = 0
-        self.offset_index: OffsetIndex | None = OffsetIndex()
-        self.time_index: TimeIndex | None = TimeIndex()
+        self.offset_index = OffsetIndex()
+        self.time_index = TimeIndex()
         self.max_timestamp_ms = -1
         self.max_timestamp_offset = -1
         self.first_timestamp_ms: int | None = None
@@ -106,7 +108,7 @@ class Segment:
         # Shared while it is empty, which it is in nearly every segment.
         self.aborted: Sequence[txn_index.AbortedTransaction] = ()
 
-    def known(self, name: str, default: object = None):
+    def known(self, name: str, default: object = None) -> Any:
         """What is in memory of one of `LOADED_ON_DEMAND`, without loading it."""
         try:
             return object.__getattribute__(self, name)
@@ -128,7 +130,8 @@ class Segment:
     @property
     def open_file(self) -> File | None:
         """The file if it is open."""
-        return self.known("file")
+        file: File | None = self.known("file")
+        return file
 
     @property
     def prefix(self) -> str:
@@ -143,10 +146,10 @@ class Segment:
         """Take both indexes from their files; False when one is missing or cannot be this log's."""
         offsets = self.disk.read(self.prefix + INDEX_SUFFIX)
         times = self.disk.read(self.prefix + TIME_INDEX_SUFFIX)
-        offset_index = (
-            None if offsets is None else OffsetIndex.from_bytes(offsets, self.written_size, step=INDEX_CHECK_STEP)
-        )
-        time_index = None if times is None else TimeIndex.from_bytes(times, step=INDEX_CHECK_STEP)
+        if offsets is None or times is None:
+            return False
+        offset_index = OffsetIndex.from_bytes(offsets, self.written_size, step=INDEX_CHECK_STEP)
+        time_index = TimeIndex.from_bytes(times, step=INDEX_CHECK_STEP)
         if offset_index is None or time_index is None:
             return False
         self.offset_index, self.time_index = offset_index, time_index
@@ -276,7 +279,7 @@ class Segment:
         self.indexes_written = False
         self.indexes_trusted = True
 
-    def headers(self, position: int = 0):
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Yield `(position, BatchHeader)` of the batches from `position` on, which must be a batch boundary."""
         window, start = b"", position
         while position + HEADER_SIZE_BYTES <= self.written_size:
@@ -349,8 +352,9 @@ class Segment:
 
     def add_aborted(self, transaction: txn_index.AbortedTransaction) -> None:
         """One entry in the transaction index."""
-        if self.aborted:
-            self.aborted.append(transaction)
+        aborted = self.aborted
+        if isinstance(aborted, list):
+            aborted.append(transaction)
         else:
             self.aborted = [transaction]
         self.indexes_written = False
@@ -457,7 +461,7 @@ class DormantSegment(Segment):
 
     __slots__ = ()
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name == "offset_index" or name == "time_index":
             self.load_indexes()
         elif name == "max_timestamp_ms" or name == "max_timestamp_offset":

@@ -26,6 +26,10 @@ from pykafkad.log.file_names import (
 )
 from pykafkad.log.producers import ProducerStates
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.disk import Disk, File
+
 FOLDER_SUFFIX = ".snapshots"
 PARTIAL_SUFFIX = ".partial"
 _OLD_SUFFIX = ".old"
@@ -70,7 +74,7 @@ def path_of(path: str, name: str) -> str:
     return f"{folder(path)}/{name}"
 
 
-def names(disk, path: str) -> list[str]:
+def names(disk: Disk, path: str) -> list[str]:
     """The snapshots of the directory `path`, in order."""
     if not disk.is_directory(folder(path)):
         return []
@@ -79,7 +83,7 @@ def names(disk, path: str) -> list[str]:
     )
 
 
-def link_untouched(disk, source: str, target: str) -> bool:
+def link_untouched(disk: Disk, source: str, target: str) -> bool:
     """Save a partition that nobody has opened since a clean start, without opening it; False if its last segment is
     large."""
     last = _last_segment(disk.listdir(source))
@@ -94,7 +98,7 @@ def _last_segment(names: list[str]) -> str:
     return max((name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)), default="")
 
 
-def mark_clean(disk, path: str, name: str, broker_epoch: int) -> None:
+def mark_clean(disk: Disk, path: str, name: str, broker_epoch: int) -> None:
     """All of the snapshot has reached the device: what starts on it needs no recovery."""
     if disk.is_directory(path_of(path, name)):
         disk.write(
@@ -104,20 +108,20 @@ def mark_clean(disk, path: str, name: str, broker_epoch: int) -> None:
         )
 
 
-def put_away(disk, path: str, name: str) -> str | None:
+def put_away(disk: Disk, path: str, name: str) -> str | None:
     """The directory's snapshot `name`, if it has one, is none from here on: the path of a folder that only has to be
     removed."""
     return _rename_away(disk, path_of(path, name)) if disk.is_directory(path_of(path, name)) else None
 
 
-def discard(disk, path: str, name: str) -> None:
+def discard(disk: Disk, path: str, name: str) -> None:
     """Remove the directory's snapshot `name`, if it has one."""
     gone = put_away(disk, path, name)
     if gone is not None:
         remove(disk, gone)
 
 
-def leftovers(disk, paths: list[str]) -> list[str]:
+def leftovers(disk: Disk, paths: list[str]) -> list[str]:
     """Folders that a death in the middle, or a way back, left beside the directories `paths`: they only have to be
     removed. The directories must be this broker's, and have no way back to finish."""
     found = []
@@ -133,7 +137,7 @@ def leftovers(disk, paths: list[str]) -> list[str]:
     return found
 
 
-def _rename_away(disk, path: str) -> str:
+def _rename_away(disk: Disk, path: str) -> str:
     """Give a folder a name that nobody else will use."""
     number = 0
     while disk.exists(f"{path}.{number}{_GONE_SUFFIX}"):
@@ -142,7 +146,7 @@ def _rename_away(disk, path: str) -> str:
     return f"{path}.{number}{_GONE_SUFFIX}"
 
 
-def remove(disk, path: str) -> None:
+def remove(disk: Disk, path: str) -> None:
     """Remove a snapshot's folder, or what else has the form of a log directory."""
     for name in disk.listdir(path):
         if disk.is_directory(f"{path}/{name}"):
@@ -150,7 +154,7 @@ def remove(disk, path: str) -> None:
     disk.remove_directory(path)
 
 
-def materialize(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
+def materialize(disk: Disk, source: str, target: str, *, forget_producers: bool = False) -> None:
     """Make the directory `target`, which must not be there or be empty, out of the snapshot at `source`.
 
     With `forget_producers` the sequence numbers of idempotent producers are not part of it: those that live on are
@@ -166,13 +170,13 @@ def materialize(disk, source: str, target: str, *, forget_producers: bool = Fals
             disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
 
 
-def directories_of(disk, path: str, name: str) -> dict[str, str]:
+def directories_of(disk: Disk, path: str, name: str) -> dict[str, str]:
     """The settings `log.dirs` and `metadata.log.dir` of the broker whose directory `path` has the snapshot `name`, as
     far as they matter."""
     return checkpoints.decode_properties(disk.read(f"{path_of(path, name)}/{DIRECTORIES_FILE}") or b"")
 
 
-def belongs_to(disk, path: str, name: str) -> bool:
+def belongs_to(disk: Disk, path: str, name: str) -> bool:
     """Whether the snapshot says that it is of the very directory that is at `path` now."""
     kept, present = (
         checkpoints.decode_properties(disk.read(f"{each}/{checkpoints.META_PROPERTIES_FILE}") or b"")
@@ -181,19 +185,19 @@ def belongs_to(disk, path: str, name: str) -> bool:
     return all(key in kept and kept[key] == present.get(key) for key in ("cluster.id", "directory.id"))
 
 
-def has_partition(disk, path: str, name: str, topic: str, partition: int) -> bool:
+def has_partition(disk: Disk, path: str, name: str, topic: str, partition: int) -> bool:
     """Whether the directory's snapshot `name` holds the partition."""
     return disk.is_directory(f"{path_of(path, name)}/{topic}-{partition}")
 
 
-def materialize_partition(disk, path: str, name: str, topic: str, partition: int, target: str) -> int:
+def materialize_partition(disk: Disk, path: str, name: str, topic: str, partition: int, target: str) -> int:
     """Make the folder `target` out of one partition of the directory's snapshot `name`; its log start offset."""
     link_partition(disk, f"{path_of(path, name)}/{topic}-{partition}", target, forget_producers=True)
     starts = checkpoints.decode_offsets(disk.read(f"{path_of(path, name)}/{checkpoints.LOG_START_FILE}"))
     return starts.get((topic, partition), 0)
 
 
-def begin_restore(disk, paths: list[str], name: str) -> None:
+def begin_restore(disk: Disk, paths: list[str], name: str) -> None:
     """Note that the directories `paths` become the snapshot `name`, and make them so; what was there is one of the
     `leftovers`.
 
@@ -209,7 +213,7 @@ def begin_restore(disk, paths: list[str], name: str) -> None:
         _unlock(locks)
 
 
-def finish_restore(disk, paths: list[str]) -> None:
+def finish_restore(disk: Disk, paths: list[str]) -> None:
     """Bring to its end what `begin_restore` noted; nothing without such a note. A kill in between costs nothing but a
     repetition.
 
@@ -226,16 +230,16 @@ def finish_restore(disk, paths: list[str]) -> None:
             _unlock(locks)
 
 
-def _lock(disk, paths: list[str]) -> list[object]:
+def _lock(disk: Disk, paths: list[str]) -> list[File]:
     return [disk.lock(f"{path}/{checkpoints.LOCK_FILE}") for path in paths]
 
 
-def _unlock(locks: list[object]) -> None:
+def _unlock(locks: list[File]) -> None:
     for lock in locks:
         lock.close()
 
 
-def _restore(disk, paths: list[str], name: str) -> None:
+def _restore(disk: Disk, paths: list[str], name: str) -> None:
     for path in paths:
         if not disk.is_directory(path_of(path, name)):
             raise StorageFailure(
@@ -252,7 +256,7 @@ def _restore(disk, paths: list[str], name: str) -> None:
         _rename_away(disk, _old(path))
 
 
-def restoring(disk, path: str) -> str:
+def restoring(disk: Disk, path: str) -> str:
     """The snapshot that a way back noted beside `path` leads to; empty without one."""
     return (disk.read(f"{folder(path)}/{_RESTORING_FILE}") or b"").decode("utf-8", "replace")
 
@@ -261,7 +265,7 @@ def _old(path: str) -> str:
     return f"{folder(path)}/{_OLD_SUFFIX}"
 
 
-def _put_aside(disk, path: str) -> None:
+def _put_aside(disk: Disk, path: str) -> None:
     """Empty a directory. Its files are kept in one beside it until everything is in the place of them."""
     old = _old(path)
     if disk.is_directory(old):
@@ -277,14 +281,14 @@ def _put_aside(disk, path: str) -> None:
     disk.rename(old + PARTIAL_SUFFIX, old)
 
 
-def _remove_entry(disk, path: str) -> None:
+def _remove_entry(disk: Disk, path: str) -> None:
     if disk.is_directory(path):
         disk.remove_directory(path)
     else:
         disk.unlink(path)
 
 
-def link_partition(disk, source: str, target: str, *, forget_producers: bool = False) -> None:
+def link_partition(disk: Disk, source: str, target: str, *, forget_producers: bool = False) -> None:
     """Give every file of a partition a second name in the folder `target`; the last segment, which is small or empty,
     is copied: what is appended to must be each folder's own."""
     disk.make_directories(target)
@@ -302,7 +306,7 @@ def link_partition(disk, source: str, target: str, *, forget_producers: bool = F
             _link(disk, f"{source}/{name}", f"{target}/{name}")
 
 
-def _link(disk, source: str, target: str) -> None:
+def _link(disk: Disk, source: str, target: str) -> None:
     try:
         disk.link(source, target)
     except StorageFailure as failure:

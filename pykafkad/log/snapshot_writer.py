@@ -30,7 +30,9 @@ class SnapshotWriter:
         self.directory = directory
         self._directories = directories
         self._name = name
-        self._synced, self._ends, self._starts = {}, {}, {}
+        self._synced: dict[tuple[str, int], int] = {}
+        self._ends: dict[tuple[str, int], int] = {}
+        self._starts: dict[tuple[str, int], int] = {}
         self._left: dict[PartitionLog, None] = {}
         self.failure: StorageFailure | None = None
         disk, partial = directory.disk, self._partial

@@ -21,8 +21,8 @@ from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, parse_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.disk import Disk
     from pykafkad.log.partition_log import PartitionLog
-
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 _SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
@@ -86,7 +86,7 @@ def _doom(log: PartitionLog, segment: Segment, target: Segment, now_ms: int) -> 
             log.doom(path + DELETED_SUFFIX, now_ms)
 
 
-def recover(disk, directory: str) -> None:
+def recover(disk: Disk, directory: str) -> None:
     """Finish or undo at a start what a crash interrupted; removes `.cleaned` and `.deleted` files. Doing it twice does
     no harm."""
     names = disk.listdir(directory)
@@ -114,7 +114,7 @@ def recover(disk, directory: str) -> None:
         disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
 
 
-def _end_offset(disk, path: str, base_offset: int) -> int:
+def _end_offset(disk: Disk, path: str, base_offset: int) -> int:
     file = disk.open(path)
     position, size, end_offset = 0, file.size(), base_offset
     while position + HEADER_SIZE_BYTES <= size:

@@ -30,7 +30,7 @@ def check_batch(
     Raises `KafkaError`: INVALID_PRODUCER_EPOCH for an older epoch, INVALID_TXN_STATE.
     """
     ongoing = entry is not None and entry.transaction_offset >= 0
-    if is_transactional and not (ongoing and entry.epoch == epoch):
+    if is_transactional and (entry is None or not ongoing or entry.epoch != epoch):
         if entry is not None and epoch < entry.epoch:
             raise KafkaError(
                 errors.INVALID_PRODUCER_EPOCH,

@@ -22,10 +22,18 @@ _ENTRY = Struct(">hqqqq")
 ENTRY_SIZE_BYTES = _ENTRY.size
 _VERSION = 0
 
-AbortedTransaction = namedtuple(
-    "AbortedTransaction", ("producer_id", "first_offset", "last_offset", "last_stable_offset")
-)
-AbortedTransaction.__doc__ = "`last_offset` is that of the abort marker; both offsets are inclusive."
+
+class AbortedTransaction(
+    namedtuple("AbortedTransaction", ("producer_id", "first_offset", "last_offset", "last_stable_offset"))
+):
+    """`last_offset` is that of the abort marker; both offsets are inclusive."""
+
+    __slots__ = ()
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
 
 
 def to_bytes(entries: Sequence[AbortedTransaction]) -> bytes:
