@@ -1,5 +1,5 @@
-"""The records of `__consumer_offsets` as bytes, in the versions that Kafka 4.3 writes. This broker and Kafka can load the
-log of each other.
+"""The records of `__consumer_offsets` as bytes, in the versions that Kafka 4.3 writes. This broker and Kafka can load
+the log of each other.
 
 A key is the record type (int16) and a body. A value is a version (int16) and a body. A tombstone has no value. Decoded
 are the records of committed offsets (type 1, and type 0 of very old clusters) and of classic groups (type 2), in every

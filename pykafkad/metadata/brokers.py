@@ -1,8 +1,16 @@
-"""Brokers and controllers of the cluster, as the metadata log registers them."""
+"""The brokers and controllers that are registered in the metadata log."""
 
 from __future__ import annotations
 
 from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+    Row = TypeVar("Row")
+    Registration = messages.RegisterBrokerRecord | messages.RegisterControllerRecord
 
 FENCED = 1
 UNFENCED = -1
@@ -25,19 +33,21 @@ class Endpoint:
         return f"Endpoint({self.name}://{self.host}:{self.port})"
 
 
-def _endpoints(registration: object) -> dict[str, Endpoint]:
-    """The endpoints of a registration record, by the listener's name."""
-    return {end.name: Endpoint(end.name, end.host, end.port, end.security_protocol) for end in registration.end_points}
+def _endpoints(registration: Registration) -> dict[str, Endpoint]:
+    """The endpoints of a registration record, by listener name."""
+    rows: Iterable[Any] = registration.end_points
+    return {row.name: Endpoint(row.name, row.host, row.port, row.security_protocol) for row in rows}
 
 
-def _features(registration: object) -> dict[str, tuple[int, int]]:
-    """The lowest and the highest level of each feature that the registered node can run."""
-    return {each.name: (each.min_supported_version, each.max_supported_version) for each in registration.features}
+def _features(registration: Registration) -> dict[str, tuple[int, int]]:
+    """The lowest and the highest level of each feature that the registered node supports."""
+    rows: Iterable[Any] = registration.features
+    return {row.name: (row.min_supported_version, row.max_supported_version) for row in rows}
 
 
 class Broker:
-    """A registered broker. `epoch` is the offset of its registration; `fenced` brokers are not shown to clients and get
-    no leadership; `log_dirs` are the ids of its directories."""
+    """A registered broker. `epoch` is the offset of its registration record. A fenced broker is not shown to clients
+    and leads no partitions. `log_dirs` are the ids of its log directories."""
 
     __slots__ = (
         "cordoned_log_dirs",
@@ -52,7 +62,7 @@ class Broker:
         "rack",
     )
 
-    def __init__(self, record: object) -> None:
+    def __init__(self, record: messages.RegisterBrokerRecord) -> None:
         self.id = record.broker_id
         self.epoch = record.broker_epoch
         self.incarnation_id = record.incarnation_id
@@ -64,8 +74,8 @@ class Broker:
         self.log_dirs = list(record.log_dirs)
         self.cordoned_log_dirs = list(record.cordoned_log_dirs or ())
 
-    def change(self, record: object) -> None:
-        """Apply a BrokerRegistrationChangeRecord; the record's neutral values leave things as they are."""
+    def change(self, record: messages.BrokerRegistrationChangeRecord) -> None:
+        """Apply a BrokerRegistrationChangeRecord. Fields with their neutral value do not change."""
         if record.fenced:
             self.fenced = record.fenced == FENCED
         if record.in_controlled_shutdown == IN_CONTROLLED_SHUTDOWN:
@@ -75,8 +85,8 @@ class Broker:
         if record.cordoned_log_dirs is not None:
             self.cordoned_log_dirs = list(record.cordoned_log_dirs)
 
-    def to_record(self) -> object:
-        """The RegisterBrokerRecord that makes this broker what it is."""
+    def to_record(self) -> messages.RegisterBrokerRecord:
+        """The RegisterBrokerRecord with the present state of the broker."""
         record = messages.RegisterBrokerRecord
         return record(
             broker_id=self.id,
@@ -93,23 +103,23 @@ class Broker:
 
     @property
     def active(self) -> bool:
-        """Neither fenced nor on its way out: may lead partitions and stand in their ISR."""
+        """Whether the broker may lead partitions and be in their ISR: it is neither fenced nor shutting down."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
 class ControllerRegistration:
-    """A registered controller: where it listens and which feature levels it can run."""
+    """A registered controller: its listeners, and the feature levels that it supports."""
 
     __slots__ = ("endpoints", "features", "id", "incarnation_id")
 
-    def __init__(self, record: object) -> None:
+    def __init__(self, record: messages.RegisterControllerRecord) -> None:
         self.id = record.controller_id
         self.incarnation_id = record.incarnation_id
         self.endpoints = _endpoints(record)
         self.features = _features(record)
 
-    def to_record(self) -> object:
-        """The RegisterControllerRecord that makes this controller what it is."""
+    def to_record(self) -> messages.RegisterControllerRecord:
+        """The RegisterControllerRecord with the present state of the controller."""
         record = messages.RegisterControllerRecord
         return record(
             controller_id=self.id,
@@ -119,14 +129,14 @@ class ControllerRegistration:
         )
 
 
-def _end_points(row: type, endpoints: dict[str, Endpoint]) -> list[object]:
+def _end_points(row: Callable[..., Row], endpoints: dict[str, Endpoint]) -> list[Row]:
     return [
         row(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
         for end in endpoints.values()
     ]
 
 
-def _feature_ranges(row: type, features: dict[str, tuple[int, int]]) -> list[object]:
+def _feature_ranges(row: Callable[..., Row], features: dict[str, tuple[int, int]]) -> list[Row]:
     return [
         row(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in features.items()
     ]

@@ -1,42 +1,51 @@
-"""Feature levels: what this release can run and what a new cluster starts with.
+"""Feature levels: those that this release supports, and those of a new cluster.
 
-A finalized level is a promise that clients act upon, so a new cluster finalizes only what is served:
+Clients rely on finalized levels, so a new cluster finalizes only features that are served:
 
-* `metadata.version` 30 (4.3-IV0). The log of an older cluster may be at any level from 7 (3.3-IV3) on, as with Kafka
-  4.3: it is written in the versions of that level (`record_codec.py`) until UpdateFeatures raises it.
-* `kraft.version` 1: voters stand in the log (KIP-853). It lives in control records, not in a FeatureLevelRecord.
-* `eligible.leader.replicas.version` 1, as a new 4.3.1 cluster: min.insync.replicas has a cluster-wide value in the log.
-* not finalized, though Kafka 4.3.1 does: `transaction.version` (a level of 2 makes producers skip AddPartitionsToTxn),
-  `group.version` (KIP-848 consumers), `share.version`, `streams.version`: their APIs are not offered yet. In a log that
-  a Kafka wrote they stay for its return, and clients are not told of them.
+* `metadata.version` 30 (4.3-IV0). The log of an older cluster may have any level from 7 (3.3-IV3), as with Kafka 4.3.
+  Until UpdateFeatures raises the level, records are written in the versions of that level (`record_codec.py`).
+* `kraft.version` 1: the voters are in the log (KIP-853). This level is in control records, not in a FeatureLevelRecord.
+* `eligible.leader.replicas.version` 1, as in a new 4.3.1 cluster: min.insync.replicas has a cluster-wide value in the
+  log.
+
+Kafka 4.3.1 also finalizes `transaction.version` (level 2 makes producers skip AddPartitionsToTxn), `group.version`
+(KIP-848 consumers), `share.version` and `streams.version`. This release does not serve their APIs yet. Such levels in a
+log that Kafka wrote are kept, because Kafka may take the log back, and are not shown to clients.
 """
 
 from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from pykafkad.effects import StoredRecord
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 
-# name: (lowest level, highest level) that this release can run.
+# Name: (lowest level, highest level) that this release supports.
 SUPPORTED = {
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
     KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, 30),
 }
 
-# Levels of metadata.version that changed records: there is no way down from them.
+# Levels of metadata.version that changed records. A cluster cannot downgrade below them.
 RECORD_CHANGES = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 LATEST_LEVEL = RECORD_CHANGES[-1]
 
-# From these levels on the metadata log knows SCRAM credentials, transactions, where controllers listen, eligible leader
-# replicas, cordoned directories.
+# The first levels of metadata.version with SCRAM credentials, transactions, controller registrations, eligible leader
+# replicas, and cordoned directories.
 SCRAM_SINCE = 11
 TRANSACTIONS_SINCE = 13
 CONTROLLERS_SINCE = 15
 ELR_SINCE = 23
 CORDONED_SINCE = 30
 
-# Levels that may stand in the log of a Kafka 4.3, and that concern APIs which are not offered.
+# Levels that the log of a Kafka 4.3 may have, of features whose APIs are not served.
 CARRIED = {
     "group.version": (0, 1),
     "share.version": (0, 1),
@@ -44,7 +53,7 @@ CARRIED = {
     "transaction.version": (0, 2),
 }
 
-# name: level of a new cluster, in the order of Kafka's bootstrap records.
+# Name: level in a new cluster, in the order of Kafka's bootstrap records.
 BOOTSTRAP = {
     METADATA_VERSION: LATEST_LEVEL,
     ELIGIBLE_LEADER_REPLICAS: 1,
@@ -54,7 +63,7 @@ NEW_CLUSTER_KRAFT_VERSION = 1
 
 
 def unsupported(finalized: dict[str, int]) -> list[str]:
-    """Features of a cluster that this release can neither run nor carry at their level, as `name=level`."""
+    """The features of a cluster that this release neither supports nor keeps at their level, as `name=level`."""
     known = SUPPORTED | CARRIED
     return [
         f"{name}={level}"
@@ -63,10 +72,11 @@ def unsupported(finalized: dict[str, int]) -> list[str]:
     ]
 
 
-def levels(records: list[object]) -> dict[str, int]:
-    """Feature name to level, out of the FeatureLevelRecords among stored records."""
-    return {
-        record.value.name: record.value.feature_level
-        for record in records
-        if type(record.value).__name__ == "FeatureLevelRecord"
-    }
+def levels(records: Iterable[StoredRecord]) -> dict[str, int]:
+    """Feature name to level, from the FeatureLevelRecords among the records."""
+    found: dict[str, int] = {}
+    for record in records:
+        value: Any = record.value
+        if type(value).__name__ == "FeatureLevelRecord":
+            found[value.name] = value.feature_level
+    return found

@@ -1,8 +1,9 @@
-"""The picture of the cluster that the metadata log draws, and `apply`, the only place that changes it.
+"""The image: the metadata of the cluster, as the records of the metadata log describe it.
 
-Read it freely, change it never: every change is a record of `__cluster_metadata-0`, applied in offset order by the
-loader at start and by the shell after each committed append. What changed since the last `take_delta()` is gathered in
-a `MetadataDelta`, on which the shell acts (create and delete partition directories, update settings of open logs)."""
+Every change is a record of `__cluster_metadata-0`, and only `apply` changes the image. The loader applies the records
+of the log in offset order at start, and the shell applies each committed append. All other code only reads. A
+`MetadataDelta` collects the changes since the last `take_delta()`. The shell acts on it: it creates and deletes
+partition directories, and updates the settings of open logs."""
 
 from __future__ import annotations
 
@@ -15,6 +16,14 @@ from pykafkad.metadata.topics import PartitionState, Topic, collision_key
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+    from pykafkad.effects import StoredRecord
+    from pykafkad.wire import messages
+
+    T = TypeVar("T")
+    QuotaEntity = tuple[tuple[str, str], ...]
+    QuotaKey = tuple[tuple[str, str] | str, ...]
 
 TYPE_TOPIC = 2
 TYPE_BROKER = 4
@@ -24,22 +33,23 @@ _NO_CONFIGS: dict[str, str] = {}
 acl_content = attrgetter(
     "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"
 )
-"""What an access control entry says, without its id: no two entries of a cluster say the same."""
+"""The content of an access control entry without its id. No two entries of a cluster have the same content."""
 
 
-def quota_entity(parts: Iterable[tuple[str, str | None]]) -> tuple:
-    """The key of an entity with client quotas, of its `(type, name)` pairs; a default's name of None is the empty one
-    here."""
+def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
+    """The key of an entity with client quotas, made of its `(type, name)` pairs. The name of a default entity, which is
+    None in requests, is the empty text."""
     return tuple(sorted((kind, name or "") for kind, name in parts))
 
 
 class MetadataDelta:
-    """What a stretch of the log changed.
+    """The changes of the image by a range of records.
 
-    `topics_deleted` and `topics_created` are lists of `Topic` (a topic that came and went in between is in neither;
-    handle deletions first, a name may be in both with different ids); `partitions` maps `(topic name, index)` to the
-    `PartitionState` that is new or changed; `configs` is a set of `(resource type, resource name)`; `brokers`,
-    `features` and `others` are sets of broker ids, feature names and names of further record kinds."""
+    `topics_deleted` and `topics_created` are lists of `Topic`. A topic that was created and deleted within the range is
+    in neither. A name can be in both with different ids, so deletions must be handled first. `partitions` maps `(topic
+    name, index)` to each new or changed `PartitionState`. `configs` has `(resource type, resource name)` as keys;
+    `brokers`, `features` and `others` have broker ids, feature names and names of further kinds of records. These four
+    are dicts without values: unlike sets, they iterate in the order of the changes."""
 
     __slots__ = ("brokers", "configs", "features", "others", "partitions", "topics_created", "topics_deleted")
 
@@ -47,24 +57,25 @@ class MetadataDelta:
         self.topics_created: list[Topic] = []
         self.topics_deleted: list[Topic] = []
         self.partitions: dict[tuple[str, int], PartitionState] = {}
-        self.configs: set[tuple[int, str]] = set()
-        self.brokers: set[int] = set()
-        self.features: set[str] = set()
-        self.others: set[str] = set()
+        self.configs: dict[tuple[int, str], None] = {}
+        self.brokers: dict[int, None] = {}
+        self.features: dict[str, None] = {}
+        self.others: dict[str, None] = {}
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__slots__)
 
 
 class Image:
-    """The cluster as of `offset` (the last applied record; -1 for none), written in leader epoch `epoch`.
+    """The cluster's metadata at `offset`, the offset of the last applied record (-1 for none), which has leader epoch
+    `epoch`.
 
-    `topics` by name, `brokers` and `controllers` by id, `features` name to finalized level, `next_producer_id`,
-    `voters` and `kraft_version` from the quorum's control records. Client quotas, ACLs, SCRAM credentials and
-    delegation tokens are carried as the records that set them, by their own keys; `acl_contents` is what the ACLs say.
-    `brokers_generation` grows with every change of a broker: a key for what is computed from the set of brokers.
-    `before_change`, if set, is called with a `Topic` and its `PartitionState` that is about to change: a snapshot in
-    the making keeps what was."""
+    `topics` are by name, `brokers` and `controllers` by id. `features` maps names to finalized levels. `voters` and
+    `kraft_version` come from the quorum's control records. Client quotas, ACLs, SCRAM credentials and delegation tokens
+    are kept as the records that set them. `acl_contents` holds the `acl_content` of every ACL. `brokers_generation`
+    grows with every change of a broker; it is a cache key for values that are computed from the brokers.
+    `before_change`, if set, is called with a `Topic` and one of its partitions before the partition changes: the writer
+    of a snapshot keeps its old state."""
 
     __slots__ = (
         "_configs",
@@ -104,17 +115,17 @@ class Image:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
-        self.client_quotas: dict[tuple, object] = {}
-        self.acls: dict[bytes, object] = {}
-        self.acl_contents: set[tuple] = set()
-        self.scram_credentials: dict[tuple[str, int], object] = {}
-        self.delegation_tokens: dict[str, object] = {}
+        self.client_quotas: dict[QuotaKey, messages.ClientQuotaRecord] = {}
+        self.acls: dict[bytes, messages.AccessControlEntryRecord] = {}
+        self.acl_contents: set[tuple[object, ...]] = set()
+        self.scram_credentials: dict[tuple[str, int], messages.UserScramCredentialRecord] = {}
+        self.delegation_tokens: dict[str, messages.DelegationTokenRecord] = {}
         self.unknown_records = 0
         self.kraft_version = 0
         self.voters: list[voters.Voter] = []
-        self.transaction: list[object] | None = None
+        self.transaction: list[Any] | None = None
         self.delta = MetadataDelta()
-        self._shared: dict[tuple, tuple] = {}
+        self._shared: dict[tuple[object, ...], Any] = {}
         self._names_by_collision_key: dict[str, set[str]] = {}
 
     # ---- reading
@@ -124,65 +135,67 @@ class Image:
         return self._topics_by_id.get(topic_id)
 
     def partition(self, topic: str, index: int) -> PartitionState | None:
-        """The state of one partition; None when there is no such topic or partition."""
+        """The state of one partition. None when there is no such topic or partition."""
         found = self.topics.get(topic)
         if found is None or not 0 <= index < len(found.partitions):
             return None
         return found.partitions[index]
 
     def configs(self, resource_type: int, name: str) -> dict[str, str]:
-        """What has been set dynamically for a resource, name to text. Not to be changed."""
+        """The dynamic settings of a resource, name to text. The caller must not change the dict."""
         return self._configs.get((resource_type, name), _NO_CONFIGS)
 
     def all_configs(self) -> dict[tuple[int, str], dict[str, str]]:
-        """Everything that has been set dynamically, by `(resource type, resource name)`, as it is now."""
+        """The dynamic settings of all resources, by `(resource type, resource name)`. Later changes do not show in
+        it."""
         return dict(self._configs)
 
     def alive_brokers(self) -> list[Broker]:
-        """Brokers that clients may talk to, by id."""
+        """The brokers that are not fenced, in the order of their ids."""
         return [self.brokers[key] for key in sorted(self.brokers) if not self.brokers[key].fenced]
 
     def colliding_topic(self, name: str) -> str | None:
-        """A topic whose name differs from `name` in nothing but '.' and '_' (or not at all); None when there is none."""
-        names = self._names_by_collision_key.get(collision_key(name))
+        """A topic whose name is equal to `name`, or differs only in '.' and '_'. None when there is none."""
+        key = collision_key(name)
+        names = None if key is None else self._names_by_collision_key.get(key)
         return min(names) if names else None
 
     def supported_features(self) -> dict[str, tuple[int, int]]:
-        """Feature name to the range of levels that this release can run."""
+        """Feature name to the lowest and the highest level that this release supports."""
         return features.SUPPORTED
 
     def finalized_features(self) -> dict[str, int]:
-        """Feature name to finalized level, of what clients may rely on: a Kafka's log may hold more
+        """Feature name to finalized level, for the features that this release serves. The log of a Kafka may have more
         (`features.CARRIED`)."""
         return {name: level for name, level in self.features.items() if name in features.SUPPORTED}
 
     def features_epoch(self) -> int:
-        """The epoch of the finalized features as ApiVersions gives it: the offset of the last applied record."""
+        """The epoch of the finalized features in ApiVersions: the offset of the last applied record."""
         return self.offset
 
     def take_delta(self) -> MetadataDelta:
-        """What changed since the last call."""
+        """The changes since the last call."""
         delta = self.delta
         self.delta = MetadataDelta()
         return delta
 
     # ---- changing
 
-    def apply(self, record: object, offset: int | None = None, epoch: int | None = None) -> None:
-        """Replay one record of the log: a `StoredRecord`, at its offset (default: the next one).
+    def apply(self, record: StoredRecord, offset: int | None = None, epoch: int | None = None) -> None:
+        """Apply one record of the log. `offset` is its offset, by default the next one.
 
-        Records between BeginTransaction and EndTransaction take effect together at the end, or, after
-        AbortTransaction, never (KIP-868).
+        Records between BeginTransaction and EndTransaction take effect together at the end. After AbortTransaction
+        they never take effect (KIP-868).
         """
         self.offset = self.offset + 1 if offset is None else offset
         if epoch is not None:
             self.epoch = epoch
-        message = record.value
+        message: Any = record.value
         if self.transaction is not None and record.key is None:
             name = type(message).__name__
             if name == "EndTransactionRecord":
-                held, self.transaction = self.transaction, None
-                for each in held:
+                pending, self.transaction = self.transaction, None
+                for each in pending:
                     _APPLY.get(type(each).__name__, _unknown)(self, each)
             elif name == "AbortTransactionRecord":
                 self.transaction = None
@@ -191,13 +204,14 @@ class Image:
             return
         _APPLY.get(type(message).__name__, _unknown)(self, message)
 
-    def share(self, values: list) -> tuple:
-        """The values as a tuple; equal ones are kept once (thousands of partitions have the same replicas)."""
+    def share(self, values: Iterable[T]) -> tuple[T, ...]:
+        """The values as a tuple. Equal tuples are one object: thousands of partitions have the same replicas."""
         key = tuple(values)
-        return self._shared.setdefault(key, key)
+        shared: tuple[T, ...] = self._shared.setdefault(key, key)
+        return shared
 
 
-def _topic(image: Image, record: object) -> None:
+def _topic(image: Image, record: messages.TopicRecord) -> None:
     topic = Topic(record.name, record.topic_id)
     image.topics[record.name] = topic
     image._topics_by_id[record.topic_id] = topic
@@ -207,14 +221,14 @@ def _topic(image: Image, record: object) -> None:
     image.delta.topics_created.append(topic)
 
 
-def _partition(image: Image, record: object) -> None:
+def _partition(image: Image, record: messages.PartitionRecord) -> None:
     topic = image._topics_by_id[record.topic_id]
     state = PartitionState(record, image.share)
     topic.put(state)
     image.delta.partitions[topic.name, state.index] = state
 
 
-def _partition_change(image: Image, record: object) -> None:
+def _partition_change(image: Image, record: messages.PartitionChangeRecord) -> None:
     topic = image._topics_by_id[record.topic_id]
     state = topic.partitions[record.partition_id]
     if image.before_change is not None:
@@ -224,7 +238,7 @@ def _partition_change(image: Image, record: object) -> None:
     image.delta.partitions[topic.name, state.index] = state
 
 
-def _remove_topic(image: Image, record: object) -> None:
+def _remove_topic(image: Image, record: messages.RemoveTopicRecord) -> None:
     topic = image._topics_by_id.pop(record.topic_id)
     del image.topics[topic.name]
     image._configs.pop((TYPE_TOPIC, topic.name), None)
@@ -237,14 +251,14 @@ def _remove_topic(image: Image, record: object) -> None:
     delta = image.delta
     for index in range(len(topic.partitions)):
         delta.partitions.pop((topic.name, index), None)
-    delta.configs.discard((TYPE_TOPIC, topic.name))
+    delta.configs.pop((TYPE_TOPIC, topic.name), None)
     if topic in delta.topics_created:
         delta.topics_created.remove(topic)
     else:
         delta.topics_deleted.append(topic)
 
 
-def _clear_elr(image: Image, record: object) -> None:
+def _clear_elr(image: Image, record: messages.ClearElrRecord) -> None:
     chosen = [image.topics[record.topic_name]] if record.topic_name else image.topics.values()
     for topic in chosen:
         for state in topic.partitions:
@@ -253,9 +267,9 @@ def _clear_elr(image: Image, record: object) -> None:
             state.elr = state.last_known_elr = ()
 
 
-def _config(image: Image, record: object) -> None:
+def _config(image: Image, record: messages.ConfigRecord) -> None:
     key = (record.resource_type, record.resource_name)
-    # A new dict each time: who holds the old one (a snapshot in the making) has what was.
+    # A new dict each time: a snapshot that is being written holds the old one.
     values = dict(image._configs.get(key, _NO_CONFIGS))
     if record.value is None:
         values.pop(record.name, None)
@@ -265,124 +279,124 @@ def _config(image: Image, record: object) -> None:
         image._configs[key] = values
     else:
         image._configs.pop(key, None)
-    image.delta.configs.add(key)
+    image.delta.configs[key] = None
 
 
-def _register_broker(image: Image, record: object) -> None:
+def _register_broker(image: Image, record: messages.RegisterBrokerRecord) -> None:
     image.brokers[record.broker_id] = Broker(record)
     _brokers_changed(image, record.broker_id)
 
 
-def _unregister_broker(image: Image, record: object) -> None:
+def _unregister_broker(image: Image, record: messages.UnregisterBrokerRecord) -> None:
     image.brokers.pop(record.broker_id, None)
     _brokers_changed(image, record.broker_id)
 
 
-def _change_broker(image: Image, record: object) -> None:
+def _change_broker(image: Image, record: messages.BrokerRegistrationChangeRecord) -> None:
     image.brokers[record.broker_id].change(record)
     _brokers_changed(image, record.broker_id)
 
 
-def _fence_broker(image: Image, record: object) -> None:
+def _fence_broker(image: Image, record: messages.FenceBrokerRecord) -> None:
     image.brokers[record.id].fenced = True
     _brokers_changed(image, record.id)
 
 
-def _unfence_broker(image: Image, record: object) -> None:
+def _unfence_broker(image: Image, record: messages.UnfenceBrokerRecord) -> None:
     image.brokers[record.id].fenced = False
     _brokers_changed(image, record.id)
 
 
 def _brokers_changed(image: Image, broker_id: int) -> None:
     image.brokers_generation += 1
-    image.delta.brokers.add(broker_id)
+    image.delta.brokers[broker_id] = None
 
 
-def _register_controller(image: Image, record: object) -> None:
+def _register_controller(image: Image, record: messages.RegisterControllerRecord) -> None:
     image.controllers[record.controller_id] = ControllerRegistration(record)
-    image.delta.others.add("controllers")
+    image.delta.others["controllers"] = None
 
 
-def _feature_level(image: Image, record: object) -> None:
+def _feature_level(image: Image, record: messages.FeatureLevelRecord) -> None:
     if record.name == features.KRAFT_VERSION:
-        # It lives in control records; some logs have it here too, which Kafka passes over (KAFKA-18979).
+        # This level is in control records. Some logs have it here too; Kafka ignores it (KAFKA-18979).
         return
     if record.feature_level:
         image.features[record.name] = record.feature_level
     else:
         image.features.pop(record.name, None)
-    image.delta.features.add(record.name)
+    image.delta.features[record.name] = None
 
 
-def _producer_ids(image: Image, record: object) -> None:
+def _producer_ids(image: Image, record: messages.ProducerIdsRecord) -> None:
     image.next_producer_id = record.next_producer_id
-    image.delta.others.add("producer_ids")
+    image.delta.others["producer_ids"] = None
 
 
-def _client_quota(image: Image, record: object) -> None:
-    key = (*quota_entity((part.entity_type, part.entity_name) for part in record.entity), record.key)
+def _client_quota(image: Image, record: messages.ClientQuotaRecord) -> None:
+    key: QuotaKey = (*quota_entity((part.entity_type, part.entity_name) for part in record.entity), record.key)
     if record.remove:
         image.client_quotas.pop(key, None)
     else:
         image.client_quotas[key] = record
-    image.delta.others.add("client_quotas")
+    image.delta.others["client_quotas"] = None
 
 
-def _acl(image: Image, record: object) -> None:
+def _acl(image: Image, record: messages.AccessControlEntryRecord) -> None:
     image.acls[record.id] = record
     image.acl_contents.add(acl_content(record))
-    image.delta.others.add("acls")
+    image.delta.others["acls"] = None
 
 
-def _remove_acl(image: Image, record: object) -> None:
+def _remove_acl(image: Image, record: messages.RemoveAccessControlEntryRecord) -> None:
     removed = image.acls.pop(record.id, None)
     if removed is not None:
         image.acl_contents.discard(acl_content(removed))
-    image.delta.others.add("acls")
+    image.delta.others["acls"] = None
 
 
-def _scram(image: Image, record: object) -> None:
+def _scram(image: Image, record: messages.UserScramCredentialRecord) -> None:
     image.scram_credentials[record.name, record.mechanism] = record
-    image.delta.others.add("scram_credentials")
+    image.delta.others["scram_credentials"] = None
 
 
-def _remove_scram(image: Image, record: object) -> None:
+def _remove_scram(image: Image, record: messages.RemoveUserScramCredentialRecord) -> None:
     image.scram_credentials.pop((record.name, record.mechanism), None)
-    image.delta.others.add("scram_credentials")
+    image.delta.others["scram_credentials"] = None
 
 
-def _delegation_token(image: Image, record: object) -> None:
+def _delegation_token(image: Image, record: messages.DelegationTokenRecord) -> None:
     image.delegation_tokens[record.token_id] = record
-    image.delta.others.add("delegation_tokens")
+    image.delta.others["delegation_tokens"] = None
 
 
-def _remove_delegation_token(image: Image, record: object) -> None:
+def _remove_delegation_token(image: Image, record: messages.RemoveDelegationTokenRecord) -> None:
     image.delegation_tokens.pop(record.token_id, None)
-    image.delta.others.add("delegation_tokens")
+    image.delta.others["delegation_tokens"] = None
 
 
-def _begin_transaction(image: Image, record: object) -> None:
+def _begin_transaction(image: Image, record: messages.BeginTransactionRecord) -> None:
     image.transaction = []
 
 
-def _kraft_version(image: Image, record: object) -> None:
+def _kraft_version(image: Image, record: messages.KRaftVersionRecord) -> None:
     image.kraft_version = record.k_raft_version
     image.features[features.KRAFT_VERSION] = record.k_raft_version
 
 
-def _voters(image: Image, record: object) -> None:
+def _voters(image: Image, record: messages.VotersRecord) -> None:
     image.voters = voters.from_records(record.voters)
 
 
 def _no_effect(image: Image, record: object) -> None:
-    """A record that moves the offset and nothing else."""
+    """A record that changes nothing but the offset."""
 
 
 def _unknown(image: Image, record: object) -> None:
     image.unknown_records += 1
 
 
-_APPLY = {
+_APPLY: dict[str, Callable[[Image, Any], None]] = {
     "TopicRecord": _topic,
     "PartitionRecord": _partition,
     "PartitionChangeRecord": _partition_change,

@@ -1,8 +1,9 @@
-"""Where the replicas of new partitions go: striped over brokers and racks (as Kafka's StripedReplicaPlacer).
+"""The placement of the replicas of new partitions: striped over racks and brokers, like Kafka's StripedReplicaPlacer.
 
-Each partition starts one rack and, inside a rack, one broker further than the one before, from a random first place, so
-that leaders are even; the first replica is always on an unfenced broker; racks take turns; fenced brokers are the last
-resort."""
+The first partition begins at a random rack, and at a random broker within each rack. Each further partition begins one
+rack further, and one broker further within each rack, so that leaders are spread evenly. The replicas of a partition go
+to the racks in turn. The first replica is always on an unfenced broker. Fenced brokers are used only when a rack has no
+unfenced one left."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     from pykafkad.metadata.brokers import Broker
 
-# Directory ids that name no directory (KIP-858): not placed yet by a broker without ids, left to the broker, and gone.
+# Directory ids that name no directory (KIP-858). A broker without directory ids has not placed the replica yet
+# (MIGRATING), the broker is to choose the directory (UNASSIGNED), or the directory has failed (LOST).
 MIGRATING_DIRECTORY = b"\0" * 16
 UNASSIGNED_DIRECTORY = b"\0" * 15 + b"\1"
 LOST_DIRECTORY = b"\0" * 15 + b"\2"
@@ -22,7 +24,7 @@ _RESERVED_IDS = 100
 
 
 class _Ring:
-    """Brokers of one rack and kind; each pass over the partitions begins one place further."""
+    """The fenced or the unfenced brokers of one rack. Each partition (`turn`) begins one broker further."""
 
     __slots__ = ("brokers", "index", "offset", "turn")
 
@@ -33,6 +35,7 @@ class _Ring:
         self.offset = int(random.random() * len(brokers))
 
     def next(self, turn: int) -> int | None:
+        """The next broker for the partition of this turn. None when all were returned."""
         brokers = self.brokers
         if not brokers:
             return None
@@ -48,6 +51,8 @@ class _Ring:
 
 
 class _Racks:
+    """The brokers by rack, and the position at which the next partition begins."""
+
     __slots__ = ("offset", "racks", "random", "turn", "unfenced")
 
     def __init__(self, brokers: list[Broker], random: Random) -> None:
@@ -64,7 +69,7 @@ class _Racks:
         self.offset = int(random.random() * len(self.racks))
 
     def place(self, replication_factor: int) -> list[int]:
-        """Replicas of the next partition, the preferred leader first."""
+        """The replicas of the next partition, the preferred leader first."""
         if self.turn == self.unfenced and self.unfenced > 1:
             self._shuffle()
             self.turn = 0
@@ -74,7 +79,8 @@ class _Racks:
         while (broker := self.racks[first][0].next(self.turn)) is None:
             first = (first + 1) % count
         replicas = [broker]
-        skip, index = first, self.offset
+        skip: int | None = first
+        index = self.offset
         while len(replicas) < replication_factor:
             broker = None
             if index == skip:
@@ -92,7 +98,8 @@ class _Racks:
         return replicas
 
     def _shuffle(self) -> None:
-        """After as many partitions as there are brokers: another order, so that the same pairs do not come again."""
+        """Change the order. This happens after as many partitions as there are unfenced brokers; otherwise the same
+        brokers would hold the replicas of the same partitions again."""
         self.random.shuffle(self.racks)
         for rack in self.racks:
             for ring in rack:
@@ -100,7 +107,7 @@ class _Racks:
 
 
 def place(brokers: list[Broker], partitions: int, replication_factor: int, random: Random) -> list[list[int]]:
-    """Replica lists for `partitions` new partitions. Raises `KafkaError` (INVALID_REPLICATION_FACTOR)."""
+    """The replica lists of `partitions` new partitions. Raises `KafkaError(INVALID_REPLICATION_FACTOR)`."""
     if replication_factor <= 0:
         text = f"Invalid replication factor {replication_factor}: the replication factor must be positive."
         raise KafkaError(INVALID_REPLICATION_FACTOR, text)
@@ -109,8 +116,8 @@ def place(brokers: list[Broker], partitions: int, replication_factor: int, rando
         raise KafkaError(INVALID_REPLICATION_FACTOR, text)
     if replication_factor > len(brokers):
         text = (
-            f"The target replication factor of {replication_factor} cannot be reached because only {len(brokers)} broker(s) "
-            "are registered or some brokers have all their log directories cordoned."
+            f"The target replication factor of {replication_factor} cannot be reached because only {len(brokers)} "
+            "broker(s) are registered or some brokers have all their log directories cordoned."
         )
         raise KafkaError(INVALID_REPLICATION_FACTOR, text)
     racks = _Racks(brokers, random)
@@ -118,7 +125,7 @@ def place(brokers: list[Broker], partitions: int, replication_factor: int, rando
 
 
 def usable(brokers: dict[int, Broker]) -> list[Broker]:
-    """Brokers that may get replicas: those with a log directory that is not cordoned."""
+    """The brokers that may get replicas: they do not shut down, and have a log directory that is not cordoned."""
     return [
         broker
         for broker in brokers.values()
@@ -128,7 +135,7 @@ def usable(brokers: dict[int, Broker]) -> list[Broker]:
 
 
 def directory(broker: Broker | None) -> bytes:
-    """The directory of a new replica: the broker's only one, or left for the broker to choose."""
+    """The directory id of a new replica: the broker's only directory, or UNASSIGNED for the broker to choose."""
     if broker is None:
         return UNASSIGNED_DIRECTORY
     if not broker.log_dirs:
@@ -137,13 +144,13 @@ def directory(broker: Broker | None) -> bytes:
 
 
 def names_directory(directory_id: bytes) -> bool:
-    """Whether an id is a directory's own: the first hundred numbers stand for something else."""
+    """Whether an id names a directory. The first hundred numbers are reserved for other meanings."""
     return int.from_bytes(directory_id, "big") >= _RESERVED_IDS
 
 
 def has_online_directory(broker: Broker, directory_id: bytes) -> bool:
-    """Whether a replica in that directory can be served: a directory that the broker registered, or one still to be
-    chosen."""
+    """Whether the broker can serve a replica in the directory: it registered the directory, or has yet to choose
+    one."""
     if directory_id == LOST_DIRECTORY:
         return False
     return (

@@ -1,11 +1,13 @@
-"""A member of the metadata quorum (KRaft): who leads, in which epoch, and how far the log is committed.
+"""A member of the metadata quorum (KRaft): the leader, the epoch, and the high watermark of the metadata log.
 
-Pure: `step(event, now, now_ms)` returns effects, `next_deadline()` says when `step(Tick())` is due. A promise always
-stands behind the `Persist` of `quorum-state` that it depends on. Votes and fetched offsets of other voters come in as
-events; with one voter its own vote is the majority and its own durable log the committed one, by the same counting.
+A pure state machine: `step(event, now, now_ms)` returns effects, and `next_deadline()` says when `step(Tick())` is due.
+A promise, such as a vote, always follows the `Persist` of `quorum-state` that it depends on. Votes and fetched offsets
+of other voters come in as events. A quorum of one voter needs no special case: its own vote is the majority, and its
+own durable log is the committed one.
 
-A start never continues the epoch in which this node led before: records that were lost unflushed could otherwise be
-followed by others with the same offset and epoch. It goes through a pre-vote and a vote into a new epoch."""
+A node that was the leader never continues its old epoch after a restart. Records that were lost because they were not
+synced could otherwise be replaced by others with the same offset and epoch. The node begins a new epoch by a pre-vote
+and a vote."""
 
 from __future__ import annotations
 
@@ -17,13 +19,15 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
+    from typing import Any
 
 STATE_FILE = "__cluster_metadata-0/quorum-state"
 
 
 class Start:
-    """The log is loaded up to `end_offset`, whose last record was written in `epoch`."""
+    """The log has been loaded up to `end_offset`. Its last record was written in `epoch`."""
 
     __slots__ = ("end_offset", "epoch")
 
@@ -33,7 +37,7 @@ class Start:
 
 
 class Durable:
-    """A voter's log is synced up to `end_offset`: this node's own after a flush, another's as its fetches show."""
+    """A voter's log is synced up to `end_offset`. For this node that follows a sync, for others their fetches."""
 
     __slots__ = ("end_offset", "voter_id")
 
@@ -43,7 +47,7 @@ class Durable:
 
 
 class VoteAnswer:
-    """Another voter's answer to this node's vote (or pre-vote) in `epoch`."""
+    """Another voter's answer to this node's vote request or pre-vote request in `epoch`."""
 
     __slots__ = ("epoch", "granted", "pre_vote", "voter_id")
 
@@ -55,7 +59,7 @@ class VoteAnswer:
 
 
 class Tick:
-    """Time has passed; due timeouts are looked at."""
+    """Time has passed. Timeouts that are due take effect."""
 
     __slots__ = ()
 
@@ -67,9 +71,11 @@ class Resign:
 
 
 class Quorum:
-    """`state` is one of `quorum_states`; `leader_id` and `voted_id` are -1 for nobody; `high_watermark` is exclusive
-    and -1 while unknown: records below it are committed. `voters` are those of the newest VotersRecord, or the ones of
-    a new log."""
+    """The state of this node in the quorum.
+
+    `state` is one of `quorum_states`. `leader_id` and `voted_id` are -1 for nobody. Records below `high_watermark` are
+    committed; it is -1 while unknown. `voters` are those of the newest VotersRecord, or the first voters of a new log.
+    """
 
     __slots__ = (
         "_deadline",
@@ -101,8 +107,8 @@ class Quorum:
         election_timeout: float = 1.0,
         state_file: bytes | None = None,
     ) -> None:
-        """`state_file` is the content of `quorum-state`, None on the first start; `voters_in_log` says whether `voters`
-        were read from the log (`Image.voters`) or are those that a new log begins with."""
+        """`state_file` is the content of `quorum-state`, None on the first start. `voters_in_log` says whether `voters`
+        are from the log (`Image.voters`) or are the first voters of a new log."""
         self.node_id = node_id
         self.directory_id = directory_id
         self.voters = voters
@@ -118,15 +124,15 @@ class Quorum:
         self._epoch_start_offset = -1
 
     def next_deadline(self) -> float | None:
-        """When `Tick` is due (monotonic seconds); None while nothing is waited for."""
+        """When `Tick` is due, in monotonic seconds. None while there is no timeout."""
         return self._deadline
 
     def end_offset(self, voter_id: int) -> int:
-        """How far a voter's log is known to be synced; -1 when nothing is known of it."""
+        """The offset up to which a voter's log is known to be synced; -1 when it is not known."""
         return self._durable.get(voter_id, -1)
 
     def step(self, event: object, now: float, now_ms: int) -> list[object]:
-        """Effects of an event: `Persist` of the state file and `Append` of control records."""
+        """The effects of an event: `Persist` of the state file, and `Append` of control records."""
         return _STEPS[type(event)](self, event, now)
 
     def _on_start(self, event: Start, now: float) -> list[object]:
@@ -134,7 +140,7 @@ class Quorum:
         if self.epoch < event.epoch:
             self.epoch, self.leader_id, self.voted_id, self.voted_directory_id = event.epoch, -1, -1, ZERO
         elif self.leader_id == self.node_id:
-            # A start begins here when this node led last, so that it cannot vote for another leader of that epoch.
+            # This node was the leader of the epoch. In this state it cannot vote for another leader of that epoch.
             self.state = states.RESIGNED
         if voter_set.majority(self.voters) == 1 and self._is_voter():
             return self._become_prospective(now)
@@ -172,14 +178,14 @@ class Quorum:
         return []
 
     def _join_epoch(self, epoch: int, now: float) -> list[object]:
-        """Another node is in a higher epoch: forget votes and leadership of the old one."""
+        """Move to the higher epoch of another node. Votes and the leader of the old epoch no longer count."""
         self._move(states.UNATTACHED)
         self.epoch, self.leader_id, self.voted_id, self.voted_directory_id = epoch, -1, -1, ZERO
         self._wait(now)
         return [self._persist()]
 
     def _become_prospective(self, now: float) -> list[object]:
-        """Ask whether a vote would be won, which changes nothing durable (KIP-996)."""
+        """Begin a pre-vote: ask whether a vote would be won (KIP-996). It changes no durable state."""
         self._move(states.PROSPECTIVE)
         self._granted = set()
         self._wait(now)
@@ -194,7 +200,8 @@ class Quorum:
         return [self._persist(), *self._count_vote(self.node_id, now)]
 
     def _become_leader(self) -> list[object]:
-        """The first records of the epoch are control records: only with them may older epochs' records be committed."""
+        """Lead the quorum. The epoch begins with control records. Records of older epochs are committed only together
+        with them."""
         self._move(states.LEADER)
         self.leader_id, self.voted_id, self.voted_directory_id = self.node_id, -1, ZERO
         self._deadline = None
@@ -211,7 +218,7 @@ class Quorum:
             self.voters_in_log = True
         return [self._persist(), Append(record_codec.LOG, records)]
 
-    def _leader_change(self) -> object:
+    def _leader_change(self) -> messages.LeaderChangeMessage:
         record = messages.LeaderChangeMessage
         return record(
             version=0,
@@ -227,7 +234,8 @@ class Quorum:
         return self._become_candidate(now) if self.state == states.PROSPECTIVE else self._become_leader()
 
     def _advance_high_watermark(self) -> None:
-        """The offset that a majority of voters has synced, once it is past the start of the leader's own epoch."""
+        """Move the high watermark to the offset that a majority of voters has synced, once that is above the start of
+        the leader's epoch."""
         if self.state != states.LEADER:
             return
         offsets = sorted((self._durable.get(voter.id, -1) for voter in self.voters), reverse=True)
@@ -239,8 +247,8 @@ class Quorum:
         return any(voter.id == self.node_id and voter.directory_id == self.directory_id for voter in self.voters)
 
     def _wait(self, now: float) -> None:
-        """Timeouts are drawn between one and two times the setting, so that two nodes seldom ask at once. An observer
-        never asks for votes."""
+        """Set the election timeout. It is random, between one and two times the setting, so that two nodes seldom ask
+        for votes at the same time. An observer has none: it never asks for votes."""
         self._deadline = now + self._election_timeout * (1 + self._random.random()) if self._is_voter() else None
 
     def _move(self, state: str) -> None:
@@ -251,7 +259,7 @@ class Quorum:
         return Persist(STATE_FILE, format_state(self.epoch, self.leader_id, self.voted_id, self.voted_directory_id))
 
 
-_STEPS = {
+_STEPS: dict[type, Callable[[Quorum, Any, float], list[object]]] = {
     Start: Quorum._on_start,
     Tick: Quorum._on_tick,
     VoteAnswer: Quorum._on_vote,
@@ -261,7 +269,7 @@ _STEPS = {
 
 
 def format_state(epoch: int, leader_id: int, voted_id: int, voted_directory_id: bytes) -> bytes:
-    """Content of `quorum-state`, data version 1 (kraft.version 1), as Kafka writes it."""
+    """The content of `quorum-state` in data version 1 (kraft.version 1), as Kafka writes it."""
     return (
         f'{{"leaderId":{leader_id},"leaderEpoch":{epoch},"votedId":{voted_id},'
         f'"votedDirectoryId":"{to_text(voted_directory_id)}","data_version":1}}'
@@ -269,13 +277,13 @@ def format_state(epoch: int, leader_id: int, voted_id: int, voted_directory_id: 
 
 
 def parse_state(content: bytes | None) -> tuple[int, int, int, bytes]:
-    """`(epoch, leader id, voted id, voted directory id)` out of `quorum-state` of either data version. Raises
-    ValueError for what is none."""
+    """`(epoch, leader id, voted id, voted directory id)` of `quorum-state` in either data version. Raises ValueError
+    for any other content."""
     if content is None:
         return 0, -1, -1, ZERO
     text = content.decode().strip()
     if not text.startswith("{") or not text.endswith("}"):
-        raise ValueError("quorum-state: it is no JSON object")
+        raise ValueError("quorum-state is not a JSON object")
     marker = '"votedDirectoryId":"'
     position = text.find(marker)
     directory = ZERO if position < 0 else from_text(text[position + len(marker) :].partition('"')[0])

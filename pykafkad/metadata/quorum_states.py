@@ -1,7 +1,7 @@
-"""States of a member of the metadata quorum and the moves between them (KIP-595, KIP-996).
+"""The states of a member of the metadata quorum, and the transitions between them (KIP-595, KIP-996).
 
-The table is the law: `Quorum` asserts every move against it. A voter may be in any state; an observer only in
-UNATTACHED and FOLLOWER.
+`Quorum` checks every transition against the table. A voter may be in any state. An observer is only in UNATTACHED or
+FOLLOWER.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ CANDIDATE = "candidate"
 LEADER = "leader"
 RESIGNED = "resigned"
 
-# state: the states that may follow, and on what.
+# State: the states that may follow it, and the reason for each transition.
 TRANSITIONS = {
     UNATTACHED: {
-        UNATTACHED: "an election with a higher epoch, or a vote given",
+        UNATTACHED: "an election with a higher epoch, or a granted vote",
         PROSPECTIVE: "the election timeout passed",
         FOLLOWER: "a leader of the same or a higher epoch",
     },
@@ -43,11 +43,11 @@ TRANSITIONS = {
     RESIGNED: {
         UNATTACHED: "an election with a higher epoch, or the election timeout passed",
         FOLLOWER: "a leader of a higher epoch",
-        PROSPECTIVE: "no other voter exists that could be waited for",
+        PROSPECTIVE: "there is no other voter to wait for",
     },
 }
 
 
 def check(before: str, after: str) -> None:
-    """Raise AssertionError on a move that the table does not hold."""
+    """Raises AssertionError for a transition that is not in the table."""
     assert after in TRANSITIONS[before], f"quorum: {before} may not become {after}"

@@ -1,9 +1,10 @@
-"""Records of the metadata log as bytes: frame, types and the versions that are written.
+"""The records of the metadata log as bytes: their frame, their types, and the versions that are written.
 
-A data record has no key; its value is `uvarint frame version (1), uvarint type, uvarint version, flexible body` with
-nothing left over. A control record (leader change, voters …) has the key `int16 version 0, int16 type` and the bare
-body as its value. `RECORDS` and `CONTROL_RECORDS` are the tables: one row per type of Apache Kafka 4.3
-(metadata.version 30). At an older level `at_level` leaves out what came later, and `encode` is told the level."""
+A data record has no key. Its value is `uvarint frame version (1), uvarint type, uvarint version, flexible body` without
+anything after it. A control record (leader change, voters and so on) has the key `int16 version 0, int16 type`; its
+value is the body alone. The tables `RECORDS` and `CONTROL_RECORDS` have one row per type of Apache Kafka 4.3
+(metadata.version 30). For a cluster at an older level, `at_level` drops newer records and fields, and `encode` writes
+older versions."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ TOPIC_ID = b"\0" * 15 + b"\1"
 
 FRAME_VERSION = 1
 
-# What belongs together goes into one batch: so many records, and at most the bytes that Kafka takes in a batch of this
-# log.
+# The records of one change are written as one batch. These are the most records of a change, and Kafka's limit of the
+# bytes of a batch in this log.
 MAX_RECORDS_PER_CHANGE = 10_000
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
-# No record is longer than this without the value of a setting in it: names have 249 characters, replica lists are
-# short.
+# An upper bound for the bytes of a record without the value of a setting. Names have at most 249 characters, and
+# replica lists are short.
 _RECORD_BYTES = 512
 
-# type: (name of the message, version written)
+# Type: (name of the message, version that is written).
 RECORDS = {
     0: ("RegisterBrokerRecord", 4),
     1: ("UnregisterBrokerRecord", 0),
@@ -57,8 +58,8 @@ RECORDS = {
     28: ("ClearElrRecord", 0),
 }
 
-# Records of which older levels of metadata.version write older versions: the level from which on a version is written,
-# downwards.
+# Records that older levels of metadata.version write in older versions, as pairs of the first level and the version
+# that is written from this level on, the highest level first.
 OLDER_VERSIONS = {
     "RegisterBrokerRecord": ((30, 4), (17, 3), (8, 2), (0, 1)),
     "PartitionRecord": ((23, 2), (17, 1), (0, 0)),
@@ -66,7 +67,7 @@ OLDER_VERSIONS = {
     "BrokerRegistrationChangeRecord": ((30, 3), (17, 2), (0, 1)),
 }
 
-# Records that older levels do not have and can do without.
+# Records that older levels do not have and do not need, and the first level that has them.
 LATER_RECORDS = {
     "BeginTransactionRecord": features.TRANSACTIONS_SINCE,
     "EndTransactionRecord": features.TRANSACTIONS_SINCE,
@@ -75,7 +76,7 @@ LATER_RECORDS = {
     "ClearElrRecord": features.ELR_SINCE,
 }
 
-# type: (name of the message, version written)
+# Type: (name of the message, version that is written).
 CONTROL_RECORDS = {
     2: ("LeaderChangeMessage", 0),
     3: ("SnapshotHeaderRecord", 0),
@@ -84,15 +85,23 @@ CONTROL_RECORDS = {
     6: ("VotersRecord", 0),
 }
 
-# Decoders that are remembered: every type in every version has room.
+# The size of the caches of decoders. All types in all versions fit.
 MAX_DECODERS = 256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Encoder = Callable[[Any, list[Any]], None]
+    Decoder = Callable[[bytes | memoryview, int], tuple[Any, int]]
 
 _TYPE_OF_NAME = {name: (number, version) for number, (name, version) in RECORDS.items()}
 _CONTROL_TYPE_OF_NAME = {name: (number, version) for number, (name, version) in CONTROL_RECORDS.items()}
 
 
 class ControlKey:
-    """Key of a record in a control batch: the `type` of `CONTROL_RECORDS`."""
+    """The key of a record in a control batch: a `type` of `CONTROL_RECORDS`."""
 
     __slots__ = ("type",)
 
@@ -110,8 +119,8 @@ class ControlKey:
 
 
 class UnknownRecord:
-    """A record of a type or version that this release does not know: carried as it is, so that nothing is lost
-    silently."""
+    """A record of a type or version that this release does not know. It keeps the undecoded body, so that nothing is
+    lost."""
 
     __slots__ = ("body", "type", "version")
 
@@ -134,12 +143,12 @@ class UnknownRecord:
 
 
 def record(value: object) -> StoredRecord:
-    """A data record of the metadata log around a typed message."""
+    """The data record of the metadata log with this message."""
     return StoredRecord(None, value)
 
 
 def control_record(value: object) -> StoredRecord:
-    """A control record around its message; its key follows from the message's name."""
+    """The control record with this message. The name of the message determines its key."""
     return StoredRecord(ControlKey(_CONTROL_TYPE_OF_NAME[type(value).__name__][0]), value)
 
 
@@ -149,7 +158,7 @@ def is_control(stored: StoredRecord) -> bool:
 
 
 def at_level(records: list[StoredRecord], level: int) -> list[StoredRecord]:
-    """Records as a cluster writes them whose metadata.version is `level`: without fields and records that came later."""
+    """The records as a cluster with metadata.version `level` writes them: without newer records and newer fields."""
     if level >= features.LATEST_LEVEL:
         return records
     kept = [each for each in records if LATER_RECORDS.get(type(each.value).__name__, 0) <= level]
@@ -157,13 +166,14 @@ def at_level(records: list[StoredRecord], level: int) -> list[StoredRecord]:
 
 
 def _lowered(stored: StoredRecord, level: int) -> StoredRecord:
-    message = stored.value
+    """The record without the fields that came after a level."""
+    message: Any = stored.value
     cls = type(message)
     version = _version(cls.__name__, level)
-    carried = {
+    kept = {
         field.name: getattr(message, field.name) for field in messages.schema(cls).root.fields if field.alive(version)
     }
-    return StoredRecord(stored.key, cls(**carried))
+    return StoredRecord(stored.key, cls(**kept))
 
 
 def _version(name: str, level: int) -> int:
@@ -171,31 +181,34 @@ def _version(name: str, level: int) -> int:
 
 
 def encode(stored: StoredRecord, level: int = features.LATEST_LEVEL) -> tuple[bytes | None, bytes]:
-    """`(key, value)` as they stand in a record of the log at a level of metadata.version; `key` is None except for
-    control records."""
-    message = stored.value
+    """The key and the value of a record as bytes, in the versions of a level of metadata.version. The key is None
+    except for control records."""
+    message: Any = stored.value
+    key: Any = stored.key
+    encoder: Encoder
     if type(message) is UnknownRecord:
-        prefix, encoder = _unknown_prefix(stored.key, message), _copy_body
+        prefix, encoder = _unknown_prefix(key, message), _copy_body
     elif level < features.LATEST_LEVEL and type(message).__name__ in OLDER_VERSIONS:
         prefix, encoder = _older_encoder_of(type(message), level)
     else:
-        prefix, encoder = _encoder_of(type(message))
+        cls: Any = type(message)
+        prefix, encoder = _encoder_of(cls)
     chunks = [bytearray(prefix)]
     encoder(message, chunks)
-    key = stored.key
     return (None if key is None else b"\0\0\0%c" % key.type), bytes(chunks[0])
 
 
 def fits_one_batch(records: list[StoredRecord]) -> bool:
-    """Whether the records of one change can go into the log together."""
+    """Whether the records of one change fit into one batch."""
     if len(records) > MAX_RECORDS_PER_CHANGE:
         return False
-    values = sum(len(record.value.value.encode()) for record in records if getattr(record.value, "value", None))
+    texts: list[Any] = [getattr(record.value, "value", None) for record in records]
+    values = sum(len(text.encode()) for text in texts if text)
     return len(records) * _RECORD_BYTES + values <= MAX_CHANGE_BYTES
 
 
 def encoded_fit_one_batch(records: list[StoredRecord]) -> bool:
-    """As `fits_one_batch`, for records with texts of any length in them: they are encoded to see how long they are."""
+    """Like `fits_one_batch`, for records with texts of any length: it encodes the records to measure them."""
     return (
         len(records) <= MAX_RECORDS_PER_CHANGE
         and sum(len(encode(record)[1]) + 32 for record in records) <= MAX_CHANGE_BYTES
@@ -203,7 +216,8 @@ def encoded_fit_one_batch(records: list[StoredRecord]) -> bool:
 
 
 @cache
-def _encoder_of(cls: type) -> tuple[bytes, object]:
+def _encoder_of(cls: type[Any]) -> tuple[bytes, Encoder]:
+    """The bytes before the body of a message, and the function that encodes the body."""
     name = cls.__name__
     if name in _TYPE_OF_NAME:
         number, version = _TYPE_OF_NAME[name]
@@ -212,7 +226,7 @@ def _encoder_of(cls: type) -> tuple[bytes, object]:
     return b"", messages.encoder(cls, version)
 
 
-def _older_encoder_of(cls: type, level: int) -> tuple[bytes, object]:
+def _older_encoder_of(cls: type[Any], level: int) -> tuple[bytes, Encoder]:
     version = _version(cls.__name__, level)
     return b"%c%c%c" % (FRAME_VERSION, _TYPE_OF_NAME[cls.__name__][0], version), messages.encoder(cls, version)
 
@@ -228,7 +242,7 @@ def _copy_body(message: UnknownRecord, chunks: list[bytearray]) -> None:
 
 
 def decode(key: bytes | memoryview | None, value: bytes | memoryview) -> StoredRecord:
-    """The typed record; the opposite of `encode`. Raises `ProtocolError` on a frame or body that is not whole."""
+    """The record that `encode` made these bytes of. Raises `ProtocolError` for a frame or body that is not complete."""
     if key is not None:
         return _decode_control(key, value)
     if len(value) >= 3 and value[0] == FRAME_VERSION and value[1] < 0x80 and value[2] < 0x80:
@@ -253,19 +267,19 @@ def _frame(value: bytes | memoryview) -> tuple[int, int, int]:
     return record_type, version, position
 
 
-# Types and versions come out of the bytes, so how many there are is the bytes' to say.
+# Types and versions are read from the bytes, so damaged bytes can name any number of them. The caches are bounded.
 @lru_cache(maxsize=MAX_DECODERS)
-def _decoder_of(record_type: int, version: int) -> object:
+def _decoder_of(record_type: int, version: int) -> Decoder | None:
     return _decoder_in(RECORDS, record_type, version)
 
 
 @lru_cache(maxsize=MAX_DECODERS)
-def _control_decoder_of(control_type: int, version: int) -> object:
+def _control_decoder_of(control_type: int, version: int) -> Decoder | None:
     return _decoder_in(CONTROL_RECORDS, control_type, version)
 
 
-def _decoder_in(table: dict[int, tuple[str, int]], number: int, version: int) -> object:
-    """The decode function of a type and version; None when this release has no schema for them."""
+def _decoder_in(table: dict[int, tuple[str, int]], number: int, version: int) -> Decoder | None:
+    """The decode function of a type and version. None when this release has no schema for them."""
     if number not in table:
         return None
     cls = messages.stored_class(table[number][0])
@@ -275,9 +289,9 @@ def _decoder_in(table: dict[int, tuple[str, int]], number: int, version: int) ->
 
 
 def _decode_control(key: bytes | memoryview, value: bytes | memoryview) -> StoredRecord:
-    """A control record; its body opens with its own version (the decoder reads it again as the first field)."""
+    """Decode a control record. Its body begins with its version, which the decoder reads again as the first field."""
     if len(key) < 4 or len(value) < 2:
-        raise ProtocolError("metadata log: control record with a key or value that is too short")
+        raise ProtocolError("metadata log: the key or the value of a control record is too short")
     control_type = key[2] << 8 | key[3]
     decoder = _control_decoder_of(control_type, value[0] << 8 | value[1])
     if decoder is None:
@@ -301,9 +315,9 @@ def _read_uvarint(value: bytes | memoryview, position: int) -> tuple[int, int]:
     result = 0
     for index in range(5):
         if position + index >= len(value):
-            raise ProtocolError("metadata record: ends inside its frame")
+            raise ProtocolError("metadata record: it ends inside its frame")
         byte = value[position + index]
         result |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return result, position + index + 1
-    raise ProtocolError("metadata record: a number of its frame is longer than five bytes")
+    raise ProtocolError("metadata record: a number in its frame is longer than five bytes")

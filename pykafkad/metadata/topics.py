@@ -1,4 +1,4 @@
-"""Topics and partitions: their state, their names and the rules for both."""
+"""Topics and partitions of the cluster: their state, and the rules for topic names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
+    from typing import Any, Protocol, TypeVar
+
+    T = TypeVar("T")
+
+    class Share(Protocol):
+        """Makes a tuple of values. It may return an equal tuple that exists already."""
+
+        def __call__(self, values: Iterable[T], /) -> tuple[T, ...]: ...
+
 
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
@@ -19,10 +28,10 @@ _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 class Topic:
-    """A topic: `name`, 16-byte `id`, and its `partitions` in order of their index.
+    """A topic: `name`, 16-byte `id`, and its `partitions` in the order of their index.
 
-    `described` and `pages` are places for what is computed from the topic to answer Metadata and
-    DescribeTopicPartitions; they are emptied when a partition changes."""
+    `described` and `pages` cache the rows that Metadata and DescribeTopicPartitions compute from the topic. Both become
+    None when a partition changes."""
 
     __slots__ = ("described", "id", "name", "pages", "partitions")
 
@@ -30,23 +39,24 @@ class Topic:
         self.name = name
         self.id = topic_id
         self.partitions: list[PartitionState] = []
-        self.described: object = None
-        self.pages: object = None
+        self.described: Any = None
+        self.pages: Any = None
 
     def put(self, state: PartitionState) -> None:
-        """Add or replace a partition; partitions of one batch may come in any order, holes are None until filled."""
+        """Add or replace a partition. The partitions of one batch may come in any order: a partition that is missing
+        yet is None."""
         self.described = self.pages = None
         partitions = self.partitions
         if state.index == len(partitions):
             partitions.append(state)
             return
         while len(partitions) <= state.index:
-            partitions.append(None)
+            partitions.append(None)  # type: ignore[arg-type]
         partitions[state.index] = state
 
     @property
     def is_internal(self) -> bool:
-        """Kept by the brokers for themselves; clients' pattern subscriptions leave it out."""
+        """Whether brokers keep their own state in the topic. Pattern subscriptions of clients leave it out."""
         return self.name in INTERNAL_TOPICS
 
     def __repr__(self) -> str:
@@ -54,8 +64,10 @@ class Topic:
 
 
 class PartitionState:
-    """What the cluster knows of one partition. `leader` is a broker id or -1; `leader_epoch` counts changes of leader,
-    `partition_epoch` every change; `directories` stand in the order of `replicas`."""
+    """The metadata of one partition.
+
+    `leader` is a broker id or -1. `leader_epoch` counts changes of the leader, `partition_epoch` counts all changes.
+    `directories` holds the directory id of each replica, in the order of `replicas`."""
 
     __slots__ = (
         "adding_replicas",
@@ -72,7 +84,7 @@ class PartitionState:
         "replicas",
     )
 
-    def __init__(self, record: object, share: Callable[[list], tuple]) -> None:
+    def __init__(self, record: messages.PartitionRecord, share: Share) -> None:
         self.index = record.partition_id
         self.replicas = share(record.replicas)
         self.isr = share(record.isr)
@@ -86,9 +98,9 @@ class PartitionState:
         self.elr = share(record.eligible_leader_replicas or ())
         self.last_known_elr = share(record.last_known_elr or ())
 
-    def change(self, record: object, share: Callable[[list], tuple]) -> None:
-        """Apply a PartitionChangeRecord: null leaves a field as it is; naming a leader, even the same one, starts a new
-        leader epoch; every change raises the partition epoch."""
+    def change(self, record: messages.PartitionChangeRecord, share: Share) -> None:
+        """Apply a PartitionChangeRecord. Fields that are null do not change. A record with a leader, even the same one,
+        starts a new leader epoch. Every record raises the partition epoch."""
         if record.isr is not None:
             self.isr = share(record.isr)
         if record.replicas is not None:
@@ -110,22 +122,22 @@ class PartitionState:
             self.leader_epoch += 1
         self.partition_epoch += 1
 
-    def to_record(self, topic_id: bytes) -> object:
-        """The PartitionRecord that makes this partition what it is."""
+    def to_record(self, topic_id: bytes) -> messages.PartitionRecord:
+        """The PartitionRecord with the present state of the partition."""
         return messages.PartitionRecord(
             partition_id=self.index,
             topic_id=topic_id,
-            replicas=self.replicas,
-            isr=self.isr,
-            removing_replicas=self.removing_replicas,
-            adding_replicas=self.adding_replicas,
+            replicas=list(self.replicas),
+            isr=list(self.isr),
+            removing_replicas=list(self.removing_replicas),
+            adding_replicas=list(self.adding_replicas),
             leader=self.leader,
             leader_recovery_state=self.leader_recovery_state,
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
-            directories=self.directories,
-            eligible_leader_replicas=self.elr or None,
-            last_known_elr=self.last_known_elr or None,
+            directories=list(self.directories),
+            eligible_leader_replicas=list(self.elr) or None,
+            last_known_elr=list(self.last_known_elr) or None,
         )
 
     def __repr__(self) -> str:
@@ -133,7 +145,7 @@ class PartitionState:
 
 
 def name_problem(name: str) -> str | None:
-    """Why a topic may not have this name, in words for the client; None when it may."""
+    """Why a topic may not have this name, as an error message for the client. None when it may."""
     if not name:
         reason = "the empty string is not allowed"
     elif name in (".", ".."):
@@ -148,7 +160,8 @@ def name_problem(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str | None:
-    """Names with the same key differ only in '.' and '_', which metric names cannot tell apart; None: cannot collide."""
+    """The key that names share which differ only in '.' and '_': metric names cannot tell them apart. None for a name
+    that cannot collide."""
     if "." in name or "_" in name:
         return name.replace(".", "_")
     return None

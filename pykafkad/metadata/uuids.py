@@ -1,4 +1,4 @@
-"""Kafka's ids: 16 bytes; as text 22 characters of url-safe base64 without padding."""
+"""Kafka's ids of 16 bytes. As text they are 22 characters of URL-safe base64 without padding."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ ZERO = b"\0" * 16
 
 
 def to_text(value: bytes) -> str:
-    """`AAAAAAAAAAAAAAAAAAAAAQ` for the id of the metadata topic."""
+    """The text of an id, such as `AAAAAAAAAAAAAAAAAAAAAQ` for the metadata topic."""
     return b2a_base64(value, newline=False).rstrip(b"=").decode().replace("+", "-").replace("/", "_")
 
 
 def from_text(text: str) -> bytes:
-    """The opposite of `to_text`. Raises ValueError on anything that is not 16 bytes."""
+    """The id that a text stands for. Raises ValueError for a text that does not stand for 16 bytes."""
     value = a2b_base64(text.replace("-", "+").replace("_", "/") + "==")
     if len(value) != 16:
         raise ValueError(f"{text!r} is not the 22 characters of an id")
@@ -25,7 +25,7 @@ def from_text(text: str) -> bytes:
 
 
 def random_uuid(random: Random) -> bytes:
-    """A random id (version 4), never one whose text begins with a dash, which command lines would take for an option."""
+    """A random id (version 4). Its text never begins with a dash, which command lines would take for an option."""
     while True:
         value = bytearray(random.getrandbits(128).to_bytes(16, "big"))
         value[6] = value[6] & 0x0F | 0x40

@@ -1,4 +1,4 @@
-"""The set of voters of the metadata quorum, and its form in control records (KIP-853)."""
+"""The voters of the metadata quorum, and the VotersRecord that names them (KIP-853)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pykafkad.wire import messages
 
 
 class Voter:
-    """One member that votes: node `id`, 16-byte `directory_id` of its metadata directory, and where it listens."""
+    """One voter: its node `id`, the 16-byte `directory_id` of its metadata directory, and its endpoints."""
 
     __slots__ = ("directory_id", "endpoints", "id")
 
@@ -18,7 +18,7 @@ class Voter:
         self.endpoints = endpoints
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Voter and _facts(self) == _facts(other)
+        return type(other) is Voter and _values(self) == _values(other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -26,17 +26,17 @@ class Voter:
         return f"Voter({self.id}, {self.endpoints})"
 
 
-def _facts(voter: Voter) -> tuple:
+def _values(voter: Voter) -> tuple[object, ...]:
     return voter.id, voter.directory_id, [(each.name, each.host, each.port) for each in voter.endpoints]
 
 
 def majority(voters: list[Voter]) -> int:
-    """How many of the voters decide."""
+    """The number of voters that make a majority."""
     return len(voters) // 2 + 1
 
 
-def to_record(voters: list[Voter]) -> object:
-    """The VotersRecord that names these voters."""
+def to_record(voters: list[Voter]) -> messages.VotersRecord:
+    """The VotersRecord of these voters."""
     low, high = SUPPORTED[KRAFT_VERSION]
     record = messages.VotersRecord
     return record(
@@ -55,8 +55,8 @@ def to_record(voters: list[Voter]) -> object:
     )
 
 
-def from_records(voters: list[object]) -> list[Voter]:
-    """Voters out of `VotersRecord.voters`, as the image keeps them."""
+def from_records(voters: list[messages.VotersRecord.Voter]) -> list[Voter]:
+    """The voters of `VotersRecord.voters`."""
     return [
         Voter(
             each.voter_id, each.voter_directory_id, [Endpoint(end.name, end.host, end.port) for end in each.endpoints]
