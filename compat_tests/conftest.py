@@ -195,7 +195,8 @@ def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subpr
     logging = tmp_path / "log4j2.properties"
     logging.write_text(
         "rootLogger.level = warn\nrootLogger.appenderRef.f.ref = F\nappender.f.type = File\nappender.f.name = F\n"
-        f"appender.f.fileName = {tmp_path / 'log'}\nappender.f.layout.type = PatternLayout\nappender.f.layout.pattern = %d %p %c{{1}} %m%n\n"
+        f"appender.f.fileName = {tmp_path / 'log'}\nappender.f.layout.type = PatternLayout\n"
+        "appender.f.layout.pattern = %d %p %c{1} %m%n\n"
     )
     with ExitStack() as stack:
 

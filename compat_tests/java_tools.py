@@ -36,8 +36,8 @@ class JavaTools:
         self.jars = jars
         self.bootstrap = bootstrap
         logging.write_text(
-            "rootLogger.level = warn\nrootLogger.appenderRef.c.ref = C\nappender.c.type = Console\nappender.c.name = C\n"
-            "appender.c.target = SYSTEM_ERR\nappender.c.layout.type = PatternLayout\n"
+            "rootLogger.level = warn\nrootLogger.appenderRef.c.ref = C\nappender.c.type = Console\n"
+            "appender.c.name = C\nappender.c.target = SYSTEM_ERR\nappender.c.layout.type = PatternLayout\n"
             "appender.c.layout.pattern = %d %p %c{1} %m%n\n"
         )
         self._java = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]

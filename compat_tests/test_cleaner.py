@@ -68,7 +68,8 @@ def fill_codecs(broker: Exchange, name: str) -> None:
 
 
 def fill_producers(broker: Exchange, name: str) -> None:
-    """The last batch of each idempotent producer loses its records to others, and stays; old producers are forgotten."""
+    """The last batch of each idempotent producer loses its records to others, and stays; old producers are
+    forgotten."""
     now_ms = int(time.time() * 1000)
     for producer in range(4):
         ask = lambda: broker.quietly("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)  # noqa: E731
@@ -314,7 +315,8 @@ def sides(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.mark.parametrize("what", ["batches_of", "aborted_of", "segments_of"])
 @pytest.mark.parametrize("topic", TOPICS)
 def test_the_same_is_left(sides: Sides, topic: str, what: str) -> None:
-    """Every batch with its offsets, sequences and timestamps, every record, every aborted transaction, every segment."""
+    """Every batch with its offsets, sequences and timestamps, every record, every aborted transaction, every
+    segment."""
     (snapshot,) = (each for each in sides.snapshots if (each["topic"], each["what"]) == (topic, what))
     assert snapshot["ours"] == snapshot["kafka"]
     if what == "batches_of" and topic != "lagging":

@@ -36,7 +36,8 @@ def kafka_with_plug_in(jars: Path, directory: Path) -> tuple[Broker, Kept]:
     """A Kafka whose plug-in keeps what is pushed, and the names of the metrics in each push so far."""
     if shutil.which("javac") is None:
         unavailable(
-            "the plug-in for Kafka is compiled with javac, which comes with a JDK and not with a Java to run programs alone"
+            "the plug-in for Kafka is compiled with javac, which comes with a JDK and not with a Java to run programs "
+            "alone"
         )
     classes, pushes = directory / "classes", directory / "pushes"
     pushes.mkdir()

@@ -164,5 +164,6 @@ def test_no_broker_is_a_sentence() -> None:
     assert done.returncode == 1
     assert (
         done.stderr.decode()
-        == "pykafkad: no broker answers at localhost:1; start one with `pykafkad serve`, or name another with --bootstrap\n"
+        == "pykafkad: no broker answers at localhost:1; start one with `pykafkad serve`, or name another with "
+        "--bootstrap\n"
     )

@@ -423,7 +423,8 @@ def test_a_transactional_producer_begins_or_fails_at_once(bootstrap: str, fresh_
 def test_a_consumer_of_the_newer_protocol_reads_or_fails_at_once(
     bootstrap: str, topic: str, fresh_name: FreshName
 ) -> None:
-    """Kafka serves it (KIP-848); where it is not offered the consumer is told, as by a Kafka that has the feature off."""
+    """Kafka serves it (KIP-848); where it is not offered the consumer is told, as by a Kafka that has the feature
+    off."""
     produced = Producer({"bootstrap.servers": bootstrap})
     produced.produce(topic, b"v")
     produced.flush()

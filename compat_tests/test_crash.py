@@ -32,7 +32,8 @@ CLEANING = {"log.cleaner.backoff.ms": "50", "log.retention.check.interval.ms": "
 
 
 class Load(threading.Thread):
-    """One producer that sends numbered records to all partitions until told to stop; it survives the broker's restarts."""
+    """One producer that sends numbered records to all partitions until told to stop; it survives the broker's
+    restarts."""
 
     def __init__(self, name: str, bootstrap: str, history: History, **config: object) -> None:
         super().__init__(name=name, daemon=True)
@@ -136,7 +137,10 @@ def chance(pytestconfig: pytest.Config, request: pytest.FixtureRequest, rounds: 
     line = f"{request.node.name}: seed {seed}, {rounds} rounds, {'failed' if failed else 'nothing found'}"
     line += f"; {request.node.crash_done}" if hasattr(request.node, "crash_done") else ""
     if failed:
-        line += f"; repeat with: pytest compat_tests/test_crash.py -k {request.node.originalname} --rounds {rounds} --crash-seed {seed}"
+        line += (
+            f"; repeat with: pytest compat_tests/test_crash.py -k {request.node.originalname} --rounds {rounds} "
+            f"--crash-seed {seed}"
+        )
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         print(f"\n{line}", flush=True)
@@ -223,7 +227,10 @@ class ThinnedLoad(threading.Thread):
         offsets = [offset for offset, _ in rows]
         assert offsets == list(range(offsets[0], offsets[-1] + 1)) and offsets[-1] + 1 >= self.ends
         numbers = [int(value) for _, value in rows]
-        self.thinned = f"compaction left {len(latest)} keys in {len(set(numbers))} records of {max(self.newest.values()) + 1}, retention {len(rows)}"
+        self.thinned = (
+            f"compaction left {len(latest)} keys in {len(set(numbers))} records of "
+            f"{max(self.newest.values()) + 1}, retention {len(rows)}"
+        )
         assert numbers == list(range(numbers[0], numbers[-1] + 1)), (
             "the short topic lost, doubled or swapped records in its middle"
         )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
@@ -38,7 +39,7 @@ class Fault(NamedTuple):
     name: str
     inject: str
     path: str | None = None
-    settings: dict[str, str] = {}
+    settings: Mapping[str, str] = MappingProxyType({})
     fails: bool = True
     passes: bool = False
 

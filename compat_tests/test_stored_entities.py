@@ -144,7 +144,8 @@ def test_restarts_keep_them(request: pytest.FixtureRequest, pytestconfig: pytest
 
 
 def test_a_real_kafka_shows_what_pykafkad_stored(kafka_jars: Path, tmp_path: Path) -> None:
-    """A real Kafka that is started on pykafkad's directory describes the same ACLs, quotas, credentials and settings."""
+    """A real Kafka that is started on pykafkad's directory describes the same ACLs, quotas, credentials and
+    settings."""
     (tmp_path / "ours").mkdir()
     ours = PykafkadProcess(tmp_path / "ours", CONFIGURED)
     try:

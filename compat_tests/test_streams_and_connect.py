@@ -94,7 +94,8 @@ def test_connect_moves_a_file_through_a_topic(
     }
     start_java(
         "org.apache.kafka.connect.cli.ConnectDistributed",
-        **json_form, group_id=name, bootstrap_servers=bootstrap, listeners=f"http://localhost:{port}", plugin_discovery="service_load",
+        **json_form, group_id=name, bootstrap_servers=bootstrap, listeners=f"http://localhost:{port}",
+        plugin_discovery="service_load",
         offset_flush_interval_ms=500,
         **{f"{kind}.storage.{key}": value for kind in ("offset", "config", "status") for key, value in
            (("topic", f"{name}-{kind}"), ("replication.factor", 1))},

@@ -171,7 +171,8 @@ def test_a_source_distribution_is_unpacked(tmp_path: Path) -> None:
 def test_an_archive_that_leaves_its_folder_is_refused(
     tmp_path: Path, name: str, kind: bytes, content: bytes | str
 ) -> None:
-    """A member with an absolute path, with `..`, a link or a device ends the unpacking; nothing is beside the folder."""
+    """A member with an absolute path, with `..`, a link or a device ends the unpacking; nothing is beside the
+    folder."""
     archive = tar_of(tmp_path / "bad.tar.gz", ("inside", tarfile.REGTYPE, b"1"), (name, kind, content))
     with pytest.raises(SuiteUnavailable, match=re.escape(name)):
         unpack(archive, tmp_path / "out")

@@ -24,7 +24,8 @@ def records() -> bytes:
 
 
 class Cluster:
-    """One broker's state. Names carry the exchange's prefix, so that answers compare equal; `fresh` ones are numbered."""
+    """One broker's state. Names carry the exchange's prefix, so that answers compare equal; `fresh` ones are
+    numbered."""
 
     def __init__(self, broker: Exchange) -> None:
         self.broker = broker
@@ -72,7 +73,8 @@ class Cluster:
         )
 
     def await_producer_ids(self) -> None:
-        """Wait until ids are given out, and until coordinators of transactions are found: both take a moment at first."""
+        """Wait until ids are given out, and until coordinators of transactions are found: both take a moment at
+        first."""
         find = lambda: self.broker.quietly("FindCoordinator", 3, key="nobody", key_type=TRANSACTION)  # noqa: E731
         self.broker.until(find, lambda answer: answer.error_code not in LOADING)
         ask = lambda: self.broker.quietly("InitProducerId", 2, transactional_id=None, transaction_timeout_ms=1)  # noqa: E731

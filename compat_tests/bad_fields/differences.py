@@ -22,7 +22,10 @@ class Difference(NamedTuple):
     reason: str
 
 
-_OVERSIZED = "Kafka quotes the text in a message that its own encoder then refuses, and says UNKNOWN_SERVER_ERROR or nothing; we cut the message."
+_OVERSIZED = (
+    "Kafka quotes the text in a message that its own encoder then refuses, and says UNKNOWN_SERVER_ERROR or "
+    "nothing; we cut the message."
+)
 _EXCEPTION = "Kafka meets an exception of its own, and says UNKNOWN_SERVER_ERROR or nothing at all."
 _NO_TRANSACTIONS = "Transactions are not offered yet: a transactional id is refused."
 _OWN_ADDRESSES = "The two brokers have different addresses and directories, and Kafka has a controller's listener."
@@ -94,14 +97,16 @@ ALLOWED = (
         "group_id",
         "*",
         "generation_id",
-        "The group is the same for all versions, and how often it was rebalanced depends on when its members were given up.",
+        "The group is the same for all versions, and how often it was rebalanced depends on when its members were "
+        "given up.",
     ),
     Difference(
         "JoinGroup",
         "protocols.metadata",
         "a hundred bytes",
         "*",
-        f"{_EXCEPTION} Only it reads the metadata of classic members, and these bytes announce a list of 33 million topics.",
+        f"{_EXCEPTION} Only it reads the metadata of classic members, and these bytes announce a list of 33 million "
+        "topics.",
     ),
     Difference("AlterConfigs", "resources", "*twice", "", _EXCEPTION),
     Difference("InitProducerId", "transactional_id", "*", "*", _NO_TRANSACTIONS),
@@ -128,7 +133,8 @@ ALLOWED = (
         "*",
         "*",
         "*",
-        "Transactions are not offered yet: Kafka writes the markers, or never answers where a partition is named twice.",
+        "Transactions are not offered yet: Kafka writes the markers, or never answers where a partition is named "
+        "twice.",
     ),
     Difference("AddPartitionsToTxn", "transactions", "empty", "", "Kafka never answers."),
     *(

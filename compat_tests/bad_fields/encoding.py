@@ -19,7 +19,8 @@ class Raw(bytes):
 
 
 def complete(plain: Plain, fields: list[notation.Field], version: int) -> Plain:
-    """A copy with every field that `version` carries, absent ones at their default, and without those that it does not."""
+    """A copy with every field that `version` carries, absent ones at their default, and without those that it does
+    not."""
     made: Plain = {}
     for field in fields:
         if not field.alive(version):

@@ -23,7 +23,8 @@ from tests.wire.values import EdgeValues, every_version
 
 # What is a message class in the jars and no message of a wire or an internal log: files that have readers of their own.
 OTHER_FORMATS = {
-    "ProducerSnapshot": "the .snapshot file, which Kafka writes with the schema of this class, and `pykafkad.log.producers` reads",
+    "ProducerSnapshot": "the .snapshot file, which Kafka writes with the schema of this class, and "
+    "`pykafkad.log.producers` reads",
     "QuorumStateData": "the quorum-state file, which is JSON",
 }
 EXAMPLES = 50
@@ -49,7 +50,10 @@ def oracle(kafka_jars: Path, tmp_path: Path) -> MessageOracle:
 
 
 def _repeat(seed: str, name: str, version: int) -> str:
-    return f"{name} v{version}; repeat with: python -m pytest compat_tests/codec --codec-seed {seed} --codec-messages {name}"
+    return (
+        f"{name} v{version}; repeat with: python -m pytest compat_tests/codec --codec-seed {seed} --codec-messages "
+        f"{name}"
+    )
 
 
 def test_every_message_class_of_kafka_has_a_schema(oracle: MessageOracle) -> None:

@@ -1,4 +1,5 @@
-"""The cluster over restarts: nodes, epochs of the quorum, producer ids, settings, quotas, directories, fetch sessions."""
+"""The cluster over restarts: nodes, epochs of the quorum, producer ids, settings, quotas, directories, fetch
+sessions."""
 
 from __future__ import annotations
 

@@ -74,7 +74,8 @@ def without_an_authorizer(broker: Exchange) -> None:
 
 
 def unknown_elements(broker: Exchange, version: int) -> None:
-    """A 0 where a type, pattern, operation or permission belongs ends the connection before anybody looks at the rest."""
+    """A 0 where a type, pattern, operation or permission belongs ends the connection before anybody looks at the
+    rest."""
     for field in ("resource_type", "resource_pattern_type", "operation", "permission_type"):
         broker.ask("CreateAcls", version, note=f"{field} 0", creations=[acl("a"), acl("a", **{field: 0})])
     for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"):
@@ -123,8 +124,8 @@ def impossible_acls(broker: Exchange) -> None:
 
         def create(note: str, **fields: Any) -> None:
             rows = [
-                acl("good", principal=principal),
-                acl(fields.pop("name", "bad"), **{"principal": principal, **fields}),
+                acl("good", principal=principal),  # noqa: B023
+                acl(fields.pop("name", "bad"), **{"principal": principal, **fields}),  # noqa: B023
             ]
             broker.ask("CreateAcls", version, note=note, creations=rows)  # noqa: B023
 

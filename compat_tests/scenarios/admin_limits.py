@@ -68,7 +68,8 @@ def creations_that_are_too_large(broker: Exchange) -> None:
 
 @scenario
 def changes_that_are_too_large(broker: Exchange) -> None:
-    """More than 10 000 settings in one request are refused for all its resources, wrong ones included, and none is set."""
+    """More than 10 000 settings in one request are refused for all its resources, wrong ones included, and none is
+    set."""
     name = broker.name("some")
     entries = [("consumer.session.timeout.ms", SET, "50000")]
     resources = [

@@ -1,4 +1,5 @@
-"""What a topic's settings make of a batch before it is stored: other codecs and levels, the broker's own time, sizes."""
+"""What a topic's settings make of a batch before it is stored: other codecs and levels, the broker's own time,
+sizes."""
 
 from __future__ import annotations
 

@@ -236,8 +236,9 @@ def subscription_settings(broker: Exchange) -> None:
         change(f"interval {value!r}", ("interval.ms", SET, value))
     for value in ("", "a", "a,b", "a, b", "a,a", "a,,b", "*", "*,*", "no metric"):
         change(f"metrics {value!r}", ("metrics", SET, value))
-    for value in ("", "client_id=a", "client_id=a,client_id=b", "client_id=a,client_id=a", "client_id=", "client_id", "=a", "no_such=a", "client_id=a=b",
-                  "client_id=[a-z", "client_id=(", "client_id=*", " client_id = a ", "client_source_port=9.*,client_software_name=x"):  # fmt: skip
+    for value in ("", "client_id=a", "client_id=a,client_id=b", "client_id=a,client_id=a", "client_id=", "client_id",
+                  "=a", "no_such=a", "client_id=a=b", "client_id=[a-z", "client_id=(", "client_id=*", " client_id = a ",
+                  "client_source_port=9.*,client_software_name=x"):  # fmt: skip
         change(f"match {value!r}", ("match", SET, value))
     change("unknown", ("no.such", SET, "1"))
     change("unknown deleted", ("no.such", DELETE, None))

@@ -341,8 +341,8 @@ def settings_of_the_broker_replaced(broker: Exchange) -> None:
             broker.ask(
                 "AlterConfigs",
                 2,
-                note=f"{note} {name!r}",
-                resources=[changed("AlterConfigs", BROKER, name, *entries)],
+                note=f"{note} {name!r}",  # noqa: B023
+                resources=[changed("AlterConfigs", BROKER, name, *entries)],  # noqa: B023
                 **more,
             )
 

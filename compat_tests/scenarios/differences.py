@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """One allowed difference: patterns for the scenario, the step's label and the dotted path of the field; the reason."""
+    """One allowed difference: patterns for the scenario, the step's label and the dotted path of the field; the
+    reason."""
 
     scenario: str
     label: str
@@ -38,9 +39,9 @@ ALLOWED = (
         "restarts",
         "long poll *at restart *",
         "*",
-        "A Fetch that waits when the broker stops is answered with what there is, as at the end of its wait. Kafka closes the connection, "
-        "or, if the request names the leader epoch, answers FENCED_LEADER_EPOCH; either has the client look for the leader, as ours has by "
-        "closing the connection after the answer.",
+        "A Fetch that waits when the broker stops is answered with what there is, as at the end of its wait. Kafka "
+        "closes the connection, or, if the request names the leader epoch, answers FENCED_LEADER_EPOCH; either has the "
+        "client look for the leader, as ours has by closing the connection after the answer.",
     ),
 )
 

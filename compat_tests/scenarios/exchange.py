@@ -35,7 +35,8 @@ def part(api: str, struct_name: str, /, **fields: Any) -> Struct:
 
 
 class Step:
-    """One entry of a transcript: what was done (None: quietly), and the answer (a message with its version, or a text)."""
+    """One entry of a transcript: what was done (None: quietly), and the answer (a message with its version, or a
+    text)."""
 
     __slots__ = ("answer", "label", "version")
 
@@ -139,7 +140,8 @@ class Exchange:
             connection.close()
 
     def name(self, kind: str) -> str:
-        """A name that only this run of the scenario uses; answers are compared as if it were the same on both brokers."""
+        """A name that only this run of the scenario uses; answers are compared as if it were the same on both
+        brokers."""
         return f"{self.prefix}.{kind}"
 
     def record(self, label: str | None, answer: Struct | str, version: int = 0) -> None:

@@ -16,7 +16,8 @@ ZSTD = 4
 
 @scenario
 def leader_epochs(broker: Exchange) -> None:
-    """An epoch below the leader's is FENCED_LEADER_EPOCH on its row. Fetch alone takes every negative epoch for none."""
+    """An epoch below the leader's is FENCED_LEADER_EPOCH on its row. Fetch alone takes every negative epoch for
+    none."""
     name = broker.topic("topic", 2, **KEPT)
     topic_id = broker.topic_id(name)
     for version in range(9, 19):

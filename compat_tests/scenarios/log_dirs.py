@@ -95,7 +95,8 @@ def arrived(broker: Exchange, name: str, path: str) -> None:
 
 @configured_scenario
 def moves_between_directories(broker: Exchange) -> None:
-    """A replica goes to each directory in turn, with what is in it and while it is written to; readers notice nothing."""
+    """A replica goes to each directory in turn, with what is in it and while it is written to; readers notice
+    nothing."""
     name = broker.topic("one", **KEPT)
     paths = sorted(result.log_dir for result in broker.quietly("DescribeLogDirs", 4, topics=[]).results)
     assert len(paths) == 3

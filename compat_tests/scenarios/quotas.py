@@ -58,9 +58,8 @@ def set_and_removed(broker: Exchange) -> None:
             broker.ask("AlterClientQuotas", version, note=note, entries=list(entries), **fields)  # noqa: B023
 
         def describe(note: str) -> None:
-            broker.ask(
-                "DescribeClientQuotas", version, note=note, components=[component("user", EXACT, user)], strict=False
-            )
+            named = [component("user", EXACT, user)]  # noqa: B023
+            broker.ask("DescribeClientQuotas", version, note=note, components=named, strict=False)  # noqa: B023
 
         both = {"user": user, "client-id": client}
         alter(
@@ -105,8 +104,8 @@ def impossible_quotas(broker: Exchange) -> None:
         def alter(note: str, *entries: Any) -> None:
             broker.ask("AlterClientQuotas", version, note=note, entries=[good, *entries])  # noqa: B023
 
-        for note, value in (("zero", 0.0), ("negative", -1.0), ("fraction", 1.5), ("tiny fraction", 1.0000001), ("huge", 1e19), ("largest", 2.0**63),
-                            ("infinite", float("inf")), ("minus infinite", float("-inf"))):  # fmt: skip
+        for note, value in (("zero", 0.0), ("negative", -1.0), ("fraction", 1.5),
+                            ("tiny fraction", 1.0000001), ("huge", 1e19), ("largest", 2.0**63), ("infinite", float("inf")), ("minus infinite", float("-inf"))):  # fmt: skip
             for key in (PRODUCER, REQUEST):
                 alter(f"{note} {key}", entry({"user": user, "client-id": note + key}, (key, value)))
         for note, value in (("int", 2.0**31 - 1), ("above int", 2.0**31), ("fraction of a connection", 0.5)):

@@ -61,9 +61,11 @@ VALUES: dict[int, tuple[str, ...]] = {
     SHORT: (*NUMBERS, "32767", "32768"),
     LONG: NUMBERS,
     DOUBLE: (*NUMBERS, "0.5", "1.0", "1.1", "-0.1", "NaN", "Infinity", "0.5f", "0x1p-1", "0x1p9999", "0x1", "0x1f"),
-    STRING: ("", " ", "x", "producer", "gzip", "GZIP", "none", "CreateTime", "latest", "by_duration:P1D", "by_duration:PT1H", "by_duration:-P1D", "by_duration:1h",
+    STRING: ("", " ", "x", "producer", "gzip", "GZIP", "none", "CreateTime", "latest", "by_duration:P1D",
+             "by_duration:PT1H", "by_duration:-P1D", "by_duration:1h",
              "by_duration:P1Y", "earliest", "read_committed", "READ_COMMITTED", "bidirectional", "DISABLED"),
-    LIST: ("", " ", "x", "a,b", "a,,b", "a,a", "delete", "compact", "compact,delete", "delete,delete", "delete,x", "1:1", "1:1,2:1", "*", "1", "*,1:1"),
+    LIST: ("", " ", "x", "a,b", "a,,b", "a,a", "delete", "compact", "compact,delete", "delete,delete", "delete,x",
+           "1:1", "1:1,2:1", "*", "1", "*,1:1"),
     CLASS: ("", "x"),
     PASSWORD: ("", "x"),
 }  # fmt: skip

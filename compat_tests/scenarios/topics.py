@@ -36,7 +36,8 @@ def partition_count(broker: Exchange, name: str) -> None:
 
 @scenario
 def created(broker: Exchange) -> None:
-    """Created with counts, with the broker's defaults, with an assignment; the answer tells configs and id by version."""
+    """Created with counts, with the broker's defaults, with an assignment; the answer tells configs and id by
+    version."""
     for version in versions("CreateTopics"):
         configs = {"retention.ms": "5000", "cleanup.policy": "compact"}
         create(broker, version, wanted(broker.name(f"a{version}"), 3, 1, configs))
@@ -53,7 +54,8 @@ def created(broker: Exchange) -> None:
 
 @configured_scenario
 def inherited_as_typed(broker: Exchange) -> None:
-    """What a topic gets from the broker is answered as it was typed there; DescribeConfigs shows it as Kafka writes it."""
+    """What a topic gets from the broker is answered as it was typed there; DescribeConfigs shows it as Kafka writes
+    it."""
     name = broker.name("t")
     create(broker, 7, wanted(name))
     broker.topic_id(name)
@@ -157,7 +159,7 @@ def grown(broker: Exchange) -> None:
                 part("CreatePartitions", "CreatePartitionsAssignment", broker_ids=b) for b in assignments
             ]
             topics = [part("CreatePartitions", "CreatePartitionsTopic", name=topic, count=count, assignments=rows)]
-            broker.ask("CreatePartitions", version, note=note, topics=topics, timeout_ms=10_000, **more)
+            broker.ask("CreatePartitions", version, note=note, topics=topics, timeout_ms=10_000, **more)  # noqa: B023
 
         grow("same", 2)
         grow("fewer", 1)

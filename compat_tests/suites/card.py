@@ -17,7 +17,8 @@ UNKNOWN = "not explained: a bug"
 def lines(comparisons: Iterable[Comparison]) -> list[str]:
     """The card as lines of Markdown."""
     card = [
-        f"| suite | version, from | passed on Kafka {KAFKA_VERSION} | passed here | passes there and not here, because |",
+        f"| suite | version, from | passed on Kafka {KAFKA_VERSION} | passed here | passes there and not here, "
+        "because |",
         "|---|---|---:|---:|---|",
     ]
     card += [_row(comparison) for comparison in comparisons]

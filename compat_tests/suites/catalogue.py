@@ -23,7 +23,8 @@ LEFT_OUT: tuple[LeftOut, ...] = (
     LeftOut(
         "confluent-kafka-python 2.16.1",
         "its source distribution on PyPI holds no tests",
-        "tests of ours with it: `compat_tests/test_confluent_kafka.py`; librdkafka under rust-rdkafka and confluent-kafka-go",
+        "tests of ours with it: `compat_tests/test_confluent_kafka.py`; librdkafka under rust-rdkafka and "
+        "confluent-kafka-go",
     ),
     LeftOut(
         "kafkajs 2.2.4",

@@ -115,7 +115,8 @@ SUITE = Suite(
     },
     unsteady={
         "kafka.TestConn/test_delete_topics_with_an_invalid_topic": "asks for metadata at once after a deletion",
-        "kafka.TestReaderConsumerGroup/consumer_group_rebalance": "expects each of two readers to get some of a few messages",
+        "kafka.TestReaderConsumerGroup/consumer_group_rebalance": "expects each of two readers to get some of a few "
+        "messages",
     },
     not_run="3 tests that crash their own binary, whatever the broker",
 )

@@ -125,7 +125,8 @@ def from_crates_io(crate: str, version: str, sha256: str) -> Callable[[Path], Pa
     def fetch(scratch: Path) -> Path:
         (scratch / "src").mkdir()
         (scratch / "src" / "lib.rs").touch()
-        manifest = f'[package]\nname = "fetching"\nversion = "0.0.0"\nedition = "2021"\n[dependencies]\n{crate} = "={version}"\n'
+        manifest = '[package]\nname = "fetching"\nversion = "0.0.0"\nedition = "2021"\n'
+        manifest += f'[dependencies]\n{crate} = "={version}"\n'
         (scratch / "Cargo.toml").write_text(manifest)
         found = json.loads(call(["cargo", "metadata", "--format-version", "1"], scratch))
         (locked,) = [

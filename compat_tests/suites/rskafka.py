@@ -18,7 +18,8 @@ def build(source: Path) -> None:
 
 
 def run(place: Place) -> Outcomes:
-    """All but those that call Java by JNI or go through a SOCKS proxy: without these they pass without doing anything."""
+    """All but those that call Java by JNI or go through a SOCKS proxy: without these they pass without doing
+    anything."""
     environment = {
         "TEST_INTEGRATION": "1",
         "TEST_BROKER_IMPL": "kafka",

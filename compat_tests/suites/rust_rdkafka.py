@@ -27,7 +27,9 @@ SUITE = Suite(
     settings={"num.partitions": "3", "node.id": "0"},
     differences={"test_transactions::test_transaction_*": "transactions are not offered yet"},
     unsteady={
-        "test_low_producers::test_base_producer_timeout": "expects that a new topic takes longer than 100 ms (5 of 30 fail on Kafka)",
-        "test_low_consumers::test_produce_consume_message_queue_nonempty_callback": "takes a late thread of librdkafka's for a message",
+        "test_low_producers::test_base_producer_timeout": "expects that a new topic takes longer than 100 ms (5 of 30 "
+        "fail on Kafka)",
+        "test_low_consumers::test_produce_consume_message_queue_nonempty_callback": "takes a late thread of "
+        "librdkafka's for a message",
     },
 )

@@ -117,7 +117,8 @@ class Comparison:
         return [test for test, reason in self.only_on_kafka().items() if reason is None]
 
     def outdated(self) -> list[str]:
-        """Differences that are named and are none any more: every test of the pattern that ran passed on both brokers."""
+        """Differences that are named and are none any more: every test of the pattern that ran passed on both
+        brokers."""
         met = dict.fromkeys(self.suite.differences, False)
         seen = dict(met)
         for test in self.on_kafka:

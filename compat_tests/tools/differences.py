@@ -26,13 +26,15 @@ ALLOWED = (
         r"|ConsumerGroup(Heartbeat|Describe)|Share(Group(Heartbeat|Describe)|Fetch|Acknowledge)"
         r"|(Initialize|Read|Write|Delete)ShareGroupState(Summary)?|StreamsGroup(Heartbeat|Describe)"
         r"|(Describe|Alter|Delete)ShareGroupOffsets)\(",
-        "Transactions and the groups of KIP-848, KIP-932 and KIP-1071 are refused as with their features off, and not advertised.",
+        "Transactions and the groups of KIP-848, KIP-932 and KIP-1071 are refused as with their features off, and not "
+        "advertised.",
     ),
     Difference(
         "configs-of-a-broker",
         "configs --alter --broker 1 --add-config *threads=*",
         r"InvalidRequestException: (/ by zero|Invalid value )",
-        "Refused alike; our words say what is wrong with a number of threads, Kafka's are those of an exception of its own.",
+        "Refused alike; our words say what is wrong with a number of threads, Kafka's are those of an exception of "
+        "its own.",
     ),
     Difference(
         "configs-every-setting-of-a-broker",
@@ -45,7 +47,8 @@ ALLOWED = (
         "groups-described",
         'consumer-groups --describe --group ""',
         r"GroupIdNotFound|InvalidGroupId",
-        "Kafka refuses the empty name in ConsumerGroupDescribe, which is not offered yet; the older API says that there is no such group.",
+        "Kafka refuses the empty name in ConsumerGroupDescribe, which is not offered yet; the older API says that "
+        "there is no such group.",
     ),
     Difference(
         "quorum-features-*",
@@ -74,8 +77,10 @@ ALLOWED = (
     Difference(
         "unoffered-newer-groups",
         "*",
-        r"UnsupportedVersionException: |: (The version of API is not supported|The node does not support \w+)|^[-+]The (version|node) ",
-        "Refused alike; what is not advertised is refused by the client itself, in other words than a broker's with the feature off.",
+        r"UnsupportedVersionException: |: (The version of API is not supported|"
+        r"The node does not support \w+)|^[-+]The (version|node) ",
+        "Refused alike; what is not advertised is refused by the client itself, in other words than a broker's with "
+        "the feature off.",
     ),
 )
 

@@ -25,7 +25,8 @@ DECODERS = {
 BATCH = {
     "baseOffset": "base_offset", "lastOffset": "last_offset", "count": "record_count", "baseSequence": "base_sequence",
     "producerId": "producer_id", "producerEpoch": "producer_epoch", "partitionLeaderEpoch": "leader_epoch",
-    "isTransactional": "is_transactional", "isControl": "is_control", "position": "position", "size": "size_bytes", "magic": "magic",
+    "isTransactional": "is_transactional", "isControl": "is_control", "position": "position", "size": "size_bytes",
+    "magic": "magic",
     "compresscodec": "codec", "crc": "crc", "CreateTime": "max_timestamp_ms", "LogAppendTime": "max_timestamp_ms",
 }  # fmt: skip
 RECORD = {
@@ -35,7 +36,8 @@ RECORD = {
 PRODUCER = {
     "producerId": "producer_id", "producerEpoch": "producer_epoch", "coordinatorEpoch": "coordinator_epoch",
     "currentTxnFirstOffset": "current_transaction_first_offset", "lastTimestamp": "last_timestamp_ms",
-    "firstSequence": "first_sequence", "lastSequence": "last_sequence", "lastOffset": "last_offset", "offsetDelta": "offset_delta",
+    "firstSequence": "first_sequence", "lastSequence": "last_sequence", "lastOffset": "last_offset",
+    "offsetDelta": "offset_delta",
 }  # fmt: skip
 ABORTED = {
     "version": "version", "producerId": "producer_id", "firstOffset": "first_offset", "lastOffset": "last_offset",

@@ -153,7 +153,8 @@ def _follow(query: StreamingQuery, total: int, progress: Progress) -> None:
 
 
 def _position(end_offset: str) -> int:
-    """How many records a source has passed, from its offsets as Spark reports them: {"topic": {"partition": offset}}."""
+    """How many records a source has passed, from its offsets as Spark reports them: {"topic": {"partition":
+    offset}}."""
     return sum(offset for partitions in json.loads(end_offset).values() for offset in partitions.values())
 
 

@@ -27,7 +27,8 @@ def read_statistics(output: Path) -> DataFrame:
 
 
 def table(statistics: DataFrame) -> Table:
-    """Per airport and in all: flights, cancelled ones, share of late ones, mean delay, and mean delay under each sky."""
+    """Per airport and in all: flights, cancelled ones, share of late ones, mean delay, and mean delay under each
+    sky."""
     from rich.table import Table
 
     shown = Table(

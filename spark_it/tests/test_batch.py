@@ -244,6 +244,7 @@ def test_empty_topic(read: Read, topics: Topics) -> None:
 
 
 def test_spark_works_in_a_folder_of_its_own(spark: SparkSession) -> None:
-    """Spark makes `artifacts` and `spark-warehouse` in its working directory: nobody's project is the place for them."""
+    """Spark makes `artifacts` and `spark-warehouse` in its working directory: nobody's project is the place for
+    them."""
     directory = Path(spark.sparkContext._jvm.java.lang.System.getProperty("user.dir"))
     assert directory.is_dir() and directory != Path.cwd()

@@ -14,7 +14,8 @@ PROJECT = PACKAGE.parent
 
 
 class Module:
-    """One source file: `name` as imported (`pykafkad.wire.batch`), `relative` as a path in the project, text and tree."""
+    """One source file: `name` as imported (`pykafkad.wire.batch`), `relative` as a path in the project, text and
+    tree."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

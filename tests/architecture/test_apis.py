@@ -1,4 +1,5 @@
-"""Every row of `handlers/table.py` keeps its word: a handler, a schema for all its versions, an authorization, a test."""
+"""Every row of `handlers/table.py` keeps its word: a handler, a schema for all its versions, an authorization, a
+test."""
 
 from __future__ import annotations
 
@@ -131,7 +132,8 @@ def test_every_api_declares_its_authorization() -> None:
 
 
 def test_gaps_stand_in_the_header_and_in_the_row() -> None:
-    """A handler's docstring has one paragraph "Gaps: ..."; it begins "Gaps: none." exactly when the row names no gap."""
+    """A handler's docstring has one paragraph "Gaps: ..."; it begins "Gaps: none." exactly when the row names no
+    gap."""
     headers = [(row, inspect.getdoc(inspect.getmodule(table.handler(row))).split("\n\n")) for row in table.ROWS]
     gaps = [(row, [part for part in parts if part.startswith("Gap")]) for row, parts in headers]
     assert [(row.name, found) for row, found in gaps if len(found) != 1 or not found[0].startswith("Gaps: ")] == [], (

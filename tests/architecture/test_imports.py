@@ -118,7 +118,8 @@ CALL_OWNERS = {
 
 # What a broker that serves must not import when it starts: each costs milliseconds of a start that has 100.
 HEAVY = (
-    "logging", "typing", "dataclasses", "argparse", "json", "re", "threading", "ssl", "asyncio", "inspect", "pathlib", "uuid",
+    "logging", "typing", "dataclasses", "argparse", "json", "re", "threading", "ssl", "asyncio", "inspect", "pathlib",
+    "uuid",
     "datetime", "importlib.resources", "importlib.metadata", "decimal", "kafka", "rich", "cramjam", "email",
 )  # fmt: skip
 
@@ -234,7 +235,8 @@ def test_a_starting_broker_loads_nothing_heavy() -> None:
 
 
 def test_no_module_is_unused() -> None:
-    """Every module is imported by another, or is an entry: the package's start, a subcommand, a handler of the table."""
+    """Every module is imported by another, or is an entry: the package's start, a subcommand, a handler of the
+    table."""
     from pykafkad.cli.commands import COMMANDS
 
     entries = {"pykafkad", "pykafkad.__main__", *COMMANDS.values()}

@@ -16,7 +16,8 @@ PARTS = {
     "test": ["lint", "unit", "set-up", "compat", "spark"],
     "test-long": ["lint", "set-up", "unit", "crashes", "damage", "fuzz", "atheris", "planted", "compat", "spark"],
 }
-# What stands in for Python, ruff and mypy writes down how it was called; a call with one of FAILING's words in it fails.
+# What stands in for Python, ruff and mypy writes down how it was called; a call with one of FAILING's words in it
+# fails.
 STAND_IN = """#!/bin/sh
 echo "${0##*/} $*" >> "$CALLS"
 case "$*" in *$FAILING*) echo "1 failed in 0.1s"; exit 1;; *) echo "2 passed in 0.1s";; esac

@@ -1,4 +1,5 @@
-"""Small files and functions; docstrings; no loose ends; nothing in the repository about where or by whom it was made."""
+"""Small files and functions; docstrings; no loose ends; nothing in the repository about where or by whom it was
+made."""
 
 from __future__ import annotations
 
@@ -125,7 +126,8 @@ def test_top_level_of_the_project() -> None:
         pytest.skip("not a git checkout")
     top = {line.split("/")[0] for line in listed.stdout.splitlines()}
     known = {
-        ".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "compat_tests", "conftest.py", "pykafkad",
+        ".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "compat_tests", "conftest.py",
+        "pykafkad",
         "pyproject.toml", "requirements", "spark_it", "tests",
     }  # fmt: skip
     assert top <= known, sorted(top - known)
