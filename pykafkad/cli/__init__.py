@@ -1,5 +1,6 @@
-"""The command line: one module per subcommand; each parses, builds values and calls.
+"""The command line: one module per subcommand. A module parses its options, builds values and calls other packages.
 
-Knows: options, exit codes, how results are printed. Must not know: how anything is done. `commands.py` lists the
-subcommands, `serve.py` starts a broker, `client.py` is the only place that imports kafka-python, `output.py` prints
-tables and JSON lines."""
+Knows: options, exit codes, how results are printed. Must not know: how a broker does its work. `commands.py` lists the
+subcommands. `serve.py` starts a broker. Only `client.py` opens connections with kafka-python. `output.py` prints
+tables and JSON lines.
+"""

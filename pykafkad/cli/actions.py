@@ -1,4 +1,7 @@
-"""Commands that have actions (`pykafkad topics list`): options stand before the action, behind it or between its words."""
+"""Commands that have actions, such as `pykafkad topics list`.
+
+Options may stand before the action, after it, or between its words.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,20 @@ from pykafkad.cli.output import add_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 
 class _IntermixedParser(argparse.ArgumentParser):
-    """An action's own parser: of itself argparse would take `create a --config x=1 b` for an action that knows no `b`."""
+    """The parser of one action. It accepts options between words: plain argparse rejects `create a --config x=1 b`."""
 
     _intermixing = False
 
-    def parse_known_args(self, args: object = None, namespace: object = None) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(  # type: ignore[override]  # argparse has three overloads, which do the same
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         if self._intermixing:
             return super().parse_known_args(args, namespace)
-        # Until Python 3.12 the call below is made of two of this one.
+        # Until Python 3.12, parse_known_intermixed_args calls parse_known_args twice.
         self._intermixing = True
         try:
             return self.parse_known_intermixed_args(args, namespace)
@@ -29,22 +34,22 @@ class _IntermixedParser(argparse.ArgumentParser):
 
 
 def add_actions(parser: argparse.ArgumentParser) -> Callable[..., argparse.ArgumentParser]:
-    """Gives the command actions; the result adds one: `add(name, help=text)`, and is its parser."""
+    """Gives the command actions. The result is a function: `add(name, help=text)` adds an action, returns its parser."""
     return parser.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=_IntermixedParser
     ).add_parser
 
 
 def add_bootstrap(command: argparse.ArgumentParser, actions: Iterable[argparse.ArgumentParser]) -> None:
-    """`--bootstrap`, which may stand before the action as well."""
+    """Adds `--bootstrap`, which may stand before or after the action."""
     client.add_bootstrap(command)
     for action in actions:
-        # Without a default of its own it leaves what was said before the action.
+        # An action's own default would overwrite the value that was given before the action.
         client.add_bootstrap(action, default=argparse.SUPPRESS)
 
 
 def add_common(command: argparse.ArgumentParser, actions: Iterable[argparse.ArgumentParser]) -> None:
-    """The options of all actions whose answer is a table."""
+    """Adds the options of all actions that print a table."""
     actions = tuple(actions)
     add_bootstrap(command, actions)
     add_json(command)

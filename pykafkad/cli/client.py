@@ -1,5 +1,4 @@
-"""Connections to a broker, through kafka-python: the only module that imports it. Works with any Kafka, ours or
-another."""
+"""Connections to a broker through kafka-python. They work with any Kafka broker, pykafkad or another."""
 
 from __future__ import annotations
 
@@ -14,24 +13,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
+    from typing import Any
 
 TIMEOUT_MS = 10_000
 BOOTSTRAP_TIMEOUT_MS = 5_000
-PATIENCE_TRIES = 25
-PATIENCE_S = 0.2
+RETRIES = 25
+RETRY_DELAY_S = 0.2
 CLIENT_ID = "pykafkad-cli"
 
 
 def add_bootstrap(parser: argparse.ArgumentParser, default: str = "localhost:9092") -> None:
-    """The option that every client command has."""
+    """Adds `--bootstrap`, the option that every client command has."""
     parser.add_argument(
         "-b", "--bootstrap", type=bootstrap, metavar="HOST:PORT", default=default,
-        help="a broker of the cluster to ask first, or several with commas (default: localhost:9092)",
+        help="the first broker to connect to, or several with commas (default: localhost:9092)",
     )  # fmt: skip
 
 
 def bootstrap(text: str) -> str:
-    """`HOST[:PORT]` with commas, an IPv6 address in brackets; for argparse."""
+    """Checks a list of `HOST[:PORT]` with commas, as an argparse type. An IPv6 address stands in brackets."""
     import argparse
 
     for address in text.split(","):
@@ -43,25 +43,26 @@ def bootstrap(text: str) -> str:
             or (colon and not (port.isascii() and port.isdecimal() and 0 < int(port) < 65536))
         ):
             raise argparse.ArgumentTypeError(
-                f"{address!r} is not HOST:PORT, nor [IPV6]:PORT, with a port from 1 to 65535"
+                f"{address!r} is neither HOST:PORT nor [IPV6]:PORT with a port from 1 to 65535"
             )
     return text
 
 
 def count(text: str) -> int:
-    """A number from 1 on; for argparse."""
+    """A number above 0, as an argparse type."""
     import argparse
 
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 
 @contextlib.contextmanager
 def translated_errors(bootstrap: str) -> Iterator[None]:
-    """Turns what the library raises into one sentence; the library's own log lines stay quiet.
+    """Turns an exception of kafka-python into a `Failure` with one sentence, and silences the library's own log.
 
-    Without the library: `Failure` with exit code 2, which says what to install."""
+    Without kafka-python it raises `Failure` with exit code 2 and says what to install.
+    """
     import logging
 
     if sentence := extras.missing("kafka"):
@@ -74,7 +75,7 @@ def translated_errors(bootstrap: str) -> Iterator[None]:
     except kafka.errors.KafkaTimeoutError as error:
         if "bootstrap" in str(error):
             raise Failure(
-                f"no broker answers at {bootstrap}; start one with `pykafkad serve`, or name another with --bootstrap"
+                f"no broker answers at {bootstrap}; start one with `pykafkad serve` or name another with --bootstrap"
             ) from None
         raise Failure(f"the broker at {bootstrap} did not answer in time: {error}") from None
     except (kafka.errors.KafkaConnectionError, kafka.errors.NodeNotReadyError) as error:
@@ -88,22 +89,22 @@ def translated_errors(bootstrap: str) -> Iterator[None]:
 
 
 def describe_error(error: BaseException) -> str:
-    """An error of the library as a sentence: Kafka's name for it, and the broker's words if there are any."""
+    """An exception of kafka-python as text: Kafka's name of the error, then the broker's message if there is one."""
     name = getattr(error, "message", None) or type(error).__name__
     words = next((str(argument) for argument in error.args if isinstance(argument, str) and argument != name), "")
     return f"{name}: {words}" if words else str(name)
 
 
 def error_name(class_name: str) -> str:
-    """Kafka's name of an error that the library names by its class: `NonEmptyGroupError` is NON_EMPTY_GROUP."""
+    """Kafka's name of an error, from kafka-python's class name: `NonEmptyGroupError` is NON_EMPTY_GROUP."""
     import kafka.errors
 
     return getattr(getattr(kafka.errors, class_name, None), "message", class_name)
 
 
 @contextlib.contextmanager
-def admin(bootstrap: str, *, timeout_ms: int = TIMEOUT_MS) -> Iterator[object]:
-    """A `KafkaAdminClient`, closed at the end."""
+def admin(bootstrap: str, *, timeout_ms: int = TIMEOUT_MS) -> Iterator[Any]:
+    """A `KafkaAdminClient`, which is closed when the block ends."""
     with translated_errors(bootstrap):
         from kafka import KafkaAdminClient
 
@@ -120,8 +121,8 @@ def admin(bootstrap: str, *, timeout_ms: int = TIMEOUT_MS) -> Iterator[object]:
 
 
 @contextlib.contextmanager
-def consumer(bootstrap: str, **options: object) -> Iterator[object]:
-    """A `KafkaConsumer` that belongs to no group and commits nothing."""
+def consumer(bootstrap: str, **options: object) -> Iterator[Any]:
+    """A `KafkaConsumer` without a group. It commits no offsets, and is closed when the block ends."""
     with translated_errors(bootstrap):
         from kafka import KafkaConsumer
 
@@ -140,8 +141,8 @@ def consumer(bootstrap: str, **options: object) -> Iterator[object]:
 
 
 @contextlib.contextmanager
-def producer(bootstrap: str, **options: object) -> Iterator[object]:
-    """A `KafkaProducer`; closed, and what it holds sent, at the end, but not after a failure."""
+def producer(bootstrap: str, **options: object) -> Iterator[Any]:
+    """A `KafkaProducer`, which is flushed and closed when the block ends. After a failure it is closed at once."""
     with translated_errors(bootstrap):
         from kafka import KafkaProducer
 
@@ -152,52 +153,55 @@ def producer(bootstrap: str, **options: object) -> Iterator[object]:
             yield client
             client.flush(TIMEOUT_MS / 1000)
         finally:
-            # Closing would wait for what a broker in trouble does not take, and complain of it a second time while
-            # Python ends.
+            # close() calls flush(), which would wait for a broker that does not answer, and report the same error a
+            # second time.
             client.flush = lambda timeout: None
             client.close(timeout=0)
 
 
-def patiently(call: Callable[..., object], *arguments: object) -> object:
-    """Calls until the answer is not one that passes by itself, such as a coordinator that is only just being made."""
+def retrying(call: Callable[..., Any], *arguments: object) -> Any:
+    """Calls again while the broker answers with a retriable error, such as a coordinator that is still loading."""
     from time import sleep
 
     import kafka.errors
 
-    for _ in range(PATIENCE_TRIES - 1):
+    for _ in range(RETRIES - 1):
         try:
             return call(*arguments)
         except kafka.errors.RetriableError as error:
             if isinstance(error, kafka.errors.KafkaTimeoutError):
                 raise
-            sleep(PATIENCE_S)
+            sleep(RETRY_DELAY_S)
     return call(*arguments)
 
 
-def describe_group(admin: object, group: str) -> dict:
-    """A group's description. Errors that the library leaves in the answer's text are raised, but for that of an unknown
-    group."""
+def describe_group(admin: Any, group: str) -> dict[str, Any]:
+    """A group's description. Raises the errors that kafka-python only puts into the text of the answer.
+
+    An unknown group is no error: it is described as a dead group.
+    """
     import kafka.errors
 
-    def call() -> dict:
-        answer = admin.describe_groups([group])[group]
+    def call() -> dict[str, Any]:
+        answer: dict[str, Any] = admin.describe_groups([group])[group]
         found = re.match(r"\[Error (\d+)\]", answer["error"] or "")
         if found and int(found[1]) != GROUP_ID_NOT_FOUND:
             raise kafka.errors.for_code(int(found[1]))
         return answer
 
-    return patiently(call)
+    group_description: dict[str, Any] = retrying(call)
+    return group_description
 
 
-def partition_of(topic: str, partition: int) -> object:
-    """The library's name of one partition."""
+def partition_of(topic: str, partition: int) -> Any:
+    """kafka-python's `TopicPartition` of one partition."""
     from kafka import TopicPartition
 
     return TopicPartition(topic, partition)
 
 
-def watermarks(client: object, partitions: list[object]) -> dict[object, tuple[int, int]]:
-    """Partition to (log start offset, end offset), asked through an admin client."""
+def watermarks(client: Any, partitions: list[Any]) -> dict[Any, tuple[int, int]]:
+    """Maps each partition to (log start offset, end offset). An admin client asks the broker."""
     from kafka import OffsetSpec
 
     if not partitions:
@@ -207,16 +211,17 @@ def watermarks(client: object, partitions: list[object]) -> dict[object, tuple[i
     return {partition: (starts[partition].offset, ends[partition].offset) for partition in partitions}
 
 
-def only_broker(admin: object) -> int:
+def only_broker(admin: Any) -> int:
     """The id of the one broker of a cluster."""
     brokers = admin.describe_cluster()["brokers"]
     if len(brokers) != 1:
-        raise Failure(f"the cluster has {len(brokers)} brokers; this is for one")
-    return brokers[0]["broker_id"]
+        raise Failure(f"the cluster has {len(brokers)} brokers; this command works with a single broker only")
+    broker_id: int = brokers[0]["broker_id"]
+    return broker_id
 
 
-def set_broker_setting(admin: object, broker: int, name: str, value: str) -> None:
-    """Change one setting of a broker; the broker's words become the failure."""
+def set_broker_setting(admin: Any, broker: int, name: str, value: str) -> None:
+    """Changes one setting of a broker. A `Failure` repeats the broker's message."""
     from kafka.admin import ConfigResource, ConfigResourceType
 
     resource = ConfigResource(ConfigResourceType.BROKER, str(broker), {name: value})
@@ -226,12 +231,12 @@ def set_broker_setting(admin: object, broker: int, name: str, value: str) -> Non
         raise Failure(re.sub(r"^\[Error \d+\] (\w+: )?", "", result))
 
 
-def describe_broker_setting(admin: object, broker: int, name: str) -> str:
-    """One setting's value; a broker that does not know it is no pykafkad."""
+def describe_broker_setting(admin: Any, broker: int, name: str) -> str:
+    """The value of a setting that only pykafkad has. Raises `Failure` when the broker does not know the setting."""
     from kafka.admin import ConfigResource, ConfigResourceType
 
     resource = ConfigResource(ConfigResourceType.BROKER, str(broker), {name: None})
     found = admin.describe_configs([resource], config_filter="all")["broker"][str(broker)]
     if name not in found:
-        raise Failure(f"this broker does not know {name}: it is no pykafkad, or an older one")
+        raise Failure(f"this broker does not know {name}: it is not pykafkad, or an older version")
     return found[name]["value"] or ""

@@ -1,5 +1,7 @@
-"""`pykafkad client-metrics`: what clients have pushed of their own metrics, out of a broker's data directory. No broker
-is asked."""
+"""`pykafkad client-metrics`: prints the metrics that clients pushed (KIP-714), read from a broker's data directory.
+
+The command needs no running broker.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from typing import Any
 
 SUMMARY = "print the metrics that clients pushed to a broker (pykafkad.client.telemetry.enable)"
 COLUMNS = ("received", "client_id", "client_instance_id", "metric", "type", "value", "attributes")
@@ -22,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad client-metrics`."""
     parser.add_argument("directory", metavar="DIRECTORY", help="the broker's data directory")
     parser.add_argument("--client-id", metavar="ID", help="only pushes of clients with this client.id")
-    parser.add_argument("--metric", metavar="PREFIX", default="", help="only metrics whose names begin so")
+    parser.add_argument("--metric", metavar="PREFIX", default="", help="only metrics whose names begin with PREFIX")
     parser.add_argument("--latest", action="store_true", help="only the last push of each client instance")
     parser.add_argument(
-        "--json", action="store_true", help="one JSON object a line for each push, as it stands in the file"
+        "--json", action="store_true", help="print each push as it is in the file: one JSON object a line"
     )
 
 
@@ -44,11 +47,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _pushes(directory: str) -> Iterator[dict]:
+def _pushes(directory: str) -> Iterator[dict[str, Any]]:
     paths = [path for name in (OLD_FILE_NAME, FILE_NAME) if os.path.exists(path := os.path.join(directory, name))]
     if not paths:
         raise Failure(
-            f"{directory}: no client has pushed metrics here; a broker keeps them with --set pykafkad.client.telemetry.enable=true"
+            f"{directory}: no client has pushed metrics to this broker; "
+            "a broker keeps them with --set pykafkad.client.telemetry.enable=true"
         )
     for path in paths:
         with open(path, encoding="utf-8", errors="replace") as lines:
@@ -56,11 +60,11 @@ def _pushes(directory: str) -> Iterator[dict]:
                 try:
                     yield json.loads(line)
                 except ValueError:
-                    # The line that a broker was writing when it was killed.
+                    # A broker that was killed may leave an incomplete last line.
                     continue
 
 
-def _rows(push: dict) -> Iterator[tuple]:
+def _rows(push: dict[str, Any]) -> Iterator[tuple[object, ...]]:
     from datetime import UTC, datetime
 
     received = datetime.fromtimestamp(push["received_ms"] / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,7 @@
-"""The subcommands other than `serve`: finds the module, parses its options, runs it, and turns errors into exit codes."""
+"""Runs a subcommand: finds its module, parses its options, and turns errors into exit codes.
+
+`__main__.py` runs `serve` without this module.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from pykafkad import __version__
 from pykafkad.cli.output import Failure, print_error
 from pykafkad.errors import ConfigError
 
-# Subcommand to module; each module has SUMMARY, add_arguments(parser) and run(options) -> exit code, and those with
-# subcommands of their own say so with HAS_ACTIONS.
+# Subcommand to module. Each module has SUMMARY, add_arguments(parser) and run(options) -> exit code. A module whose
+# command has actions sets HAS_ACTIONS.
 COMMANDS = {
     "serve": "pykafkad.cli.serve",
     "topics": "pykafkad.cli.topics",
@@ -29,7 +32,7 @@ COMMANDS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one subcommand. 0 done, 1 failed, 2 wrong usage; a closed pipe is not an error."""
+    """Runs one subcommand and returns its exit code: 0 done, 1 failed, 2 wrong usage. A closed pipe is not an error."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(overview(), file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
@@ -37,7 +40,7 @@ def main(arguments: list[str]) -> int:
         print(f"pykafkad {__version__}")
         return 0
     if arguments[0] not in COMMANDS:
-        print(f"pykafkad: there is no command {arguments[0]!r}\n\n{overview()}", file=sys.stderr)
+        print(f"pykafkad: unknown command {arguments[0]!r}\n\n{overview()}", file=sys.stderr)
         return 2
     return _run(arguments[0], arguments[1:])
 
@@ -63,14 +66,14 @@ def _run(command: str, arguments: list[str]) -> int:
         prog=f"pykafkad {command}", description=module.SUMMARY[:1].upper() + module.SUMMARY[1:] + "."
     )
     module.add_arguments(parser)
-    # Options may stand between words (`produce TOPIC --key k VALUE`), which argparse can do only without subcommands.
+    # Options may stand between words (`produce TOPIC --key k VALUE`). argparse supports that only without actions.
     parse = parser.parse_args if getattr(module, "HAS_ACTIONS", False) else parser.parse_intermixed_args
     try:
         options = parse(arguments)
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        code = module.run(options)
+        code: int = module.run(options)
         sys.stdout.flush()
         return code
     except Failure as failure:
@@ -82,7 +85,7 @@ def _run(command: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader has what it wanted (`| head`).
+        # The reader closed the pipe, as `head` does after ten lines.
         _give_up_output()
         return 0
     except OSError as error:
@@ -92,6 +95,6 @@ def _run(command: str, arguments: list[str]) -> int:
 
 
 def _give_up_output() -> None:
-    """Standard output goes nowhere from now on, or Python complains while it ends."""
+    """Sends standard output to /dev/null. Otherwise Python reports the closed pipe again when it exits."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -1,5 +1,7 @@
-"""`pykafkad describe-apis`: the APIs of Kafka 4.3.1 and what of them this broker serves, out of the table that serves
-them."""
+"""`pykafkad describe-apis`: prints the APIs of Kafka 4.3.1 and which of their versions this broker serves.
+
+The rows come from the table by which the broker serves them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="every API key of Kafka 4.3.1: also those that are refused, travel between controllers or are gone, with the reason",
+        help="list every API key of Kafka 4.3.1, with the reason why the broker does not serve it",
     )
     add_json(parser)
     add_markdown(parser)
@@ -56,7 +58,7 @@ def _range(low: int | None, high: int | None) -> str:
 
 
 def markdown() -> str:
-    """The README's table of what works: every offered API, then the others in one line per reason."""
+    """The table of APIs for the documentation: every offered API, then the others in one line per reason."""
     lines = ["| key | API | versions | gaps |", "|---:|---|---|---|"]
     reasons: dict[str, dict[str, list[str]]] = {state: {} for state in (REFUSED, CONTROLLER, REMOVED)}
     for row in every_row():
@@ -78,7 +80,10 @@ def markdown() -> str:
 
 
 def codec_source(name: str, version: str) -> str:
-    """The compiled functions of an API's request and response at one version. Raises `Failure` naming what there is."""
+    """The compiled functions of an API's request and response at one version.
+
+    Raises `Failure` for an unknown API or version; its text names the known versions.
+    """
     from pykafkad.errors import ProtocolError
     from pykafkad.wire import compiler, messages
 

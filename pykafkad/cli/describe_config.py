@@ -1,4 +1,4 @@
-"""`pykafkad describe-config`: the settings table, for people and for the README."""
+"""`pykafkad describe-config`: prints the settings table, at a terminal or for the documentation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ APPLIES = {"start": "at start", "cluster": "live", "broker": "live, per broker",
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad describe-config`."""
-    parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with all these words in name or help")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only settings whose name or help has all these words")
     parser.add_argument("--scope", choices=SCOPES, action="append", help="only these settings (repeatable)")
     parser.add_argument("--effect", action="store_true", help="only settings that this version acts on")
     add_json(parser)
@@ -27,13 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the rows asked for; 1 when there are none."""
+    """Prints the selected rows. Raises `Failure` when there are none."""
     if print_markdown(options, "settings", markdown):
         return 0
     rows = [row for scope in options.scope or SCOPES for row in ROWS[scope].values() if _wanted(row, options)]
     if not rows:
-        words = f" with {' and '.join(options.words)} in name or help" if options.words else ""
-        raise Failure(f"there is no such setting{words}")
+        words = f" whose name or help has {' and '.join(options.words)}" if options.words else ""
+        raise Failure(f"there is no setting{words}")
     if options.json:
         for row in rows:
             print_json(dict(zip(COLUMNS, _columns(row), strict=True)))
@@ -71,15 +71,18 @@ def _allowed(row: Row) -> str:
 
 
 def _applies(row: Row) -> str:
-    """When a change counts; where Kafka acts on a live change and this version does not yet, both are said."""
+    """When a change takes effect. The text names Kafka's answer too where this version does not act on live changes."""
     if row.effect and row.applies != "start" and not row.acts_live:
         return f"at start (Kafka: {APPLIES[row.applies]})"
     return APPLIES[row.applies]
 
 
 def markdown() -> str:
-    """The README's settings section: what has an effect as a table, the rest as counts, and the defaults that are not
-    Kafka's."""
+    """The settings section of the documentation.
+
+    It has a table of the settings that have an effect, the number of the others, and the defaults that differ from
+    Kafka's.
+    """
     lines = ["| setting | default | changes apply | what it does |", "|---|---|---|---|"]
     lines += [_markdown_line(row) for scope in SCOPES for row in ROWS[scope].values() if row.effect and row.documented]
     quiet = {scope: sum(not row.effect and row.documented for row in ROWS[scope].values()) for scope in SCOPES}

@@ -1,5 +1,7 @@
-"""`pykafkad dump-log`: what stands in the files of a data directory, ours or a real Kafka's. Reads only; no broker is
-asked."""
+"""`pykafkad dump-log`: prints the content of files in a data directory, of pykafkad or of a real Kafka.
+
+The command only reads files, and needs no running broker.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-SUMMARY = "print what stands in log, index and checkpoint files"
+SUMMARY = "print the content of log, index and checkpoint files"
 
-# What a cleaner, a deletion or a crash on the way may hang onto a name.
+# A file that is being compacted, swapped in or deleted has one of these endings after its usual name.
 _ENDINGS = (".deleted", ".cleaned", ".swap", ".part")
 _TABLES = {
     "log": dump_batches,
@@ -47,13 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--decoder", choices=NAMES, default="auto",
-        help="how keys and values are read: `offsets` as in __consumer_offsets, `transactions` as in __transaction_state, `share` as in "
-        "__share_group_state, `metadata` as in __cluster_metadata, `none` as plain bytes, `auto` by the directory's name (default)",
+        help="how to read keys and values: `offsets` as in __consumer_offsets, `transactions` as in "
+        "__transaction_state, `share` as in __share_group_state, `metadata` as in __cluster_metadata, `none` as plain "
+        "bytes, `auto` by the directory's name (default)",
     )  # fmt: skip
     parser.add_argument(
         "--json",
         action="store_true",
-        help='one JSON object a line, with all fields; bytes that are no text as {"hex": "…"}',
+        help='one JSON object a line, with all fields; bytes that are not UTF-8 text as {"hex": "…"}',
     )
 
 
@@ -88,12 +91,12 @@ def _check_readable(path: str) -> None:
 
 
 def _dump_of(path: str) -> Callable[[str, argparse.Namespace], bool]:
-    """How a file is read, by its name."""
+    """The function that prints this kind of file, found by the file's name."""
     name = os.path.basename(path)
     while name.endswith(_ENDINGS):
         name = name.rpartition(".")[0]
     stem, _, ending = name.partition(".")
-    # A snapshot of the metadata is named `offset-epoch.checkpoint`.
+    # A snapshot of the metadata log is named `offset-epoch.checkpoint`.
     if name == BOOTSTRAP or (ending == "checkpoint" and "-" in stem and stem[:1].isdigit()):
         return dump_batches
     return _TABLES.get(ending, dump_text)

@@ -1,4 +1,4 @@
-"""`pykafkad dump-log` of files that hold record batches: segments, snapshots of the metadata, the bootstrap checkpoint."""
+"""`pykafkad dump-log` of files that hold record batches: segments, metadata snapshots, the bootstrap checkpoint."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from typing import Any
 
     from pykafkad.cli.dump_log_decoders import Decode
     from pykafkad.wire.batch import BatchHeader
 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 BATCH_SIZE_BYTES_MAX = 1 << 30
-# Fields of a batch line for people, in order; the rest of the header is in --json.
+# The fields of a batch line at a terminal, in order. --json prints the whole header.
 SHORT_FIELDS = (
     "base_offset",
     "last_offset",
@@ -34,18 +35,18 @@ SHORT_FIELDS = (
 )
 _FLAGS = ("is_control", "is_transactional", "has_log_append_time")
 _PREFIX = Struct(">qi")
-# The first record's timestamp is then the time after which the tombstones in the batch may go (KIP-534).
+# With this attribute, the base timestamp is the time after which the batch's tombstones may be removed (KIP-534).
 _DELETE_HORIZON = 0x40
 
 
 def dump_batches(path: str, options: argparse.Namespace) -> bool:
-    """Prints every batch and its records; True where the file is damaged, which ends it."""
+    """Prints every batch and its records. Stops at damage and returns True."""
     decode = decoder(path, options.decoder)
     for position, header, batch in read_batches(path):
-        if isinstance(batch, str):
+        if header is None or isinstance(batch, str):
             print_line("damaged", {"position": position, "reason": batch}, options.json)
             return True
-        fields = {
+        fields: dict[str, Any] = {
             "position": position,
             **header._asdict(),
             "last_offset": header.last_offset,
@@ -81,24 +82,30 @@ def _marks(header: BatchHeader, delete_horizon_ms: int | None) -> dict[str, obje
 
 
 def read_batches(path: str) -> Iterator[tuple[int, BatchHeader | None, bytes | str]]:
-    """(position, header, batch) of each batch of a file. The last may be (position, None, reason) where the file is
-    damaged."""
+    """Yields (position, header, batch) for each batch of a file.
+
+    Damage ends the file: the last item is then (position, None, reason).
+    """
     with open(path, "rb") as file:
         position = 0
         while prefix := file.read(_PREFIX.size):
             if len(prefix) < _PREFIX.size:
-                yield position, None, f"{len(prefix)} bytes are left, too few for a batch"
+                yield position, None, f"the last {len(prefix)} bytes are too few for a batch"
                 return
             _, length = _PREFIX.unpack(prefix)
             if length == 0 and not any(prefix):
-                # A preallocated file ends in zeros.
+                # A preallocated file has zeros after its last batch.
                 return
             if not HEADER_SIZE_BYTES - _PREFIX.size <= length <= BATCH_SIZE_BYTES_MAX:
-                yield position, None, f"a batch length of {length} bytes cannot be"
+                yield position, None, f"a batch length of {length} bytes is impossible"
                 return
             batch = prefix + file.read(length)
             if len(batch) < length + _PREFIX.size:
-                yield position, None, f"the batch should have {length + _PREFIX.size} bytes, {len(batch)} are there"
+                yield (
+                    position,
+                    None,
+                    f"the batch should have {length + _PREFIX.size} bytes but only {len(batch)} follow",
+                )
                 return
             header = parse_header(batch)
             if header.magic != MAGIC:
@@ -112,10 +119,10 @@ def read_batches(path: str) -> Iterator[tuple[int, BatchHeader | None, bytes | s
 
 
 def _dump_records(header: BatchHeader, batch: bytes, decode: Decode, as_json: bool) -> None:
-    show = json_bytes if as_json else _people
+    show = json_bytes if as_json else _shown_bytes
     for record in record_format.iterate_records(memoryview(batch), header):
         key, value = (None if part is None else bytes(part) for part in (record.key, record.value))
-        fields = {"offset": record.offset, "timestamp_ms": record.timestamp_ms}
+        fields: dict[str, object] = {"offset": record.offset, "timestamp_ms": record.timestamp_ms}
         for name, content in decode(key, value, header.is_control, as_json).items():
             fields[name] = show(content) if content is None or isinstance(content, bytes) else content
         if header.base_sequence >= 0 and as_json:
@@ -128,5 +135,6 @@ def _dump_records(header: BatchHeader, batch: bytes, decode: Decode, as_json: bo
         print_line("record", fields, as_json, "  ")
 
 
-def _people(data: bytes | None) -> str:
-    return "null" if data is None else readable(data)
+def _shown_bytes(data: bytes | None) -> str:
+    text = readable(data)
+    return "null" if text is None else text

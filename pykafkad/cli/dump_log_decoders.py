@@ -1,4 +1,4 @@
-"""How `pykafkad dump-log` reads keys and values: as bytes, or as the records of one of Kafka's internal logs."""
+"""The decoders of `pykafkad dump-log`: keys and values as plain bytes, or as records of one of Kafka's internal logs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from pykafkad.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-    from pykafkad.wire.notation import Struct as Layout
+    from pykafkad.wire.notation import Field, Struct as Layout
 
     # (key, value, whether the batch is a control batch, whether for JSON) to the fields of the record's line.
     Decode = Callable[[bytes | None, bytes | None, bool, bool], dict[str, object]]
 
-# Kafka's first metadata records, written when a directory is formatted: batches, unlike the other checkpoints beside
-# it.
+# The first metadata records, which Kafka writes when it formats a directory. The file holds record batches, unlike the
+# other checkpoint files of the directory.
 BOOTSTRAP = "bootstrap.checkpoint"
 
-# Decoder: the internal topic that it reads, and the schemas of its records.
+# Decoder name to the internal topic that it reads and the schema file of the records.
 COORDINATORS = {
     "offsets": ("__consumer_offsets", "stored_groups.txt"),
     "transactions": ("__transaction_state", "stored_transactions.txt"),
@@ -42,10 +43,10 @@ _CONSUMERS = "consumer"
 
 
 def decoder(path: str, wanted: str) -> Decode:
-    """How keys and values of this file are read; with `auto` its directory's name tells."""
+    """The function that decodes keys and values of a file. `auto` chooses it by the name of the file's directory."""
     if wanted == "auto":
         directory, name = os.path.abspath(path).split(os.sep)[-2:]
-        # The directory of a deleted topic is named `topic-partition.id-delete`, that of a moved one
+        # A directory of a deleted topic is named `topic-partition.id-delete`, one of a moving partition
         # `topic-partition.id-future`.
         topic = METADATA_TOPIC if name == BOOTSTRAP else directory.partition(".")[0].rpartition("-")[0]
         topics = {topic: each for each, (topic, _) in COORDINATORS.items()} | {METADATA_TOPIC: METADATA}
@@ -56,6 +57,7 @@ def decoder(path: str, wanted: str) -> Decode:
 
     def typed(key: bytes | None, value: bytes | None, is_control: bool, as_json: bool) -> dict[str, object]:
         try:
+            fields: dict[str, Any] | None
             if schemas is None:
                 fields = _metadata_record(key, value)
             else:
@@ -69,7 +71,7 @@ def decoder(path: str, wanted: str) -> Decode:
     return typed
 
 
-def _for_reader(content: dict | None, as_json: bool) -> object:
+def _for_reader(content: dict[str, Any] | None, as_json: bool) -> object:
     if as_json:
         return content
     if content is None:
@@ -90,59 +92,65 @@ def _plain(key: bytes | None, value: bytes | None, is_control: bool, as_json: bo
     return {"key": key, "value": value}
 
 
-def _metadata_record(key: bytes | None, value: bytes) -> dict[str, object]:
-    """The typed record of the metadata log, of its snapshots, and what Raft writes between them."""
+def _metadata_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    """A record of the metadata log or of its snapshots, typed. Control records of Raft are included."""
     from pykafkad.metadata import record_codec
 
+    if value is None:
+        raise ProtocolError("a record without a value")
     record = record_codec.decode(key, value)
     if isinstance(record.value, record_codec.UnknownRecord):
-        raise ProtocolError(f"type {record.value.type} in version {record.value.version} is not known")
+        raise ProtocolError(f"unknown record type {record.value.type} version {record.value.version}")
     version = value[2] if key is None else _SHORT.unpack_from(value)[0]
     return {"value": plain(record.value, version)}
 
 
-def _coordinator_record(schemas: str, key: bytes | None, value: bytes | None) -> dict[str, object] | None:
-    """Key and value of a coordinator's log; None for a type that Kafka 4.3 does not know."""
+def _coordinator_record(schemas: str, key: bytes | None, value: bytes | None) -> dict[str, Any] | None:
+    """A record of a coordinator's log, typed; None for a record type that Kafka 4.3 does not know."""
     if key is None or len(key) < _SHORT.size:
-        raise ProtocolError("a key that does not begin with its type")
+        raise ProtocolError("the key is too short for its record type")
     classes = messages.stored_types(schemas).get(_SHORT.unpack_from(key)[0])
     if classes is None:
         return None
-    fields: dict[str, object] = {"key": plain(_body(classes["Key"], _KEY_VERSION, key), _KEY_VERSION), "value": None}
+    fields: dict[str, Any] = {"key": plain(_body(classes["Key"], _KEY_VERSION, key), _KEY_VERSION), "value": None}
     if value is not None:
         version = _SHORT.unpack_from(value)[0] if len(value) >= _SHORT.size else -1
         fields["value"] = plain(_body(classes["Value"], version, value), version)
         if classes["Value"] is messages.GroupMetadataValue and fields["value"]["data"]["protocol_type"] == _CONSUMERS:
-            _open_members(fields["value"]["data"]["members"], _body(classes["Value"], version, value).members)
+            _decode_members(fields["value"]["data"]["members"], _body(classes["Value"], version, value).members)
     return fields
 
 
-def _open_members(shown: list[dict[str, object]], members: list) -> None:
-    """What consumers of a classic group said of themselves, and what their leader gave each, in the place of its bytes."""
+def _decode_members(shown: list[dict[str, Any]], members: list[messages.GroupMetadataValue.MemberMetadata]) -> None:
+    """Replaces each member's subscription and assignment, which are stored as bytes, by their decoded fields.
+
+    Only members of a classic consumer group have them in this form.
+    """
     for row, member in zip(shown, members, strict=True):
-        for name, cls in (
+        pairs: tuple[tuple[str, type[messages.Struct]], ...] = (
             ("subscription", messages.ConsumerProtocolSubscription),
             ("assignment", messages.ConsumerProtocolAssignment),
-        ):
+        )
+        for name, cls in pairs:
             content = bytes(getattr(member, name))
             version = _SHORT.unpack_from(content)[0] if len(content) >= _SHORT.size else -1
             if version in messages.valid_versions(cls):
-                # A client may add what only it understands behind the fields.
+                # A client may append data of its own after the fields: the end position is not checked.
                 with contextlib.suppress(ProtocolError):
                     row[name] = plain(messages.decoder(cls, version)(content, _SHORT.size)[0], version)
 
 
-def _body(cls: type, version: int, content: bytes) -> object:
+def _body(cls: type[messages.Struct], version: int, content: bytes) -> Any:
     if version not in messages.valid_versions(cls):
-        raise ProtocolError(f"{cls.__name__} version {version} is not known")
+        raise ProtocolError(f"unknown version {version} of {cls.__name__}")
     message, end = messages.decoder(cls, version)(content, _SHORT.size)
     if end != len(content):
-        raise ProtocolError(f"{cls.__name__}: {len(content) - end} bytes after its end")
+        raise ProtocolError(f"{cls.__name__}: {len(content) - end} extra bytes after the last field")
     return message
 
 
-def plain(message: object, version: int) -> dict[str, object]:
-    """A message as JSON shows it: `type`, `version`, and in `data` the fields of that version."""
+def plain(message: messages.Struct, version: int) -> dict[str, object]:
+    """A message as a JSON object with `type`, `version` and `data`, the fields of that version."""
     return {
         "type": type(message).__name__,
         "version": version,
@@ -158,7 +166,7 @@ def _struct(value: object, layout: Layout, version: int) -> dict[str, object]:
     }
 
 
-def _field(field: object, value: object, version: int) -> object:
+def _field(field: Field, value: Any, version: int) -> object:
     if value is None:
         return None
     if field.is_array:
@@ -169,7 +177,7 @@ def _field(field: object, value: object, version: int) -> object:
     return _struct(value, field.struct, version) if field.struct is not None else _scalar(value, field.type)
 
 
-def _scalar(value: object, type_name: str) -> object:
+def _scalar(value: Any, type_name: str | None) -> object:
     if type_name == "uuid":
         return encode_uuid(bytes(value))
     return json_bytes(bytes(value)) if isinstance(value, bytes | bytearray | memoryview) else value

@@ -1,4 +1,4 @@
-"""`pykafkad dump-log` of what stands beside the segments: indexes, producer snapshots, checkpoints, properties."""
+"""`pykafkad dump-log` of the files beside the segments: indexes, producer snapshots, checkpoints, properties."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIME_INDEX_ENTRY = ">qi"
 _TRANSACTION_INDEX_ENTRY = ">hqqqq"
 _CHECKPOINT_VERSION = "0"
 
-# Checkpoints of the form `version, number of rows, rows`: what the words of a row are.
+# The columns of each checkpoint file. Its lines are a version, the number of rows, then the rows.
 CHECKPOINTS = {
     "leader-epoch-checkpoint": ("leader_epoch", "start_offset"),
     "recovery-point-offset-checkpoint": ("topic", "partition", "recovery_point"),
@@ -27,7 +27,8 @@ CHECKPOINTS = {
     "replication-offset-checkpoint": ("topic", "partition", "high_watermark"),
     "cleaner-offset-checkpoint": ("topic", "partition", "first_dirty_offset"),
 }
-_WORDS = ("topic",)
+# Columns that hold text; the others hold numbers.
+_TEXT_COLUMNS = ("topic",)
 # Lines of `name=value` or `name: value`.
 PROPERTIES = {"meta.properties": "=", "partition.metadata": ":"}
 JSON_FILES = ("quorum-state", ".kafka_cleanshutdown")
@@ -43,8 +44,8 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _entries(path: str, layout: str, options: argparse.Namespace) -> Iterator[tuple]:
-    """Entries of an index up to its first empty one (files of a running Kafka are preallocated with zeros)."""
+def _entries(path: str, layout: str, options: argparse.Namespace) -> Iterator[tuple[int, ...]]:
+    """The entries of an index, up to the first empty one: a running Kafka preallocates the file with zeros."""
     data = _read(path)
     size = Struct(layout).size
     for entry in iter_unpack(layout, data[: len(data) - len(data) % size]):
@@ -52,7 +53,7 @@ def _entries(path: str, layout: str, options: argparse.Namespace) -> Iterator[tu
             return
         yield entry
     if len(data) % size:
-        _damaged(f"{len(data) % size} bytes are left over at the end", options)
+        _damaged(f"{len(data) % size} extra bytes after the last entry", options)
 
 
 def _damaged(reason: str, options: argparse.Namespace) -> bool:
@@ -61,7 +62,7 @@ def _damaged(reason: str, options: argparse.Namespace) -> bool:
 
 
 def dump_offset_index(path: str, options: argparse.Namespace) -> bool:
-    """Prints at which position of the segment which offset stands."""
+    """Prints the entries of an offset index: the position of an offset in the segment."""
     base = _base_offset(path)
     for offset, position in _entries(path, _OFFSET_INDEX_ENTRY, options):
         print_line("entry", {"offset": base + offset, "position": position}, options.json)
@@ -69,7 +70,7 @@ def dump_offset_index(path: str, options: argparse.Namespace) -> bool:
 
 
 def dump_time_index(path: str, options: argparse.Namespace) -> bool:
-    """Prints up to which offset no timestamp is larger."""
+    """Prints the entries of a time index: no record up to the offset has a larger timestamp."""
     base = _base_offset(path)
     for timestamp_ms, offset in _entries(path, _TIME_INDEX_ENTRY, options):
         print_line("entry", {"timestamp_ms": timestamp_ms, "offset": base + offset}, options.json)
@@ -79,7 +80,7 @@ def dump_time_index(path: str, options: argparse.Namespace) -> bool:
 def dump_transaction_index(path: str, options: argparse.Namespace) -> bool:
     """Prints the aborted transactions."""
     for version, producer_id, first, last, last_stable in _entries(path, _TRANSACTION_INDEX_ENTRY, options):
-        fields = {
+        fields: dict[str, object] = {
             "producer_id": producer_id,
             "first_offset": first,
             "last_offset": last,
@@ -90,12 +91,12 @@ def dump_transaction_index(path: str, options: argparse.Namespace) -> bool:
 
 
 def dump_producers(path: str, options: argparse.Namespace) -> bool:
-    """Prints the producers of a snapshot; True when it is not whole."""
+    """Prints the producers of a producer snapshot. Returns True when the file is damaged."""
     from pykafkad.log.producers import ProducerStates
 
     states = ProducerStates.from_snapshot(_read(path))
     if states is None:
-        return _damaged("no producer snapshot of version 1 with a matching checksum", options)
+        return _damaged("not a producer snapshot of version 1 with a valid checksum", options)
     for producer_id, entry in states.items():
         fields: dict[str, object] = {
             "producer_id": producer_id,
@@ -113,12 +114,14 @@ def dump_producers(path: str, options: argparse.Namespace) -> bool:
 
 
 def dump_text(path: str, options: argparse.Namespace) -> bool:
-    """Checkpoints, properties and JSON, for people as they are; True for what is damaged, or neither text nor a file of
-    Kafka's."""
+    """Prints a checkpoint, properties or JSON file: unchanged at a terminal, as parsed rows with --json.
+
+    Returns True when the file is damaged or is not text.
+    """
     try:
         text = _read(path).decode("utf-8")
     except UnicodeDecodeError:
-        return _damaged("no text, and not named as a file of a log", options)
+        return _damaged("neither text nor named like a file of a log", options)
     parse = _parser(os.path.basename(path))
     try:
         rows = None if parse is None else list(parse(text))
@@ -137,7 +140,7 @@ def dump_text(path: str, options: argparse.Namespace) -> bool:
 
 
 def _parser(name: str) -> Callable[[str], Iterator[dict[str, object]]] | None:
-    """How the text of a file is read, by its name; None for one that is not Kafka's."""
+    """The function that parses the text of a file, found by its name; None when the name is not one of Kafka's."""
     if name in CHECKPOINTS:
         return lambda text: _checkpoint(text, CHECKPOINTS[name])
     if name in PROPERTIES:
@@ -148,17 +151,17 @@ def _parser(name: str) -> Callable[[str], Iterator[dict[str, object]]] | None:
 def _checkpoint(text: str, columns: tuple[str, ...]) -> Iterator[dict[str, object]]:
     lines = text.splitlines()
     if not lines:
-        # A crash may leave a checkpoint that was made and not yet filled.
+        # A crash between creating and writing a checkpoint leaves an empty file.
         return
     if lines[0] != _CHECKPOINT_VERSION or len(lines) < 2 or not lines[1].isdigit():
-        raise ValueError(f"a checkpoint begins with its version, {_CHECKPOINT_VERSION}, and the number of its rows")
+        raise ValueError(f"a checkpoint begins with version {_CHECKPOINT_VERSION} and the number of rows")
     if int(lines[1]) != len(lines) - 2:
-        raise ValueError(f"{lines[1]} rows are promised, {len(lines) - 2} are there")
+        raise ValueError(f"the file says {lines[1]} rows but has {len(lines) - 2}")
     for line in lines[2:]:
         words = line.split()
         if len(words) != len(columns):
-            raise ValueError(f"a row of {len(words)} words, not of {len(columns)}: {line}")
-        row = (word if column in _WORDS else int(word) for column, word in zip(columns, words, strict=True))
+            raise ValueError(f"a row has {len(words)} columns instead of {len(columns)}: {line}")
+        row = (word if column in _TEXT_COLUMNS else int(word) for column, word in zip(columns, words, strict=True))
         yield {"kind": "entry", **dict(zip(columns, row, strict=True))}
 
 
@@ -174,6 +177,6 @@ def _properties(text: str, separator: str) -> Iterator[dict[str, object]]:
 def _json(text: str) -> Iterator[dict[str, object]]:
     import json
 
-    # Older brokers left the marker of a clean stop empty.
+    # Older brokers write an empty file to mark a clean stop.
     if text.strip():
         yield {"kind": "content", "content": json.loads(text)}

@@ -1,4 +1,4 @@
-"""The lines of `pykafkad dump-log`: one fact each, as words for people or as JSON."""
+"""The lines of `pykafkad dump-log`, each as `kind name=value …` or as a JSON object."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pykafkad.cli.output import print_json
 
 
 class Rendered(str):
-    """A text that is printed as it is, spaces and all."""
+    """A text that is printed without quotes, even when it has spaces."""
 
     __slots__ = ()
 
 
 def print_line(kind: str, fields: dict[str, object], as_json: bool, indent: str = "") -> None:
-    """One line: what it is about, and its fields; for people those without a value are left out."""
+    """Prints one line: its kind and its fields. Only JSON shows the fields that have no value."""
     if as_json:
         print_json({"kind": kind, **fields})
     else:

@@ -10,6 +10,7 @@ from pykafkad.cli.output import Failure, print_error, print_table
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from typing import Any
 
 SUMMARY = "list, describe, reset and delete consumer groups"
 HAS_ACTIONS = True
@@ -59,7 +60,7 @@ def _list(options: argparse.Namespace) -> int:
 def _describe(options: argparse.Namespace) -> int:
     with client.admin(options.bootstrap) as admin:
         group = client.describe_group(admin, options.group)
-        committed = client.patiently(admin.list_group_offsets, options.group)[options.group]
+        committed = client.retrying(admin.list_group_offsets, options.group)[options.group]
         readers = _readers(group)
         if group["group_state"] == "Dead" and not committed:
             raise Failure(
@@ -86,7 +87,7 @@ def _describe(options: argparse.Namespace) -> int:
     return 0
 
 
-def _readers(group: dict) -> dict[object, dict]:
+def _readers(group: dict[str, Any]) -> dict[Any, dict[str, Any]]:
     """Partition to the member that it is assigned to."""
     readers = {}
     for member in group["members"]:
@@ -116,7 +117,7 @@ def _reset(options: argparse.Namespace) -> int:
             )
         partitions = _partitions(admin, options)
         place = places.get(options.to) or int(options.to)
-        answer = client.patiently(admin.reset_group_offsets, options.group, dict.fromkeys(partitions, place))
+        answer = client.retrying(admin.reset_group_offsets, options.group, dict.fromkeys(partitions, place))
     rows = [
         (each.topic, each.partition, answer[each]["offset"]) for each in partitions if not answer[each]["error"].errno
     ]
@@ -127,10 +128,10 @@ def _reset(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _partitions(admin: object, options: argparse.Namespace) -> list[object]:
+def _partitions(admin: Any, options: argparse.Namespace) -> list[Any]:
     """Partitions of the topics named, or all that the group has committed."""
     if options.topic is None:
-        partitions = sorted(client.patiently(admin.list_group_offsets, options.group)[options.group])
+        partitions = sorted(client.retrying(admin.list_group_offsets, options.group)[options.group])
         if not partitions:
             raise Failure(f"{options.group} has no offsets at {options.bootstrap}; name topics with --topic")
         return partitions
@@ -144,7 +145,7 @@ def _partitions(admin: object, options: argparse.Namespace) -> list[object]:
 
 def _delete(options: argparse.Namespace) -> int:
     with client.admin(options.bootstrap) as admin:
-        answer = client.patiently(admin.delete_groups, options.groups)
+        answer = client.retrying(admin.delete_groups, options.groups)
     print_table(
         ("group", "result"),
         [(group, "deleted") for group, result in answer.items() if result == "OK"],

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Sequence
+    from typing import IO, Any
 
 
 class Failure(Exception):
@@ -39,7 +40,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_
             print("\t".join(_cell(value) for value in row))
 
 
-def tell_person(sentence: str, stream: object) -> None:
+def tell_person(sentence: str, stream: IO[Any]) -> None:
     """A remark on standard error for who sits at the terminal that `stream` is; scripts and pipes are not bothered."""
     if stream.isatty():
         print(sentence, file=sys.stderr)

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from typing import Any
 
 SUMMARY = "write records to a topic, one for each line of standard input"
 IN_FLIGHT_MAX = 10_000
@@ -72,14 +73,14 @@ def run(options: argparse.Namespace) -> int:
         "acks": acks, "compression_type": options.compression, "linger_ms": 5, "enable_idempotence": acks == "all",
         "max_request_size": REQUEST_SIZE_BYTES_MAX,
         # The library would try for two minutes, and then say only that time is over.
-        "retries": client.PATIENCE_TRIES, "retry_backoff_ms": client.PATIENCE_S * 1000,
+        "retries": client.RETRIES, "retry_backoff_ms": client.RETRY_DELAY_S * 1000,
     }  # fmt: skip
     count = 0
     with client.producer(options.bootstrap, **settings) as producer:
         _check_partition(producer, options)
         if not options.values:
             tell_person("one record a line; Ctrl-D ends", sys.stdin)
-        waiting: deque[object] = deque()
+        waiting: deque[Any] = deque()
         for record in _records(options):
             waiting.append(producer.send(options.topic, **record))
             count += 1
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_partition(producer: object, options: argparse.Namespace) -> None:
+def _check_partition(producer: Any, options: argparse.Namespace) -> None:
     if options.partition is None:
         return
     known = sorted(producer.partitions_for(options.topic))
@@ -101,7 +102,7 @@ def _check_partition(producer: object, options: argparse.Namespace) -> None:
         raise Failure(f"{options.topic} has partitions 0 to {known[-1]}, not {options.partition}")
 
 
-def _confirm(future: object, options: argparse.Namespace) -> None:
+def _confirm(future: Any, options: argparse.Namespace) -> None:
     """Waits for one record's answer; the library's error is raised here."""
     done = future.get(CONFIRM_S)
     if options.report:

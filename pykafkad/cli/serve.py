@@ -67,6 +67,14 @@ class Options:
     """The parsed command line: `properties` (path or None) and one attribute per option, a list where it may be
     repeated."""
 
+    data: str | None
+    memory: str | None
+    ready_file: str | None
+    log_level: str | None
+    listen: list[str]
+    topic: list[str]
+    set: list[str]
+
     def __init__(self) -> None:
         self.properties: str | None = None
         for option, _, repeated, _ in OPTIONS:
@@ -123,7 +131,7 @@ def _listen(texts: list[str], properties: dict[str, tuple[str, str]]) -> None:
 
     addresses = [parse_address(text, "--listen") for text in texts]
     name = "listener.security.protocol.map"
-    security = properties[name][0] if name in properties else config.ROWS[config.BROKER][name].default
+    security = properties[name][0] if name in properties else config.ROWS[config.BROKER][name].default or ""
     properties.update((key, (text, "--listen")) for key, text in as_settings(addresses, security).items())
 
 
@@ -194,9 +202,10 @@ def _read(arguments: list[str]) -> Options | None:
     for word in words:
         option, equals, value = word.partition("=")
         if option in repeated:
-            value = value if equals else next(words, None)
-            if value is None or (not equals and value.startswith("--")):
-                return None
+            if not equals:
+                value = next(words, "--")
+                if value.startswith("--"):
+                    return None
             if repeated[option]:
                 getattr(options, _attribute(option)).append(value)
             else:

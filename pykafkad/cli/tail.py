@@ -8,6 +8,7 @@ from pykafkad.cli.output import Failure, json_bytes, print_json, readable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from typing import Any
 
 SUMMARY = "print the records of a topic as they come, without touching any group"
 POLL_MS = 500
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _partitions(admin: object, options: argparse.Namespace) -> list[object]:
+def _partitions(admin: Any, options: argparse.Namespace) -> list[Any]:
     topic = admin.describe_topics([options.topic])[0]
     if topic["error_code"] != 0:
         raise Failure(
@@ -67,7 +68,7 @@ def _partitions(admin: object, options: argparse.Namespace) -> list[object]:
     return [client.partition_of(options.topic, number) for number in options.partition or known]
 
 
-def _seek(consumer: object, admin: object, partitions: list[object], start: str) -> None:
+def _seek(consumer: Any, admin: Any, partitions: list[Any], start: str) -> None:
     """Moves every partition to where `--from` says."""
     if start in ("start", "earliest", "beginning"):
         consumer.seek_to_beginning(*partitions)
@@ -98,7 +99,7 @@ def _timestamp_ms(text: str) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _follow(consumer: object, admin: object, ends: dict[object, int], options: argparse.Namespace) -> None:
+def _follow(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.Namespace) -> None:
     printed = 0
     polls = 0
     while True:
@@ -118,7 +119,7 @@ def _follow(consumer: object, admin: object, ends: dict[object, int], options: a
             _add_new_partitions(consumer, admin, ends, options)
 
 
-def _add_new_partitions(consumer: object, admin: object, ends: dict[object, int], options: argparse.Namespace) -> None:
+def _add_new_partitions(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.Namespace) -> None:
     """A topic may grow while it is followed; a new partition is read from its start."""
     new = [partition for partition in _partitions(admin, options) if partition not in ends]
     if not new:
@@ -131,7 +132,7 @@ def _add_new_partitions(consumer: object, admin: object, ends: dict[object, int]
     consumer.seek_to_beginning(*new)
 
 
-def _print(record: object, as_json: bool) -> None:
+def _print(record: Any, as_json: bool) -> None:
     if as_json:
         print_json({
             "topic": record.topic, "partition": record.partition, "offset": record.offset, "timestamp_ms": record.timestamp,

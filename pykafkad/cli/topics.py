@@ -9,6 +9,7 @@ from pykafkad.errors import name as error_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from typing import Any
 
 SUMMARY = "list, create, describe and delete topics"
 HAS_ACTIONS = True
@@ -88,7 +89,7 @@ def _delete(options: argparse.Namespace) -> int:
     return _report(answer["topics"], "deleted", options)
 
 
-def _report(rows: list[dict], verb: str, options: argparse.Namespace) -> int:
+def _report(rows: list[dict[str, Any]], verb: str, options: argparse.Namespace) -> int:
     """Prints what was done to each topic; errors go to standard error."""
     done = [(row["name"], verb) for row in rows if row["error_code"] == 0]
     print_table(("topic", "result"), done, as_json=options.json)
@@ -132,7 +133,7 @@ def _describe(options: argparse.Namespace) -> int:
     return 1 if unknown else 0
 
 
-def _settings(admin: object, names: list[str]) -> dict[str, dict[str, str]]:
+def _settings(admin: Any, names: list[str]) -> dict[str, dict[str, str]]:
     """Topic to the settings it was given itself."""
     if not names:
         return {}
