@@ -34,7 +34,7 @@ class _IntermixedParser(argparse.ArgumentParser):
 
 
 def add_actions(parser: argparse.ArgumentParser) -> Callable[..., argparse.ArgumentParser]:
-    """Gives the command actions. The result is a function: `add(name, help=text)` adds an action, returns its parser."""
+    """Gives the command actions. Returns a function: `add(name, help=text)` adds an action and returns its parser."""
     return parser.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=_IntermixedParser
     ).add_parser

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--source",
         nargs=2,
         metavar=("NAME", "VERSION"),
-        help="instead of the table, print the Python functions that decode and encode an API's messages, such as Fetch 12",
+        help="print the Python functions that decode and encode an API's messages, such as Fetch 12",
     )
 
 

@@ -89,7 +89,8 @@ def markdown() -> str:
     counts = ", ".join(f"{count} {scope}" for scope, count in quiet.items() if count)
     lines += [
         "",
-        f"Known, checked and answered like Kafka's, but without effect yet: {counts} settings (`pykafkad describe-config`).",
+        f"Known, checked and answered like Kafka's, but without effect yet: {counts} settings "
+        "(`pykafkad describe-config`).",
     ]
     lines += ["", "Defaults that are not Kafka's:", ""]
     lines += _differences(ROWS[BROKER].values())
@@ -104,7 +105,7 @@ def _markdown_line(row: Row) -> str:
 
 def _differences(rows: Iterable[Row]) -> list[str]:
     return [
-        f"* `{row.name}` = {row.default} (Kafka: {'none, it must be set' if row.kafka_default is None else row.kafka_default})"
+        f"* `{row.name}` = {row.default} (Kafka: {row.kafka_default or 'none, it must be set'})"
         for row in rows
         if row.default != row.kafka_default
     ]

@@ -1,4 +1,4 @@
-"""The decoders of `pykafkad dump-log`: keys and values as plain bytes, or as records of one of Kafka's internal logs."""
+"""The decoders of `pykafkad dump-log`: keys and values as bytes, or as records of one of Kafka's internal logs."""
 
 from __future__ import annotations
 

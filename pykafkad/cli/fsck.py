@@ -1,4 +1,4 @@
-"""`pykafkad fsck`: checks the directories of a broker that is stopped, and changes nothing."""
+"""`pykafkad fsck`: checks the data directories of a stopped broker and changes nothing in them."""
 
 from __future__ import annotations
 
@@ -16,44 +16,45 @@ if TYPE_CHECKING:
     from pykafkad.server import dry_run
 
 SUMMARY = "check the data of a broker that is stopped, and say what a start would change"
-EPILOG = """Kinds of findings: `damage`, records that are lost or cannot be given to a reader; `stale`, a file beside a log that is
-wrong, which is made anew out of the log where it is needed; `start`, what the next start would change; `offline`, a partition that it could not open. Exit code 0: nothing
-was found; 1: something was. Nothing is written, so that it is safe on a copy, a read-only disk or a real Kafka's directory."""
+EPILOG = """Kinds of findings: `damage`: records are lost or unreadable. `stale`: a file beside a log is wrong; the
+broker rebuilds it from the log when it needs it. `start`: a change that the next start would make. `offline`: a
+partition that the next start could not open. Exit code 0: no findings; 1: some findings. The command writes nothing: it
+is safe on a copy, a read-only disk or a real Kafka's directory."""
 
 _DAMAGE = "damage"
 _START = "start"
 _OFFLINE = "offline"
 COLUMNS = ("kind", "path", "what")
-# What every start writes, and so says nothing about this directory.
+# Files that every start writes. A change of them says nothing about this directory.
 _ROUTINE_FILES = (".lock", ".kafka_cleanshutdown", "bootstrap.checkpoint")
 _METADATA = "__cluster_metadata-0"
 _SNAPSHOT_SUFFIX = ".snapshot"
 
 
 class _Refused(Failure):
-    """What lies in the directories keeps a broker from starting."""
+    """The content of the directories keeps a broker from starting."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `fsck`."""
     parser.epilog = EPILOG
     parser.add_argument(
-        "directories", nargs="+", metavar="DIR", help="a directory of log.dirs; all of a broker's, if it has several"
+        "directories", nargs="+", metavar="DIR", help="a directory of log.dirs; name each one of several"
     )
+    parser.add_argument("--properties", metavar="FILE", help="the server.properties with which a start is tried")
     parser.add_argument(
-        "--properties", metavar="FILE", help="the broker's server.properties, if its settings matter for a start"
+        "--quick", action="store_true", help="only show what a start would change; do not read every batch"
     )
-    parser.add_argument("--quick", action="store_true", help="only what a start would change; do not read every batch")
     parser.add_argument(
         "--all",
         action="store_true",
-        help="show also what every start does, such as its registration in the metadata log",
+        help="also show what every start changes, such as the broker's registration in the metadata log",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints what was found; 1 if anything was."""
+    """Prints the findings; the exit code is 1 when there are any."""
     directories = [os.path.abspath(each) for each in options.directories]
     for directory in directories:
         if not os.path.isdir(directory):
@@ -64,10 +65,10 @@ def run(options: argparse.Namespace) -> int:
         for kind, path, what in _findings(options, directories):
             rows.append((kind, os.path.relpath(path, shown), what))
     finally:
-        # Also before the words of a broker that would not start.
+        # The findings come first, also when the broker would not start and an exception says why.
         print_table(COLUMNS, rows, as_json=options.json)
     if not rows:
-        print("nothing wrong, and a start would change nothing", file=sys.stderr)
+        print("no findings: a start would change nothing", file=sys.stderr)
     return 1 if rows else 0
 
 
@@ -78,11 +79,11 @@ def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[t
     for directory in directories:
         name = snapshot_store.restoring(Disk(), directory)
         if name:
-            # Until then what is here is neither the one state nor the other.
+            # A directory in the middle of a restore has parts of two states: checking it further is pointless.
             yield (
                 _START,
                 directory,
-                f"the way back to the snapshot {name} was not finished: the next start puts that in the place of everything",
+                f"the restore of snapshot {name} is unfinished: the next start replaces everything by the snapshot",
             )
             return
     try:
@@ -97,10 +98,10 @@ def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[t
         yield (
             _DAMAGE,
             path,
-            f"ends before offset {end_offset}, and the checkpoint of high watermarks has {high_watermark}: what was there is lost",
+            f"the log ends at offset {end_offset} but its high watermark was {high_watermark}: records are lost",
         )
     for name, failure in outcome.offline:
-        # A partition that lies in none of these directories has no path.
+        # A partition that is in none of these directories has no path of its own.
         path = failure.path if os.path.isabs(failure.path) else os.path.join(directories[0], name)
         yield _OFFLINE, path, f"{name} cannot be opened: {failure}"
     for path, what in outcome.changes:
@@ -109,7 +110,7 @@ def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[t
 
 
 def _is_routine(path: str, what: str) -> bool:
-    # Each stop writes a producer snapshot, and each start removes those of earlier ends of the log.
+    # Each stop writes a producer snapshot, and each start removes the older ones.
     is_old_snapshot = path.endswith(_SNAPSHOT_SUFFIX) and what == "removed"
     return (
         os.path.basename(path) in _ROUTINE_FILES
@@ -120,7 +121,7 @@ def _is_routine(path: str, what: str) -> bool:
 
 
 def _is_first_segment(path: str) -> bool:
-    """Whether this is the first file of a partition that nothing was ever written to, which its first use makes."""
+    """Whether this is the first segment of a partition without records: the partition's first use creates it."""
     from pykafkad.log import checkpoints
 
     partition = os.path.dirname(path)
@@ -152,7 +153,7 @@ def _try_start(properties: str | None, directories: list[str]) -> dry_run.Outcom
 
 
 def _identity(directories: list[str]) -> dict[str, str]:
-    """The node's id as the directories have it, and where its metadata log lies."""
+    """The settings that the directories themselves tell: the node's id and the place of its metadata log."""
     from pykafkad.log import checkpoints
 
     found = {}
@@ -162,11 +163,11 @@ def _identity(directories: list[str]) -> dict[str, str]:
                 meta = checkpoints.decode_properties(file.read())
         except OSError as error:
             if not isinstance(error, FileNotFoundError) or not _partitions(directory):
-                raise Failure(f"{directory} is no broker's directory: {error.filename}: {error.strerror}") from None
+                raise Failure(f"{directory} is not a broker's directory: {error.filename}: {error.strerror}") from None
             meta = {}
         node_id = meta.get("node.id") or meta.get("broker.id", "")
         if node_id.isdecimal():
-            # Otherwise a start says what is wrong.
+            # Without a valid id, the start that is tried reports what is wrong.
             found["node.id"] = node_id
         if os.path.isdir(os.path.join(directory, _METADATA)):
             found["metadata.log.dir"] = directory
@@ -176,7 +177,7 @@ def _identity(directories: list[str]) -> dict[str, str]:
 
 
 def _read_everything(directories: list[str], compacted: set[str] | None) -> Iterator[tuple[str, str, str]]:
-    """Every partition's files, with a line of progress at a terminal."""
+    """Checks the files of every partition. A terminal shows a line of progress."""
     from pykafkad.log import checking
     from pykafkad.overlay_disk import OverlayDisk
 

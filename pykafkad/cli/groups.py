@@ -1,4 +1,4 @@
-"""`pykafkad groups`: list and describe consumer groups, move their offsets, delete them; on any Kafka."""
+"""`pykafkad groups`: lists, describes, resets and deletes consumer groups of any Kafka."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad groups`."""
     add = actions.add_actions(parser)
     listing = add("list", help="all groups with their state")
-    describe = add("describe", help="a group's offsets, its lag, and who reads which partition")
+    describe = add("describe", help="the group's offsets and lag, and the member that reads each partition")
     describe.add_argument("group", metavar="GROUP", help="its group.id")
     reset = add("reset", help="move the offsets of a group that has no members")
-    reset.add_argument("group", metavar="GROUP", help="its group.id; a group that does not exist is made, with --topic")
+    reset.add_argument("group", metavar="GROUP", help="its group.id; with --topic, an unknown group is created")
     reset.add_argument(
         "--topic",
         action="append",
         metavar="NAME",
-        help="only this topic (repeatable; default: all that the group has read)",
+        help="only this topic (repeatable; default: all topics that the group has committed offsets of)",
     )
     reset.add_argument(
         "--to",
         required=True,
         metavar="WHERE",
-        help="`start`, `end`, or an offset, which is brought within what the partition holds",
+        help="`start`, `end` or an offset; an offset outside the partition's range becomes its nearest end",
     )
     delete = add("delete", help="delete groups that have no members, and their offsets")
     delete.add_argument("groups", nargs="+", metavar="GROUP", help="their group.id")
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does one action; 1 when any group failed."""
+    """Runs one action; the exit code is 1 when it failed for any group."""
     return {"list": _list, "describe": _describe, "reset": _reset, "delete": _delete}[options.action](options)
 
 
@@ -64,7 +64,7 @@ def _describe(options: argparse.Namespace) -> int:
         readers = _readers(group)
         if group["group_state"] == "Dead" and not committed:
             raise Failure(
-                f"there is no group {options.group} at {options.bootstrap}; `pykafkad groups list` shows those there are"
+                f"there is no group {options.group} at {options.bootstrap}; `pykafkad groups list` shows all groups"
             )
         partitions = sorted({*committed, *readers})
         offsets = client.watermarks(admin, partitions)
@@ -129,7 +129,7 @@ def _reset(options: argparse.Namespace) -> int:
 
 
 def _partitions(admin: Any, options: argparse.Namespace) -> list[Any]:
-    """Partitions of the topics named, or all that the group has committed."""
+    """The partitions of the named topics, or all partitions that the group has committed offsets of."""
     if options.topic is None:
         partitions = sorted(client.retrying(admin.list_group_offsets, options.group)[options.group])
         if not partitions:

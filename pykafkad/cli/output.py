@@ -1,4 +1,4 @@
-"""How results are printed: a table for people at a terminal, tab-separated columns or JSON lines for pipes."""
+"""Prints results: a table at a terminal, tab-separated columns or JSON lines in a pipe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Failure(Exception):
-    """Ends a command with a sentence for people and an exit code."""
+    """Ends a command with an error message and an exit code."""
 
     def __init__(self, sentence: str, exit_code: int = 1) -> None:
         super().__init__(sentence)
@@ -21,10 +21,10 @@ class Failure(Exception):
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool = False) -> None:
-    """Prints rows: with rich at a terminal, tab-separated below one header line in a pipe, one JSON object a line if
-    asked.
+    """Prints rows: with rich at a terminal, tab-separated below a header line in a pipe, as JSON lines with `as_json`.
 
-    Nothing is printed for no rows, not even a header; at a terminal, on standard error, that there are none."""
+    Without rows it prints nothing, not even a header. At a terminal it says so on standard error.
+    """
     rows = list(rows)
     if not rows:
         tell_person(f"no {columns[0]}s", sys.stdout)
@@ -41,18 +41,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_
 
 
 def tell_person(sentence: str, stream: IO[Any]) -> None:
-    """A remark on standard error for who sits at the terminal that `stream` is; scripts and pipes are not bothered."""
+    """Prints a remark on standard error when `stream` is a terminal. Scripts and pipes do not see it."""
     if stream.isatty():
         print(sentence, file=sys.stderr)
 
 
 def print_json(value: object) -> None:
-    """One JSON value on one line, flushed, so that a reader at the other end of a pipe sees it at once."""
+    """Prints a JSON value on one line. It is flushed, so that the reader of a pipe sees it at once."""
     print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
 def _text(value: object) -> str:
-    """A cell as text: what is a list or a mapping in JSON is joined with commas."""
+    """A cell as text. The items of a list or a mapping are joined with commas."""
     if isinstance(value, dict):
         value = [f"{name}={content}" for name, content in value.items()]
     return "" if value is None else ",".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -73,7 +73,7 @@ def _print_rich(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        # A word a line: columns of numbers stay narrow, and nine of them fit 80 characters.
+        # One word per line keeps columns of numbers narrow: nine of them fit into 80 characters.
         table.add_column(column.replace("_", "\n"), overflow="fold", vertical="bottom")
     for row in rows:
         table.add_row(*(Text(_text(value)) for value in row))
@@ -81,7 +81,7 @@ def _print_rich(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def readable(data: bytes | None) -> str | None:
-    """Bytes as people read them: UTF-8 where they are, `0x…` otherwise, None as it is."""
+    """Bytes as text for people: UTF-8 text if they are printable, otherwise `0x…`; None stays None."""
     if data is None:
         return None
     try:
@@ -92,7 +92,7 @@ def readable(data: bytes | None) -> str | None:
 
 
 def json_bytes(data: bytes | None) -> object:
-    """Text where it is UTF-8, else `{"hex": …}`: `pykafkad produce --json` reads both back to the same bytes."""
+    """Bytes as JSON: text if they are UTF-8, else `{"hex": …}`. `pykafkad produce --json` reads both forms."""
     if data is None:
         return None
     try:
@@ -102,29 +102,31 @@ def json_bytes(data: bytes | None) -> object:
 
 
 def print_error(sentence: str) -> None:
-    """A sentence on standard error, after what standard output holds back."""
+    """Prints an error message on standard error, after flushing standard output."""
     sys.stdout.flush()
     print(f"pykafkad: {sentence}", file=sys.stderr)
 
 
 def add_json(parser: argparse.ArgumentParser, default: object = False) -> None:
-    """The option of the commands that print a table."""
+    """Adds `--json`, the option of commands that print a table."""
     parser.add_argument("--json", action="store_true", default=default, help="one JSON object a line")
 
 
 def add_markdown(parser: argparse.ArgumentParser) -> None:
-    """The options of the commands whose tables stand in the README."""
-    parser.add_argument("--markdown", action="store_true", help="the tables that stand in the README")
+    """Adds the options of commands whose tables are part of the documentation."""
     parser.add_argument(
-        "--into", metavar="FILE", help="with --markdown: replace the tables in this document instead of printing them"
+        "--markdown", action="store_true", help="print the tables as the documentation has them, in Markdown"
     )
+    parser.add_argument("--into", metavar="FILE", help="with --markdown: write the tables into this document")
 
 
 def print_markdown(options: argparse.Namespace, name: str, markdown: Callable[[], str]) -> bool:
-    """Does what the options of `add_markdown` ask for; whether they asked for anything. `name` is that of the
-    document's markers."""
+    """Prints or writes the Markdown that the options of `add_markdown` select; returns whether they select it.
+
+    `name` is the name of the document's markers.
+    """
     if options.into and not options.markdown:
-        raise Failure("--into goes with --markdown", 2)
+        raise Failure("--into needs --markdown", 2)
     if options.into:
         put_between_markers(options.into, name, markdown())
     elif options.markdown:
@@ -133,8 +135,10 @@ def print_markdown(options: argparse.Namespace, name: str, markdown: Callable[[]
 
 
 def put_between_markers(path: str, name: str, text: str) -> None:
-    """Replaces what stands between `<!-- name: begin -->` and `<!-- name: end -->` in a document; raises `Failure`
-    without the markers."""
+    """Replaces the text between `<!-- name: begin -->` and `<!-- name: end -->` in a document.
+
+    Raises `Failure` when the document has no such markers.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             document = file.read()

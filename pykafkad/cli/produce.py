@@ -1,4 +1,4 @@
-"""`pykafkad produce`: records from standard input or the command line into a topic of any Kafka."""
+"""`pykafkad produce`: writes records from standard input or the command line to a topic of any Kafka."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SUMMARY = "write records to a topic, one for each line of standard input"
 IN_FLIGHT_MAX = 10_000
 CONFIRM_S = 60
-# The broker says what is too large for it; this is its own default bound for a request.
+# The broker refuses requests that are too large. This is the default of its own limit, socket.request.max.bytes.
 REQUEST_SIZE_BYTES_MAX = 100 << 20
 
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key-separator",
         metavar="TEXT",
-        help=r"the part of a line before this text is the key, the part behind it the value (\t for a tab)",
+        help=r"split each line here: the key stands before this text, the value after it (\t is a tab)",
     )
     parser.add_argument("--key", help="a key for all records")
     parser.add_argument(
@@ -43,21 +43,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--partition",
         type=int,
         metavar="N",
-        help="write to this partition (default: chosen by the key, at random without one)",
+        help="write to this partition (default: chosen by the key; without a key, at random)",
     )
     parser.add_argument(
         "--json",
         action="store_true",
-        help="lines are JSON objects as `pykafkad tail --json` prints them; key, value, headers and timestamp_ms are taken",
+        help="each line is a JSON object with key, value, headers and timestamp_ms, as `pykafkad tail --json` prints it",
     )
     parser.add_argument(
-        "--compression", choices=("gzip", "snappy", "lz4", "zstd"), help="how batches are compressed (default: not)"
+        "--compression",
+        choices=("gzip", "snappy", "lz4", "zstd"),
+        help="compress batches with this codec (default: none)",
     )
     parser.add_argument(
         "--acks",
         choices=("0", "1", "all"),
         default="all",
-        help="wait until all in-sync copies have a record, 1: the leader, 0: do not wait (default: all)",
+        help="replicas that must have a record before the broker answers: all in sync, the leader (1) or none (0) "
+        "(default: all)",
     )
     parser.add_argument(
         "--report", action="store_true", help="print partition and offset of each record as a JSON line"
@@ -66,25 +69,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes all records and waits for them; 1 when the broker refused one."""
+    """Writes all records and waits for the broker's answers. Raises `Failure` when it refuses a record."""
     acks = options.acks if options.acks == "all" else int(options.acks)
-    # Idempotence needs acks=all, and a library that turns it off by itself only with a warning.
+    # Idempotence needs acks=all. kafka-python would turn it off by itself, but with a warning.
     settings = {
         "acks": acks, "compression_type": options.compression, "linger_ms": 5, "enable_idempotence": acks == "all",
         "max_request_size": REQUEST_SIZE_BYTES_MAX,
-        # The library would try for two minutes, and then say only that time is over.
+        # By default kafka-python retries for two minutes and then reports only a timeout.
         "retries": client.RETRIES, "retry_backoff_ms": client.RETRY_DELAY_S * 1000,
     }  # fmt: skip
     count = 0
     with client.producer(options.bootstrap, **settings) as producer:
         _check_partition(producer, options)
         if not options.values:
-            tell_person("one record a line; Ctrl-D ends", sys.stdin)
+            tell_person("type one record per line; Ctrl-D ends the input", sys.stdin)
         waiting: deque[Any] = deque()
         for record in _records(options):
             waiting.append(producer.send(options.topic, **record))
             count += 1
-            # What is answered is reported while more comes: standard input may be a stream without end.
+            # Answers are reported while input still arrives: standard input may never end.
             while waiting and (waiting[0].is_done or len(waiting) >= IN_FLIGHT_MAX):
                 _confirm(waiting.popleft(), options)
         for future in waiting:
@@ -103,7 +106,7 @@ def _check_partition(producer: Any, options: argparse.Namespace) -> None:
 
 
 def _confirm(future: Any, options: argparse.Namespace) -> None:
-    """Waits for one record's answer; the library's error is raised here."""
+    """Waits for the answer to one record. Raises kafka-python's exception when the broker refuses the record."""
     done = future.get(CONFIRM_S)
     if options.report:
         print_json(
@@ -130,7 +133,7 @@ def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
             before, found, after = line.partition(separator)
             if not found:
                 raise Failure(
-                    f"line {number}: no separator '{options.key_separator}' in it; every line needs one with --key-separator"
+                    f"line {number} has no separator '{options.key_separator}'; every line needs one with --key-separator"
                 )
             record.update(key=before, value=after)
         yield record
@@ -146,14 +149,14 @@ def _from_json(line: bytes, number: int, partition: int | None) -> dict[str, obj
             raise ValueError("a header is null, which kafka-python does not send")
         key, value, timestamp_ms = _bytes(fields.get("key")), _bytes(fields.get("value")), fields.get("timestamp_ms")
         if timestamp_ms is not None and (type(timestamp_ms) is not int or timestamp_ms < 0):
-            raise ValueError(f"timestamp_ms {timestamp_ms!r} must be a number of milliseconds from 0 on")
+            raise ValueError(f"timestamp_ms {timestamp_ms!r} must be a whole number of milliseconds, 0 or more")
     except (ValueError, TypeError) as error:
-        raise Failure(f"line {number}: not a record as JSON with key, value and headers: {error}") from None
+        raise Failure(f"line {number} is not a JSON record with key, value and headers: {error}") from None
     return {"key": key, "value": value, "headers": headers, "partition": partition, "timestamp_ms": timestamp_ms}
 
 
 def _bytes(text: object) -> bytes | None:
-    """What `pykafkad tail --json` printed, back to bytes: text as UTF-8, `{"hex": …}` as the bytes it names."""
+    """The bytes of a value that `pykafkad tail --json` printed: UTF-8 text, or `{"hex": …}`."""
     if text is None:
         return None
     if isinstance(text, dict) and isinstance(text.get("hex"), str):

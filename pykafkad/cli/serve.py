@@ -1,7 +1,8 @@
-"""`pykafkad serve`: a broker in this process, until a signal.
+"""`pykafkad serve`: runs a broker in this process until a signal stops it.
 
-The options are a table with two readers: a small loop that costs nothing, and argparse for help texts and for saying
-what is wrong with what the loop does not understand."""
+The options are a table. A small loop reads valid command lines, because importing argparse would slow down every start.
+argparse, made from the same table, prints help texts and explains invalid command lines.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +15,31 @@ from pykafkad.server import logs
 from pykafkad.settings import sources
 
 SUMMARY = "run a broker until it is stopped by SIGINT or SIGTERM"
-DESCRIPTION = """Runs a broker that Kafka clients connect to. Without any option it listens on port 9092 and keeps its data in
-./pykafkad-data. Without a property file it lets a new group begin at once (group.initial.rebalance.delay.ms=0), with one
-it waits as long as Kafka (3 s). A second SIGINT or SIGTERM stops at once."""
+DESCRIPTION = """Runs a broker that Kafka clients connect to. By default it listens on port 9092 and keeps its data in
+./pykafkad-data. Without a property file, a new group starts at once (group.initial.rebalance.delay.ms=0); with one, the
+first rebalance waits as long as Kafka's (3 s). A second SIGINT or SIGTERM stops the broker at once."""
 
-# (option, what its value is called, may be repeated, help)
+# (option, name of its value in help texts, whether it may be repeated, help)
 OPTIONS = (
     (
         "--listen",
         "HOST:PORT",
         True,
-        "accept clients here instead of at the setting `listeners`; port 0 takes a free port, `:9092` every address (repeatable)",
+        "accept clients at this address instead of those of the setting `listeners`; port 0 takes a free port, `:9092` "
+        "listens on every address (repeatable)",
     ),
-    ("--data", "DIR", False, "keep the data in this directory (default: the setting log.dirs, or else pykafkad-data)"),
+    ("--data", "DIR", False, "keep the data in this directory (default: the setting log.dirs, else pykafkad-data)"),
     (
         "--memory",
         "SIZE",
         False,
-        "keep all data in memory, at most this much of it (such as 512MB or 2GB): gone when the broker stops",
+        "keep all data in memory, at most so much (such as 512MB or 2GB); it is lost when the broker stops",
     ),
     (
         "--topic",
         "NAME[:PARTITIONS]",
         True,
-        "create this topic, if there is none of that name, before the first client is served (repeatable)",
+        "create this topic, unless it exists, before the broker serves clients (repeatable)",
     ),
     (
         "--set",
@@ -49,7 +51,7 @@ OPTIONS = (
         "--ready-file",
         "PATH",
         False,
-        "write the address to this file once every API is served; until then, and after the stop, it is absent",
+        "write the broker's address to this file once it serves every API; before that and after the stop there is no file",
     ),
     (
         "--log-level",
@@ -64,8 +66,10 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class Options:
-    """The parsed command line: `properties` (path or None) and one attribute per option, a list where it may be
-    repeated."""
+    """The parsed command line: `properties` (a path or None) and one attribute per option of `OPTIONS`.
+
+    The attribute of a repeatable option is a list.
+    """
 
     data: str | None
     memory: str | None
@@ -82,7 +86,10 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    """Starts the broker and returns its exit code; 2 when an option or a setting cannot be, 1 when it can't start now."""
+    """Runs the broker and returns its exit code.
+
+    2: an option or setting is invalid. 1: the broker cannot start now, such as when its port is taken.
+    """
     options = _read(arguments)
     if options is None:
         return _explain(arguments)
@@ -119,14 +126,14 @@ def _serve(options: Options) -> int:
     except StartFailure:
         raise
     except ConfigError as error:
-        # Values that are wrong only together, such as those of listeners, are found by who uses them and named by
-        # setting.
+        # Values that are invalid only together, such as those of listeners, are found by the code that uses them. Its
+        # message begins with the name of a setting, whose origin is added here.
         _, origin = properties.get(str(error).partition(":")[0], ("", ""))
         raise ConfigError(f"{origin}: {error}" if origin else str(error)) from None
 
 
 def _listen(texts: list[str], properties: dict[str, tuple[str, str]]) -> None:
-    """Let `--listen` stand in the settings, so that whoever asks for them sees where the broker listens."""
+    """Turns `--listen` into settings, so that DescribeConfigs shows where the broker listens."""
     from pykafkad.server.listeners import as_settings, parse_address
 
     addresses = [parse_address(text, "--listen") for text in texts]
@@ -145,7 +152,7 @@ def _check_telemetry(properties: dict[str, tuple[str, str]]) -> None:
 
 
 def _size_bytes(text: str) -> int:
-    """The bytes of `--memory`: a number, with KB, MB or GB behind it or nothing."""
+    """The number of bytes of `--memory`: a number, optionally followed by KB, MB or GB."""
     number = text.upper().removesuffix("B")
     unit = _UNITS.get(number[-1:], 1)
     digits = number[:-1] if unit > 1 else number
@@ -155,7 +162,7 @@ def _size_bytes(text: str) -> int:
 
 
 def _ready_file(path: str | None) -> str | None:
-    """The absolute path of `--ready-file`; its directory must be there before anything is started."""
+    """The absolute path of `--ready-file`. Raises `ConfigError` when its directory does not exist."""
     if not path:
         return None
     path = os.path.abspath(path)
@@ -194,8 +201,10 @@ def _attribute(option: str) -> str:
 
 
 def _read(arguments: list[str]) -> Options | None:
-    """The plain reader: `--option value` and `--option=value`; None when argparse must say what is wrong, or print
-    help."""
+    """Reads `--option value` and `--option=value` without argparse.
+
+    Returns None when the command line is invalid or asks for help: argparse then prints the text.
+    """
     options = Options()
     repeated = {option: many for option, _, many, _ in OPTIONS}
     words = iter(arguments)
@@ -218,12 +227,12 @@ def _read(arguments: list[str]) -> Options | None:
 
 
 def _explain(arguments: list[str]) -> int:
-    """Prints help, or argparse's words about what is wrong."""
+    """Prints the help, or argparse's message about an invalid command line."""
     import argparse
 
     parser = argparse.ArgumentParser(prog="pykafkad serve", description=DESCRIPTION, allow_abbrev=False)
     parser.add_argument(
-        "properties", nargs="?", metavar="server.properties", help="a property file of Kafka, taken as it is"
+        "properties", nargs="?", metavar="server.properties", help="a property file, such as Kafka's own"
     )
     for option, metavar, repeated, text in OPTIONS:
         parser.add_argument(
@@ -233,5 +242,5 @@ def _explain(arguments: list[str]) -> int:
         parser.parse_args(arguments)
     except SystemExit as stop:
         return int(stop.code or 0)
-    print("pykafkad serve: these options cannot be read", file=sys.stderr)
+    print("pykafkad serve: invalid options", file=sys.stderr)
     return 2

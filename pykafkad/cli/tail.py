@@ -1,4 +1,4 @@
-"""`pykafkad tail`: prints the records of a topic as they come, and leaves no trace: no group, no commit."""
+"""`pykafkad tail`: prints the records of a topic as they arrive. It uses no group and commits no offsets."""
 
 from __future__ import annotations
 
@@ -10,38 +10,37 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
-SUMMARY = "print the records of a topic as they come, without touching any group"
+SUMMARY = "print the records of a topic as they arrive, without using a group"
 POLL_MS = 500
 PARTITION_CHECK_POLLS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad tail`."""
-    parser.add_argument("topic", metavar="TOPIC", help="the topic to read; new partitions of it are followed too")
+    parser.add_argument("topic", metavar="TOPIC", help="the topic to read, including partitions that are added later")
     parser.add_argument(
         "--from", dest="start", default="end", metavar="WHERE",
-        help="where to begin: `start`, `end` (default), an offset, `-N` for the last N of each partition, or a time such as 2026-01-31T12:00:00Z",
+        help="where to begin: `start`, `end` (default), an offset, `-N` for the last N of each partition, "
+        "or a time such as 2026-01-31T12:00:00Z",
     )  # fmt: skip
     parser.add_argument("--partition", type=int, action="append", metavar="N", help="only this partition (repeatable)")
-    parser.add_argument("-n", "--max", type=client.count, metavar="N", help="stop after so many records")
-    parser.add_argument(
-        "--stop-at-end", action="store_true", help="stop when everything that is there now has been printed"
-    )
+    parser.add_argument("-n", "--max", type=client.count, metavar="N", help="stop after N records")
+    parser.add_argument("--stop-at-end", action="store_true", help="stop after the records that the topic has now")
     parser.add_argument(
         "--json",
         action="store_true",
-        help='one JSON object a line with all fields; bytes that are no text as {"hex": "…"}',
+        help='one JSON object a line with all fields; bytes that are not UTF-8 text as {"hex": "…"}',
     )
     parser.add_argument(
         "--committed",
         action="store_true",
-        help="leave out records of transactions that are open or aborted (read_committed)",
+        help="skip records of open and aborted transactions (read_committed)",
     )
     client.add_bootstrap(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Follows the topic until it is told to stop."""
+    """Prints records until an option or a signal stops it."""
     isolation = "read_committed" if options.committed else "read_uncommitted"
     with (
         client.admin(options.bootstrap) as admin,
@@ -59,7 +58,7 @@ def _partitions(admin: Any, options: argparse.Namespace) -> list[Any]:
     topic = admin.describe_topics([options.topic])[0]
     if topic["error_code"] != 0:
         raise Failure(
-            f"there is no topic {options.topic} at {options.bootstrap}; `pykafkad topics list` shows those there are"
+            f"there is no topic {options.topic} at {options.bootstrap}; `pykafkad topics list` shows all topics"
         )
     known = sorted(row["partition_index"] for row in topic["partitions"])
     for number in options.partition or ():
@@ -69,11 +68,11 @@ def _partitions(admin: Any, options: argparse.Namespace) -> list[Any]:
 
 
 def _seek(consumer: Any, admin: Any, partitions: list[Any], start: str) -> None:
-    """Moves every partition to where `--from` says."""
+    """Sets the position of every partition as `--from` says."""
     if start in ("start", "earliest", "beginning"):
         consumer.seek_to_beginning(*partitions)
     elif start in ("end", "latest"):
-        # Sought by number and at once: a record that comes while the first fetch is on its way must be printed.
+        # The end offset is resolved now. A later lookup would skip a record that arrives before the first fetch.
         for partition, (_, end) in client.watermarks(admin, partitions).items():
             consumer.seek(partition, end)
     elif start.lstrip("-").isdecimal():
@@ -120,7 +119,7 @@ def _follow(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.N
 
 
 def _add_new_partitions(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.Namespace) -> None:
-    """A topic may grow while it is followed; a new partition is read from its start."""
+    """Follows partitions that were added to the topic meanwhile, from their start."""
     new = [partition for partition in _partitions(admin, options) if partition not in ends]
     if not new:
         return
@@ -134,11 +133,16 @@ def _add_new_partitions(consumer: Any, admin: Any, ends: dict[Any, int], options
 
 def _print(record: Any, as_json: bool) -> None:
     if as_json:
-        print_json({
-            "topic": record.topic, "partition": record.partition, "offset": record.offset, "timestamp_ms": record.timestamp,
-            "key": json_bytes(record.key), "value": json_bytes(record.value),
+        fields = {
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp_ms": record.timestamp,
+            "key": json_bytes(record.key),
+            "value": json_bytes(record.value),
             "headers": [[name, json_bytes(value)] for name, value in record.headers],
-        })  # fmt: skip
+        }
+        print_json(fields)
         return
     from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""`pykafkad topics`: list, create, describe and delete topics of any Kafka."""
+"""`pykafkad topics`: lists, creates, describes and deletes topics of any Kafka."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ HAS_ACTIONS = True
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad topics`."""
     add = actions.add_actions(parser)
-    listing = add("list", help="names of all topics and how many partitions they have")
-    listing.add_argument("--internal", action="store_true", help="also those that Kafka keeps for itself")
+    listing = add("list", help="the names of all topics and their numbers of partitions")
+    listing.add_argument("--internal", action="store_true", help="include Kafka's internal topics")
     create = add("create", help="create topics")
     create.add_argument(
         "names",
         nargs="+",
         metavar="NAME[:PARTITIONS]",
-        help="what to create; without a number as many partitions as the broker's num.partitions",
+        help="a topic to create; without a number, it has the broker's num.partitions",
     )
     create.add_argument(
         "--replication-factor",
         type=int,
         default=-1,
         metavar="N",
-        help="copies of each partition (default: the broker's)",
+        help="replicas of each partition (default: the broker's setting)",
     )
     create.add_argument(
         "--config",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting for all these topics, such as retention.ms=60000; `pykafkad describe-config --scope topic` lists them (repeatable)",
+        help="a setting for all these topics, such as retention.ms=60000; `pykafkad describe-config --scope topic` "
+        "lists the settings (repeatable)",
     )
-    describe = add("describe", help="partitions, their leaders, offsets and the settings that are not default")
+    describe = add("describe", help="partitions, their leaders and offsets, and the settings that are not the default")
     describe.add_argument("names", nargs="*", metavar="NAME", help="topics to describe (default: all)")
     delete = add("delete", help="delete topics and all their records")
     delete.add_argument("names", nargs="+", metavar="NAME", help="topics to delete")
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does one action; 1 when any topic failed."""
+    """Runs one action; the exit code is 1 when it failed for any topic."""
     return {"list": _list, "create": _create, "describe": _describe, "delete": _delete}[options.action](options)
 
 
@@ -90,7 +91,7 @@ def _delete(options: argparse.Namespace) -> int:
 
 
 def _report(rows: list[dict[str, Any]], verb: str, options: argparse.Namespace) -> int:
-    """Prints what was done to each topic; errors go to standard error."""
+    """Prints the result for each topic. Errors go to standard error."""
     done = [(row["name"], verb) for row in rows if row["error_code"] == 0]
     print_table(("topic", "result"), done, as_json=options.json)
     failed = [row for row in rows if row["error_code"] != 0]
@@ -110,11 +111,19 @@ def _describe(options: argparse.Namespace) -> int:
         offsets = client.watermarks(admin, partitions)
         settings = _settings(admin, [topic["name"] for topic in known])
     rows = [
-        (topic["name"], row["partition_index"], row["leader_id"], row["leader_epoch"], row["replica_nodes"], row["isr_nodes"],
-         *offsets[client.partition_of(topic["name"], row["partition_index"])], settings.get(topic["name"], {}))
+        (
+            topic["name"],
+            row["partition_index"],
+            row["leader_id"],
+            row["leader_epoch"],
+            row["replica_nodes"],
+            row["isr_nodes"],
+            *offsets[client.partition_of(topic["name"], row["partition_index"])],
+            settings.get(topic["name"], {}),
+        )
         for topic in known
         for row in sorted(topic["partitions"], key=lambda row: row["partition_index"])
-    ]  # fmt: skip
+    ]
     columns = (
         "topic",
         "partition",
@@ -134,7 +143,7 @@ def _describe(options: argparse.Namespace) -> int:
 
 
 def _settings(admin: Any, names: list[str]) -> dict[str, dict[str, str]]:
-    """Topic to the settings it was given itself."""
+    """Maps each topic to its own settings, without inherited values."""
     if not names:
         return {}
     from kafka.admin import ConfigResource, ConfigResourceType
