@@ -104,8 +104,9 @@ def _markdown_line(row: Row) -> str:
 
 
 def _differences(rows: Iterable[Row]) -> list[str]:
-    return [
-        f"* `{row.name}` = {row.default} (Kafka: {row.kafka_default or 'none, it must be set'})"
-        for row in rows
-        if row.default != row.kafka_default
-    ]
+    lines = []
+    for row in rows:
+        if row.default != row.kafka_default:
+            kafka_default = "none, it must be set" if row.kafka_default is None else row.kafka_default
+            lines.append(f"* `{row.name}` = {row.default} (Kafka: {kafka_default})")
+    return lines

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="each line is a JSON object with key, value, headers and timestamp_ms, as `pykafkad tail --json` prints it",
+        help="each line is a JSON object with key, value, headers and timestamp_ms, as of `pykafkad tail --json`",
     )
     parser.add_argument(
         "--compression",
@@ -132,9 +132,8 @@ def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
         if separator is not None:
             before, found, after = line.partition(separator)
             if not found:
-                raise Failure(
-                    f"line {number} has no separator '{options.key_separator}'; every line needs one with --key-separator"
-                )
+                text = options.key_separator
+                raise Failure(f"line {number} has no separator '{text}'; every line needs one with --key-separator")
             record.update(key=before, value=after)
         yield record
 

@@ -51,7 +51,7 @@ OPTIONS = (
         "--ready-file",
         "PATH",
         False,
-        "write the broker's address to this file once it serves every API; before that and after the stop there is no file",
+        "write the broker's address to this file once it serves every API; before that and after the stop it is absent",
     ),
     (
         "--log-level",

@@ -1,4 +1,4 @@
-"""`pykafkad snapshot`: saves and restores the data of a running broker, and makes data directories from snapshots."""
+"""`pykafkad snapshot`: saves and restores the data of a running broker, makes data directories from snapshots."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 SUMMARY = "save the data of a running broker, restore it, or start another broker from it"
 HAS_ACTIONS = True
-EPILOG = """A snapshot consists of hard links: it takes milliseconds and, at first, no disk space. Any client can make one:
-it sets pykafkad.snapshot.create (or restore, delete) of the broker to the snapshot's name, by IncrementalAlterConfigs.
-The snapshot is stored beside the data, in DIR.snapshots/NAME. A data directory that is a mount point cannot have
-snapshots, as links do not cross file systems."""
+EPILOG = """A snapshot consists of hard links: it takes milliseconds and, at first, no disk space. Any client can
+make one: it sets pykafkad.snapshot.create (or restore, delete) of the broker to the snapshot's name, by
+IncrementalAlterConfigs. The snapshot is stored beside the data, in DIR.snapshots/NAME. A data directory that is a
+mount point cannot have snapshots, as links do not cross file systems."""
 _PREFIX = "pykafkad.snapshot."
 _LIST = "pykafkad.snapshots"
 # Enough for tens of thousands of partitions on a slow disk.

@@ -1,2 +1,4 @@
-"""Tests of the command line: options, texts, and a broker as a process. As a client of brokers it is tested in
-`compat_tests/`."""
+"""Tests of the command line: options, messages, and a broker as a process.
+
+The commands that talk to brokers are tested in `compat_tests/`.
+"""

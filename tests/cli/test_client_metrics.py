@@ -31,7 +31,7 @@ def printed(capsys, *arguments):
     return [row.split("\t") for row in capsys.readouterr().out.splitlines()[1:]]
 
 
-def test_table(capsys, directory):
+def test_metrics_are_printed_as_a_table(capsys, directory):
     rows = printed(capsys, directory)
     assert rows[0] == ["1970-01-01T00:00:01.000+00:00", "a", "A", "lag", "gauge", "1", "topic=t"]
     assert [(row[1], row[3], row[5]) for row in rows] == [
@@ -44,18 +44,18 @@ def test_table(capsys, directory):
     assert sorted(row[5] for row in printed(capsys, directory, "--latest")) == ["2", "3"]
 
 
-def test_json(capsys, directory):
+def test_json_prints_each_push_on_a_line(capsys, directory):
     assert main(["client-metrics", str(directory), "--json", "--metric", "rate"]) == 0
     pushes = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
     assert [len(push["metrics"]) for push in pushes] == [1, 0, 0]
 
 
-def test_nothing_there(capsys, tmp_path):
+def test_a_directory_without_metrics_is_a_failure(capsys, tmp_path):
     assert main(["client-metrics", str(tmp_path)]) == 1
     assert "pykafkad.client.telemetry.enable" in capsys.readouterr().err
 
 
-def test_a_histogram(capsys, tmp_path):
+def test_a_histogram_shows_its_count_and_sum(capsys, tmp_path):
     metric = {"name": "h", "type": "histogram", "points": [{"attributes": {}, "time_ms": 1, "count": 2, "sum": 3.5}]}
     push = {"received_ms": 1000, "client_id": "a", "client_instance_id": "A", "metrics": [metric]}
     (tmp_path / FILE_NAME).write_text(json.dumps(push) + "\n")

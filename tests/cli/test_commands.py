@@ -1,4 +1,4 @@
-"""Finding the command, help, exit codes, errors as sentences."""
+"""The command line finds the command, prints help, returns exit codes and prints errors as sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykafkad.cli.output import Failure, print_table, readable
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--help` goes to standard output and is no error; no command at all is one."""
+    """`--help` prints to standard output and succeeds. A missing command is wrong usage."""
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     assert all(f"  {name}" in text for name in commands.COMMANDS)
@@ -22,30 +22,30 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == ""
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    """The version of the package."""
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--version` prints the package's version."""
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"pykafkad {__version__}\n"
 
 
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    """2, and the overview."""
+    """The exit code is 2, and the overview of the commands is printed."""
     assert main(["brew"]) == 2
-    assert "no command 'brew'" in capsys.readouterr().err
+    assert "unknown command 'brew'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", commands.COMMANDS)
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`pykafkad COMMAND --help` prints and succeeds; an unknown option is wrong usage."""
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`pykafkad COMMAND --help` succeeds. An unknown option is wrong usage."""
     assert main([command, "--help"]) == 0
     assert f"usage: pykafkad {command}" in capsys.readouterr().out
     assert main([command, "--no-such-option"]) == 2
 
 
-def test_failures_are_sentences_with_exit_codes(
+def test_a_failure_prints_a_sentence_and_sets_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A failure's text goes to standard error, its code to the shell; Ctrl-C is quiet."""
+    """The text goes to standard error. Ctrl-C prints nothing."""
 
     def fail(options: object) -> int:
         raise Failure("the thing is not there", 1)
@@ -61,8 +61,8 @@ def test_failures_are_sentences_with_exit_codes(
     assert main(["topics", "list"]) == 130
 
 
-def test_a_closed_pipe_is_no_error() -> None:
-    """`pykafkad describe-config | head -1`: the reader has what it wanted."""
+def test_a_closed_pipe_is_not_an_error() -> None:
+    """`pykafkad describe-config | head -1` ends quietly when head closes the pipe."""
     command = [sys.executable, "-m", "pykafkad", "describe-config"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.readline()
@@ -71,8 +71,8 @@ def test_a_closed_pipe_is_no_error() -> None:
         assert process.wait(60) == 0
 
 
-def test_output_that_cannot_be_written_is_a_sentence() -> None:
-    """A full disk behind standard output: exit code 1, and no traceback."""
+def test_a_full_disk_behind_standard_output_is_a_failure() -> None:
+    """The exit code is 1, and there is no traceback."""
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "pykafkad", "describe-apis"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60)
@@ -80,7 +80,7 @@ def test_output_that_cannot_be_written_is_a_sentence() -> None:
 
 
 def test_options_may_stand_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`produce TOPIC --key k VALUE VALUE`: the values are found behind the option too."""
+    """`produce TOPIC --key k VALUE VALUE` finds the values after the option."""
     seen = []
     monkeypatch.setattr(produce, "run", lambda options: seen.append((options.topic, options.key, options.values)) or 0)
     assert main(["produce", "t", "--key", "k", "v", "w"]) == 0
@@ -97,10 +97,10 @@ def test_options_may_stand_between_words(monkeypatch: pytest.MonkeyPatch) -> Non
         (["create", "--config=x=1", "a:1", "--json"], "localhost:9092", True, ["a:1"]),
     ],
 )
-def test_options_may_stand_anywhere(
+def test_options_of_an_action_may_stand_anywhere(
     monkeypatch: pytest.MonkeyPatch, words: list[str], bootstrap: str, as_json: bool, names: list[str]
 ) -> None:
-    """Before the action, between its words and behind them; the last one counts."""
+    """Options may stand before the action, between its words and after them. The last value counts."""
     seen = []
     monkeypatch.setattr(
         topics,
@@ -121,66 +121,70 @@ def test_options_may_stand_anywhere(
         (["snapshot", "-b", "h:1", "keep", "x"], "invalid choice: 'keep'"),
     ],
 )
-def test_wrong_words_of_an_action(words: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2, and what is missing or too much."""
+def test_missing_and_extra_words_of_an_action_are_wrong_usage(
+    words: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 2, and the message says which word is missing or not expected."""
     assert main(words) == 2
     assert error in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["localhost:9092", "localhost", "[::1]:9092", "[::1]", "a:1,b:2"])
-def test_bootstrap_addresses(text: str) -> None:
-    """A host, with a port or without, and several of them."""
+def test_valid_bootstrap_addresses(text: str) -> None:
+    """A bootstrap address is a host with or without a port; commas separate several."""
     assert client.bootstrap(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ["", "host:port", "host:", ":9092", "host:0", "host:70000", "::1:9092", "a:1,", "host:\u0663"]
 )
-def test_what_is_no_bootstrap_address(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Wrong usage, said with what is allowed, before anything is asked."""
+def test_an_invalid_bootstrap_address_is_wrong_usage(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message says what is allowed. No broker is asked."""
     assert main(["topics", "list", "--bootstrap", text]) == 2
-    assert "is not HOST:PORT, nor [IPV6]:PORT, with a port from 1 to 65535" in capsys.readouterr().err
+    assert "is neither HOST:PORT nor [IPV6]:PORT with a port from 1 to 65535" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "x"])
-def test_numbers_of_records(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--max 0` would print for ever."""
+def test_a_number_of_records_must_be_above_zero(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without this check, `--max 0` would print forever."""
     assert main(["tail", "t", "--max", text]) == 2
-    assert "is not a number from 1 on" in capsys.readouterr().err
+    assert "is not a whole number above 0" in capsys.readouterr().err
 
 
-# The library reads its schemas with what Python 3.11 calls outdated.
+# kafka-python reads its schemas with a function that Python 3.11 deprecates.
 @pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:open_text is deprecated:DeprecationWarning")
-def test_names_of_errors() -> None:
-    """As Kafka writes them, also where the library tells its class alone."""
+def test_errors_have_kafkas_names() -> None:
+    """An error has Kafka's name, also where kafka-python only gives a class name."""
     assert client.error_name("NonEmptyGroupError") == "NON_EMPTY_GROUP"
     assert client.error_name("NoSuchError") == "NoSuchError"
 
 
-def test_cells_with_several_values(capsys: pytest.CaptureFixture[str]) -> None:
-    """Lists and mappings are themselves in JSON and joined with commas elsewhere."""
+def test_lists_and_mappings_in_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON keeps lists and mappings. Other formats join their items with commas."""
     print_table(("ids", "settings"), [([1, 2], {"a": "1", "b": "2"})])
     print_table(("ids", "settings"), [([1, 2], {"a": "1"})], as_json=True)
     assert capsys.readouterr().out == 'ids\tsettings\n1,2\ta=1,b=2\n{"ids": [1, 2], "settings": {"a": "1"}}\n'
 
 
 def test_tables_in_a_pipe_are_tab_separated(capsys: pytest.CaptureFixture[str]) -> None:
-    """One header line, empty cells for None, tabs and line ends escaped; nothing at all for no rows."""
+    """The table has one header line. None is an empty cell. Tabs and line ends are escaped. No rows print nothing."""
     print_table(("a", "b"), [(1, None), ("x\ty", "p\nq\\")])
     assert capsys.readouterr().out == "a\tb\n1\t\nx\\ty\tp\\nq\\\\\n"
     print_table(("a", "b"), [])
     assert capsys.readouterr().out == ""
 
 
-def test_tables_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """One object a line."""
+def test_json_tables_have_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each row is a JSON object on its own line."""
     print_table(("a", "b"), [(1, None), ("é", 2)], as_json=True)
     assert capsys.readouterr().out == '{"a": 1, "b": null}\n{"a": "é", "b": 2}\n'
 
 
-def test_tables_at_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """rich draws them; brackets in a name are no markup."""
+def test_tables_at_a_terminal_are_drawn_by_rich(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Brackets in a name are not interpreted as markup."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     print_table(("topic", "partitions"), [("[bold]x", 3)])
     assert "[bold]x" in capsys.readouterr().out
@@ -189,7 +193,7 @@ def test_tables_at_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 def test_a_table_of_many_columns_fits_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What `topics describe` prints on 80 columns: no word of the names is cut."""
+    """`topics describe` fits into 80 columns without cutting names."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")
@@ -209,8 +213,10 @@ def test_a_table_of_many_columns_fits_a_terminal(
     assert {word for column in columns for word in column.split("_")} <= set(text.split())
 
 
-def test_no_rows_are_told_to_people_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """At a terminal a sentence on standard error; nothing in a pipe."""
+def test_only_a_terminal_is_told_that_there_are_no_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A terminal gets a sentence on standard error. A pipe gets nothing."""
     print_table(("topic", "partitions"), [])
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
@@ -229,6 +235,6 @@ def test_no_rows_are_told_to_people_alone(monkeypatch: pytest.MonkeyPatch, capsy
         (b"\x1b[2J", "0x1b5b324a"),
     ],
 )
-def test_bytes_for_people(data: bytes | None, text: str | None) -> None:
-    """What is text is shown as text; what could drive a terminal is shown as hex."""
+def test_bytes_are_text_or_hex(data: bytes | None, text: str | None) -> None:
+    """Printable text is shown as text. Bytes that could control a terminal are shown as hex."""
     assert readable(data) == text

@@ -11,8 +11,8 @@ from pykafkad.__main__ import main
 from pykafkad.handlers.table import OFFERED, ROWS, every_row
 
 
-def test_apis_offered(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line for each offered API, with --all for every API of Kafka 4.3.1."""
+def test_describe_apis_lists_the_offered_apis(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each offered API has a line. `--all` prints every API of Kafka 4.3.1."""
     assert main(["describe-apis", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["name"] for line in lines] == [row.name for row in ROWS if row.state == OFFERED]
@@ -34,16 +34,16 @@ def test_apis_offered(capsys: pytest.CaptureFixture[str]) -> None:
     } == wanted
 
 
-def test_codec_source(capsys: pytest.CaptureFixture[str]) -> None:
-    """The functions that decode and encode request and response, as they were compiled."""
+def test_source_prints_the_compiled_functions(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--source` prints the functions that decode and encode request and response."""
     assert main(["describe-apis", "--source", "fetch", "12"]) == 0
     text = capsys.readouterr().out
     assert text.count("def decode(buffer, position):") == 2
     assert text.count("def encode(m0, chunks):") == 2
 
 
-def test_codec_of_what_is_not_answered(capsys: pytest.CaptureFixture[str]) -> None:
-    """What controllers send each other has a codec; a key without versions has none."""
+def test_source_of_apis_that_are_not_served(capsys: pytest.CaptureFixture[str]) -> None:
+    """An API between controllers has a codec. An API key without versions has none."""
     assert main(["describe-apis", "--source", "vote", "2"]) == 0
     assert "def decode(buffer, position):" in capsys.readouterr().out
     assert main(["describe-apis", "--source", "LeaderAndIsr", "0"]) == 1
@@ -54,14 +54,16 @@ def test_codec_of_what_is_not_answered(capsys: pytest.CaptureFixture[str]) -> No
     ("name", "version", "words"),
     [("Fetsch", "1", "no API Fetsch"), ("Fetch", "99", "has versions"), ("Fetch", "x", "has versions")],
 )
-def test_no_such_codec(name: str, version: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Wrong usage, and what there is."""
+def test_source_of_an_unknown_api_or_version_is_wrong_usage(
+    name: str, version: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message names the known APIs or versions."""
     assert main(["describe-apis", "--source", name, version]) == 2
     assert words in capsys.readouterr().err
 
 
-def test_settings_by_word(capsys: pytest.CaptureFixture[str]) -> None:
-    """All words must be in name or help; nothing found is a failure."""
+def test_settings_are_selected_by_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """A setting's name or help must have all words. Selecting no setting is a failure."""
     assert main(["describe-config", "retention", "minutes", "--json", "--scope", "broker"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {"log.retention.minutes", "offsets.retention.minutes"} <= {row["name"] for row in found}
@@ -69,8 +71,8 @@ def test_settings_by_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["describe-config", "nosuchword"]) == 1
 
 
-def test_settings_that_act(capsys: pytest.CaptureFixture[str]) -> None:
-    """--effect leaves out what this version does not read; deviating defaults name Kafka's."""
+def test_effect_hides_settings_without_effect(capsys: pytest.CaptureFixture[str]) -> None:
+    """A default that differs from Kafka's shows Kafka's beside it."""
     assert main(["describe-config", "--effect", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {row["effect"] for row in rows} == {"yes"}
@@ -79,8 +81,8 @@ def test_settings_that_act(capsys: pytest.CaptureFixture[str]) -> None:
     assert all("internal" not in row["name"] for row in rows)
 
 
-def test_tables_go_between_their_markers(tmp_path: Path) -> None:
-    """`--into` renews one table of a document and touches nothing else; without markers it is a failure."""
+def test_into_replaces_the_text_between_markers(tmp_path: Path) -> None:
+    """`--into` changes nothing else in the document. Without markers it is a failure."""
     document = tmp_path / "R.md"
     document.write_text("a\n<!-- apis: begin -->\nstale line\n<!-- apis: end -->\nb\n")
     assert main(["describe-apis", "--markdown", "--into", str(document)]) == 0
@@ -93,9 +95,9 @@ def test_tables_go_between_their_markers(tmp_path: Path) -> None:
     assert main(["describe-config", "--markdown", "--into", str(document)]) == 1
 
 
-def test_settings_of_our_own_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """DescribeConfigs answers Kafka's names alone, so here is the place where users find ours; Kafka's internal ones
-    stay hidden."""
+def test_pykafkads_own_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """DescribeConfigs answers only Kafka's settings, so users find pykafkad's own here. Kafka's internal ones stay
+    hidden."""
     assert main(["describe-config", "--json"]) == 0
     names = {json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()}
     assert "pykafkad.client.telemetry.enable" in names and "internal.segment.bytes" not in names

@@ -1,4 +1,4 @@
-"""`pykafkad dump-log` over files written with our own wire and log libraries, whole and damaged."""
+"""`pykafkad dump-log` prints files that the wire and log packages wrote, intact and damaged."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _log(tmp_path: Path, data: bytes, directory: str = "t-0") -> Path:
 
 
 def _dumped(capsys: pytest.CaptureFixture[str]) -> list[dict]:
-    """Every line but those that name the files."""
+    """The printed lines without those that name files."""
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return [line for line in lines if line["kind"] != "file"]
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
-def test_batches_and_records(codec: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every batch with its header, every record in it, whatever the compression."""
+def test_batches_and_records_of_every_codec(codec: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every batch is printed with its header, and every record in it, for every compression codec."""
     path = _log(tmp_path, _batch(codec=codec) + _batch(2, codec=codec))
     assert main(["dump-log", str(path), "--json"]) == 0
     batch, first, second, *rest = _dumped(capsys)
@@ -60,8 +60,11 @@ def test_batches_and_records(codec: int, tmp_path: Path, capsys: pytest.CaptureF
     assert [line["kind"] for line in rest] == ["batch", "record", "record"]
 
 
-def test_text_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file's name, a line per batch, indented lines for the records; --batches leaves them out."""
+def test_the_text_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output has the file's name, a line per batch and an indented line per record.
+
+    `--batches` hides the records.
+    """
     path = _log(tmp_path, _batch())
     assert main(["dump-log", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -72,22 +75,22 @@ def test_text_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-def test_nulls_and_bytes_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A null is the word, bytes that are no text are hex."""
+def test_nulls_and_bytes_in_the_text_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A null is printed as null, bytes that are not text as hex."""
     assert main(["dump-log", str(_log(tmp_path, _batch()))]) == 0
     assert capsys.readouterr().out.endswith("record offset=1 timestamp_ms=1000 key=null value=0xff\n")
 
 
-def test_json_names_the_file_of_what_follows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each file begins with an object of kind `file`."""
+def test_json_names_each_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lines of each file begin with an object of kind `file`."""
     paths = [_log(tmp_path, _batch(), directory) for directory in ("t-0", "t-1")]
     assert main(["dump-log", "--json", "--batches", *map(str, paths)]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line.get("path", line["kind"]) for line in lines] == [str(paths[0]), "batch", str(paths[1]), "batch"]
 
 
-def test_a_reader_that_leaves_is_no_error_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A closed pipe reaches the command line, which ends quietly."""
+def test_a_closed_pipe_is_not_reported_as_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exception of a closed pipe reaches the command line, which ends quietly."""
 
     def leave(*words: object, **named: object) -> None:
         raise BrokenPipeError
@@ -99,8 +102,8 @@ def test_a_reader_that_leaves_is_no_error_of_the_file(tmp_path: Path, monkeypatc
         dump_log.run(parser.parse_args([str(_log(tmp_path, _batch()))]))
 
 
-def test_the_bootstrap_checkpoint_is_metadata(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What `kafka-storage format` leaves beside the logs is batches of metadata records, not text."""
+def test_the_bootstrap_checkpoint_is_decoded_as_metadata(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`kafka-storage format` writes this file as batches of metadata records, unlike other checkpoints."""
     feature = messages.FeatureLevelRecord(name="metadata.version", feature_level=29)
     key, value = metadata_records.encode(metadata_records.record(feature))
     path = tmp_path / "bootstrap.checkpoint"
@@ -114,12 +117,12 @@ def test_the_bootstrap_checkpoint_is_metadata(tmp_path: Path, capsys: pytest.Cap
     )
 
 
-def test_what_is_no_file_of_a_log_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """1 for bytes that are neither text nor named as one of Kafka's files."""
+def test_a_file_that_is_not_of_a_log_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is 1 for bytes that are neither text nor named like one of Kafka's files."""
     path = tmp_path / "picture.png"
     path.write_bytes(b"\x89PNG\xff")
     assert main(["dump-log", "--json", str(path)]) == 1
-    assert "no text, and not named as a file of a log" in _dumped(capsys)[0]["reason"]
+    assert "neither text nor named like a file of a log" in _dumped(capsys)[0]["reason"]
 
 
 def _damages() -> list[tuple[str, bytes]]:
@@ -130,31 +133,33 @@ def _damages() -> list[tuple[str, bytes]]:
     old[16] = 1
     return [
         ("too few for a batch", whole[:5]),
-        ("bytes are left, too few", whole + b"\0\0\0\1"),
+        ("bytes are too few", whole + b"\0\0\0\1"),
         ("the batch should have", whole[:-3]),
         ("the checksum does not match", bytes(flipped)),
         ("record format 1", bytes(old)),
-        ("cannot be", pack(">qi", 0, 5) + whole[12:]),
-        ("cannot be", pack(">qi", 0, -1) + whole[12:]),
+        ("is impossible", pack(">qi", 0, 5) + whole[12:]),
+        ("is impossible", pack(">qi", 0, -1) + whole[12:]),
     ]
 
 
 @pytest.mark.parametrize(("words", "data"), _damages())
-def test_damage_is_said(words: str, data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1, what is wrong and where; what comes before it is printed."""
+def test_damage_is_reported_with_its_position(
+    words: str, data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 1. Batches before the damage are printed."""
     assert main(["dump-log", str(_log(tmp_path, data)), "--json"]) == 1
     last = _dumped(capsys)[-1]
     assert last["kind"] == "damaged" and words in last["reason"]
 
 
-def test_a_preallocated_end_is_no_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Kafka fills files with zeros when it is told to preallocate."""
+def test_zeros_after_the_last_batch_are_not_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kafka preallocates files with zeros when log.preallocate is set."""
     assert main(["dump-log", "--batches", str(_log(tmp_path, _batch() + bytes(100))), "--json"]) == 0
     assert len(_dumped(capsys)) == 1
 
 
-def test_group_offsets_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In __consumer_offsets keys and values are shown as what they are, unless --decoder none is asked."""
+def test_records_of_consumer_offsets_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Keys and values of __consumer_offsets are decoded, unless `--decoder none` is given."""
     key, value = group_records.encode(group_records.group_tombstone("my-group"))
     data = bytes(build_batch([(key, value, [])], base_offset=0, timestamp_ms=1))
     path = _log(tmp_path, data, "__consumer_offsets-3")
@@ -166,14 +171,14 @@ def test_group_offsets_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture
     assert _dumped(capsys)[1]["key"] == key.decode()
 
 
-def test_what_cannot_be_decoded_is_shown_as_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A record that is no group record does not end the dump."""
+def test_a_record_that_cannot_be_decoded_is_shown_as_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The dump continues after such a record."""
     assert main(["dump-log", "--decoder", "offsets", str(_log(tmp_path, _batch())), "--json"]) == 0
     assert [line["kind"] for line in _dumped(capsys)] == ["batch", "record", "record"]
 
 
-def test_indexes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Relative offsets become absolute by the file's name; the zeros of a preallocated index end it."""
+def test_indexes_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file's name turns relative offsets into absolute ones. The zeros of a preallocated index end it."""
     index = tmp_path / "00000000000000000100.index"
     index.write_bytes(pack(">iiii", 5, 4096, 9, 8200) + bytes(80))
     times = tmp_path / "00000000000000000100.timeindex"
@@ -186,8 +191,8 @@ def test_indexes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_producer_snapshots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line a producer; a snapshot whose checksum is wrong is damage."""
+def test_producer_snapshots_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each producer has a line. A wrong checksum is damage."""
     states = ProducerStates()
     states.track(parse_header(_batch(producer_id=7, producer_epoch=2, base_sequence=0)), bytes)
     path = tmp_path / "00000000000000000002.snapshot"
@@ -209,8 +214,8 @@ def test_producer_snapshots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["dump-log", str(path), "--json"]) == 1
 
 
-def test_checkpoints_are_text_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Printed as they are; a directory is all files in it."""
+def test_checkpoints_are_printed_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory stands for all files in it."""
     (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     assert main(["dump-log", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"# {tmp_path}/leader-epoch-checkpoint\n0\n1\n0 0\n"
@@ -218,32 +223,40 @@ def test_checkpoints_are_text_already(tmp_path: Path, capsys: pytest.CaptureFixt
 
 TEXTS = [
     ("leader-epoch-checkpoint", "0\n1\n3 40\n", [{"kind": "entry", "leader_epoch": 3, "start_offset": 40}]),
-    ("cleaner-offset-checkpoint", "0\n1\nt 2 7\n", [{"kind": "entry", "topic": "t", "partition": 2, "first_dirty_offset": 7}]),
+    (
+        "cleaner-offset-checkpoint",
+        "0\n1\nt 2 7\n",
+        [{"kind": "entry", "topic": "t", "partition": 2, "first_dirty_offset": 7}],
+    ),
     ("recovery-point-offset-checkpoint", "0\n0\n", []),
     ("log-start-offset-checkpoint", "", []),
-    ("partition.metadata", "version: 0\ntopic_id: x", [{"kind": "property", "name": "version", "value": "0"}, {"kind": "property", "name": "topic_id", "value": "x"}]),
+    (
+        "partition.metadata",
+        "version: 0\ntopic_id: x",
+        [{"kind": "property", "name": "version", "value": "0"}, {"kind": "property", "name": "topic_id", "value": "x"}],
+    ),
     ("meta.properties", "#\nnode.id=1\n", [{"kind": "property", "name": "node.id", "value": "1"}]),
     ("quorum-state", '{"leaderId":1}', [{"kind": "content", "content": {"leaderId": 1}}]),
     (".kafka_cleanshutdown", "", []),
     ("notes", "hello\n", [{"kind": "text", "text": "hello\n"}]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), TEXTS)
-def test_texts_as_json(
+def test_json_of_text_files(
     name: str, text: str, expected: list, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every text file of Kafka's is read to what it says; any other is its text."""
+    """Kafka's text files are parsed. Any other file is printed as its text."""
     (tmp_path / name).write_text(text)
     assert main(["dump-log", "--json", str(tmp_path / name)]) == 0
     assert _dumped(capsys) == expected
 
 
 DAMAGED_TEXTS = [
-    ("leader-epoch-checkpoint", "1\n0\n", "begins with its version"),
-    ("leader-epoch-checkpoint", "0\n", "begins with its version"),
-    ("leader-epoch-checkpoint", "0\n2\n0 0\n", "2 rows are promised, 1 are there"),
-    ("leader-epoch-checkpoint", "0\n1\n0 0 0\n", "a row of 3 words"),
+    ("leader-epoch-checkpoint", "1\n0\n", "begins with version"),
+    ("leader-epoch-checkpoint", "0\n", "begins with version"),
+    ("leader-epoch-checkpoint", "0\n2\n0 0\n", "the file says 2 rows but has 1"),
+    ("leader-epoch-checkpoint", "0\n1\n0 0 0\n", "a row has 3 columns instead of 2"),
     ("cleaner-offset-checkpoint", "0\n1\nt 0 x\n", "invalid literal"),
     ("meta.properties", "node.id\n", "no '='"),
     ("quorum-state", "{", "Expecting"),
@@ -251,16 +264,18 @@ DAMAGED_TEXTS = [
 
 
 @pytest.mark.parametrize(("name", "text", "words"), DAMAGED_TEXTS)
-def test_damaged_texts(name: str, text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """1, the text as it is, and what is wrong with it."""
+def test_damaged_text_files(
+    name: str, text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 1. The text is printed, and the reason after it."""
     (tmp_path / name).write_text(text)
     assert main(["dump-log", str(tmp_path / name)]) == 1
     printed = capsys.readouterr().out
     assert text in printed and printed.splitlines()[-1].startswith("damaged ") and words in printed
 
 
-def test_consumers_are_shown_by_what_they_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a classic group of consumers, subscriptions and assignments are opened; bytes that are none stay bytes."""
+def test_subscriptions_and_assignments_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are decoded for classic consumer groups. Bytes that do not decode stay bytes."""
     subscription = b"\0\1" + messages.encode(messages.ConsumerProtocolSubscription(topics=["t"]), 1)
     member = messages.GroupMetadataValue.MemberMetadata(member_id="m", subscription=subscription, assignment=b"\xff")
     value = messages.GroupMetadataValue(
@@ -274,8 +289,8 @@ def test_consumers_are_shown_by_what_they_said(tmp_path: Path, capsys: pytest.Ca
     assert shown["assignment"] == {"hex": "ff"}
 
 
-def test_transactions_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In __transaction_state keys and values are the coordinator's records, in the version that they say."""
+def test_records_of_transaction_state_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Keys and values of __transaction_state are decoded in the versions that they name."""
     key = b"\0\0" + messages.encode(messages.TransactionLogKey(transactional_id="pay"), 0)
     value = messages.TransactionLogValue(
         producer_id=5, producer_epoch=1, transaction_timeout_ms=60_000, transaction_status=4
@@ -287,8 +302,8 @@ def test_transactions_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (record["value"]["version"], record["value"]["data"]["transaction_status"]) == (1, 4)
 
 
-def test_markers_tell_their_coordinator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A control record of a transaction is its outcome and the epoch of who decided it."""
+def test_control_records_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A control record shows the transaction's outcome and the coordinator's epoch."""
     marker = (b"\0\0\0\1", b"\0\0" + pack(">i", 9), [])
     batch = bytes(
         build_batch(
@@ -306,15 +321,17 @@ def test_markers_tell_their_coordinator(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("ending", ["log.deleted", "log.cleaned", "log.swap"])
-def test_a_file_on_its_way_is_read_like_itself(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What the cleaner and deletions hang onto a name does not hide what it is."""
+def test_temporary_endings_of_a_name_are_ignored(
+    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cleaner and deletions append an ending to a file's name. The file is read as without it."""
     path = tmp_path / f"00000000000000000000.{ending}"
     path.write_bytes(_batch())
     assert main(["dump-log", "--json", "--batches", str(path)]) == 0
     assert [line["kind"] for line in _dumped(capsys)] == ["batch"]
 
 
-def test_an_absent_file_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """1, the path and the system's reason."""
+def test_a_missing_file_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is 1, and the message has the path and the system's reason."""
     assert main(["dump-log", str(tmp_path / "x.log")]) == 1
     assert "x.log: No such file" in capsys.readouterr().err

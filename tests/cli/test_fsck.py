@@ -1,4 +1,4 @@
-"""`pykafkad fsck`: what it prints, its exit codes, and that it changes nothing."""
+"""`pykafkad fsck` prints findings, returns exit codes and changes nothing."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def fill(path: Path, *, stop: bool) -> World:
     if stop:
         world.stop()
     else:
-        # As after a kill: the lock goes with the process.
+        # The lock file is removed, as it is when the process is killed.
         (path / ".lock").unlink()
     return world
 
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """The command sets the level of the log, which is the process's."""
+    """Restores the log level: the command changes it for the whole process."""
     from pykafkad.server import logs
 
     level = logs._OUTPUT.level
@@ -45,18 +45,18 @@ def quiet():
     logs._OUTPUT.level = level
 
 
-def test_a_clean_directory(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    """Nothing to say, exit code 0, no byte changed."""
+def test_a_clean_directory_has_no_findings(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """The exit code is 0, and no byte of the directory changes."""
     fill(tmp_path / "d", stop=True)
     before = contents(tmp_path)
     assert main(["fsck", str(tmp_path / "d")]) == 0
     printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", "nothing wrong, and a start would change nothing\n")
+    assert (printed.out, printed.err) == ("", "no findings: a start would change nothing\n")
     assert contents(tmp_path) == before
 
 
-def test_a_torn_tail_after_a_kill(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    """The batch that was cut short is damage; the start cuts it off, and says where."""
+def test_a_torn_tail_is_damage_that_a_start_cuts_off(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """The finding says at which offset the next start cuts off the incomplete batch."""
     fill(tmp_path / "d", stop=False)
     log = next((tmp_path / "d" / "t-1").glob("*.log"))
     size = log.stat().st_size
@@ -73,7 +73,7 @@ def test_a_torn_tail_after_a_kill(tmp_path: Path, capsys: pytest.CaptureFixture)
     assert "damage" not in capsys.readouterr().out
 
 
-def test_an_unfinished_way_back_is_all_that_counts(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_an_unfinished_restore_is_the_only_finding(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     fill(tmp_path / "data", stop=True)
     (tmp_path / "data.snapshots").mkdir()
     (tmp_path / "data.snapshots" / "restoring").write_text("monday")
@@ -82,14 +82,14 @@ def test_an_unfinished_way_back_is_all_that_counts(tmp_path: Path, capsys: pytes
     assert row["kind"] == "start" and "monday" in row["what"]
 
 
-def test_what_every_start_writes_is_shown_on_request(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_changes_of_every_start_are_shown_with_all(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     fill(tmp_path / "d", stop=True)
     assert main(["fsck", "--all", str(tmp_path / "d")]) == 1
     assert "start\t.kafka_cleanshutdown\tremoved" in capsys.readouterr().out
 
 
-def test_a_second_life_that_ended_cleanly(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    """The producer snapshot of the first stop goes with the next start, as every one does."""
+def test_a_clean_second_stop_has_no_findings(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Each start removes the producer snapshot of the stop before the last one: that is routine."""
     fill(tmp_path / "d", stop=True)
     world = World(tmp_path / "d")
     world.connect().send(produce("t", {0: batch(b"more")}), 8)
@@ -99,10 +99,8 @@ def test_a_second_life_that_ended_cleanly(tmp_path: Path, capsys: pytest.Capture
     assert "start\tt-0/00000000000000000010.snapshot\tremoved" in capsys.readouterr().out
 
 
-def test_partitions_that_nothing_was_written_to_are_nothing_to_tell(
-    tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
-    """Their first use makes their files; of one whose files were lost it would too."""
+def test_partitions_without_records_have_no_findings(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """The first use of a partition makes its files. A partition that lost its files has a finding."""
     world = fill(tmp_path / "d", stop=False)
     world.create_topic("idle", 2)
     world.stop()
@@ -115,8 +113,8 @@ def test_partitions_that_nothing_was_written_to_are_nothing_to_tell(
     assert "start\tt-1/00000000000000000000.log\tcreated with 0 bytes" in capsys.readouterr().out
 
 
-def test_records_that_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    """In the middle, where compaction never was; and at the end, where the checkpoint of high watermarks knows of them."""
+def test_missing_records_are_damage(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """A gap in a log that was never compacted is damage, and so is a log that ends below its high watermark."""
     world = fill(tmp_path / "d", stop=False)
     world.create_topic("c", 1, cleanup_policy="compact")
     for topic in ("t", "c"):
@@ -134,18 +132,13 @@ def test_records_that_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture)
         rows["damage", "t-0/00000000000000000011.log"]
         == "begins with offset 11: the offsets from 10 to 10 are missing before it"
     )
-    assert (
-        rows["damage", "t-1"]
-        == "ends before offset 0, and the checkpoint of high watermarks has 10: what was there is lost"
-    )
+    assert rows["damage", "t-1"] == "the log ends at offset 0 but its high watermark was 10: records are lost"
     assert [(kind, path) for kind, path in rows if "c-0" in path and kind != "start"] == [
         ("stale", f"c-0/00000000000000000001.{each}") for each in ("index", "timeindex")
     ]
 
 
-def test_what_is_damaged_is_told_also_where_a_broker_would_not_start(
-    tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_damage_is_reported_when_a_broker_would_not_start(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     fill(tmp_path / "d", stop=True)
     (tmp_path / "d" / "meta.properties").unlink()
     log = next((tmp_path / "d" / "t-1").glob("*.log"))
@@ -157,7 +150,7 @@ def test_what_is_damaged_is_told_also_where_a_broker_would_not_start(
     assert capsys.readouterr().out == ""
 
 
-def test_a_partition_in_a_directory_that_was_not_named(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_partition_in_an_unnamed_directory_is_offline(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     world = World(tmp_path / "a", more_directories=[str(tmp_path / "b")])
     world.create_topic("t", 2)
     world.stop()
@@ -174,12 +167,12 @@ def tree(root: Path) -> dict[str, bytes | None]:
 
 @pytest.fixture(scope="module")
 def brokers() -> dict[str, damage.MemoryDisk]:
-    """Rich in files, left in every way."""
+    """A data directory with many kinds of files, left behind in different ways."""
     return {left: damage.build(left)[0] for left in damage.LEFT}
 
 
 def put(disk: damage.MemoryDisk, root: Path) -> Path:
-    """The files of a simulated disk in a real folder; where the data is."""
+    """Copies the files of a simulated disk into a real folder; returns the path of the data."""
     for path, content in disk.files.items():
         target = root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -188,10 +181,10 @@ def put(disk: damage.MemoryDisk, root: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", damage.KINDS)
-def test_what_it_says_is_what_a_start_does(
+def test_the_findings_are_what_a_start_does(
     brokers: dict[str, damage.MemoryDisk], tmp_path: Path, capsys: pytest.CaptureFixture, kind: str
 ) -> None:
-    """Every file that changes is named, no other is, a refusal is the same; and the check itself changes nothing."""
+    """The findings name every file that a start changes, no other, and the same refusal. The check changes nothing."""
     properties = tmp_path / "server.properties"
     properties.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in damage.SETTINGS.items()))
     for left, name in zip(damage.LEFT, ("gone", "cut", "flipped"), strict=True):
@@ -218,7 +211,7 @@ def test_what_it_says_is_what_a_start_does(
 
 
 def opens(log: object) -> bool:
-    """Whether a log can be used."""
+    """Whether a log can be opened."""
     try:
         return log.offline is None and log.end_offset >= 0
     except StorageFailure:
@@ -226,7 +219,7 @@ def opens(log: object) -> bool:
 
 
 def beside_metadata(paths: set[str]) -> set[str]:
-    """Without the files whose content is of the moment."""
+    """The changed files, without those whose content depends on the time."""
     return {path for path in paths if not path.startswith("__cluster_metadata-0") and path != ".lock"}
 
 
@@ -234,14 +227,14 @@ def beside_metadata(paths: set[str]) -> set[str]:
     ("make", "complaint"),
     [
         (lambda path: None, "is not a directory"),
-        (lambda path: path.mkdir(), "is no broker's directory"),
+        (lambda path: path.mkdir(), "is not a broker's directory"),
         (
             lambda path: (path.mkdir(), (path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")),
             "holds a metadata log",
         ),
     ],
 )
-def test_what_is_no_brokers_directory(
+def test_a_directory_without_a_broker_is_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture, make: object, complaint: str
 ) -> None:
     make(tmp_path / "d")
@@ -249,7 +242,7 @@ def test_what_is_no_brokers_directory(
     assert complaint in capsys.readouterr().err
 
 
-def test_a_running_broker_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_the_directory_of_a_running_broker_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     world = World(tmp_path / "d")
     assert main(["fsck", str(tmp_path / "d")]) == 1
     assert "stop it first" in capsys.readouterr().err

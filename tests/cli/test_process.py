@@ -1,5 +1,4 @@
-"""A broker as a process: the readiness line, the ready file, what signals do, and a second broker on the same
-directory."""
+"""A broker as a process: the readiness line, the ready file, signals, and a second broker on the same directory."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-# A broker whose graceful stop never ends, so that the second signal finds it at work.
+# The graceful stop of this broker never ends, so that the second signal arrives during it.
 _ENDLESS_STOP = """
 import signal, sys
 from pykafkad.__main__ import main
@@ -28,7 +27,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 class Processes:
-    """Brokers on a free port each, killed at the end of the test."""
+    """Starts brokers on free ports. The end of the test kills them."""
 
     def __init__(self) -> None:
         self.started: list[subprocess.Popen] = []
@@ -50,9 +49,8 @@ def processes() -> Iterator[Processes]:
         process.communicate()
 
 
-def test_a_properties_file_with_named_listeners(processes: Processes, tmp_path: Path) -> None:
-    """What many a container's configuration has: one listener for inside and one for outside, named in the protocol
-    map."""
+def test_a_properties_file_may_name_listeners(processes: Processes, tmp_path: Path) -> None:
+    """Many container set-ups configure an internal and an external listener in the protocol map."""
     properties = tmp_path / "server.properties"
     properties.write_text(
         "listeners=INSIDE://localhost:0,OUTSIDE://localhost:0,CONTROLLER://localhost:0\n"
@@ -67,8 +65,8 @@ def test_a_properties_file_with_named_listeners(processes: Processes, tmp_path: 
     assert broker.stdout.readline().count("localhost:") == 2
 
 
-def test_an_occupied_port_is_a_sentence(processes: Processes, tmp_path: Path) -> None:
-    """Which address, and the system's reason; without its error number."""
+def test_a_port_in_use_is_named_in_the_error(processes: Processes, tmp_path: Path) -> None:
+    """The message has the address and the system's reason, without the error number."""
     first = processes.serve("--data", str(tmp_path / "first"))
     address = first.stdout.readline().split()[-1]
     words = [sys.executable, "-m", "pykafkad", "serve", "--listen", address, "--data", str(tmp_path / "second")]
@@ -77,9 +75,11 @@ def test_an_occupied_port_is_a_sentence(processes: Processes, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_ready_and_stopped(processes: Processes, tmp_path: Path, number: int) -> None:
-    """One line on standard output, the same address in the ready file, gone after the signal; the directory is marked
-    clean then."""
+def test_the_ready_file_exists_while_the_broker_serves(processes: Processes, tmp_path: Path, number: int) -> None:
+    """Standard output and the ready file have the same address.
+
+    The signal removes the file and marks the directory as clean.
+    """
     ready, data = tmp_path / "ready", tmp_path / "data"
     broker = processes.serve("--data", str(data), "--ready-file", str(ready), "--topic", "t:2")
     line = broker.stdout.readline()
@@ -94,7 +94,7 @@ def test_ready_and_stopped(processes: Processes, tmp_path: Path, number: int) ->
 
 
 def test_a_second_signal_stops_at_once(processes: Processes, tmp_path: Path) -> None:
-    """The exit code is the shell's for that signal; nothing is marked clean."""
+    """The exit code is the shell's code for that signal. The directory is not marked as clean."""
     broker = processes.serve("--data", str(tmp_path), command=("-c", _ENDLESS_STOP))
     broker.stdout.readline()
     broker.send_signal(signal.SIGTERM)
@@ -104,8 +104,8 @@ def test_a_second_signal_stops_at_once(processes: Processes, tmp_path: Path) -> 
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
-def test_a_second_broker_on_the_same_directory(processes: Processes, tmp_path: Path) -> None:
-    """It refuses to start, says why, and leaves the first alone."""
+def test_a_second_broker_on_the_same_directory_is_refused(processes: Processes, tmp_path: Path) -> None:
+    """The second broker says why it does not start. The first one keeps running."""
     first = processes.serve("--data", str(tmp_path))
     first.stdout.readline()
     output, errors = processes.serve("--data", str(tmp_path)).communicate(timeout=60)

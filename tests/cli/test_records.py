@@ -1,4 +1,4 @@
-"""`produce` and `tail` as texts: what one prints the other reads back to the same bytes."""
+"""`produce` reads the records that `tail` prints back to the same bytes."""
 
 from __future__ import annotations
 
@@ -23,58 +23,77 @@ def _records(monkeypatch: pytest.MonkeyPatch, data: bytes, *arguments: str) -> l
     return list(produce._records(parser.parse_args(["t", *arguments])))
 
 
-def test_lines_are_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One record a line, empty lines too; bytes stay as they are."""
+def test_each_line_is_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty lines are records too. Bytes stay unchanged."""
     records = _records(monkeypatch, b"a\n\n\xff\nlast", "--key", "k", "--header", "h=1")
     assert [record["value"] for record in records] == [b"a", b"", b"\xff", b"last"]
     assert {record["key"] for record in records} == {b"k"}
     assert records[0]["headers"] == [("h", b"1")]
 
 
-def test_keys_before_a_separator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first separator counts; a line without one is an error that names it."""
+def test_a_separator_splits_key_and_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first separator of a line counts. A line without one is an error with its number."""
     (record,) = _records(monkeypatch, b"k\tv\tw\n", "--key-separator", "\\t")
     assert (record["key"], record["value"]) == (b"k", b"v\tw")
-    with pytest.raises(Failure, match="line 2: no separator ':'"):
+    with pytest.raises(Failure, match="line 2 has no separator ':'"):
         _records(monkeypatch, b"k:v\nno\n", "--key-separator", ":")
 
 
-@pytest.mark.parametrize("line", [b"nothing", b"[1]", b'{"value": 5}', b'{"value": {"hex": "zz"}}', b'{"headers": [["a"]]}',
-                                  b'{"value": {"x": 1}}', b'{"value": "v", "timestamp_ms": "soon"}', b'{"value": "v", "timestamp_ms": -1}',
-                                  b'{"value": "v", "timestamp_ms": true}', b'{"headers": {"a": "b"}}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"nothing",
+        b"[1]",
+        b'{"value": 5}',
+        b'{"value": {"hex": "zz"}}',
+        b'{"headers": [["a"]]}',
+        b'{"value": {"x": 1}}',
+        b'{"value": "v", "timestamp_ms": "soon"}',
+        b'{"value": "v", "timestamp_ms": -1}',
+        b'{"value": "v", "timestamp_ms": true}',
+        b'{"headers": {"a": "b"}}',
+    ],
+)
 def test_bad_json_names_the_line(monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
-    """What is no record is said, with its line."""
-    with pytest.raises(Failure, match="line 1: not a record as JSON"):
+    """A line that is not a JSON record is an error with its number."""
+    with pytest.raises(Failure, match="line 1 is not a JSON record"):
         _records(monkeypatch, line, "--json")
 
 
-def test_what_tail_prints_produce_reads(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Key, value, headers and timestamp survive to the byte, nulls and bytes that are no text included."""
+def test_produce_reads_what_tail_prints(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Key, value, headers and timestamp stay the same, including nulls and bytes that are not text."""
     received = Received("t", 1, 5, 1234, b"\xff\x00", None, [("h", b"\xfe"), ("é", "ü".encode())])
     tail._print(received, as_json=True)
     line = capsys.readouterr().out.encode()
     (record,) = _records(monkeypatch, line, "--json")
     assert record == {
-        "key": b"\xff\x00", "value": None, "headers": [("h", b"\xfe"), ("é", "ü".encode())], "partition": None, "timestamp_ms": 1234,
-    }  # fmt: skip
+        "key": b"\xff\x00",
+        "value": None,
+        "headers": [("h", b"\xfe"), ("é", "ü".encode())],
+        "partition": None,
+        "timestamp_ms": 1234,
+    }
 
 
-def test_a_null_header_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kafka has headers whose value is null; the client library does not send them."""
-    with pytest.raises(Failure, match="line 1: .*a header is null, which kafka-python does not send"):
+def test_a_null_header_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka allows headers with a null value, but kafka-python does not send them."""
+    with pytest.raises(Failure, match="line 1 is not .*a header is null, which kafka-python does not send"):
         _records(monkeypatch, b'{"value": "v", "headers": [["n", null]]}', "--json")
 
 
-def test_tail_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where it stands, when, key, value, headers; nothing in it can break the line or drive the terminal."""
+def test_tail_prints_a_line_for_each_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line has position, time, key, value and headers.
+
+    Their bytes cannot break the line or control the terminal.
+    """
     tail._print(Received("t", 1, 5, 1_795_262_847_123, None, b"a\tb\nc\\", [("h", b"1")]), as_json=False)
     assert capsys.readouterr().out == "t-1@5\t2026-11-21T12:07:27.123Z\tnull\ta\\tb\\nc\\\\\th=1\n"
     tail._print(Received("t", 1, 5, -1, b"\x1b[2J", b"", []), as_json=False)
     assert capsys.readouterr().out == "t-1@5\t-\t0x1b5b324a\t\n"
 
 
-def test_tail_json_is_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """All fields on one line."""
+def test_tail_json_prints_all_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    """All fields are on one line."""
     tail._print(Received("t", 1, 5, 7, b"k", b"v\n", []), as_json=True)
     text = capsys.readouterr().out
     assert text.count("\n") == 1
@@ -84,12 +103,12 @@ def test_tail_json_is_json(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "milliseconds"), [("1970-01-01T00:00:01+00:00", 1000), ("1970-01-02T00:00:00Z", 86_400_000)]
 )
-def test_times(text: str, milliseconds: int) -> None:
-    """ISO 8601 with a zone."""
+def test_a_time_may_have_a_zone(text: str, milliseconds: int) -> None:
+    """Times are ISO 8601 with a zone."""
     assert tail._timestamp_ms(text) == milliseconds
 
 
-def test_a_time_that_is_none() -> None:
-    """The sentence lists all forms."""
+def test_an_invalid_time_is_wrong_usage() -> None:
+    """The message lists all valid forms."""
     with pytest.raises(Failure, match="must be start, end, an offset, -N or a time"):
         tail._timestamp_ms("yesterday")

@@ -1,7 +1,7 @@
-"""A broker of ten thousand partitions as a process: what a start takes, what an idle partition costs, what a start
-after a kill reads.
+"""A broker with ten thousand partitions: the cost of a start, of an idle partition, and of a start after a kill.
 
-Processor seconds, bytes and descriptors are looked at, not the clock on the wall: others use this machine too.
+The tests measure processor seconds, bytes and descriptors instead of wall-clock time, because other processes use the
+machine too.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from tests.bench.session import Session
 
 TOPICS, PARTITIONS_EACH = 10, 1000
 START_SECONDS = 1.0
-# A busy machine makes processor seconds longer too, and none makes them shorter: one start within the bound is what is
-# promised.
+# A busy machine makes processor seconds longer and never shorter, so one start within the bound is enough.
 STARTS = 8
 IDLE_BYTES = 3 * 1024
 PRODUCE_VERSION = 7
@@ -38,13 +37,13 @@ NEEDED_BYTES = 300_000_000
 
 
 class Broker:
-    """One that is ready to serve, with what it took until then: `start_cpu_seconds`, and `start_read_bytes` of all
+    """A broker that is ready to serve, with the cost of its start: `start_cpu_seconds` and `start_read_bytes` of all
     files."""
 
     def __init__(self, *options: str, most_descriptors: int | None = None, errors: Path | None = None) -> None:
         words = [sys.executable, "-m", "pykafkad", "serve", "--listen", "localhost:0", *options]
         if most_descriptors is not None:
-            # A broker looks at its limit when it starts, so that it has it before.
+            # A broker reads the limit of descriptors when it starts, so the limit is set before.
             words = ["sh", "-c", f'ulimit -n {most_descriptors} && exec "$@"', "sh", *words]
         with open(errors or "/dev/null", "w") as told:
             self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=told, text=True)
@@ -57,7 +56,7 @@ class Broker:
 
     @property
     def own_memory_bytes(self) -> int:
-        """Memory that it shares with no file and no other process."""
+        """Memory that the process shares with no file and no other process."""
         return 1024 * int(re.search(r"^Anonymous:\s+(\d+) kB", self._about("smaps_rollup"), re.MULTILINE)[1])
 
     @property
@@ -70,31 +69,31 @@ class Broker:
         assert self.process.returncode == 0
 
     def kill(self) -> None:
-        """Without a word; nothing if it is gone already."""
+        """Kills the process, unless it has ended already."""
         self.process.kill()
         self.process.wait(60)
         self.process.stdout.close()
 
 
 class Brokers:
-    """Starts them; what still runs at the end of the test is killed."""
+    """Starts brokers. The end of the test kills those that still run."""
 
     def __init__(self) -> None:
         self.started: list[Broker] = []
 
     def __call__(self, data: Path, *options: str) -> Broker:
-        """One with its data there."""
+        """A broker with its data in the folder."""
         return self.serve("--data", str(data), *options)
 
     def serve(self, *options: str, **limits: object) -> Broker:
-        """One with these options."""
+        """A broker with these options."""
         self.started.append(Broker(*options, **limits))
         return self.started[-1]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where the machine has such: thousands of folders are made and removed there in no time."""
+    """A folder in memory where the machine has one: it makes and removes thousands of folders quickly."""
     shared = Path("/dev/shm")
     has_room = os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > NEEDED_BYTES
     where = Path(tempfile.mkdtemp(prefix="pykafkad-", dir=shared if has_room else tmp_path))
@@ -112,20 +111,20 @@ def brokers() -> Iterator[Brokers]:
 
 
 def produce(session: Session, topic: str, partition: int, batch: bytes) -> None:
-    """Send one batch; it is acknowledged."""
+    """Sends one batch, which must be acknowledged."""
     assert produced(session, topic, partition, batch) == 0
 
 
 def produced(session: Session, topic: str, partition: int, batch: bytes) -> int:
-    """Send one batch; the error code of the answer."""
+    """Sends one batch; returns the error code of the answer."""
     template = wire_bytes.produce(PRODUCE_VERSION, topic, None, partition, batch)
-    # Counted from the size on, which the session has taken off.
+    # The frame is counted with its size field, which the session has removed.
     (code,) = struct.unpack_from(">h", session.call(template.request), template.error_at - 4)
     return code
 
 
 def descriptors_for(broker: Broker, partitions: int) -> int:
-    """How many descriptors the broker takes when somebody writes to so many partitions."""
+    """The number of descriptors that the broker opens for writes to so many partitions."""
     with Session(broker.port) as session:
         session.call(wire_bytes.api_versions().request)
         before = broker.descriptors
@@ -134,9 +133,11 @@ def descriptors_for(broker: Broker, partitions: int) -> int:
         return broker.descriptors - before
 
 
-def test_ten_thousand_partitions(folder: Path, brokers: Brokers) -> None:
-    """A start within a second, three kilobytes for an idle partition, a descriptor for one in use; after a stop, and
-    after a kill."""
+def test_ten_thousand_partitions_are_cheap(folder: Path, brokers: Brokers) -> None:
+    """A start takes a second, an idle partition three kilobytes, a partition in use one descriptor.
+
+    This holds after a stop and after a kill.
+    """
     brokers(folder / "empty").stop()
     empty = brokers(folder / "empty")
     empty_bytes, empty_descriptors = empty.own_memory_bytes, empty.descriptors
@@ -164,8 +165,11 @@ def test_ten_thousand_partitions(folder: Path, brokers: Brokers) -> None:
     broker.stop()
 
 
-def test_a_start_after_a_kill_reads_what_came_since_the_recovery_point(folder: Path, brokers: Brokers) -> None:
-    """Forty partitions of two megabytes were stopped, two of them written to, and the broker killed."""
+def test_a_start_after_a_kill_reads_only_from_the_recovery_point(folder: Path, brokers: Brokers) -> None:
+    """Forty partitions of two megabytes were stopped cleanly.
+
+    Then two of them were written to, and the broker was killed.
+    """
     partitions, batches, used = 40, 4, 2
     batch = encoded_batch(BATCH_BYTES)
     broker = brokers(folder / "data")
@@ -183,8 +187,8 @@ def test_a_start_after_a_kill_reads_what_came_since_the_recovery_point(folder: P
     broker.kill()
     broker = brokers(folder / "data")
     read_bytes = broker.start_read_bytes - stopped_read_bytes
-    # Of a segment that was written to all is looked at, as by Kafka; of the others what lies behind the last index
-    # entry.
+    # As in Kafka, the start reads a segment that was written to as a whole. In other segments it reads what follows the
+    # last index entry.
     log_bytes = used * (batches + 1) * BATCH_BYTES
     assert log_bytes <= read_bytes <= log_bytes + partitions * 100_000
     broker.stop()
@@ -193,9 +197,13 @@ def test_a_start_after_a_kill_reads_what_came_since_the_recovery_point(folder: P
 
 
 @pytest.mark.parametrize("storage", ["disk", "memory"])
-def test_the_limit_of_descriptors(brokers: Brokers, tmp_path: Path, storage: str) -> None:
-    """Who comes too late is told, the others and who connects anew are served; with descriptors to be had again all
-    are."""
+def test_connections_beyond_the_limit_of_descriptors_are_refused(
+    brokers: Brokers, tmp_path: Path, storage: str
+) -> None:
+    """Partitions beyond the limit get an error.
+
+    Others and new connections are served, and all are once descriptors are free.
+    """
     most, partitions = 256, 300
     where = ("--memory", "512MB") if storage == "memory" else ("--data", str(tmp_path / "data"))
     broker = brokers.serve(*where, most_descriptors=most, errors=tmp_path / "errors")

@@ -1,4 +1,4 @@
-"""The options of `pykafkad serve`, and what reaches the node."""
+"""The options of `pykafkad serve` reach the broker as settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykafkad.server import logs, run as process
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    """Calls of `run.run`, in place of a broker."""
+    """Records the calls of `run.run`, in place of a broker."""
     calls: list[dict] = []
 
     def run(settings: object, **named: object) -> int:
@@ -29,8 +29,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     logs._OUTPUT.level = level
 
 
-def test_defaults(started: list[dict]) -> None:
-    """Without options: Kafka's listeners setting, our directory, nothing created."""
+def test_defaults_without_options(started: list[dict]) -> None:
+    """The listeners are Kafka's default, the directory is pykafkad's, and no topic is created."""
     assert main(["serve"]) == 0
     (call,) = started
     assert (call["data_directories"], call["topics"], call["ready_file"]) == (("pykafkad-data",), [], None)
@@ -38,22 +38,38 @@ def test_defaults(started: list[dict]) -> None:
 
 
 def test_a_new_group_begins_at_once_without_a_property_file(started: list[dict], tmp_path: Path) -> None:
-    """With one it waits as long as Kafka."""
+    """With a property file the first rebalance waits as long as Kafka's."""
     properties = tmp_path / "server.properties"
     properties.write_text("num.partitions=4\n")
     assert main(["serve"]) == main(["serve", str(properties)]) == 0
     assert [call["settings"].group_initial_rebalance_delay_ms for call in started] == [0, 3000]
 
 
-def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Repeated options add up; --option=value and --option value are the same."""
+def test_all_options_reach_the_broker(started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of repeated options add up. `--option=value` and `--option value` mean the same."""
     monkeypatch.chdir(tmp_path)
     properties = tmp_path / "server.properties"
     properties.write_text("num.partitions=4\nlog.dirs=/elsewhere\n")
-    code = main([
-        "serve", "--listen", "localhost:0", str(properties), "--listen=[::1]:9093", "--data", "d", "--topic", "a:3", "--topic=b",
-        "--set", "delete.topic.enable=false", "--ready-file", "r", "--log-level", "error",
-    ])  # fmt: skip
+    code = main(
+        [
+            "serve",
+            "--listen",
+            "localhost:0",
+            str(properties),
+            "--listen=[::1]:9093",
+            "--data",
+            "d",
+            "--topic",
+            "a:3",
+            "--topic=b",
+            "--set",
+            "delete.topic.enable=false",
+            "--ready-file",
+            "r",
+            "--log-level",
+            "error",
+        ]
+    )
     assert code == 0
     (call,) = started
     assert call["settings"].listeners == ("PLAINTEXT://localhost:0", "PLAINTEXT_2://[::1]:9093")
@@ -64,10 +80,10 @@ def test_all_options(started: list[dict], tmp_path: Path, monkeypatch: pytest.Mo
     assert logs._OUTPUT.level == logs.LEVELS.index("error")
 
 
-def test_admin_clients_see_what_the_options_set(
+def test_admin_clients_see_the_options_as_settings(
     started: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Options stand in the settings as if they stood in a property file, in the place of what does stand there."""
+    """Options count as settings of a property file and override the file's own."""
     from pykafkad.settings.entries import DEFAULT_CONFIG, STATIC_BROKER_CONFIG, describe_broker
 
     properties = tmp_path / "server.properties"
@@ -104,22 +120,22 @@ def test_admin_clients_see_what_the_options_set(
 @pytest.mark.parametrize(
     ("text", "size_bytes"), [("512MB", 512 << 20), ("2g", 2 << 30), ("100k", 100 << 10), ("12345", 12345)]
 )
-def test_memory_takes_a_size(started: list[dict], text: str, size_bytes: int) -> None:
-    """`--memory` is the setting with units that people write."""
+def test_memory_takes_a_size_with_a_unit(started: list[dict], text: str, size_bytes: int) -> None:
+    """`--memory` is the setting pykafkad.memory.max.bytes with units."""
     assert main(["serve", "--memory", text]) == 0
     assert started[0]["settings"].pykafkad_memory_max_bytes == size_bytes
 
 
 @pytest.mark.parametrize("text", ["", "0", "MB", "-1MB", "1.5GB", "2TB", "many"])
-def test_memory_that_is_no_size_is_refused(started: list[dict], capsys: pytest.CaptureFixture, text: str) -> None:
+def test_an_invalid_memory_size_is_refused(started: list[dict], capsys: pytest.CaptureFixture, text: str) -> None:
     """The error names the option, the value and what is allowed."""
     assert main(["serve", f"--memory={text}"]) == 2
     assert f"--memory {text}: must be a size above 0 such as 512MB or 2GB" in capsys.readouterr().err
     assert started == []
 
 
-def test_environment(started: list[dict], monkeypatch: pytest.MonkeyPatch) -> None:
-    """PYKAFKAD_… variables are settings, PYKAFKAD_LOG_LEVEL is the log's."""
+def test_environment_variables_are_settings(started: list[dict], monkeypatch: pytest.MonkeyPatch) -> None:
+    """PYKAFKAD_… variables are settings. PYKAFKAD_LOG_LEVEL is the log level."""
     monkeypatch.setenv("PYKAFKAD_NUM_PARTITIONS", "7")
     monkeypatch.setenv("PYKAFKAD_LOG_LEVEL", "debug")
     assert main(["serve"]) == 0
@@ -145,10 +161,10 @@ def test_environment(started: list[dict], monkeypatch: pytest.MonkeyPatch) -> No
         (["a", "b"], "unrecognized arguments: b"),
     ],
 )
-def test_what_cannot_be_is_said(
+def test_invalid_options_and_settings_are_named(
     arguments: list[str], words: str, started: list[dict], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 2 and a sentence that names the option and what is allowed; nothing is started."""
+    """The exit code is 2, and a sentence names the option and what is allowed. No broker starts."""
     import re
 
     assert main(["serve", *arguments]) == 2
@@ -156,8 +172,8 @@ def test_what_cannot_be_is_said(
     assert started == []
 
 
-def test_the_warnings_go_to_the_log(started: list[dict]) -> None:
-    """A setting without effect is named in a warning before the broker is ready."""
+def test_warnings_are_logged(started: list[dict]) -> None:
+    """A warning names a setting without effect before the broker is ready."""
     lines: list[bytes] = []
     before = logs._OUTPUT.sink
     logs.configure("info", logs.Sink(lambda data: lines.append(data) or len(data), ManualClock()))
@@ -168,8 +184,8 @@ def test_the_warnings_go_to_the_log(started: list[dict]) -> None:
     assert b'WARNING config setting text="--set: num.io.threads has no effect in this version of pykafkad"' in lines[0]
 
 
-def test_listeners_are_named_with_their_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What only the listeners together show to be wrong is said with file, line and setting too; nothing was started."""
+def test_an_error_of_listeners_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error of listeners that are invalid only together names file, line and setting. No broker starts."""
     properties = tmp_path / "server.properties"
     properties.write_text("node.id=1\nlisteners=SSL://localhost:0\n")
     assert main(["serve", str(properties), "--data", str(tmp_path / "data")]) == 2
@@ -179,15 +195,15 @@ def test_listeners_are_named_with_their_place(tmp_path: Path, capsys: pytest.Cap
     )
 
 
-def test_all_directories_reach_the_node(started: list[dict]) -> None:
-    """Partitions are spread over log.dirs; --data takes the place of all of them."""
+def test_all_directories_reach_the_broker(started: list[dict]) -> None:
+    """Partitions are spread over log.dirs. `--data` replaces all of them."""
     assert main(["serve", "--set", "log.dirs=a,b,c"]) == 0
     assert main(["serve", "--set", "log.dirs=a,b,c", "--data", "d"]) == 0
     assert [tuple(call["data_directories"]) for call in started] == [("a", "b", "c"), ("d",)]
 
 
-def test_help_and_reader_have_the_same_options() -> None:
-    """Both read the one table; every option has an attribute."""
+def test_help_and_reader_know_the_same_options() -> None:
+    """Both read one table. Every option has an attribute."""
     options = serve.Options()
     assert list(vars(options)) == [
         "properties",

@@ -1,4 +1,7 @@
-"""`pykafkad snapshot fork`, which needs no broker; the other actions are in `compat_tests/test_snapshots.py`."""
+"""`pykafkad snapshot fork`, which needs no broker.
+
+`compat_tests/test_snapshots.py` tests the other actions.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tests.simulation.world import World
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """The directory of a broker that was stopped, with the snapshot `one` of ten records."""
+    """The directory of a stopped broker, with a snapshot `one` of ten records."""
     world = World(tmp_path / "data")
     world.create_topic("t", 2)
     fill(world, 0, 10)
@@ -30,8 +33,8 @@ def fork(data: Path, *targets: Path, name: str = "one") -> int:
     return main(["snapshot", "fork", name, *map(str, targets), "--data", str(data)])
 
 
-def test_a_fork_is_a_directory_like_any_other(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    """Also in one that is there and empty, and below ones that are not there."""
+def test_a_fork_is_a_complete_data_directory(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """The target may be empty, or below directories that do not exist yet."""
     (tmp_path / "empty").mkdir()
     for target in (tmp_path / "empty", tmp_path / "deep" / "er"):
         assert fork(data, target) == 0
@@ -42,16 +45,16 @@ def test_a_fork_is_a_directory_like_any_other(data: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("name", "source", "target", "words"),
     [
-        ("one", "data", "data", "is there already"),
-        ("one", "data", "data.snapshots", "is there already"),
-        ("one", "data", "file", "is there already"),
-        ("two", "data", "new", "has no snapshot two; there are: one"),
+        ("one", "data", "data", "already exists"),
+        ("one", "data", "data.snapshots", "already exists"),
+        ("one", "data", "file", "already exists"),
+        ("two", "data", "new", "has no snapshot two; its snapshots: one"),
         ("../one", "data", "new", "has no snapshot ../one"),
         ("", "data", "new", "has no snapshot"),
         ("one", "nowhere", "new", "is not a directory"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_forked(
+def test_invalid_forks_are_refused(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture, name: str, source: str, target: str, words: str
 ) -> None:
     (tmp_path / "file").write_text("mine")
@@ -62,10 +65,10 @@ def test_what_cannot_be_forked(
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_fork_that_fails_leaves_nothing(
+def test_a_failed_fork_leaves_no_directory(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
-    """A broker would start on half a directory, and never tell."""
+    """A broker would start on a partial directory without noticing that records are missing."""
     if is_there:
         (tmp_path / "new").mkdir()
 
@@ -82,10 +85,10 @@ def test_a_fork_that_fails_leaves_nothing(
 
 
 @pytest.mark.parametrize("named", ["a", "b", "a,b"])
-def test_a_broker_with_several_directories_is_forked_into_as_many(
+def test_a_fork_has_as_many_directories_as_the_broker(
     tmp_path: Path, capsys: pytest.CaptureFixture, named: str
 ) -> None:
-    """Whichever of them is named: the snapshot knows them all."""
+    """`--data` may name any of the directories: the snapshot knows all of them."""
     first, second = tmp_path / "a", tmp_path / "b"
     world = World(first, more_directories=[str(second)])
     world.create_topic("t", 2)
