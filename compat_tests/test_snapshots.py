@@ -139,7 +139,7 @@ def test_a_real_kafka_starts_on_a_fork(kafka_jars: Path, tmp_path: Path) -> None
         assert read_all(kafka.bootstrap, TOPIC) == list(range(30))
         produce(kafka.bootstrap, TOPIC, range(70, 90))
         refused = pykafkad("snapshot", "create", "one", "--bootstrap", kafka.bootstrap)
-        assert refused.returncode == 1 and "no pykafkad" in refused.stderr, "it would be stored as a setting"
+        assert refused.returncode == 1 and "not pykafkad" in refused.stderr, "it would be stored as a setting"
         assert read_all(kafka.bootstrap, TOPIC) == [*range(30), *range(70, 90)]
         kafka.stop()
         assert read_all(ours.bootstrap, TOPIC) == list(range(40))

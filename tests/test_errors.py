@@ -19,8 +19,13 @@ def test_codes_are_dense_and_named() -> None:
 
 # Names that kafka-python writes otherwise than Kafka's own Errors.java does.
 OTHER_NAMES = {
-    -1: "UNKNOWN", 0: "NO_ERROR", 6: "NOT_LEADER_FOR_PARTITION", 10: "MESSAGE_SIZE_TOO_LARGE", 17: "INVALID_TOPIC", 39: "INVALID_REPLICATION_ASSIGNMENT",
-}  # fmt: skip
+    -1: "UNKNOWN",
+    0: "NO_ERROR",
+    6: "NOT_LEADER_FOR_PARTITION",
+    10: "MESSAGE_SIZE_TOO_LARGE",
+    17: "INVALID_TOPIC",
+    39: "INVALID_REPLICATION_ASSIGNMENT",
+}
 
 
 def test_names_and_codes_equal_another_projects() -> None:

@@ -16,10 +16,17 @@ if TYPE_CHECKING:
 
 # How many threads there are may at most double and at most halve in one change; pykafkad has none of them.
 THREADS = (
-    "background.threads", "log.cleaner.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
-    "num.replica.fetchers", "remote.log.manager.copier.thread.pool.size", "remote.log.manager.expiration.thread.pool.size",
-    "remote.log.manager.follower.thread.pool.size", "remote.log.reader.threads",
-)  # fmt: skip
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+)
 
 # Plug-ins: Java classes, of which none but the default can run here.
 _PLUG_INS = ("metric.reporters", "principal.builder.class", "ssl.engine.factory.class")

@@ -11,8 +11,16 @@ from pykafkad.wire import primitives
 from pykafkad.wire.notation import Field, Message, Struct
 
 FORMATS = {
-    "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "float64": "d", "uuid": "16s",
-}  # fmt: skip
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
 # What every function may call: the primitives, and the two errors that bytes beyond the end raise.
 RUNTIME = {name: value for name, value in vars(primitives).items() if name[0] != "_"}
 RUNTIME.update(new=object.__new__, StructError=structs.error, pack=structs.pack, unpack_from=structs.unpack_from)

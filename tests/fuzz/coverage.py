@@ -32,8 +32,18 @@ def run(inputs: int, names: Sequence[str] = (), seed: int | None = None) -> int:
             for number in range(SEEDS_PER_TARGET):
                 example = mutation.TARGETS[index].example(draw)[:MAX_LENGTH]
                 (Path(corpus) / f"{at}-{number}").write_bytes(bytes((at,)) + example)
-        command = [sys.executable, "-m", "tests.fuzz.coverage", corpus, f"-runs={inputs}", f"-max_len={MAX_LENGTH}", f"-timeout={LIMIT_SECONDS}",
-                   f"-rss_limit_mb={LIMIT_MB}", f"-artifact_prefix={corpus}/finding-", "-print_final_stats=1"]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz.coverage",
+            corpus,
+            f"-runs={inputs}",
+            f"-max_len={MAX_LENGTH}",
+            f"-timeout={LIMIT_SECONDS}",
+            f"-rss_limit_mb={LIMIT_MB}",
+            f"-artifact_prefix={corpus}/finding-",
+            "-print_final_stats=1",
+        ]
         if seed is not None:
             command.append(f"-seed={seed}")
         environment = {**os.environ, TARGETS_VARIABLE: ",".join(map(str, chosen))}

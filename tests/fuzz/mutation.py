@@ -22,8 +22,20 @@ LIMIT_GROWTH_MB = 150
 ROUND_INPUTS = 1000
 # By the clock, for what never ends.
 ROUND_SECONDS = 120.0
-EDGES = (b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff\xff\xff\x0f",
-         b"\x80\x80\x80\x80\x80\x01", b"\xff\xff", b"\0\0\0\0\0\0\0\0")  # fmt: skip
+EDGES = (
+    b"\0",
+    b"\1",
+    b"\x7f",
+    b"\x80",
+    b"\xff",
+    b"\xff\xff\xff\xff",
+    b"\x7f\xff\xff\xff",
+    b"\x80\0\0\0",
+    b"\xff\xff\xff\xff\x0f",
+    b"\x80\x80\x80\x80\x80\x01",
+    b"\xff\xff",
+    b"\0\0\0\0\0\0\0\0",
+)
 
 
 def mutated(draw: random.Random, data: bytes, other: bytes) -> bytes:

@@ -83,9 +83,13 @@ def plain_batch(draw: random.Random) -> bytearray:
     ]
     idempotent = draw.random() < 0.3
     return build_batch(
-        records, timestamp_ms=draw.choice((0, 1_000_000_000_000, -1)), codec=draw.choice((0, 0, 1, 2, 3, 4)), producer_id=draw.randrange(3) if idempotent else -1,
-        producer_epoch=draw.randrange(2) if idempotent else -1, base_sequence=draw.choice((0, 1, 3, 2**31 - 1)) if idempotent else -1,
-    )  # fmt: skip
+        records,
+        timestamp_ms=draw.choice((0, 1_000_000_000_000, -1)),
+        codec=draw.choice((0, 0, 1, 2, 3, 4)),
+        producer_id=draw.randrange(3) if idempotent else -1,
+        producer_epoch=draw.randrange(2) if idempotent else -1,
+        base_sequence=draw.choice((0, 1, 3, 2**31 - 1)) if idempotent else -1,
+    )
 
 
 def hostile_batch(draw: random.Random) -> bytearray:

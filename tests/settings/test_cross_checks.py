@@ -52,8 +52,15 @@ def test_what_cannot_be_at_the_start(values, named):
 
 
 def test_what_can_be_together():
-    settings(log_retention_ms="-1", log_roll_ms="1", max_connections_per_ip="0", max_connections_per_ip_overrides="127.0.0.1:5,::1:7,some-host:-1",
-             connections_max_idle_ms="-1", queued_max_request_bytes="104857600", log_retention_hours="0")  # fmt: skip
+    settings(
+        log_retention_ms="-1",
+        log_roll_ms="1",
+        max_connections_per_ip="0",
+        max_connections_per_ip_overrides="127.0.0.1:5,::1:7,some-host:-1",
+        connections_max_idle_ms="-1",
+        queued_max_request_bytes="104857600",
+        log_retention_hours="0",
+    )
 
 
 @pytest.mark.parametrize("name", THREADS)
@@ -94,12 +101,19 @@ def test_the_layer_that_counts():
 @pytest.mark.parametrize(
     "values",
     [
-        {"max_connections": "0"}, {"max_connection_creation_rate": "0"}, {"group_consumer_assignment_interval_ms": "15001"}, {"listeners": "x"},
-        {"listeners": "A://h:1,A://h"}, {"listener_security_protocol_map": ""}, {"listener_security_protocol_map": "A:B"},
-        {"metric_reporters": "my.Reporter"}, {"principal_builder_class": "my.Builder"}, {"principal_builder_class": ""},
+        {"max_connections": "0"},
+        {"max_connection_creation_rate": "0"},
+        {"group_consumer_assignment_interval_ms": "15001"},
+        {"listeners": "x"},
+        {"listeners": "A://h:1,A://h"},
+        {"listener_security_protocol_map": ""},
+        {"listener_security_protocol_map": "A:B"},
+        {"metric_reporters": "my.Reporter"},
+        {"principal_builder_class": "my.Builder"},
+        {"principal_builder_class": ""},
         {"ssl_engine_factory_class": "x"},
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_set_live(values):
     assert change(settings(), **values) == next(iter(values)).replace("_", ".")
 

@@ -47,9 +47,14 @@ LIVE_DEFAULTS = {
 LIVE = {"message.max.bytes": "2000000"}
 
 SOURCES = {
-    1: "DYNAMIC_TOPIC_CONFIG", 2: "DYNAMIC_BROKER_CONFIG", 3: "DYNAMIC_DEFAULT_BROKER_CONFIG", 4: "STATIC_BROKER_CONFIG",
-    5: "DEFAULT_CONFIG", 7: "DYNAMIC_CLIENT_METRICS_CONFIG", 8: "DYNAMIC_GROUP_CONFIG",
-}  # fmt: skip
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
 TYPES = {number: name.upper() for name, number in entries.TYPE_IDS.items()} | {0: "UNKNOWN"}
 
 # What differs on purpose: defaults of ours that these properties do not replace (log.dirs replaces log.dir).
@@ -117,8 +122,13 @@ def test_what_stands_in_for_a_file_is_shown_as_kafka_shows_a_line_of_one() -> No
 # Live values that are refused in words of our own: tests/settings/test_together.py,
 # compat_tests/scenarios/setting_values.py.
 NOT_CHECKED = {
-    "log.cleaner.threads", "num.io.threads", "listeners", "max.connections.per.ip.overrides", "cordoned.log.dirs", "metric.reporters",
-}  # fmt: skip
+    "log.cleaner.threads",
+    "num.io.threads",
+    "listeners",
+    "max.connections.per.ip.overrides",
+    "cordoned.log.dirs",
+    "metric.reporters",
+}
 
 
 def _changes() -> list[tuple[str, ...]]:

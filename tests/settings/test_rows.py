@@ -108,11 +108,21 @@ def test_an_unknown_scope_is_a_key_error() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.5, "0.5"), (0.0, "0.0"), (1.0, "1.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (1e7, "1.0E7"), (123456.5, "123456.5"),
-        (12345678.0, "1.2345678E7"), (1.7976931348623157e308, "1.7976931348623157E308"), (-2.5e-7, "-2.5E-7"),
-        (float("nan"), "NaN"), (float("inf"), "Infinity"), (float("-inf"), "-Infinity"),
+        (0.5, "0.5"),
+        (0.0, "0.0"),
+        (1.0, "1.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (1e7, "1.0E7"),
+        (123456.5, "123456.5"),
+        (12345678.0, "1.2345678E7"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (-2.5e-7, "-2.5E-7"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
     ],
-)  # fmt: skip
+)
 def test_doubles_are_printed_as_java_prints_them(value: float, text: str) -> None:
     """Expected texts are Double.toString's."""
     assert java_double(value) == text
@@ -121,11 +131,19 @@ def test_doubles_are_printed_as_java_prints_them(value: float, text: str) -> Non
 @pytest.mark.parametrize(
     ("type_name", "text", "printed"),
     [
-        ("boolean", "TRUE", "true"), ("int", " +07", "7"), ("double", "1e-1", "0.1"), ("list", "a , b", "a,b"), ("list", "", ""), ("string", " x ", "x"),
-        ("double", "0.5f", "0.5"), ("double", "NaN", "NaN"), ("double", "-Infinity", "-Infinity"), ("double", "0x1.8p-1", "0.75"),
+        ("boolean", "TRUE", "true"),
+        ("int", " +07", "7"),
+        ("double", "1e-1", "0.1"),
+        ("list", "a , b", "a,b"),
+        ("list", "", ""),
+        ("string", " x ", "x"),
+        ("double", "0.5f", "0.5"),
+        ("double", "NaN", "NaN"),
+        ("double", "-Infinity", "-Infinity"),
+        ("double", "0x1.8p-1", "0.75"),
         ("double", "-0x1P+9999D", "-Infinity"),
     ],
-)  # fmt: skip
+)
 def test_values_are_printed_parsed(type_name: str, text: str, printed: str) -> None:
     """DescribeConfigs answers the parsed value, not what was typed."""
     assert _row(type_name).normalised(text) == printed

@@ -91,12 +91,18 @@ def test_only_one_message_is_read():
         ("data A 0 flexible none\n  name int32\n  name int32", r"f.txt:3: A has two fields named name"),
         ("data A 0 flexible none\n  name int32\ndata A 0 flexible none", r"f.txt:3: A is defined twice"),
         ("data A 0 flexible none\n  name [B]", r"f.txt: A uses B, which has no rows"),
-        ("data A 0 flexible none\n  one [B]\n    x int8\n  two [B]\n    x int8", r"f.txt:5: a row is indented .* below a message"),
+        (
+            "data A 0 flexible none\n  one [B]\n    x int8\n  two [B]\n    x int8",
+            r"f.txt:5: a row is indented .* below a message",
+        ),
         ("data A 0 flexible none\n  name int32 tag 0", r"f.txt:2: name has a tag, but A is never flexible"),
         ("data A 0 flexible 0+\n  one int32 tag 0\n  two int32 tag 0", r"f.txt: A uses a tag twice"),
-        ("data A 0 flexible none\n" + "".join(f"{'  ' * d}f [S{d}]\n" for d in range(1, 10)), r"f.txt:10: nested deeper than 8"),
+        (
+            "data A 0 flexible none\n" + "".join(f"{'  ' * d}f [S{d}]\n" for d in range(1, 10)),
+            r"f.txt:10: nested deeper than 8",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named(rows, reason):
     """File, line, what was found and what is allowed."""
     with pytest.raises(NotationError, match=reason):

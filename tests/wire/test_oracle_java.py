@@ -42,8 +42,15 @@ class Numbered(Values):
 
 def test_every_version_of_the_internal_logs_is_there():
     """No record class is left without a line."""
-    wanted = {(name, str(version)) for file in messages.COLLECTIONS if file.startswith("stored_") for types in messages.stored_types(file).values()
-              for cls in types.values() for name in [cls.__name__] for version in messages.valid_versions(cls)}  # fmt: skip
+    wanted = {
+        (name, str(version))
+        for file in messages.COLLECTIONS
+        if file.startswith("stored_")
+        for types in messages.stored_types(file).values()
+        for cls in types.values()
+        for name in [cls.__name__]
+        for version in messages.valid_versions(cls)
+    }
     assert {(name, version) for name, version, _ in LINES} == wanted
 
 
