@@ -102,7 +102,8 @@ def _metadata_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
     if isinstance(record.value, record_codec.UnknownRecord):
         raise ProtocolError(f"unknown record type {record.value.type} version {record.value.version}")
     version = value[2] if key is None else _SHORT.unpack_from(value)[0]
-    return {"value": plain(record.value, version)}
+    message: Any = record.value
+    return {"value": plain(message, version)}
 
 
 def _coordinator_record(schemas: str, key: bytes | None, value: bytes | None) -> dict[str, Any] | None:

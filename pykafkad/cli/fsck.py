@@ -202,11 +202,11 @@ def _read_everything(directories: list[str], compacted: set[str] | None) -> Iter
 def _partitions(directory: str) -> list[str]:
     """The paths of the partitions in a directory, in the order of their names."""
     from pykafkad.disk import Disk
-    from pykafkad.log import directory as layout
+    from pykafkad.log.file_names import parse_partition_name
 
     found = (
         os.path.join(directory, name)
         for name in sorted(os.listdir(directory))
-        if layout.parse_partition_name(name) is not None
+        if parse_partition_name(name) is not None
     )
     return [path for path in found if Disk().is_directory(path)]
