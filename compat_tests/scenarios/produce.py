@@ -317,3 +317,13 @@ def min_insync_replicas(broker: Exchange) -> None:
     for version in (3, 9):
         for acks in (-1, 1):
             produce(broker, version, to(name, (0, batch())), acks=acks, note=f"acks {acks}")
+
+
+@scenario
+def least_in_sync_replicas(broker: Exchange) -> None:
+    """`min.insync.replicas` asks for no more copies than a partition has: with one, acks=all is served."""
+    name = broker.topic(min_insync_replicas="2", **KEPT)
+    topic_id = broker.topic_id(name)
+    for version in versions("Produce"):
+        for acks in (1, -1):
+            produce(broker, version, to(name, (0, batch()), topic_id=topic_id), acks=acks, note=f"acks {acks}")

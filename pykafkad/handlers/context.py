@@ -34,6 +34,7 @@ class Context:
 
     __slots__ = (
         "_node",
+        "acks_all",
         "client_id",
         "connection",
         "correlation_id",
@@ -58,7 +59,9 @@ class Context:
         """What an answer to an unexpected error is made from; None for Produce, whose records are views of what was
         received."""
         self.unwritten: list[object] | None = None
-        """The logs whose next write the answer depends on (Produce)."""
+        """The logs on whose appends the answer depends (Produce)."""
+        self.acks_all = False
+        """Whether it waits until those are committed, or until they are written."""
         self.is_long = False
         """Whether the request is served in slices, and its answer written so."""
         self.is_answered = False

@@ -6,6 +6,10 @@ itself, 13 names topics by id (KIP-516). With acks=0 there is no answer, and an 
 client looks up metadata again. An answer promises that the records are written: see `server/commits.py`. Batches that
 must be opened and hold more than `append_rules.LONG_RECORDS` records are opened on another thread.
 
+acks=all asks for `min.insync.replicas` (or as many replicas as there are): NOT_ENOUGH_REPLICAS if the ISR is smaller
+before the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND if it has become so behind it. That takes a directory whose metadata
+has replicas on other brokers.
+
 NOT_LEADER_OR_FOLLOWER, with who leads, comes up only in a directory whose metadata knows more brokers than this one,
 and when this one was told to forget itself.
 
@@ -116,6 +120,8 @@ class _Appending:
             self._broken(row, log, failure)
 
     def _append(self, row: object, log: object, records: object, checked: tuple | None) -> None:
+        if self._request.acks == -1 and not log.replica.has_min_isr:
+            raise errors.KafkaError(errors.NOT_ENOUGH_REPLICAS)
         result = log.append(records, self._ctx.now_ms, produce_version=self._ctx.version, checked=checked)
         row.base_offset, _, row.log_append_time_ms, row.log_start_offset = result
         self._unwritten.append((log, row))
@@ -144,6 +150,7 @@ class _Appending:
                 )
             return None
         ctx.unwritten = self._unwritten
+        ctx.acks_all = self._request.acks == -1
         return response
 
 

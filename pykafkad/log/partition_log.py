@@ -45,6 +45,7 @@ AppendResult.__doc__ = "Where a batch was put. `log_append_time_ms` is -1 unless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.log.replica import Replica
     from pykafkad.log.txn_index import AbortedTransaction
 
 _NO_HEADER = (0,) * 13
@@ -54,9 +55,11 @@ _pack_prefix = PREFIX.pack_into
 
 
 class PartitionLog(LogFiles):
-    """See the module."""
+    """See the module. `replica` says what is committed; it is given by whoever knows the metadata."""
 
-    __slots__ = ()
+    __slots__ = ("replica",)
+
+    replica: Replica
 
     # -- append --------------------------------------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ class Broker(RuntimeNode):
         self._moves: Moves | None = None
         self._data_snapshots: DataSnapshots | None = None
         plan = lambda key: runtime.timers.set(key, runtime.now)  # noqa: E731
-        self.partitions = Partitions(directories, self.node_id, settings, plan, runtime.clock.now)
+        self.partitions = Partitions(directories, self.node_id, settings, plan, runtime.clock.now, self.commits)
         runtime.reactor.node = self
         directories.broker = self
         controller.broker = self
@@ -269,7 +269,8 @@ class Broker(RuntimeNode):
 
     def writable_by_clients(self, log: object) -> bool:
         """Whether a client's batch for `log` needs no check besides those of the log itself."""
-        return log.offline is None and not log.topic.startswith("__") and log not in self.partitions.not_led_here
+        # One that does not commit alone is not led here, or lacks replicas for acks=all, or waits for followers.
+        return log.offline is None and not log.topic.startswith("__") and log.replica.commits_alone
 
     def metadata_changed(self, delta: MetadataDelta, *, loading: bool = False) -> None:
         """Bring logs, settings and groups in step with the image."""

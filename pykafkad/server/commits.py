@@ -18,12 +18,13 @@ from collections import deque
 from struct import Struct
 
 from pykafkad import errors
-from pykafkad.errors import StorageFailure
+from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.log.replica import Committed
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from pykafkad.handlers.context import Context
     from pykafkad.log.partition_log import PartitionLog
@@ -71,13 +72,15 @@ class _HeldAnswers:
     def settle(self, failure: Exception | None) -> None:
         """The log is committed as far as these answers need it, or never will be."""
         try:
-            if type(failure) is StorageFailure:
+            if failure is None and not self._log.replica.has_min_isr:
+                failure = KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+            if isinstance(failure, StorageFailure | KafkaError):
                 self._commits.take_back({self._log: failure}, self._fast_answers, self._answers)
             elif failure is not None:
                 # A bug: which of the answers are true is not known, so whoever waits for one must ask again.
                 for connection in self._connections:
                     connection.outbox.clear()
-                    connection.close("unexpected error after a sync")
+                    connection.close(f"unexpected error after a sync: {failure!r}")
         finally:
             for connection in self._connections:
                 self._commits.let_go(connection)
@@ -192,7 +195,7 @@ class Commits:
         logs = list(self.dirty)
         self.dirty.clear()
         failed: dict[PartitionLog, StorageFailure] = {}
-        is_held = False
+        behind: dict[PartitionLog, bool] = {}
         for log in logs:
             if log.closed:
                 # Its topic was deleted in this very turn: what was gathered for it went with it.
@@ -206,15 +209,15 @@ class Commits:
             except StorageFailure as failure:
                 failed[log] = failure
             else:
-                is_held = not self._written(log) or is_held
+                self._written(log, behind)
         fast_answers, answers = self.fast_answers, self._answers
         if failed:
             for log, failure in failed.items():
                 if not log.closed:
                     self._broker.log_failed(log, failure)
             self.take_back(failed, fast_answers, answers)
-        if is_held:
-            self._hold_answers(logs, failed)
+        if behind:
+            self._hold_answers(behind)
         fast_answers.clear()
         answers.clear()
         if self._waits:
@@ -224,24 +227,55 @@ class Commits:
                 elif log in self._waits:
                     self._settle(log, log.high_watermark)
 
-    def _written(self, log: PartitionLog) -> bool:
-        """`log` is written up to `written_end_offset`; whether all of that is committed."""
-        if (self._always_sync or self._gathering or self._syncing or log.is_flush_due) and self._needs_sync(log):
+    def _written(self, log: PartitionLog, behind: dict[PartitionLog, bool]) -> None:
+        """`log` is written up to `written_end_offset`. If not all of that is committed, it is put among those `behind`,
+        with whether it waits for a sync."""
+        replica = log.replica
+        needs_sync = False
+        if self._always_sync or self._gathering or self._syncing or log.is_flush_due:
+            needs_sync = self._needs_sync(log)
+        if needs_sync:
             self._gathering[log] = None
-            return False
-        log.advance_high_watermark(log.written_end_offset)
-        purgatory = self._broker.purgatory
-        if purgatory.count:
-            purgatory.touch(log)
-        return True
+            behind[log] = True
+        if not replica.commits_alone:
+            end_offset = log.written_end_offset
+            self._tell_end(log)
+            self.perform(log, replica.appended(end_offset, self._broker.runtime.now, is_durable=not needs_sync))
+            if log.high_watermark < end_offset:
+                behind.setdefault(log, False)
+        elif not needs_sync:
+            log.advance_high_watermark(log.written_end_offset)
+            purgatory = self._broker.purgatory
+            if purgatory.count:
+                purgatory.touch(log)
+
+    def _tell_end(self, log: PartitionLog) -> None:
+        """The replica was not told of what was written while it committed alone."""
+        replica = log.replica
+        if replica.end_offset < log.high_watermark or replica.high_watermark < log.high_watermark:
+            replica.opened(log.high_watermark, log.high_watermark)
+
+    def perform(self, log: PartitionLog, effects: Iterable[object]) -> None:
+        """Perform what a replica wants done."""
+        for effect in effects:
+            if type(effect) is Committed:
+                log.advance_high_watermark(effect.end_offset)
+                self._broker.purgatory.touch(log)
+                self._settle(log, log.high_watermark)
 
     def _needs_sync(self, log: PartitionLog) -> bool:
         return self._always_sync or log.is_flush_due or log in self._gathering or log in self._syncing
 
     def _committed(self, log: PartitionLog, end_offset: int) -> None:
-        log.advance_high_watermark(end_offset)
-        self._broker.purgatory.touch(log)
-        self._settle(log, log.high_watermark)
+        replica = log.replica
+        if replica.commits_alone:
+            self.perform(log, (Committed(end_offset),))
+            return
+        self._tell_end(log)
+        self.perform(log, replica.synced(end_offset, self._broker.runtime.now))
+        if not replica.has_min_isr:
+            # It is not going to be committed soon, and requests that asked for no more than a written record wait, too.
+            self.fail(log, KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
 
     def _settle(self, log: PartitionLog, end_offset: int) -> None:
         waits = self._waits.get(log)
@@ -266,7 +300,7 @@ class Commits:
 
     def take_back(
         self,
-        failed: dict[PartitionLog, StorageFailure],
+        failed: Mapping[PartitionLog, Exception],
         fast_answers: list[FastAnswer],
         answers: list[CoveredAnswer],
     ) -> None:
@@ -274,14 +308,14 @@ class Commits:
         for log, connection, index, position in fast_answers:
             if log in failed and index < len(connection.outbox):
                 answer = bytearray(connection.outbox[index])
-                _ERROR_AND_OFFSETS.pack_into(answer, position, errors.KAFKA_STORAGE_ERROR, -1, -1)
+                _ERROR_AND_OFFSETS.pack_into(answer, position, _code(failed[log]), -1, -1)
                 connection.outbox[index] = answer
         for rows, connection, index, context, message in answers:
             if not any(log in failed for log, _ in rows) or index >= len(connection.outbox):
                 continue
             for log, row in rows:
                 if log in failed:
-                    row.error_code = errors.KAFKA_STORAGE_ERROR
+                    row.error_code = _code(failed[log])
                     row.base_offset = row.log_append_time_ms = row.log_start_offset = -1
             chunks = self._broker.dispatcher.encode(context, message)
             if chunks is None:
@@ -291,21 +325,27 @@ class Commits:
 
     # --- holding connections ------------------------------------------------------------------------------------------
 
-    def _hold_answers(self, logs: list[PartitionLog], failed: dict[PartitionLog, StorageFailure]) -> None:
-        """Keep the answers of this turn that depend on a log of `logs` which is written and not yet committed."""
-        held: dict[PartitionLog, _HeldAnswers] = {}
-        for log in logs:
-            if log not in failed and log.high_watermark < log.end_offset:
-                held[log] = _HeldAnswers(self, log)
+    def _hold_answers(self, behind: dict[PartitionLog, bool]) -> None:
+        """Keep the answers of this turn that wait for the commit of what is written. Without acks=all they wait for a
+        sync only. With acks=all, and too few replicas in sync, they end with an error."""
+        held = {log: _HeldAnswers(self, log) for log in behind}
+        lacking: dict[PartitionLog, Exception] = {
+            log: KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+            for log, is_syncing in behind.items()
+            if not is_syncing and not log.replica.has_min_isr
+        }
+        if lacking:
+            self.take_back(lacking, self.fast_answers, [row for row in self._answers if row[3].acks_all])
         for row in self.fast_answers:
-            if row[0] in held:
+            if row[0] in held and row[0] not in lacking:
                 held[row[0]].add_fast(row)
         for answer in self._answers:
             for log, _ in answer[0]:
-                if log in held:
+                if log in held and log not in lacking and (behind[log] or answer[3].acks_all):
                     held[log].add(answer)
         for log, answers in held.items():
-            self.after(log, log.end_offset, answers.settle)
+            if log not in lacking:
+                self.after(log, log.end_offset, answers.settle)
 
     def hold(self, connection: Connection) -> None:
         """Nothing of the connection leaves before it is let go; with a full outbox it serves nothing either."""
@@ -371,6 +411,10 @@ class Commits:
             self._committed(log, job.end_offset)
         else:
             self.fail(log, failure or StorageFailure("sync", log.directory, "it was not tried"))
+
+
+def _code(failure: Exception) -> int:
+    return failure.code if isinstance(failure, KafkaError) else errors.KAFKA_STORAGE_ERROR
 
 
 def _sync(jobs: list[SyncJob]) -> list[tuple[SyncJob, Exception | None]]:

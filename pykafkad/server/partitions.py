@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pykafkad import config
-from pykafkad.errors import StorageFailure
+from pykafkad import config, errors
+from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.log import snapshot_store
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
+from pykafkad.log.replica import LEADER, Replica
 from pykafkad.metadata import record_codec
 from pykafkad.server import pending_partitions
 from pykafkad.server.logs import logger
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.metadata.image import Image, MetadataDelta
+    from pykafkad.metadata.topics import PartitionState
+    from pykafkad.server.commits import Commits
     from pykafkad.server.directories import Directories
 
 log_lines = logger("storage")
@@ -24,14 +27,16 @@ _TOPIC_CONFIG = 2
 
 class Partitions:
     """`get` and `get_by_id` answer None for a partition that is not here. `plan` and `now` are those of
-    `PendingPartitions`."""
+    `PendingPartitions`. `commits` hears what a change of the metadata commits, and what can no longer be committed."""
 
     __slots__ = (
         "_by_id",
         "_by_name",
+        "_commits",
         "_image",
         "_loading",
         "_node_id",
+        "_now",
         "_settings",
         "directories",
         "not_led_here",
@@ -45,6 +50,7 @@ class Partitions:
         settings: object,
         plan: Callable[[object], None],
         now: Callable[[], float],
+        commits: Commits,
     ) -> None:
         self.directories = directories
         self.pending = pending_partitions.PendingPartitions(plan, now, self._open_waiting)
@@ -53,6 +59,8 @@ class Partitions:
         self._image: Image | None = None
         self._loading = True
         self._node_id = node_id
+        self._now = now
+        self._commits = commits
         self._settings = settings
         self._by_name: dict[tuple[str, int], PartitionLog] = {}
         self._by_id: dict[tuple[bytes, int], PartitionLog] = {}
@@ -128,6 +136,9 @@ class Partitions:
             log = self._by_name.get((topic, index))
             if log is not None:
                 log.update_settings(settings)
+                log.replica.settings_changed(min_insync_replicas=settings.min_insync_replicas)
+                if log.replica.role == LEADER:
+                    self._lead(log)
 
     def reconfigure_all(self, image: Image) -> None:
         """The broker's defaults changed: every topic may see it."""
@@ -170,10 +181,11 @@ class Partitions:
             new = directory.finish_rewind(log, path, log_start_offset)
             state = topic.partitions[log.partition]
             self._by_name[topic.name, log.partition] = self._by_id[topic.id, log.partition] = new
+            new.replica = self._replica(new)
             if log in self.not_led_here:
-                self.not_led_here[new] = self.not_led_here.pop(log)
-            elif new.offline is None:
-                new.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
+                del self.not_led_here[log]
+            if new.offline is None:
+                self._adopt(new, state)
         return [log for _, log, _, _ in prepared]
 
     def _open_waiting(self, topic: str, index: int) -> PartitionLog:
@@ -188,16 +200,43 @@ class Partitions:
             log = self._open(topic, index, topic_id, settings, state)
             if log.offline is not None:
                 log_lines.error("partition-offline", topic=topic, partition=index, reason=log.offline)
+            log.replica = self._replica(log)
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
-        if state.leader != self._node_id:
-            self.not_led_here[log] = state.leader_epoch
-        else:
+        self._adopt(log, state)
+
+    def _replica(self, log: PartitionLog) -> Replica:
+        return Replica(self._node_id, self._alive_epoch, min_insync_replicas=log.settings.min_insync_replicas)
+
+    def _alive_epoch(self, broker_id: int) -> int | None:
+        broker = self._image.brokers.get(broker_id)
+        return broker.epoch if broker is not None and broker.active else None
+
+    def _adopt(self, log: PartitionLog, state: PartitionState) -> None:
+        """The log takes the role that the metadata gives to this broker."""
+        replica = log.replica
+        was_leader = replica.role == LEADER
+        if len(state.replicas) > 1 and log.is_loaded:
+            replica.opened(log.written_end_offset, log.high_watermark)
+        effects = replica.image_changed(state, self._now())
+        if replica.role == LEADER:
             self.not_led_here.pop(log, None)
-            try:
-                log.lead(state.leader_epoch, sole_replica=len(state.replicas) == 1)
-            except StorageFailure as failure:
-                log_lines.error("partition-offline", topic=topic, partition=index, reason=failure)
+            self._lead(log)
+            self._commits.perform(log, effects)
+            return
+        self.not_led_here[log] = state.leader_epoch
+        if was_leader:
+            self._commits.fail(log, KafkaError(errors.NOT_LEADER_OR_FOLLOWER))
+
+    def _lead(self, log: PartitionLog) -> None:
+        if not log.replica.has_min_isr:
+            # Nothing is committed until replicas come back; Kafka lets the waiting requests run into their time-outs.
+            self._commits.fail(log, KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+        alone = log.replica.commits_alone and not self._commits.is_waiting(log)
+        try:
+            log.lead(log.replica.leader_epoch, sole_replica=alone)
+        except StorageFailure as failure:
+            log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)
 
     def _open(self, topic: str, index: int, topic_id: bytes, settings: object, state: object) -> PartitionLog:
         directories = self.directories

@@ -18,6 +18,9 @@ EXCEPTIONS = {
     "response_is_tagged": "the client's side of framing, for tests that speak the protocol themselves",
     "start_request": "the client's side of framing",
     "read_response_header": "the client's side of framing",
+    "isr_refused": "the controller's answer to a proposed ISR, which a broker sends as soon as followers fetch",
+    "leader_committed": "a follower's side of replication, proved by the properties of tests/log/test_replica.py",
+    "diverged": "a follower's side of replication",
 }
 
 

@@ -13,6 +13,7 @@ class Log:
     """A log that counts its writes; `failure` is raised by the next one."""
 
     is_flush_due = False
+    replica = SimpleNamespace(commits_alone=True)
 
     def __init__(self, failure=None, closed=False):
         self.failure, self.closed, self.offline, self.directory, self.written = failure, closed, None, "t-0", 0
