@@ -12,7 +12,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.handlers.operations import CLUSTER_NAME
 from pykafkad.metadata import client_quotas
-from pykafkad.metadata.events import Change
+from pykafkad.metadata.events import AlterClientQuotas
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -25,5 +25,4 @@ def handle(ctx: Context, request: object) -> object:
     if not ctx.allowed("AlterConfigs", "Cluster", CLUSTER_NAME):
         rows = client_quotas.refuse_all(request.entries, errors.CLUSTER_AUTHORIZATION_FAILED)
         return messages.AlterClientQuotasResponse(entries=rows)
-    make = lambda image, _random: client_quotas.alter(request.entries, request.validate_only, image)  # noqa: E731
-    return ctx.controller.submit(Change(ctx.token, make))
+    return ctx.controller.submit(AlterClientQuotas(ctx.token, request.entries, validate_only=request.validate_only))

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.handlers.operations import CLUSTER_NAME
-from pykafkad.metadata import credentials
-from pykafkad.metadata.events import Change
+from pykafkad.metadata.events import AlterUserScramCredentials
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -31,5 +30,4 @@ def handle(ctx: Context, request: object) -> object:
             for name in users
         ]
         return response(results=rows)
-    make = lambda image, _random: credentials.alter(request.deletions, request.upsertions, image)  # noqa: E731
-    return ctx.controller.submit(Change(ctx.token, make))
+    return ctx.controller.submit(AlterUserScramCredentials(ctx.token, request.deletions, request.upsertions))

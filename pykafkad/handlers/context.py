@@ -171,7 +171,7 @@ class Context:
 
     @property
     def producer_ids(self) -> object:
-        """The block of producer ids that this broker hands out: `.take()`, `.refill(first_id, count)`."""
+        """The producer ids that this broker gives out: `.take()`, `.ask()`."""
         return self._node.producer_ids
 
     @property

@@ -13,9 +13,8 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import acl_requests
-from pykafkad.metadata import acls
 from pykafkad.metadata.acls import ANY, MATCH
-from pykafkad.metadata.events import Change
+from pykafkad.metadata.events import CreateAcls
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -40,4 +39,4 @@ def handle(ctx: Context, request: object) -> object:
             for _ in request.creations
         ]
         return messages.CreateAclsResponse(results=rows)
-    return ctx.controller.submit(Change(ctx.token, lambda image, random: acls.create(request.creations, image, random)))
+    return ctx.controller.submit(CreateAcls(ctx.token, request.creations))

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import acl_requests
-from pykafkad.metadata import acls
-from pykafkad.metadata.events import Change
+from pykafkad.metadata.events import DeleteAcls
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -31,4 +30,4 @@ def handle(ctx: Context, request: object) -> object:
     except KafkaError as error:
         row = messages.DeleteAclsResponse.DeleteAclsFilterResult(error_code=error.code, error_message=error.text)
         return messages.DeleteAclsResponse(filter_results=[row] * len(request.filters))
-    return ctx.controller.submit(Change(ctx.token, lambda image, _random: acls.delete(request.filters, image)))
+    return ctx.controller.submit(DeleteAcls(ctx.token, request.filters))

@@ -15,10 +15,23 @@ from pykafkad.wire import messages
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
+MAX_WAIT_SECONDS = 5.0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from typing import Protocol
+
     from pykafkad.handlers.context import Context
+
+    class ProducerIds(Hashable, Protocol):
+        """The ids that this broker may give out."""
+
+        def take(self) -> int | None:
+            """The next unused id, or None."""
+
+        def ask(self) -> None:
+            """Have the controller assign more."""
 
 
 def handle(ctx: Context, request: object) -> object:
@@ -27,21 +40,49 @@ def handle(ctx: Context, request: object) -> object:
         return messages.InitProducerIdResponse(error_code=error_code, producer_epoch=NO_PRODUCER_EPOCH)
     producer_ids = ctx.producer_ids
     producer_id = producer_ids.take()
-    if producer_id is not None:
+    if producer_id is None:
+        if ctx.node_id not in ctx.metadata.brokers:
+            # The controller was told to forget this broker, and gives it nothing any more.
+            return _without_ids()
+        producer_ids.ask()
+        producer_id = producer_ids.take()
+    if producer_id is None:
+        return DelayedInitProducerId(producer_ids, ctx.now + MAX_WAIT_SECONDS)
+    return messages.InitProducerIdResponse(producer_id=producer_id)
+
+
+class DelayedInitProducerId:
+    """Waits until the controller has assigned a block of producer ids; the client asks again after a deadline."""
+
+    __slots__ = ("_producer_ids", "deadline", "keys")
+
+    ends_early = False
+
+    def __init__(self, producer_ids: ProducerIds, deadline: float) -> None:
+        self._producer_ids = producer_ids
+        self.deadline = deadline
+        self.keys = (producer_ids,)
+
+    def __repr__(self) -> str:
+        return f"DelayedInitProducerId(until {self.deadline})"
+
+    def attempt(self, now: float) -> messages.InitProducerIdResponse | None:
+        """The answer, if there are ids now; others may have taken them all."""
+        producer_id = self._producer_ids.take()
+        if producer_id is None:
+            self._producer_ids.ask()
+            return None
         return messages.InitProducerIdResponse(producer_id=producer_id)
-    from pykafkad.metadata.events import AllocateProducerIds
 
-    def respond(first_id: int, count: int) -> object:
-        producer_ids.refill(first_id, count)
-        return messages.InitProducerIdResponse(producer_id=producer_ids.take())
+    def expire(self, now: float) -> messages.InitProducerIdResponse:
+        """What a client is told that is to ask again."""
+        return _without_ids()
 
-    broker = ctx.metadata.brokers.get(ctx.node_id)
-    if broker is None:
-        # The controller was told to forget this broker, and gives it nothing any more.
-        return messages.InitProducerIdResponse(
-            error_code=errors.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=NO_PRODUCER_EPOCH
-        )
-    return ctx.controller.submit(AllocateProducerIds(ctx.token, ctx.node_id, broker.epoch, respond))
+
+def _without_ids() -> messages.InitProducerIdResponse:
+    return messages.InitProducerIdResponse(
+        error_code=errors.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=NO_PRODUCER_EPOCH
+    )
 
 
 def _refusal(ctx: Context, request: object) -> int:

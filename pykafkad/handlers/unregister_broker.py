@@ -15,7 +15,6 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.errors import KafkaError
     from pykafkad.handlers.context import Context
 
 
@@ -24,10 +23,4 @@ def handle(ctx: Context, request: object) -> object:
     if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
         code = errors.CLUSTER_AUTHORIZATION_FAILED
         return messages.UnregisterBrokerResponse(error_code=code, error_message=errors.message(code))
-    return ctx.controller.submit(UnregisterBroker(ctx.token, request.broker_id, _respond))
-
-
-def _respond(error: KafkaError | None) -> object:
-    if error is None:
-        return messages.UnregisterBrokerResponse(error_message="")
-    return messages.UnregisterBrokerResponse(error_code=error.code, error_message=error.text)
+    return ctx.controller.submit(UnregisterBroker(ctx.token, request.broker_id))

@@ -17,10 +17,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.errors import KafkaError
     from pykafkad.handlers.context import Context
-
-_PREFIX = "The update failed for all features since the following feature had an error: "
 
 
 def handle(ctx: Context, request: object) -> object:
@@ -30,18 +27,12 @@ def handle(ctx: Context, request: object) -> object:
         code = errors.CLUSTER_AUTHORIZATION_FAILED
         return response(error_code=code, error_message=errors.message(code))
 
-    def respond(error: KafkaError | None) -> object:
-        if error is not None:
-            return response(error_code=error.code, error_message=_PREFIX + (error.text or errors.message(error.code)))
-        # Kafka's message of no error at all.
-        rows = [
-            response.UpdatableFeatureResult(feature=each.feature, error_message="NONE")
-            for each in request.feature_updates
-        ]
-        return response(error_message=None, results=rows)
-
     updates = {each.feature: (each.max_version_level, each.upgrade_type) for each in request.feature_updates}
     event = UpdateFeatures(
-        ctx.token, updates, respond, voters=ctx.controller.quorum.voters, validate_only=request.validate_only
+        ctx.token,
+        updates,
+        names=[each.feature for each in request.feature_updates],
+        voters=ctx.controller.quorum.voters,
+        validate_only=request.validate_only,
     )
     return ctx.controller.submit(event)

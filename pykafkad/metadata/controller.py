@@ -111,12 +111,13 @@ class Controller:
         return registrations.fence(self.image, self.settings, broker.id)
 
     def _unregister_broker(self, event: events.UnregisterBroker) -> list[object]:
+        response = messages.UnregisterBrokerResponse
         if event.broker_id not in self.image.brokers:
             text = f"Broker ID {event.broker_id} is not currently registered"
-            return [Reply(event.token, event.respond(KafkaError(errors.BROKER_ID_NOT_REGISTERED, text)))]
+            return [Reply(event.token, response(error_code=errors.BROKER_ID_NOT_REGISTERED, error_message=text))]
         return [
             *registrations.unregister(self.image, self.settings, event.broker_id),
-            Reply(event.token, event.respond(None)),
+            Reply(event.token, response(error_message="")),
         ]
 
     def _update_features(self, event: events.UpdateFeatures) -> list[object]:
@@ -223,10 +224,27 @@ class Controller:
             rows.insert(position, event.refused[position])
         return _finish(event.token, [] if event.validate_only else making.records, response_class(responses=rows))
 
-    # ---- what has keys of its own: ACLs, client quotas, SCRAM credentials
+    # ---- ACLs, client quotas, SCRAM credentials
 
-    def _change(self, event: events.Change) -> list[object]:
-        return _finish(event.token, *event.make(self.image, self.random))
+    def _create_acls(self, event: events.CreateAcls) -> list[object]:
+        from pykafkad.metadata import acls
+
+        return _finish(event.token, *acls.create(event.creations, self.image, self.random))
+
+    def _delete_acls(self, event: events.DeleteAcls) -> list[object]:
+        from pykafkad.metadata import acls
+
+        return _finish(event.token, *acls.delete(event.filters, self.image))
+
+    def _alter_client_quotas(self, event: events.AlterClientQuotas) -> list[object]:
+        from pykafkad.metadata import client_quotas
+
+        return _finish(event.token, *client_quotas.alter(event.entries, event.validate_only, self.image))
+
+    def _alter_scram_credentials(self, event: events.AlterUserScramCredentials) -> list[object]:
+        from pykafkad.metadata import credentials
+
+        return _finish(event.token, *credentials.alter(event.deletions, event.upsertions, self.image))
 
     # ---- producer ids
 
@@ -238,7 +256,8 @@ class Controller:
         allocation = messages.ProducerIdsRecord(
             broker_id=event.broker_id, broker_epoch=event.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK_SIZE
         )
-        return _finish(event.token, [record_codec.record(allocation)], event.respond(first, PRODUCER_ID_BLOCK_SIZE))
+        response = messages.AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=PRODUCER_ID_BLOCK_SIZE)
+        return _finish(event.token, [record_codec.record(allocation)], response)
 
 
 def _refuse_all(making: creation.Creation, event: object, row: type, error: KafkaError) -> list[object]:
@@ -277,6 +296,9 @@ _STEPS = {
     events.AssignReplicasToDirs: Controller._assign_replicas,
     events.ChangeLogDirs: Controller._change_log_dirs,
     events.AlterConfigs: Controller._alter_configs,
-    events.Change: Controller._change,
+    events.CreateAcls: Controller._create_acls,
+    events.DeleteAcls: Controller._delete_acls,
+    events.AlterClientQuotas: Controller._alter_client_quotas,
+    events.AlterUserScramCredentials: Controller._alter_scram_credentials,
     events.AllocateProducerIds: Controller._allocate_producer_ids,
 }

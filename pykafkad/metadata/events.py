@@ -1,4 +1,4 @@
-"""What the controller is asked, one slotted class per question.
+"""What the controller is asked, one slotted class per question. Each is a value: it could be sent to another process.
 
 `token` is the request that waits for the answer; None when nobody does (auto-creation). Handlers check authorization
 and the form of the request first: `refused` are the rows that they already answered, which the controller puts behind
@@ -8,12 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    from pykafkad.errors import KafkaError
     from pykafkad.metadata.brokers import Endpoint
-    from pykafkad.metadata.image import Image
     from pykafkad.metadata.voters import Voter
 
 
@@ -216,57 +211,86 @@ class AlterConfigs:
 
 
 class AllocateProducerIds:
-    """Give a broker the next block of producer ids. The reply is `respond(first id, how many)`."""
+    """Give a broker the next block of producer ids. The reply is an AllocateProducerIdsResponse."""
 
-    __slots__ = ("broker_epoch", "broker_id", "respond", "token")
+    __slots__ = ("broker_epoch", "broker_id", "token")
 
-    def __init__(self, token: object, broker_id: int, broker_epoch: int, respond: Callable[[int, int], object]) -> None:
+    def __init__(self, token: object, broker_id: int, broker_epoch: int) -> None:
         self.token = token
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
-        self.respond = respond
 
 
 class UpdateFeatures:
-    """Bring features to other levels: `updates` maps a name to (level, upgrade type). The reply is `respond(error or
-    None)`."""
+    """Bring features to other levels: `updates` maps a name to (level, upgrade type)."""
 
-    __slots__ = ("respond", "token", "updates", "validate_only", "voters")
+    __slots__ = ("names", "token", "updates", "validate_only", "voters")
 
     def __init__(
         self,
         token: object,
         updates: dict[str, tuple[int, int]],
-        respond: Callable[[KafkaError | None], object],
         *,
+        names: list[str],
         voters: list[Voter],
         validate_only: bool = False,
     ) -> None:
-        """`voters` are the quorum's, for the log when `kraft.version` becomes 1."""
+        """`names` are those of the answer's rows, repetitions included; `voters` are the quorum's, for the log when
+        `kraft.version` becomes 1."""
+        self.names = names
         self.token = token
         self.updates = updates
-        self.respond = respond
         self.voters = voters
         self.validate_only = validate_only
 
 
 class UnregisterBroker:
-    """Forget a broker. The reply is `respond(error or None)`."""
+    """Forget a broker."""
 
-    __slots__ = ("broker_id", "respond", "token")
+    __slots__ = ("broker_id", "token")
 
-    def __init__(self, token: object, broker_id: int, respond: Callable[[KafkaError | None], object]) -> None:
+    def __init__(self, token: object, broker_id: int) -> None:
         self.token = token
         self.broker_id = broker_id
-        self.respond = respond
 
 
-class Change:
-    """Change what stands in the image under keys of its own: ACLs, client quotas, SCRAM credentials. `make(image,
-    random)` gives the records and the response."""
+class CreateAcls:
+    """Add ACLs: `creations` are AclCreation messages."""
 
-    __slots__ = ("make", "token")
+    __slots__ = ("creations", "token")
 
-    def __init__(self, token: object, make: Callable[[Image, Random], tuple[list[object], object]]) -> None:
+    def __init__(self, token: object, creations: list[object]) -> None:
         self.token = token
-        self.make = make
+        self.creations = creations
+
+
+class DeleteAcls:
+    """Delete the ACLs that match: `filters` are DeleteAclsFilter messages."""
+
+    __slots__ = ("filters", "token")
+
+    def __init__(self, token: object, filters: list[object]) -> None:
+        self.token = token
+        self.filters = filters
+
+
+class AlterClientQuotas:
+    """Change the quotas of clients: `entries` are EntryData messages."""
+
+    __slots__ = ("entries", "token", "validate_only")
+
+    def __init__(self, token: object, entries: list[object], *, validate_only: bool = False) -> None:
+        self.token = token
+        self.entries = entries
+        self.validate_only = validate_only
+
+
+class AlterUserScramCredentials:
+    """Change the SCRAM credentials of users: `deletions` and `upsertions` are messages of the request's classes."""
+
+    __slots__ = ("deletions", "token", "upsertions")
+
+    def __init__(self, token: object, deletions: list[object], upsertions: list[object]) -> None:
+        self.token = token
+        self.deletions = deletions
+        self.upsertions = upsertions

@@ -28,6 +28,8 @@ UPGRADE = 1
 SAFE_DOWNGRADE = 2
 UNSAFE_DOWNGRADE = 3
 
+_PREFIX = "The update failed for all features since the following feature had an error: "
+
 
 def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures) -> list[object]:
     """Effects: all features change together, or none when one cannot."""
@@ -43,7 +45,8 @@ def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures
             else:
                 records.append(record_codec.record(messages.FeatureLevelRecord(name=name, feature_level=level)))
     except KafkaError as error:
-        return [Reply(event.token, event.respond(error))]
+        text = _PREFIX + (error.text or errors.message(error.code))
+        return [Reply(event.token, messages.UpdateFeaturesResponse(error_code=error.code, error_message=text))]
     effects: list[object] = []
     if not event.validate_only:
         if event.updates.get(ELIGIBLE_LEADER_REPLICAS, (0,))[0] > 0:
@@ -52,7 +55,14 @@ def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures
             effects.append(Append(record_codec.LOG, _quorum_with_voters(event)))
         if records:
             effects.append(Append(record_codec.LOG, records))
-    return [*effects, Reply(event.token, event.respond(None))]
+    return [*effects, Reply(event.token, _success(event))]
+
+
+def _success(event: UpdateFeatures) -> messages.UpdateFeaturesResponse:
+    response = messages.UpdateFeaturesResponse
+    # "NONE" is Kafka's message of no error at all.
+    rows = [response.UpdatableFeatureResult(feature=name, error_message="NONE") for name in event.names]
+    return response(error_message=None, results=rows)
 
 
 def _quorum_with_voters(event: UpdateFeatures) -> list[object]:

@@ -4,7 +4,6 @@ It wires its parts and holds no logic of any API. It learns of the metadata as t
 
 from __future__ import annotations
 
-from pykafkad.coordinator.producer_ids import ProducerIds
 from pykafkad.errors import StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
 from pykafkad.metadata import events, uuids
@@ -18,6 +17,7 @@ from pykafkad.server.groups import Groups
 from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.logs import logger
 from pykafkad.server.partitions import Partitions
+from pykafkad.server.producer_id_blocks import ProducerIdBlocks
 from pykafkad.server.purgatory import Purgatory
 from pykafkad.server.runtime import RuntimeNode
 from pykafkad.server.session import Sessions
@@ -75,7 +75,7 @@ class Broker(RuntimeNode):
         fast_paths = self.dispatcher.fast_paths if settings.socket_request_max_bytes >= SCRATCH_BYTES else {}
         self.sessions = Sessions(fast_paths, authorizer)
         self.metrics = runtime.metrics
-        self.producer_ids = ProducerIds()
+        self.producer_ids = ProducerIdBlocks(self)
         self.groups = Groups(self)
         self.client_metrics = ClientMetrics(self)
         self.housekeeping = Housekeeping(self)

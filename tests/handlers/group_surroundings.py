@@ -3,11 +3,14 @@ be."""
 
 from __future__ import annotations
 
-from pykafkad.coordinator.producer_ids import ProducerIds
+from types import SimpleNamespace
+
 from pykafkad.errors import name
 from pykafkad.handlers.context import DEFERRED
+from pykafkad.metadata.events import AllocateProducerIds
 from pykafkad.metadata.image import Image
 from pykafkad.server.machine_runner import CompositeReply
+from pykafkad.server.producer_id_blocks import ProducerIdBlocks
 from pykafkad.wire import messages
 from tests.coordinator.world import World
 from tests.metadata.context import finished
@@ -62,8 +65,10 @@ class Controller:
 
     def submit(self, event: object) -> object:
         self.submitted.append(event)
-        if hasattr(event, "respond"):
-            self.world.replies[event.token] = event.respond(self.next_producer_id, 1000)
+        if isinstance(event, AllocateProducerIds):
+            event.token.deliver(
+                messages.AllocateProducerIdsResponse(producer_id_start=self.next_producer_id, producer_id_len=1000)
+            )
             self.next_producer_id += 1000
         return DEFERRED
 
@@ -76,8 +81,17 @@ class Context:
         self.settings = self.world.settings
         self.groups = Groups(self.world)
         self.controller = Controller(self.world)
-        self.producer_ids = ProducerIds()
         self.metadata = image()
+        self.now = 0.0
+        self.producer_ids = ProducerIdBlocks(
+            SimpleNamespace(
+                node_id=NODE_ID,
+                image=self.metadata,
+                controller=self.controller,
+                runtime=SimpleNamespace(now=self.now),
+                purgatory=SimpleNamespace(touch=lambda key: None),
+            )
+        )
         self.node_id = NODE_ID
         self.client_id = "client"
         self.client_host = "/127.0.0.1"

@@ -48,3 +48,27 @@ def test_rights():
     ctx.denied |= {("IdempotentWrite", "Cluster", "kafka-cluster"), ("Write", "TransactionalId", "t")}
     assert error(init(ctx, 5)) == "CLUSTER_AUTHORIZATION_FAILED"
     assert error(init(ctx, 5, transactional_id="t")) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+
+
+def test_who_finds_no_ids_waits_for_the_next_block():
+    """The controller's answer may take a while; it is asked once, and asked again when it says nothing."""
+    ctx = Context()
+    given, ctx.controller.submit = ctx.controller.submit, lambda event: events.append(event)
+    events: list = []
+    ctx.now = ctx.producer_ids._broker.runtime.now = 100.0
+    first, second = (handle(ctx, messages.InitProducerIdRequest(transactional_id=None)) for _ in range(2))
+    assert len(events) == 1 and first.attempt(100.0) is None and first.keys == (ctx.producer_ids,)
+    ctx.producer_ids._broker.runtime.now = 101.0
+    assert first.attempt(101.0) is None and len(events) == 2
+    given(events[0])
+    assert [wait.attempt(102.0).producer_id for wait in (first, second)] == [4000, 4001]
+    assert error(first.expire(105.0)) == "COORDINATOR_LOAD_IN_PROGRESS" and first.deadline == 105.0
+
+
+def test_a_controller_that_refuses_is_asked_again_at_once():
+    ctx = Context()
+    given, ctx.controller.submit = ctx.controller.submit, lambda event: 1 // 0
+    with pytest.raises(ZeroDivisionError):
+        init(ctx, 3)
+    ctx.controller.submit = given
+    assert init(ctx, 3).producer_id == 4000

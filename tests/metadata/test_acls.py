@@ -7,7 +7,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.metadata import acls, record_codec
 from pykafkad.metadata.acls import ANY, LITERAL, MATCH, PREFIXED
-from pykafkad.metadata.events import Change
+from pykafkad.metadata.events import CreateAcls, DeleteAcls
 from pykafkad.wire import messages
 from tests.metadata.cluster import Cluster, count_made, facts
 
@@ -33,12 +33,12 @@ def chosen(**fields):
 
 
 def create(cluster, *entries):
-    answer = cluster.submit(Change("token", lambda image, random: acls.create(entries, image, random)))
+    answer = cluster.submit(CreateAcls("token", entries))
     return [row.error_code for row in answer.results]
 
 
 def delete(cluster, *filters):
-    answer = cluster.submit(Change("token", lambda image, _random: acls.delete(filters, image)))
+    answer = cluster.submit(DeleteAcls("token", filters))
     return [(row.error_code, [found.resource_name for found in row.matching_acls]) for row in answer.filter_results]
 
 

@@ -9,7 +9,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.metadata import client_quotas, record_codec
 from pykafkad.metadata.client_quotas import DEFAULT, EXACT, SPECIFIED
-from pykafkad.metadata.events import Change
+from pykafkad.metadata.events import AlterClientQuotas
 from pykafkad.wire import messages
 from tests.metadata.cluster import Cluster, count_made, facts
 
@@ -25,7 +25,7 @@ def entry(entity, *operations):
 
 
 def alter(cluster, *entries, validate_only=False):
-    answer = cluster.submit(Change("token", lambda image, _random: client_quotas.alter(entries, validate_only, image)))
+    answer = cluster.submit(AlterClientQuotas("token", entries, validate_only=validate_only))
     return [row.error_code for row in answer.entries]
 
 
@@ -134,7 +134,7 @@ def test_a_request_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
         entry({"user": "u1"}, (RATE, 2.0)),
         entry({}, (RATE, 1.0)),
     ]
-    answer = cluster.submit(Change("token", lambda image, _random: client_quotas.alter(entries, False, image)))
+    answer = cluster.submit(AlterClientQuotas("token", entries))
     assert len(made) == 11 and not cluster.image.client_quotas
     assert [(row.error_code, row.error_message) for row in answer.entries] == [
         (errors.POLICY_VIOLATION, errors.message(errors.POLICY_VIOLATION))

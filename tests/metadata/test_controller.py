@@ -413,16 +413,18 @@ def test_growing_too_much_together_is_refused_as_a_whole():
 
 def test_producer_ids_come_in_blocks_that_are_never_given_twice():
     cluster = Cluster()
-    blocks = [
-        cluster.submit(events.AllocateProducerIds("token", 1, 9, lambda first, count: (first, count))) for _ in range(2)
-    ]
+    blocks = [cluster.submit(events.AllocateProducerIds("token", 1, 9)) for _ in range(2)]
     again = cluster.restart()
-    blocks.append(again.submit(events.AllocateProducerIds("token", 1, 9, lambda first, count: (first, count))))
-    assert blocks == [(0, 1000), (1000, 1000), (2000, 1000)]
+    blocks.append(again.submit(events.AllocateProducerIds("token", 1, 9)))
+    assert [(each.producer_id_start, each.producer_id_len) for each in blocks] == [
+        (0, 1000),
+        (1000, 1000),
+        (2000, 1000),
+    ]
 
 
 def test_producer_ids_end():
     cluster = Cluster()
     cluster.image.next_producer_id = controller_module.MAX_PRODUCER_ID - 5
     with pytest.raises(KafkaError):
-        cluster.submit(events.AllocateProducerIds("token", 1, 9, lambda first, count: (first, count)))
+        cluster.submit(events.AllocateProducerIds("token", 1, 9))

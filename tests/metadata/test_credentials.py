@@ -9,7 +9,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.metadata import credentials, record_codec
-from pykafkad.metadata.events import Change
+from pykafkad.metadata.events import AlterUserScramCredentials
 from pykafkad.wire import messages
 from tests.metadata.cluster import Cluster, facts
 
@@ -31,7 +31,7 @@ def removed(name, mechanism=1):
 
 
 def alter(cluster, deletions=(), upsertions=()):
-    answer = cluster.submit(Change("token", lambda image, _random: credentials.alter(deletions, upsertions, image)))
+    answer = cluster.submit(AlterUserScramCredentials("token", deletions, upsertions))
     return {row.user: row.error_code for row in answer.results}
 
 

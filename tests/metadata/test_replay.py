@@ -46,7 +46,7 @@ def perform(cluster, step):
         case ("auto", name):
             cluster.submit(events.AutoCreateTopics([name]))
         case ("ids",):
-            cluster.submit(events.AllocateProducerIds("t", 1, 1, lambda first, count: first))
+            cluster.submit(events.AllocateProducerIds("t", 1, 1))
         case ("restart", clean):
             return cluster.restart(clean=clean)
     return cluster

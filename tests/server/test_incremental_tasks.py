@@ -380,7 +380,7 @@ def test_a_bug_in_a_change_that_waited_is_told_too(world, monkeypatch):
     first.send(altering(COUNT // 2), 1)
     while not world.controller.metadata_log._events:
         world.turn()
-    monkeypatch.setitem(controller._STEPS, events.Change, lambda self, event: 1 // 0)
+    monkeypatch.setitem(controller._STEPS, events.AlterClientQuotas, lambda self, event: 1 // 0)
     request = messages.AlterClientQuotasRequest
     entity = request.EntityData(entity_type="user", entity_name="a")
     entry = request.EntryData(entity=[entity], ops=[request.OpData(key="producer_byte_rate", value=1.0)])
