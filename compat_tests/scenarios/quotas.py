@@ -105,7 +105,8 @@ def impossible_quotas(broker: Exchange) -> None:
             broker.ask("AlterClientQuotas", version, note=note, entries=[good, *entries])  # noqa: B023
 
         for note, value in (("zero", 0.0), ("negative", -1.0), ("fraction", 1.5),
-                            ("tiny fraction", 1.0000001), ("huge", 1e19), ("largest", 2.0**63), ("infinite", float("inf")), ("minus infinite", float("-inf"))):  # fmt: skip
+                            ("tiny fraction", 1.0000001), ("huge", 1e19), ("largest", 2.0**63),
+                            ("infinite", float("inf")), ("minus infinite", float("-inf"))):  # fmt: skip
             for key in (PRODUCER, REQUEST):
                 alter(f"{note} {key}", entry({"user": user, "client-id": note + key}, (key, value)))
         for note, value in (("int", 2.0**31 - 1), ("above int", 2.0**31), ("fraction of a connection", 0.5)):
