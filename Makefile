@@ -71,8 +71,8 @@ quick: compile $(VENV)/.installed-test ## lint, unit and architecture tests, und
 test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where it may
 	@$(PARTS); $(LINT); \
 	part lint lint; \
-	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS); \
 	part set-up $(BIN)/python -m compat_tests.setup; \
+	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS); \
 	part compat $(BIN)/python -m pytest compat_tests $(ARGS); \
 	part spark $(BIN)/python -m pytest spark_it/tests $(ARGS); \
 	tell_parts

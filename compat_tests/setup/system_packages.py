@@ -37,9 +37,12 @@ NPM = Program("npm", ("nodejs", "npm"), "the tests of kafkajs")
 GO = Program("go", ("golang-go",), "the suites of Go clients (1.23 or newer, also from https://go.dev/dl)")
 CARGO = Program("cargo", ("cargo",), "the suites of Rust clients (1.85 or newer, also from https://rustup.rs)")
 MAKE = Program("make", ("build-essential",), "librdkafka in the suites of Rust clients")
+C_COMPILER = Program(
+    "cc", ("gcc", "libc6-dev"), "the bench's load generator, and librdkafka in the suites of Rust clients"
+)
 
 PROGRAMS = (JAVA, JLINK, MAVEN, KCAT, STRACE, NPM, DOCKERD, BUSYBOX)
-SUITE_PROGRAMS = (GO, CARGO, MAKE)
+SUITE_PROGRAMS = (GO, CARGO, MAKE, C_COMPILER)
 
 
 def is_present(program: Program) -> bool:

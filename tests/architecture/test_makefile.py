@@ -13,7 +13,7 @@ from tests.architecture.source import PROJECT
 
 PARTS = {
     "quick": ["lint", "unit"],
-    "test": ["lint", "unit", "set-up", "compat", "spark"],
+    "test": ["lint", "set-up", "unit", "compat", "spark"],
     "test-long": ["lint", "set-up", "unit", "crashes", "damage", "fuzz", "atheris", "planted", "compat", "spark"],
 }
 # What stands in for Python, ruff and mypy writes down how it was called; a call with one of FAILING's words in it

@@ -11,9 +11,10 @@ import subprocess
 from pathlib import Path
 
 from compat_tests.setup.cache import cache_directory
+from compat_tests.setup.system_packages import C_COMPILER
 
 from .histogram import percentile_ns
-from .needs import C_COMPILER, require
+from .needs import require
 
 SOURCE = Path(__file__).with_name("loadgen.c")
 

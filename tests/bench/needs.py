@@ -6,9 +6,7 @@ from pathlib import Path
 
 from compat_tests.setup import system_packages
 from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
-from compat_tests.setup.system_packages import JAVA, MAVEN, Program
-
-C_COMPILER = Program("cc", ("gcc", "libc6-dev"), "building the load generator")
+from compat_tests.setup.system_packages import JAVA, MAVEN
 
 
 class Missing(Exception):

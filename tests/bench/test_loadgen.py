@@ -10,11 +10,11 @@ import pytest
 from compat_tests.setup import system_packages
 from tests.bench import loadgen
 from tests.bench.client_loads import fetch_rate, last_rate
-from tests.bench.needs import C_COMPILER
 from tests.bench.wire_bytes import Template
 
 pytestmark = pytest.mark.skipif(
-    not system_packages.is_present(C_COMPILER), reason=system_packages.how_to_get(C_COMPILER)
+    not system_packages.is_present(system_packages.C_COMPILER),
+    reason=system_packages.how_to_get(system_packages.C_COMPILER),
 )
 
 REQUEST = struct.pack(">ihhi", 16, 0, 7, 0) + b"12345678"
