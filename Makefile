@@ -101,9 +101,9 @@ bench: compile $(VENV)/.installed-test $(VENV)/.installed-spark ## pykafkad and 
 pipeline: compile $(VENV)/.installed-spark ## the Spark pipeline on real data, against a broker that it starts
 	$(BIN)/python -m spark_it.pipeline $(ARGS)
 
-readme: compile ## renew the tables in README.md out of the code's own tables
-	$(BIN)/python -m pykafkad describe-apis --markdown --into README.md
-	$(BIN)/python -m pykafkad describe-config --markdown --into README.md
+readme: compile ## renew the tables in docs/ out of the code's own tables
+	$(BIN)/python -m pykafkad describe-apis --markdown --into docs/apis.md
+	$(BIN)/python -m pykafkad describe-config --markdown --into docs/settings.md
 
 # uv is used here alone; it writes no address of any registry into the locks.
 LOCK = .cache/lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-config \

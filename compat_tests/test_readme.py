@@ -1,4 +1,4 @@
-"""What the README shows is true: its examples run as they stand there."""
+"""The examples of the README run as they stand there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+PROJECT = Path(__file__).resolve().parents[1]
+SHOWN = "".join((PROJECT / name).read_text() for name in ("README.md", "docs/using.md"))
 USE_OF_THE_FIXTURE = """
 from kafka import KafkaConsumer, KafkaProducer
 
@@ -22,8 +23,8 @@ def test_order_arrives(bootstrap):
 
 
 def example(beginning: str) -> str:
-    """The README's only Python example that begins so."""
-    (found,) = [text for text in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if text.startswith(beginning)]
+    """The only Python example of the README and docs/using.md that begins so."""
+    (found,) = [text for text in re.findall(r"```python\n(.*?)```", SHOWN, re.DOTALL) if text.startswith(beginning)]
     return found
 
 

@@ -42,7 +42,7 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PykafkadPr
 
 
 def act(broker: ProcessBroker, action: str, value: str) -> None:
-    """One action of a snapshot, as the README shows it."""
+    """One action of a snapshot, as docs/using.md shows it."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     change = ConfigResource(ConfigResourceType.BROKER, "1", {f"pykafkad.snapshot.{action}": value})
     assert admin.alter_configs([change], raise_on_unknown=False) == {"broker": {"1": "OK"}}
@@ -99,7 +99,7 @@ def pykafkad(*arguments: object) -> subprocess.CompletedProcess:
 
 
 def test_the_command_line(saved: PykafkadProcess) -> None:
-    """Every action; the broker's words become the command's. What the README shows for tests does the same."""
+    """Every action; the broker's words become the command's. The example of docs/using.md does the same."""
     bootstrap = ("--bootstrap", saved.bootstrap)
     assert pykafkad("snapshot", "create", "second", *bootstrap).returncode == 0
     assert pykafkad("snapshot", "list", *bootstrap).stdout == "name\nprepared\nsecond\n"

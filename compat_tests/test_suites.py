@@ -20,7 +20,7 @@ from compat_tests.suites.packages import unpack
 from compat_tests.suites.run import run_suite
 from compat_tests.suites.suite import FAILED, PASSED, SKIPPED, Comparison, Suite, SuiteUnavailable, reason_for
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "suites.md"
 EXAMPLE = Suite(
     "example", "1", "PyPI", "Python", Path, lambda _: {}, differences={"*sasl*": "no SASL", "*gone*": "no more"}
 )
@@ -50,9 +50,9 @@ def test_what_passes_on_kafka_passes_here(suite: Suite, pytestconfig: pytest.Con
     assert compared.outdated() == [], "these reasons are none any more"
 
 
-def test_the_readme_has_a_row_for_every_suite() -> None:
-    """The card in the README knows the suites, their versions and what is left out."""
-    text = README.read_text()
+def test_the_document_has_a_row_for_every_suite() -> None:
+    """The table of docs/suites.md knows the suites, their versions and what is left out."""
+    text = DOCUMENT.read_text()
     shown = text[text.index(card.BEGIN) : text.index(card.END)]
     for suite in SUITES:
         assert f"| {suite.name} (" in shown and f"{suite.version.lstrip('v')}, {suite.registry}" in shown, suite.name
@@ -112,12 +112,12 @@ def test_brackets_of_parameters_are_themselves() -> None:
 
 def test_renewing_one_row_keeps_the_others(tmp_path: Path) -> None:
     """A run of one suite changes its row alone."""
-    path = tmp_path / "README.md"
+    path = tmp_path / "suites.md"
     path.write_text(f"before\n{card.BEGIN}\n| other (C) | 1, x | 5 | 4 |  |\n{card.END}\nafter\n")
-    card.into_readme(path, [Comparison(EXAMPLE, {"a": PASSED}, {"a": PASSED})])
+    card.into_document(path, [Comparison(EXAMPLE, {"a": PASSED}, {"a": PASSED})])
     text = path.read_text()
     assert "| other (C) | 1, x | 5 | 4 |  |" in text and "| example (Python) | 1, PyPI | 1 | 1 |  |" in text
-    card.into_readme(path, [Comparison(EXAMPLE, {"a": PASSED}, {"a": FAILED})])
+    card.into_document(path, [Comparison(EXAMPLE, {"a": PASSED}, {"a": FAILED})])
     assert path.read_text().count("example (Python)") == 1 and path.read_text().endswith(f"{card.END}\nafter\n")
 
 

@@ -3,7 +3,7 @@
 The rows are the text files in `pykafkad/settings/` (name, type, default, allowed values, when a change applies, whether
 this version acts on it, one line of help). Everything reads them: `Settings` and `TopicSettings` (typed, slotted, the
 names with dots turned into underscores), the checks of CreateTopics and AlterConfigs (`validate*`), DescribeConfigs
-(`settings/entries.py`), `pykafkad describe-config` and the README.
+(`settings/entries.py`), `pykafkad describe-config` and docs/settings.md.
 
 Start reading at `Settings.from_properties` and `topic_settings`. Where values come from, strongest first: command line,
 `--set`, environment (`PYKAFKAD_NUM_PARTITIONS`), `server.properties`, default: see `settings/sources.py`. Values

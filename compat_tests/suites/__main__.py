@@ -24,10 +24,10 @@ def main() -> int:
     parser.add_argument("--suite", action="append", choices=[suite.name for suite in SUITES], help="only this one")
     parser.add_argument("--against", choices=sorted(AGAINST), default="both")
     parser.add_argument("--quick", action="store_true", help="what `make test` runs of it")
-    parser.add_argument("--readme", type=Path, help="renew the card in this file")
+    parser.add_argument("--document", type=Path, help="renew the card in this file")
     arguments = parser.parse_args()
-    if arguments.readme and (arguments.against != "both" or arguments.quick):
-        parser.error("the card in the README is that of whole runs against both")
+    if arguments.document and (arguments.against != "both" or arguments.quick):
+        parser.error("the table in docs/suites.md is that of whole runs against both")
     fetch_jars()
     comparisons = []
     for suite in map(suite_named, arguments.suite or [suite.name for suite in SUITES]):
@@ -45,8 +45,8 @@ def main() -> int:
             print(*card.report(comparisons[-1]), sep="\n", flush=True)
     if comparisons:
         print("", *card.lines(comparisons), sep="\n")
-    if arguments.readme:
-        card.into_readme(arguments.readme, comparisons)
+    if arguments.document:
+        card.into_document(arguments.document, comparisons)
     return 1 if any(each.unexplained() or each.outdated() for each in comparisons) else 0
 
 

@@ -58,8 +58,8 @@ def report(comparison: Comparison) -> list[str]:
     return found + [f"{pattern}: named as a difference and is none any more" for pattern in comparison.outdated()]
 
 
-def into_readme(path: Path, comparisons: list[Comparison]) -> None:
-    """Renew the card between its markers in the README; rows of suites that were not run stay as they are."""
+def into_document(path: Path, comparisons: list[Comparison]) -> None:
+    """Renew the card between its markers in a document; rows of suites that were not run stay as they are."""
     text = path.read_text()
     begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     fresh = lines(comparisons)

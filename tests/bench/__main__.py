@@ -41,7 +41,9 @@ def parse(arguments=None):
     parser.add_argument(
         "--kafka-libs", metavar="FOLDER", help="Kafka's jars (default: resolved by Maven into the cache)"
     )
-    parser.add_argument("--readme", metavar="FILE", type=Path, help="write the table between the markers of this file")
+    parser.add_argument(
+        "--document", metavar="FILE", type=Path, help="write the table between the markers of this file"
+    )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every figure to this file")
     parser.add_argument(
         "--add", action="store_true", help="keep the cases of the --json file that are not measured now"
@@ -149,8 +151,10 @@ def main(arguments=None):
     told = {name: str(value) for name, value in vars(options).items() if name != "chosen"}
     if options.json:
         options.json.write_text(report.to_json(summaries, machine, told))
-    if options.readme:
-        options.readme.write_text(report.rewrite(options.readme.read_text(), report.markdown_table(summaries, machine)))
+    if options.document:
+        options.document.write_text(
+            report.rewrite(options.document.read_text(), report.markdown_table(summaries, machine))
+        )
     return 1 if any(failed(summary) for summary in measured) and not options.quick else 0
 
 

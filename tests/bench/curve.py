@@ -181,7 +181,7 @@ def table_of(broker_name, points):
 
 
 def markdown_of(curves):
-    """The same for the README: a row a size, medians in µs."""
+    """The same for docs/bench.md: a row a size, medians in µs."""
     lines = ["| broker | log | " + " | ".join(MEASURES.values()) + " |", "|---|---:|" + "---:|" * len(MEASURES)]
     for name, points in curves.items():
         for size, figures in points:
@@ -238,7 +238,7 @@ def parse(arguments=None):
         "--kafka-libs", metavar="FOLDER", help="Kafka's jars (default: resolved by Maven into the cache)"
     )
     parser.add_argument("--picture", metavar="FILE", type=Path, help="draw the curves: .svg or .png")
-    parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table for the README")
+    parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table for docs/bench.md")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every figure")
     parser.add_argument("--folder", help="where the brokers keep their data (default: the temporary folder)")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs pykafkad")

@@ -1,4 +1,4 @@
-"""What comes out: a table for the terminal, one for the README, and JSON."""
+"""What comes out: a table for the terminal, one for docs/bench.md, and JSON."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def floor_table(summaries):
 
 
 def markdown_table(summaries, machine):
-    """The README's table: one row per case, `Kafka -> pykafkad (ratio)` in each cell."""
+    """The table of docs/bench.md: one row per case, `Kafka -> pykafkad (ratio)` in each cell."""
     lines = [
         f"Medians of alternating runs beside Apache Kafka 4.3.1 (`-Xms1g -Xmx1g`) on {machine['machine']}, Python "
         f"{machine['python']}, everything on loopback (TCP {machine['tcp']}). Each cell: Kafka → pykafkad (ratio).",

@@ -110,7 +110,7 @@ def test_numbers_are_grouped_by_thin_spaces():
     assert report.floor_text(Floor("start_ms", "<=", 100, "value")._asdict()) == "first answer <= 100 ms"
 
 
-def test_the_readmes_table_has_one_row_for_each_case():
+def test_the_documents_table_has_one_row_for_each_case():
     """Kafka's figure, ours and the ratio stand in one cell."""
     summary = results.summarise(CASE, two_brokers(ours=[100_000], kafka=[50_000]))
     skipped = results.summarise(Case("s", "Spark", ()), {}, skipped="no pyspark")
@@ -121,7 +121,7 @@ def test_the_readmes_table_has_one_row_for_each_case():
 
 
 def test_only_what_stands_between_the_markers_is_rewritten():
-    """The README around the table is nobody's business here."""
+    """The text around the table stays as it is."""
     text = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
     assert report.rewrite(text, "new") == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
     with pytest.raises(ValueError, match="bench: begin"):
@@ -136,9 +136,9 @@ def test_a_later_run_replaces_its_own_cases_in_an_earlier_one():
     assert with_earlier([{"name": second, "run": 2}], earlier) == [{"name": second, "run": 2}]
 
 
-def test_the_readme_has_a_row_for_every_case_with_its_floors():
+def test_the_document_has_a_row_for_every_case_with_its_floors():
     """What a full run printed; a case that came since is not to be forgotten."""
-    text = (Path(__file__).parents[2] / "README.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
     rows = text.partition(report.BEGIN)[2].partition(report.END)[0].splitlines()
     for case in CASES:
         (row,) = [row for row in rows if row.startswith(f"| {case.what} |")]
