@@ -1,7 +1,7 @@
-"""Access control entries: which may be, which a filter takes, and the records that create and delete them.
+"""Access control entries: their checks, their filters, and the records that create and delete them.
 
-The image holds them by id (`image.acls`), each as the record that created it; no two of them say the same. Nothing here
-decides who may do what: entries are kept and shown.
+The image holds each entry by its id as the record that created it (`image.acls`). No two entries have the same content.
+This module does not decide what a principal may do.
 """
 
 from __future__ import annotations
@@ -18,13 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from random import Random
 
+    from pykafkad.effects import StoredRecord
     from pykafkad.metadata.image import Image
+
+    Creation = messages.CreateAclsRequest.AclCreation
+    CreationRow = messages.CreateAclsResponse.AclCreationResult
+    DeletionFilter = messages.DeleteAclsRequest.DeleteAclsFilter
+    Entry = messages.AccessControlEntryRecord
 
 UNKNOWN = 0
 ANY = 1
 
-# Resource types, pattern types, operations and permissions as the wire counts them; each table begins behind UNKNOWN
-# and ANY.
+# The numbers of resource types, pattern types, operations and permissions in requests. UNKNOWN and ANY, which come
+# first in each of them, are left out.
 CLUSTER = 4
 RESOURCE_TYPES = range(2, 8)
 MATCH = 2
@@ -37,25 +43,26 @@ WILDCARD = "*"
 CLUSTER_NAME = "kafka-cluster"
 
 _TOO_LARGE = "Unable to perform excessively large batch operation."
-MAX_LOOKED_AT = 1_000_000
-"""Entries that the filters of one deletion may be held against: filters by name or principal count only those with the
-same."""
+MAX_COMPARISONS = 1_000_000
+"""The most comparisons of a filter with an entry in one deletion. A filter with a resource name or a principal is
+compared only with the entries that have the same."""
 
 MAX_SHOWN = 10 * record_codec.MAX_RECORDS_PER_CHANGE
-"""Entries that one answer names, those again that several filters take."""
+"""The most entries in one response. An entry that several filters match counts for each of them."""
 
-_TOO_MUCH_WORK = f"More than {MAX_LOOKED_AT} comparisons or {MAX_SHOWN} matching acls in a single delete operation."
+_TOO_MUCH_WORK = f"More than {MAX_COMPARISONS} comparisons or {MAX_SHOWN} matching acls in a single delete operation."
 _TOO_MANY_DELETED = f"Cannot remove more than {record_codec.MAX_RECORDS_PER_CHANGE} acls in a single delete operation."
 
 
-def create(creations: Iterable[object], image: Image, random: Random) -> tuple[list[object], object]:
-    """The records for `creations` (AclCreation messages) and the response; what exists already succeeds without a
-    record."""
+def create(
+    creations: Iterable[Creation], image: Image, random: Random
+) -> tuple[list[StoredRecord], messages.CreateAclsResponse]:
+    """The records that create entries, and the response. An entry that exists already succeeds without a record."""
     row = messages.CreateAclsResponse.AclCreationResult
     created = row()
-    records: list[object] = []
+    records: list[StoredRecord] = []
     rows = []
-    seen: set[tuple] = set()
+    seen: set[tuple[object, ...]] = set()
     for creation in creations:
         try:
             _check(creation)
@@ -84,14 +91,13 @@ def create(creations: Iterable[object], image: Image, random: Random) -> tuple[l
     return records, messages.CreateAclsResponse(results=rows)
 
 
-def _refuse_all(creations: Iterable[object]) -> list[object]:
-    """The rows of a request that is too large as a whole; what is wrong with a resource's name is told all the same."""
+def _refuse_all(creations: Iterable[Creation]) -> list[CreationRow]:
+    """The rows of a request that is too large as a whole. A row whose resource name is invalid says that instead."""
     row = messages.CreateAclsResponse.AclCreationResult
     refused = row(error_code=errors.POLICY_VIOLATION, error_message=_TOO_LARGE)
-    problems = ((creation, _name_problem(creation)) for creation in creations)
     return [
         refused if problem is None else row(error_code=errors.INVALID_REQUEST, error_message=problem)
-        for _, problem in problems
+        for problem in map(_name_problem, creations)
     ]
 
 
@@ -102,8 +108,8 @@ def _new_id(image: Image, random: Random) -> bytes:
             return value
 
 
-def _check(creation: object) -> None:
-    """Whether such an entry may be. Raises `KafkaError`."""
+def _check(creation: Creation) -> None:
+    """Raises `KafkaError` for an entry that cannot be created."""
     problem = _name_problem(creation)
     if problem is not None:
         pass
@@ -116,13 +122,16 @@ def _check(creation: object) -> None:
     elif creation.permission_type not in PERMISSIONS:
         problem = "Invalid permissionType UNKNOWN"
     elif ":" not in creation.principal:
-        problem = f"Could not parse principal from `{creation.principal}` (no colon separates the principal's type from its name)"
+        problem = (
+            f"Could not parse principal from `{creation.principal}` "
+            "(no colon separates the principal's type from its name)"
+        )
     else:
         return
     raise KafkaError(errors.INVALID_REQUEST, problem)
 
 
-def _name_problem(creation: object) -> str | None:
+def _name_problem(creation: Creation) -> str | None:
     name = creation.resource_name
     if creation.resource_type == CLUSTER and name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
@@ -130,18 +139,18 @@ def _name_problem(creation: object) -> str | None:
 
 
 class Filter:
-    """Which entries a DescribeAcls request or one row of DeleteAcls means; both have the same fields."""
+    """The filter of a DescribeAcls request or of one row of DeleteAcls, which have the same fields."""
 
     __slots__ = ("_asked",)
 
-    def __init__(self, asked: object) -> None:
+    def __init__(self, asked: messages.DescribeAclsRequest | DeletionFilter) -> None:
         self._asked = asked
 
-    def matching(self, entries: Iterable[object]) -> list[object]:
-        """The records among `entries` that match, in their order."""
+    def matching(self, entries: Iterable[Entry]) -> list[Entry]:
+        """The entries that match, in their order."""
         return [entry for entry in entries if self._matches(entry)]
 
-    def _matches(self, entry: object) -> bool:
+    def _matches(self, entry: Entry) -> bool:
         asked = self._asked
         return (
             asked.resource_type_filter in (ANY, entry.resource_type)
@@ -152,9 +161,9 @@ class Filter:
             and self._matches_pattern(entry)
         )
 
-    def _matches_pattern(self, entry: object) -> bool:
-        """MATCH takes what would apply to a resource of that name: its own entries, the wildcard's, and fitting
-        prefixes."""
+    def _matches_pattern(self, entry: Entry) -> bool:
+        """Whether the resource pattern of the entry matches. MATCH selects the entries that apply to a resource of that
+        name: those of the name itself, of the wildcard, and of a prefix of the name."""
         pattern, name = self._asked.pattern_type_filter, self._asked.resource_name_filter
         if pattern not in (ANY, MATCH, entry.pattern_type):
             return False
@@ -167,7 +176,8 @@ class Filter:
         return entry.resource_name in (name, WILDCARD)
 
     def problem(self) -> str | None:
-        """What in the filter is nothing that Kafka knows; such a filter deletes nothing."""
+        """The error message for a filter with a number that Kafka does not know, else None. Such a filter deletes
+        nothing."""
         asked = self._asked
         if asked.resource_type_filter not in (ANY, *RESOURCE_TYPES) or asked.pattern_type_filter not in (
             ANY,
@@ -182,18 +192,19 @@ class Filter:
 
 
 class _Candidates:
-    """The entries that a filter need be held against: with many filters, all of them for each would stop the broker for
-    minutes."""
+    """Finds the entries that a filter has to be compared with. To compare each of many filters with every entry would
+    block the broker for minutes."""
 
     def __init__(self, image: Image) -> None:
         self._all = image.acls.values()
-        self._by_name: dict[str, list[object]] = {}
-        self._by_principal: dict[str, list[object]] = {}
+        self._by_name: dict[str, list[Entry]] = {}
+        self._by_principal: dict[str, list[Entry]] = {}
         for entry in self._all:
             self._by_name.setdefault(entry.resource_name, []).append(entry)
             self._by_principal.setdefault(entry.principal, []).append(entry)
 
-    def of(self, asked: object) -> Collection[object]:
+    def of(self, asked: DeletionFilter) -> Collection[Entry]:
+        """The entries that may match."""
         if asked.resource_name_filter is not None and asked.pattern_type_filter != MATCH:
             return self._by_name.get(asked.resource_name_filter, ())
         if asked.principal_filter is not None:
@@ -201,23 +212,23 @@ class _Candidates:
         return self._all
 
 
-def delete(filters: Collection[object], image: Image) -> tuple[list[object], object]:
-    """The records for `filters` (DeleteAclsFilter messages) and the response; each row names everything that its filter
-    takes."""
+def delete(filters: Collection[DeletionFilter], image: Image) -> tuple[list[StoredRecord], messages.DeleteAclsResponse]:
+    """The records that delete the matching entries, and the response. Each row names all entries that its filter
+    matches."""
     response = messages.DeleteAclsResponse
     chosen = [Filter(asked) for asked in filters]
     problems = [each.problem() for each in chosen]
     candidates = _Candidates(image)
-    held_against = [
+    compared: list[Collection[Entry]] = [
         () if problem is not None else candidates.of(asked) for asked, problem in zip(filters, problems, strict=True)
     ]
-    # Counted before anything is compared.
-    if sum(map(len, held_against)) > MAX_LOOKED_AT:
+    # The limit is checked before the first comparison.
+    if sum(map(len, compared)) > MAX_COMPARISONS:
         return [], _refuse_all_filters(filters, _TOO_MUCH_WORK)
     rows = []
-    deleted: dict[bytes, object] = {}
+    deleted: dict[bytes, Entry] = {}
     shown = 0
-    for each, problem, entries in zip(chosen, problems, held_against, strict=True):
+    for each, problem, entries in zip(chosen, problems, compared, strict=True):
         if problem is not None:
             rows.append(response.DeleteAclsFilterResult(error_code=errors.INVALID_REQUEST, error_message=problem))
             continue
@@ -235,13 +246,13 @@ def delete(filters: Collection[object], image: Image) -> tuple[list[object], obj
     return records, response(filter_results=rows)
 
 
-def _refuse_all_filters(filters: Collection[object], problem: str) -> object:
+def _refuse_all_filters(filters: Collection[DeletionFilter], problem: str) -> messages.DeleteAclsResponse:
     response = messages.DeleteAclsResponse
     refused = response.DeleteAclsFilterResult(error_code=errors.INVALID_REQUEST, error_message=problem)
     return response(filter_results=[refused] * len(filters))
 
 
-def _matching_row(entry: object) -> object:
+def _matching_row(entry: Entry) -> messages.DeleteAclsResponse.DeleteAclsMatchingAcl:
     return messages.DeleteAclsResponse.DeleteAclsMatchingAcl(
         error_message=None,
         resource_type=entry.resource_type,

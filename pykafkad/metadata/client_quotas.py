@@ -1,8 +1,8 @@
-"""Client quotas: what may be set for whom, which of them a description asks for, and the records of a change (KIP-546).
+"""Client quotas: their checks, their filters, and the records that change them (KIP-546).
 
-An entity is a user, a client id, both together, or an address; a name of None is the default of its kind. The image
-holds one record for each entity and key (`image.client_quotas`). Nothing here slows anybody down: quotas are kept and
-shown."""
+An entity is a user, a client id, a user with a client id, or an IP address. The name None stands for the default of its
+type. The image holds one record per entity and quota key (`image.client_quotas`). Quotas are stored and described; they
+do not throttle clients yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pykafkad.metadata.image import Image
+    from pykafkad.effects import StoredRecord
+    from pykafkad.metadata.image import Image, QuotaKey
+
+    Component = messages.DescribeClientQuotasRequest.ComponentData
+    DescribedEntry = messages.DescribeClientQuotasResponse.EntryData
+    AskedEntry = messages.AlterClientQuotasRequest.EntryData
+    AnsweredEntry = messages.AlterClientQuotasResponse.EntryData
+    Names = dict[str, str | None]
+    Wanted = dict[str, tuple[int, str | None]]
+    Limits = dict[str, int | None]
 
 USER = "user"
 CLIENT_ID = "client-id"
@@ -29,34 +38,37 @@ DEFAULT = 1
 SPECIFIED = 2
 _MATCH_NAMES = {EXACT: "MATCH_TYPE_EXACT", DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: "MATCH_TYPE_SPECIFIED"}
 
-# Quota key to the greatest value of its type; None for a double, which may also have a fraction.
+# Quota key to the greatest value of its type. None is for a double, which may have a fraction.
 _MAX_LONG = 2**63 - 1
-_USER_AND_CLIENT_KEYS = {
+_USER_AND_CLIENT_KEYS: Limits = {
     "producer_byte_rate": _MAX_LONG,
     "consumer_byte_rate": _MAX_LONG,
     "request_percentage": None,
     "controller_mutation_rate": None,
 }
-_IP_KEYS = {"connection_creation_rate": 2**31 - 1}
+_IP_KEYS: Limits = {"connection_creation_rate": 2**31 - 1}
 _TYPE_NAMES = {_MAX_LONG: "a LONG", 2**31 - 1: "an INT"}
 
 _FRACTION = 1e-6
 
 
-def describe(image: Image, components: Iterable[object], strict: bool) -> list[object]:
-    """The EntryData rows of every entity that all `components` take; `strict`: and that has no further parts.
+def describe(image: Image, components: Iterable[Component], strict: bool) -> list[DescribedEntry]:
+    """The rows of every entity that matches all components. With `strict` it must have no further parts.
 
-    Raises `KafkaError` for a filter that makes no sense.
+    Raises `KafkaError` for an invalid filter.
     """
-    wanted: dict[str, tuple[int, str | None]] = {}
+    wanted: Wanted = {}
     for component in components:
         _check_component(component, wanted)
         wanted[component.entity_type] = (component.match_type, component.match)
     if IP in wanted and len(wanted) > 1:
-        text = "Invalid entity filter component combination. IP filter component should not be used with user or clientId filter component."
+        text = (
+            "Invalid entity filter component combination. "
+            "IP filter component should not be used with user or clientId filter component."
+        )
         raise KafkaError(errors.INVALID_REQUEST, text)
     response = messages.DescribeClientQuotasResponse
-    entries: dict[tuple, object] = {}
+    entries: dict[QuotaKey, DescribedEntry] = {}
     for key, record in image.client_quotas.items():
         entity = key[:-1]
         entry = entries.get(entity)
@@ -70,7 +82,8 @@ def describe(image: Image, components: Iterable[object], strict: bool) -> list[o
     return list(entries.values())
 
 
-def _check_component(component: object, wanted: dict[str, tuple]) -> None:
+def _check_component(component: Component, wanted: Wanted) -> None:
+    """Raises `KafkaError` for an invalid component of a filter. `wanted` has the components before it."""
     kind, match_type = component.entity_type, component.match_type
     code, problem = errors.INVALID_REQUEST, None
     if not kind:
@@ -89,25 +102,26 @@ def _check_component(component: object, wanted: dict[str, tuple]) -> None:
         raise KafkaError(code, problem)
 
 
-def _matches(names: dict[str, str | None], wanted: dict[str, tuple], strict: bool) -> bool:
+def _matches(names: Names, wanted: Wanted, strict: bool) -> bool:
     if strict and len(names) != len(wanted):
         return False
-    # A default is asked for with a null match, which is what its name is.
+    # DEFAULT has a null match, which equals the name of a default entity.
     return all(kind in names and (how == SPECIFIED or names[kind] == match) for kind, (how, match) in wanted.items())
 
 
 class _Alteration:
-    """One AlterClientQuotas in the making."""
+    """The records and the results of one AlterClientQuotas."""
 
     __slots__ = ("_image", "records", "results")
 
     def __init__(self, image: Image) -> None:
         self._image = image
-        self.records: list[object] = []
-        self.results: dict[tuple, tuple[dict[str, str | None], int, str | None]] = {}
+        self.records: list[StoredRecord] = []
+        self.results: dict[tuple[tuple[str, str | None], ...], tuple[Names, int, str | None]] = {}
 
-    def entry(self, entry: object) -> None:
-        """One entity's changes. An entity or a key that comes a second time is an error; what the first one did stays."""
+    def entry(self, entry: AskedEntry) -> None:
+        """Change one entity. An entity or a quota key that comes twice is an error. The changes of its first occurrence
+        stay."""
         names = {part.entity_type: part.entity_name for part in entry.entity}
         entity = tuple(sorted(names.items(), key=lambda item: item[0]))
         values = {operation.key: None if operation.remove else operation.value for operation in entry.ops}
@@ -120,7 +134,7 @@ class _Alteration:
         except KafkaError as error:
             self.results[entity] = (names, error.code, error.text)
 
-    def _changes(self, names: dict[str, str | None], values: dict[str, float | None]) -> list[object]:
+    def _changes(self, names: Names, values: dict[str, float | None]) -> list[StoredRecord]:
         limits = _keys_of(names)
         records = []
         for key, value in values.items():
@@ -138,33 +152,42 @@ class _Alteration:
         return records
 
 
-def alter(entries: Iterable[object], validate_only: bool, image: Image) -> tuple[list[object], object]:
-    """The records for `entries` (EntryData messages of the request) and the response, one row for each entity."""
-    making = _Alteration(image)
-    records = making.records
+def alter(
+    entries: Iterable[AskedEntry], validate_only: bool, image: Image
+) -> tuple[list[StoredRecord], messages.AlterClientQuotasResponse]:
+    """The records for the entries of a request, and the response with one row per entity."""
+    alteration = _Alteration(image)
+    records = alteration.records
     for entry in entries:
-        making.entry(entry)
+        alteration.entry(entry)
         if len(records) > record_codec.MAX_RECORDS_PER_CHANGE:
             break
     response = messages.AlterClientQuotasResponse
     if not record_codec.encoded_fit_one_batch(records):
         return [], response(entries=refuse_all(entries, errors.POLICY_VIOLATION))
     rows = []
-    for names, code, text in making.results.values():
+    for names, code, text in alteration.results.values():
         parts = [response.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
         rows.append(response.EntryData(error_code=code, error_message=text, entity=parts))
     return [] if validate_only else records, response(entries=rows)
 
 
-def refuse_all(entries: Iterable[object], code: int) -> list[object]:
-    """The rows of a request that is refused as a whole: one for each entry, with the entity as it was written."""
+def refuse_all(entries: Iterable[AskedEntry], code: int) -> list[AnsweredEntry]:
+    """The rows of a request that is refused as a whole: one for each entry, with the entity as in the request."""
     row, text = messages.AlterClientQuotasResponse.EntryData, errors.message(code)
-    # A part of an entity has the same two fields in the request.
-    return [row(error_code=code, error_message=text, entity=entry.entity) for entry in entries]
+    part = messages.AlterClientQuotasResponse.EntityData
+    return [
+        row(
+            error_code=code,
+            error_message=text,
+            entity=[part(entity_type=each.entity_type, entity_name=each.entity_name) for each in entry.entity],
+        )
+        for entry in entries
+    ]
 
 
-def _keys_of(names: dict[str, str | None]) -> dict[str, int | None]:
-    """The quota keys that an entity may have. Raises `KafkaError` when there can be no such entity."""
+def _keys_of(names: Names) -> Limits:
+    """The quota keys that an entity may have, with their limits. Raises `KafkaError` for an entity that cannot be."""
     problem = "Invalid empty client quota entity" if not names else None
     for kind, name in names.items():
         if kind not in (USER, CLIENT_ID, IP):
@@ -174,8 +197,9 @@ def _keys_of(names: dict[str, str | None]) -> dict[str, int | None]:
     if problem is None and IP in names:
         if len(names) > 1:
             problem = "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
-        elif names[IP] is not None and not _is_address(names[IP]):
-            problem = f"{names[IP]} is not a valid IP or resolvable host."
+        address = names[IP]
+        if problem is None and address is not None and not _is_address(address):
+            problem = f"{address} is not a valid IP or resolvable host."
     if problem is not None:
         raise KafkaError(errors.INVALID_REQUEST, problem)
     return _IP_KEYS if IP in names else _USER_AND_CLIENT_KEYS
@@ -187,12 +211,14 @@ def _is_address(text: str) -> bool:
     try:
         ip_address(text)
     except ValueError:
-        # Names would have to be looked up, which takes as long as it takes; this one is the same everywhere.
+        # Host names are not looked up, because a look-up can block the broker. This name means the same everywhere.
         return text == "localhost"
     return True
 
 
-def _check_value(key: str, value: float, limits: dict[str, int | None]) -> None:
+def _check_value(key: str, value: float, limits: Limits) -> None:
+    """Raises `KafkaError` for a quota key that the entity does not have, and for a value that the key does not
+    allow."""
     limit = limits.get(key)
     if key not in limits:
         problem = f"Invalid configuration key {key}"

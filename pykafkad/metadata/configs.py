@@ -1,7 +1,7 @@
-"""Dynamic settings of topics, brokers, groups and client-metrics subscriptions: changes, their checks, their records.
+"""Dynamic settings of topics, brokers, groups and client-metrics subscriptions: their changes, checks and records.
 
-What a setting is (type, range, scope) stands in the rows of `pykafkad.config`; here is what Kafka's controller does
-around them. A resource fails or succeeds as a whole; its neighbours in the request do not care."""
+The rows of `pykafkad.config` say what a setting is (type, range, scope). This module holds what Kafka's controller does
+besides. A resource fails or succeeds as a whole, independently of the other resources in the request."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.config import Settings
+    from pykafkad.effects import StoredRecord
+
+    Operation = tuple[str, int, str]
 
 TYPE_BROKER_LOGGER = 8
 TYPE_CLIENT_METRICS = 16
 TYPE_GROUP = 32
 
-# Resource type of the wire to the scope of its rows in `config`.
+# Resource type of requests and records to the scope of its settings in `config`.
 SCOPES = {
     TYPE_TOPIC: config.TOPIC,
     TYPE_BROKER: config.BROKER,
@@ -39,16 +44,16 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 MAX_VALUE_LENGTH = 32767
 
 
-def record(resource_type: int, name: str, key: str, value: str | None) -> object:
-    """The record that sets one value; None removes it."""
+def record(resource_type: int, name: str, key: str, value: str | None) -> StoredRecord:
+    """The record that sets one setting of a resource. With None it removes the setting."""
     return record_codec.record(
         messages.ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
     )
 
 
-def minimum_for_elr(image: Image, settings: Settings) -> list[object]:
-    """Records that eligible leader replicas need: min.insync.replicas has one value for the cluster, in the log, and
-    none for single brokers (KIP-966)."""
+def minimum_for_elr(image: Image, settings: Settings) -> list[StoredRecord]:
+    """The records that are needed before eligible leader replicas: min.insync.replicas must have a cluster-wide value
+    in the log, and none for single brokers (KIP-966)."""
     records = []
     if MIN_INSYNC_REPLICAS not in image.configs(TYPE_BROKER, ""):
         default = config.ROWS[config.BROKER][MIN_INSYNC_REPLICAS].default
@@ -60,15 +65,17 @@ def minimum_for_elr(image: Image, settings: Settings) -> list[object]:
 
 
 def check_topic(name: str, overrides: dict[str, str], settings: Settings) -> None:
-    """Whether a topic may have these settings. Raises `KafkaError`."""
+    """Raises `KafkaError` when a topic may not have these settings."""
     if overrides:
         for value in overrides.values():
             _check_length(value)
         config.validate_overrides(config.TOPIC, overrides, settings)
 
 
-def created_topic_configs(overrides: dict[str, str], settings: Settings) -> list[object]:
-    """All settings of a new topic as CreateTopics answers them: effective value as typed, and source, by name."""
+def created_topic_configs(
+    overrides: dict[str, str], settings: Settings
+) -> list[messages.CreateTopicsResponse.CreatableTopicConfigs]:
+    """All settings of a new topic for the CreateTopics response: their effective values and sources, by name."""
     from pykafkad.settings.entries import describe_created_topic
 
     return [
@@ -84,24 +91,29 @@ def created_topic_configs(overrides: dict[str, str], settings: Settings) -> list
 
 
 class Alteration:
-    """One AlterConfigs or IncrementalAlterConfigs in the making, against one image."""
+    """The records of one AlterConfigs or IncrementalAlterConfigs, checked against one image."""
 
     __slots__ = ("image", "records", "settings")
 
     def __init__(self, image: Image, settings: Settings) -> None:
         self.image = image
         self.settings = settings
-        self.records: list[object] = []
+        self.records: list[StoredRecord] = []
 
-    def resource(self, resource_type: int, name: str, operations: object, incremental: bool) -> None:
-        """Add the records for one resource. Raises `KafkaError` and adds nothing when it must not be."""
+    def resource(self, resource_type: int, name: str, operations: Any, incremental: bool) -> None:
+        """Add the records for one resource. Raises `KafkaError`, and adds no record, for a change that is not allowed.
+
+        `operations` is a list of (setting, operation, value). Unless `incremental` it is a dict of setting to value,
+        which replaces all settings of the resource.
+        """
         current = self.image.configs(resource_type, name)
         if incremental:
             wanted = self._incremental(resource_type, operations, current)
         else:
             wanted = dict(operations)
             wanted.update((key, None) for key in current if key not in operations)
-        # Brokers get a record for an unchanged value too: it makes them reload what the value names (KAFKA-14136).
+        # A broker gets a record for an unchanged value too: it then reloads the file that the value names
+        # (KAFKA-14136).
         changed = {
             key: value for key, value in wanted.items() if resource_type == TYPE_BROKER or value != current.get(key)
         }
@@ -116,7 +128,10 @@ class Alteration:
     def _elr(self) -> bool:
         return self.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
 
-    def _incremental(self, resource_type: int, operations: list, current: dict[str, str]) -> dict[str, str | None]:
+    def _incremental(
+        self, resource_type: int, operations: list[Operation], current: dict[str, str]
+    ) -> dict[str, str | None]:
+        """The value of each setting after the operations; None removes the setting."""
         wanted: dict[str, str | None] = {}
         for key, operation, value in operations:
             if operation == SET:
@@ -128,9 +143,9 @@ class Alteration:
         return wanted
 
     def _listed(self, resource_type: int, key: str, operation: int, value: str, current: str | None) -> str:
-        """The list with items added or taken away; a list that is not set begins as its default."""
-        # Kafka's controller knows the types of topics' and brokers' settings alone, so a subscription's lists can only
-        # be set.
+        """The value of a list after APPEND or SUBTRACT. A list that is not set begins with its default value."""
+        # Kafka's controller knows only the types of topic and broker settings. So the lists of a subscription can be
+        # set but not appended to.
         row = config.ROWS[SCOPES[resource_type]].get(key) if resource_type in (TYPE_TOPIC, TYPE_BROKER) else None
         if row is None or row.type != "list":
             text = f"Can't {OPERATION_NAMES[operation]} to key {key} because its type is not LIST."
@@ -165,7 +180,10 @@ class Alteration:
             if MIN_INSYNC_REPLICAS in changed and self._elr:
                 _check_min_insync_replicas(name, changed[MIN_INSYNC_REPLICAS])
             if "cordoned.log.dirs" in changed and self.image.features[METADATA_VERSION] < CORDONED_SINCE:
-                text = "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+                text = (
+                    "The cordoned.log.dirs configuration value cannot be set because it requires "
+                    "metadata.version >= 4.3-IV0"
+                )
                 raise KafkaError(errors.INVALID_CONFIG, text)
             _check_cordoned(changed.get("cordoned.log.dirs"), self.settings)
             if name and int(name) not in self.image.brokers:
@@ -190,7 +208,7 @@ def _check_length(value: str) -> None:
 
 
 def _check_cordoned(value: str | None, settings: Settings) -> None:
-    """Only directories of `log.dirs` can be cordoned, or all of them by a star."""
+    """Raises `KafkaError` unless every item is a directory of `log.dirs`, or the value is a star for all of them."""
     items = [item.strip() for item in (value or "").split(",") if item.strip()]
     problem = config.cordoned_problem(items, settings.log_directories)
     if problem is not None:
@@ -200,8 +218,8 @@ def _check_cordoned(value: str | None, settings: Settings) -> None:
 
 
 def _check_min_insync_replicas(name: str, value: str | None) -> None:
-    """With eligible leader replicas the cluster-wide value is the one that counts: it stays, brokers have none of their
-    own."""
+    """Raises `KafkaError` for changes that eligible leader replicas do not allow: the cluster-wide value cannot be
+    removed, and a single broker cannot have its own."""
     if name:
         text = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
         raise KafkaError(errors.INVALID_CONFIG, text)

@@ -1,7 +1,7 @@
-"""New topics and new partitions: what is checked, in Kafka's order, and the records that follow.
+"""CreateTopics and CreatePartitions in the controller: their checks, in Kafka's order, and their records.
 
-Each topic has its own error; one bad topic never stops its neighbours. Records of a topic stand in Kafka's order:
-topic, configs, partitions."""
+Each topic has its own error, and does not affect the other topics of the request. The records of a topic are in Kafka's
+order: topic, configs, partitions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,21 @@ if TYPE_CHECKING:
     from random import Random
 
     from pykafkad.config import Settings
+    from pykafkad.effects import StoredRecord
+
+    CreatableTopic = messages.CreateTopicsRequest.CreatableTopic
+    GrowingTopic = messages.CreatePartitionsRequest.CreatePartitionsTopic
+    CreatedRow = messages.CreateTopicsResponse.CreatableTopicResult
+    GrownRow = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
+    ConfigRow = messages.CreateTopicsResponse.CreatableTopicConfigs
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
 class Creation:
-    """One CreateTopics (or CreatePartitions) in the making, against one image. `records` grows topic by topic, and only
-    when nothing can go wrong with the topic any more."""
+    """The records of one CreateTopics or CreatePartitions, checked against one image. The records of a topic are added
+    after all its checks have passed."""
 
     __slots__ = ("_described", "image", "random", "records", "settings")
 
@@ -34,14 +41,17 @@ class Creation:
         self.image = image
         self.settings = settings
         self.random = random
-        self.records: list[object] = []
-        self._described: dict[tuple, list[object]] = {}
+        self.records: list[StoredRecord] = []
+        self._described: dict[tuple[tuple[str, str], ...], list[ConfigRow]] = {}
 
     # ---- topics
 
-    def topics(self, topics: list[object], describable: frozenset[str] | None) -> Generator:
-        """Returns CreatableTopicResult rows for CreatableTopic messages with different names. Raises `KafkaError` when
-        the request as a whole is too large."""
+    def topics(
+        self, topics: list[CreatableTopic], describable: frozenset[str] | None
+    ) -> Generator[None, None, list[CreatedRow]]:
+        """Returns the response's rows for topics with different names, and yields between topics. Raises `KafkaError`
+        when the request as a whole is too large. `describable` are the topics whose settings the rows show, None for
+        all."""
         self._check_total(topics)
         row = messages.CreateTopicsResponse.CreatableTopicResult
         results = []
@@ -54,8 +64,9 @@ class Creation:
         self._check_records()
         return results
 
-    def _check_total(self, topics: list[object]) -> None:
-        """Before anything is built: a request for millions of partitions must not fill the memory."""
+    def _check_total(self, topics: list[CreatableTopic]) -> None:
+        """Raises `KafkaError` for too many partitions. This check comes first, so that a request for millions of
+        partitions does not fill the memory."""
         total = 0
         for topic in topics:
             if topic.assignments:
@@ -71,7 +82,7 @@ class Creation:
         if not record_codec.fits_one_batch(self.records):
             raise KafkaError(errors.POLICY_VIOLATION, TOO_LARGE)
 
-    def _topic(self, topic: object, describable: bool) -> Generator:
+    def _topic(self, topic: CreatableTopic, describable: bool) -> Generator[None, None, CreatedRow]:
         yield
         name = topic.name
         self._check_name(name)
@@ -81,11 +92,11 @@ class Creation:
         topic_id = random_uuid(self.random)
         result = messages.CreateTopicsResponse.CreatableTopicResult(name=name, topic_id=topic_id, error_message=None)
         if describable:
-            # Most topics of one request have the same settings, and describing them costs more than all the rest.
-            key = tuple(sorted(overrides.items()))
-            if key not in self._described:
-                self._described[key] = configs.created_topic_configs(overrides, self.settings)
-            result.configs = self._described[key]
+            # The topics of one request often have the same settings, and describing them costs more than all the rest.
+            cache_key = tuple(sorted(overrides.items()))
+            if cache_key not in self._described:
+                self._described[cache_key] = configs.created_topic_configs(overrides, self.settings)
+            result.configs = self._described[cache_key]
             result.num_partitions = len(assignments)
             result.replication_factor = len(assignments[0])
         else:
@@ -113,11 +124,11 @@ class Creation:
         if problem is not None:
             raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, problem)
         if name == CLUSTER_METADATA_TOPIC:
-            # Its folder is the metadata log's own: every way to a creation has to end here, automatic ones too.
+            # The metadata log has the folder of this name. Every creation, also an automatic one, makes this check.
             raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, f"Creation of internal topic {name} is prohibited.")
 
-    def _assignments(self, topic: object) -> list[list[int]]:
-        """Replica lists of the topic's partitions, in order."""
+    def _assignments(self, topic: CreatableTopic) -> list[list[int]]:
+        """The replica lists of the topic's partitions, in order."""
         if topic.assignments:
             return self._manual_assignments(topic)
         replication_factor, count = topic.replication_factor, topic.num_partitions
@@ -138,7 +149,7 @@ class Creation:
             text = f"Unable to replicate the partition {replication_factor} time(s): {error.text}"
             raise KafkaError(error.code, text) from None
 
-    def _manual_assignments(self, topic: object) -> list[list[int]]:
+    def _manual_assignments(self, topic: CreatableTopic) -> list[list[int]]:
         if topic.replication_factor != -1:
             text = "A manual partition assignment was specified, but replication factor was not set to -1."
             raise KafkaError(errors.INVALID_REQUEST, text)
@@ -161,13 +172,14 @@ class Creation:
         return [by_index[index] for index in range(len(by_index))]
 
     def _check_manual(self, index: int, replicas: list[int], replication_factor: int | None) -> None:
-        """A replica list that a client wrote for a new partition: also as many as in the other partitions, one alive."""
+        """Raises `KafkaError` for an invalid replica list of a new partition in a request. At least one broker must be
+        active, and all partitions must have the same number of replicas."""
         check_replicas(self.image, replicas)
         problem = None
         if replication_factor is not None and len(replicas) != replication_factor:
             problem = (
-                f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
-                f"consistent with previous partitions, which have {replication_factor} replica(s)."
+                f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is "
+                f"not consistent with previous partitions, which have {replication_factor} replica(s)."
             )
         elif not any(self.image.brokers[broker].active for broker in replicas):
             problem = (
@@ -180,8 +192,8 @@ class Creation:
     def _place(self, count: int, replication_factor: int) -> list[list[int]]:
         return placement.place(placement.usable(self.image.brokers), count, replication_factor, self.random)
 
-    def _partition(self, topic_id: bytes, index: int, replicas: list[int]) -> object:
-        """The record of a new partition: led by its first live replica, all live ones in sync."""
+    def _partition(self, topic_id: bytes, index: int, replicas: list[int]) -> StoredRecord:
+        """The record of a new partition. The ISR has all active replicas, and the first of them is the leader."""
         brokers = self.image.brokers
         isr = [broker for broker in replicas if brokers[broker].active]
         return record_codec.record(
@@ -199,8 +211,9 @@ class Creation:
 
     # ---- partitions
 
-    def partitions(self, topics: list[object]) -> Generator:
-        """Returns CreatePartitionsTopicResult rows for CreatePartitionsTopic messages with different names."""
+    def partitions(self, topics: list[GrowingTopic]) -> Generator[None, None, list[GrownRow]]:
+        """Returns the response's rows for topics with different names, and yields between topics. Raises `KafkaError`
+        when the request as a whole is too large."""
         row = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
         results = []
         for topic in topics:
@@ -213,7 +226,7 @@ class Creation:
         self._check_records()
         return results
 
-    def _grow(self, topic: object) -> Generator:
+    def _grow(self, topic: GrowingTopic) -> Generator[None, None, None]:
         yield
         known = self.image.topics.get(topic.name)
         if known is None:
@@ -229,7 +242,7 @@ class Creation:
             self.records.append(self._partition(known.id, start + offset, replicas))
             yield
 
-    def _new_replicas(self, topic: object, known: Topic, additional: int) -> list[list[int]]:
+    def _new_replicas(self, topic: GrowingTopic, known: Topic, additional: int) -> list[list[int]]:
         start = len(known.partitions)
         replication_factor = len(known.partitions[0].replicas)
         if topic.assignments is None:
@@ -238,8 +251,8 @@ class Creation:
             return self._place(additional, replication_factor)
         if len(topic.assignments) != additional:
             text = (
-                f"Attempted to add {additional} additional partition(s), but only {len(topic.assignments)} assignment(s) "
-                "were specified."
+                f"Attempted to add {additional} additional partition(s), but only {len(topic.assignments)} "
+                "assignment(s) were specified."
             )
             raise KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, text)
         for offset, assignment in enumerate(topic.assignments):
@@ -248,7 +261,7 @@ class Creation:
 
 
 def check_replicas(image: Image, replicas: list[int]) -> None:
-    """Whether a replica list that a client wrote names known brokers, each once. Raises `KafkaError`."""
+    """Raises `KafkaError` unless a replica list in a request names registered brokers, each of them once."""
     problem = None
     if not replicas:
         problem = "The manual partition assignment includes an empty replica list."
@@ -265,19 +278,19 @@ def check_replicas(image: Image, replicas: list[int]) -> None:
         raise KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
-def _overrides(topic: object) -> dict[str, str]:
-    """The settings of a CreatableTopic; null values are refused all together."""
+def _overrides(topic: CreatableTopic) -> dict[str, str]:
+    """The settings of a topic in a request. Raises `KafkaError` that names all settings with null values."""
     without_value = [config.name for config in topic.configs if config.value is None]
     if without_value:
         raise KafkaError(
             errors.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without_value)}"
         )
-    return {config.name: config.value for config in topic.configs}
+    return {config.name: config.value for config in topic.configs if config.value is not None}
 
 
-# name: (setting of the partition count, setting of the replication factor, topic settings as (name, broker setting or
-# text))
-INTERNAL = {
+# Internal topic: (setting with the number of partitions, setting with the replication factor, settings of the topic). A
+# setting of the topic is a name, and "=" with a value or the broker setting with the value.
+INTERNAL: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
     "__consumer_offsets": (
         "offsets_topic_num_partitions",
         "offsets_topic_replication_factor",
@@ -312,11 +325,11 @@ INTERNAL = {
 }
 
 
-def automatic_topic(name: str, settings: Settings, brokers: int) -> object:
-    """The CreatableTopic of a topic that is created because somebody asked for it.
+def automatic_topic(name: str, settings: Settings, brokers: int) -> CreatableTopic:
+    """The request row for a topic that is created automatically when a client asks for it.
 
-    An internal topic gets at most as many replicas as there are brokers: Kafka would refuse to create it instead, and
-    no group could ever form on a small cluster with the settings of a large one."""
+    An internal topic gets at most as many replicas as there are brokers. Kafka would refuse to create it instead, and
+    then no group could form on a small cluster with the settings of a large one."""
     row = INTERNAL.get(name)
     if row is None:
         return messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)

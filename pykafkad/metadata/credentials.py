@@ -1,8 +1,7 @@
-"""SCRAM credentials of users: what may be stored, the keys that are stored in place of a password, and who has which
-(KIP-554).
+"""SCRAM credentials of users: their checks, their records and their description (KIP-554).
 
-A client salts and hashes the password itself; from that the two keys of RFC 5802 are made here, and nothing else is
-kept. The image holds one record for each user and mechanism (`image.scram_credentials`). Nobody logs in with them yet.
+The client sends a salted and hashed password. The controller derives the two keys of RFC 5802 from it and stores only
+these. The image holds one record per user and mechanism (`image.scram_credentials`).
 """
 
 from __future__ import annotations
@@ -17,9 +16,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pykafkad.effects import StoredRecord
     from pykafkad.metadata.image import Image
 
-# Mechanism of the wire to its hash.
+    Deletion = messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion
+    Upsertion = messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+    DescribedRow = messages.DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
+    CredentialInfo = messages.DescribeUserScramCredentialsResponse.CredentialInfo
+
+# Number of the mechanism in requests to the name of its hash function.
 MECHANISMS = {1: "sha256", 2: "sha512"}
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
@@ -27,11 +32,11 @@ MAX_ITERATIONS = 16384
 _TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
-def describe(image: Image, users: Iterable[str] | None) -> list[object]:
-    """The result rows of `users`, of everybody who has a credential if there are none: mechanisms and iterations, no
-    keys."""
+def describe(image: Image, users: Iterable[str] | None) -> list[DescribedRow]:
+    """The rows of `users`, or of all users with a credential if `users` is empty or None. They show mechanisms and
+    iterations, but no keys."""
     response = messages.DescribeUserScramCredentialsResponse
-    found: dict[str, list[object]] = {}
+    found: dict[str, list[CredentialInfo]] = {}
     for record in image.scram_credentials.values():
         info = response.CredentialInfo(mechanism=record.mechanism, iterations=record.iterations)
         found.setdefault(record.name, []).append(info)
@@ -52,14 +57,17 @@ def describe(image: Image, users: Iterable[str] | None) -> list[object]:
     return rows
 
 
-def alter(deletions: Iterable[object], upsertions: Iterable[object], image: Image) -> tuple[list[object], object]:
-    """The records for a request's deletions and upsertions and the response, one row for each user.
+def alter(
+    deletions: Iterable[Deletion], upsertions: Iterable[Upsertion], image: Image
+) -> tuple[list[StoredRecord], messages.AlterUserScramCredentialsResponse]:
+    """The records for the deletions and upsertions of a request, and the response with one row per user.
 
-    A user may be named once: a second time spoils the first.
+    A user that is named twice gets an error, and nothing of it changes.
     """
-    changes: dict[str, object] = {}
+    changes: dict[str, Deletion | Upsertion] = {}
     problems: dict[str, KafkaError] = {}
-    for change in (*deletions, *upsertions):
+    requested: tuple[Deletion | Upsertion, ...] = (*deletions, *upsertions)
+    for change in requested:
         name = change.name
         if name in problems:
             continue
@@ -73,9 +81,9 @@ def alter(deletions: Iterable[object], upsertions: Iterable[object], image: Imag
             _check(change, image)
             changes[name] = change
         except KafkaError as error:
-            # Without the stack that it came up through, which would hold the request's bytes.
+            # The traceback would keep the bytes of the request in memory.
             problems[name] = error.with_traceback(None)
-    # Counted before the keys are made, which is most of the work.
+    # The limit is checked before the keys are made, which is most of the work.
     fits = len(changes) <= record_codec.MAX_RECORDS_PER_CHANGE
     records = [record_codec.record(_record(change)) for change in changes.values()] if fits else []
     if not fits or not record_codec.encoded_fit_one_batch(records):
@@ -88,13 +96,13 @@ def alter(deletions: Iterable[object], upsertions: Iterable[object], image: Imag
     return records, messages.AlterUserScramCredentialsResponse(results=rows)
 
 
-def _check(change: object, image: Image) -> None:
-    """Whether a deletion or upsertion may be. Raises `KafkaError`."""
+def _check(change: Deletion | Upsertion, image: Image) -> None:
+    """Raises `KafkaError` for a deletion or upsertion that is not allowed."""
     if not change.name:
         raise KafkaError(errors.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if change.mechanism not in MECHANISMS:
         raise KafkaError(errors.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    if not hasattr(change, "iterations"):
+    if isinstance(change, messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion):
         if (change.name, change.mechanism) not in image.scram_credentials:
             raise KafkaError(errors.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
         return
@@ -103,13 +111,13 @@ def _check(change: object, image: Image) -> None:
     if change.iterations > MAX_ITERATIONS:
         raise KafkaError(errors.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if not change.salted_password:
-        # No hash is empty; Kafka fails on its own key class here.
+        # No hash is empty. Kafka fails with the same unspecific error, since it cannot make a key of it.
         raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
 
 
-def _record(change: object) -> object:
+def _record(change: Deletion | Upsertion) -> messages.Struct:
     """The record of one deletion or upsertion."""
-    if not hasattr(change, "iterations"):
+    if isinstance(change, messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion):
         return messages.RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
     stored_key, server_key = keys(change.mechanism, bytes(change.salted_password))
     return messages.UserScramCredentialRecord(
@@ -123,7 +131,7 @@ def _record(change: object) -> object:
 
 
 def keys(mechanism: int, salted_password: bytes) -> tuple[bytes, bytes]:
-    """StoredKey and ServerKey of RFC 5802, section 3, of a salted password."""
+    """StoredKey and ServerKey of RFC 5802, section 3, for a salted password."""
     import hashlib
     import hmac
 

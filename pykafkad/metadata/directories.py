@@ -1,4 +1,4 @@
-"""Which directories a broker has, and which of them hold its replicas (KIP-858, KIP-1066)."""
+"""The log directories of brokers, and the directories of replicas (KIP-858, KIP-1066)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from pykafkad.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.config import Settings
+    from pykafkad.effects import StoredRecord
     from pykafkad.metadata.events import AssignReplicasToDirs, ChangeLogDirs
+    from pykafkad.metadata.topics import PartitionState, Topic
 
 
-def assign(image: Image, settings: Settings, event: AssignReplicasToDirs) -> list[object]:
-    """Records that name the directories of replicas; replicas that are gone are passed over."""
+def assign(image: Image, settings: Settings, event: AssignReplicasToDirs) -> list[StoredRecord]:
+    """The records that set the directories of replicas. Replicas that no longer exist are ignored."""
     records = []
     for (topic_id, index), directory_id in event.replicas.items():
         topic = image.topic_by_id(topic_id)
         state = None if topic is None else image.partition(topic.name, index)
-        if state is None or event.broker_id not in state.replicas:
+        if topic is None or state is None or event.broker_id not in state.replicas:
             continue
         change = PartitionChange(image, settings, topic, state)
         change.directories[event.broker_id] = directory_id
@@ -30,9 +32,9 @@ def assign(image: Image, settings: Settings, event: AssignReplicasToDirs) -> lis
     return records
 
 
-def change(image: Image, settings: Settings, event: ChangeLogDirs) -> list[object]:
-    """Records of a broker whose directories failed or were cordoned: what lay in a failed one has no leader there any
-    more."""
+def change(image: Image, settings: Settings, event: ChangeLogDirs) -> list[StoredRecord]:
+    """The records of a broker whose directories failed or were cordoned. The broker no longer leads partitions whose
+    replica is in a failed directory, and leaves their ISR."""
     broker = image.brokers.get(event.broker_id)
     if broker is None:
         return []
@@ -55,7 +57,10 @@ def change(image: Image, settings: Settings, event: ChangeLogDirs) -> list[objec
     return records
 
 
-def _without(image: Image, settings: Settings, topic: object, state: object, broker_id: int) -> object | None:
+def _without(
+    image: Image, settings: Settings, topic: Topic, state: PartitionState, broker_id: int
+) -> StoredRecord | None:
+    """The record that takes a broker out of a partition's ISR and leadership. None when nothing changes."""
     change = PartitionChange(image, settings, topic, state)
     change.isr = [replica for replica in state.isr if replica != broker_id]
     change.acceptable = lambda replica: replica != broker_id and may_lead(image, state, replica)

@@ -1,4 +1,7 @@
-"""ElectLeaders (KIP-183, KIP-460): the first replica leads again, or, when nobody in sync is left, one that is not."""
+"""ElectLeaders in the controller (KIP-183, KIP-460).
+
+A preferred election makes the first replica the leader. An unclean election makes a replica that is not in sync the
+leader when no replica in sync is available."""
 
 from __future__ import annotations
 
@@ -13,20 +16,27 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from pykafkad.config import Settings
+    from pykafkad.effects import StoredRecord
+    from pykafkad.metadata.events import ElectLeaders
 
-# The request's number to the kind of election.
+    AskedTopic = messages.ElectLeadersRequest.TopicPartitions
+
+# Number in the request to the kind of election.
 TYPES = {0: PREFERRED, 1: UNCLEAN}
 
 
-def elect(image: Image, settings: Settings, event: object) -> Generator:
-    """Returns (records, ElectLeadersResponse) for `events.ElectLeaders`, and yields between partitions. Of all
-    partitions those that need nothing are left out."""
+def elect(
+    image: Image, settings: Settings, event: ElectLeaders
+) -> Generator[None, None, tuple[list[StoredRecord], messages.ElectLeadersResponse]]:
+    """Returns the records and the response, and yields between partitions. A request for all partitions gets no rows
+    for those that need no election."""
     topics = event.topics
-    records: list[object] = []
+    records: list[StoredRecord] = []
     response = messages.ElectLeadersResponse()
+    asked: list[tuple[str, Iterable[int]]]
     if topics is None:
         asked = [(topic.name, range(len(topic.partitions))) for topic in image.topics.values()]
     else:
@@ -43,7 +53,7 @@ def elect(image: Image, settings: Settings, event: object) -> Generator:
                 code, text = error.code, error.text
             else:
                 if (name, index) not in chosen:
-                    # Asked for twice in one request it is elected once: both rows see the partition as it was.
+                    # A partition that is named twice is elected once. Both rows see its state before the election.
                     chosen.add((name, index))
                     records.append(record)
             if topics is not None or code != errors.ELECTION_NOT_NEEDED:
@@ -57,8 +67,8 @@ def elect(image: Image, settings: Settings, event: object) -> Generator:
     return records, response
 
 
-def _elect_one(image: Image, settings: Settings, election: int, name: str, index: int) -> object:
-    """The record of one election. Raises `KafkaError` for what cannot or need not be."""
+def _elect_one(image: Image, settings: Settings, election: str, name: str, index: int) -> StoredRecord:
+    """The record of one election. Raises `KafkaError` for an election that is not possible or not needed."""
     topic = image.topics.get(name)
     if topic is None:
         raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
@@ -77,9 +87,11 @@ def _elect_one(image: Image, settings: Settings, election: int, name: str, index
     return record
 
 
-def refused(topics: list[object] | None, code: int, text: str | None, version: int) -> object:
-    """The answer to a request that is wrong as a whole: every partition that it names has the error, from version 1 on
-    the answer itself too."""
+def refused(
+    topics: list[AskedTopic] | None, code: int, text: str | None, version: int
+) -> messages.ElectLeadersResponse:
+    """The response to a request that is refused as a whole. Every partition in it has the error. From version 1 the
+    response itself has it too."""
     rows = [
         messages.ElectLeadersResponse.ReplicaElectionResult(
             topic=topic.topic,

@@ -1,9 +1,9 @@
-"""Elections: what becomes of a partition's leader, ISR and eligible leaders when brokers come, go, are lost, or
+"""Changes of a partition's leader, ISR and eligible leader replicas (ELR), when brokers start, stop or fail, and when
 replicas move.
 
-The rules are those of Kafka's controller with eligible leader replicas (KIP-966): a leader comes from the ISR; from the
-ELR when the ISR is empty; else it is the last known leader, who may have lost records; else, where the topic allows it,
-any live replica."""
+The rules are those of Kafka's controller with eligible leader replicas (KIP-966). The leader is a replica of the ISR.
+When the ISR is empty it is a replica of the ELR. Otherwise it is the last known leader, which may have lost records.
+Otherwise, where the topic allows it, it is any active replica."""
 
 from __future__ import annotations
 
@@ -20,26 +20,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.config import Settings, TopicSettings
+    from pykafkad.effects import StoredRecord
     from pykafkad.metadata.image import Image
     from pykafkad.metadata.topics import PartitionState, Topic
 
 RECOVERING = 1
 
-# Kinds of election: the first replica if it can lead; whoever leads now or else may; any live replica if nobody may.
+# The kinds of election. PREFERRED: the first replica, if it can lead. ONLINE: the present leader, else another replica
+# in sync. UNCLEAN: like ONLINE, else any active replica.
 PREFERRED = "preferred"
 ONLINE = "online"
 UNCLEAN = "unclean"
 
 
 def unclean_elections_allowed(image: Image, settings: Settings, topic: Topic) -> bool:
-    """Whether a replica that is not in sync may lead partitions of the topic when no other is left."""
+    """Whether a replica that is not in sync may lead partitions of the topic when no replica in sync is left."""
     return config.topic_settings(settings, image.configs(TYPE_TOPIC, topic.name)).unclean_leader_election_enable
 
 
 class PartitionChange:
-    """A change in the making. Set what is to be: `isr`, `replicas`, `removing`, `adding`, `directories` (broker id to
-    16-byte directory id), the kind of `election`, `acceptable` (which brokers may lead now), and `lost`, a broker whose
-    unclean stop may have cost it records. Then ask for `record()`."""
+    """Builds the record of a change of one partition.
+
+    The caller sets the new values and then calls `record()`: `isr`, `replicas`, `removing`, `adding`, `directories`
+    (broker id to 16-byte directory id), the kind of `election`, `acceptable` (whether a broker may lead), and `lost`, a
+    broker that stopped uncleanly and may have lost records."""
 
     __slots__ = (
         "_elr_kept",
@@ -65,7 +69,7 @@ class PartitionChange:
         state: PartitionState,
         topic_settings: TopicSettings | None = None,
     ) -> None:
-        """`topic_settings` are those of `settings` and the topic, for whoever has them already."""
+        """`topic_settings` may be given by a caller that has computed them already."""
         self._image = image
         self._topic = topic
         self._state = state
@@ -82,21 +86,21 @@ class PartitionChange:
         self.lost = -1
         self.acceptable: Callable[[int], bool] = lambda broker_id: may_lead(image, state, broker_id)
 
-    def record(self) -> object | None:
-        """The stored PartitionChangeRecord; None when nothing changes."""
+    def record(self) -> StoredRecord | None:
+        """The PartitionChangeRecord of the change. None when nothing changes."""
         state = self._state
         record = messages.PartitionChangeRecord(partition_id=state.index, topic_id=self._topic.id)
         self._complete_reassignment()
         elr = self._eligible()
         self._elect(record, elr)
         if record.leader == NO_LEADER_CHANGE and not set(state.replicas) <= set(self.replicas):
-            # A replica that leaves must not be fetched from any more: the epoch tells everybody.
+            # Naming the leader starts a new leader epoch, so that nobody fetches from a replica that is removed.
             record.leader = state.leader
         if not self._elr_kept:
             elr = []
         if elr != list(state.elr):
             record.eligible_leader_replicas = elr
-        # Without eligible leaders the last replica never leaves the ISR: only there is it known to have everything.
+        # Without ELR the last replica never leaves the ISR: only the ISR records that it has all committed records.
         if self.isr != list(state.isr) and (self.isr or self._elr_kept):
             record.isr = self.isr
         if self._elr_kept:
@@ -118,7 +122,8 @@ class PartitionChange:
         return None if record == unchanged else record_codec.record(record)
 
     def _complete_reassignment(self) -> None:
-        """Take the leaving replicas away once all that come are in sync, and enough of all when there will be fewer."""
+        """End a reassignment: remove the replicas that leave once all new ones are in sync. When the number of replicas
+        shrinks, all replicas that stay must be in sync."""
         if not self.removing and not self.adding:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
@@ -130,13 +135,15 @@ class PartitionChange:
         self.isr, self.replicas, self.removing, self.adding = isr, replicas, [], []
 
     def _eligible(self) -> list[int]:
-        """Replicas outside the ISR that have everything committed: they left it while it was smaller than the minimum."""
+        """The new ELR: replicas outside the ISR that have all committed records, because they left the ISR while it was
+        smaller than the minimum."""
         if not self._elr_kept or len(self.isr) >= self._minimum_isr:
             return []
         known = sorted({*self._state.elr, *self._state.isr})
         return [replica for replica in known if replica not in self.isr and replica != self.lost]
 
-    def _elect(self, record: object, elr: list[int]) -> None:
+    def _elect(self, record: messages.PartitionChangeRecord, elr: list[int]) -> None:
+        """Set the leader, if it changes, and adjust the ISR and `elr` to it."""
         state = self._state
         leader, unclean = self._best(elr)
         if leader == state.leader:
@@ -152,7 +159,7 @@ class PartitionChange:
                 record.leader_recovery_state = RECOVERING
 
     def _best(self, elr: list[int]) -> tuple[int, bool]:
-        """The leader, and whether records may be lost with it."""
+        """The new leader, and whether it may have lost committed records."""
         state = self._state
         candidates = [state.leader, *self.replicas]
         if self.election == PREFERRED:
@@ -170,7 +177,8 @@ class PartitionChange:
                     return replica, True
         return NO_LEADER, False
 
-    def _remember_last_leader(self, record: object) -> None:
+    def _remember_last_leader(self, record: messages.PartitionChangeRecord) -> None:
+        """Set the last known leader of a partition that loses its leader, and clear it when there is a leader again."""
         if record.leader == NO_LEADER and not self._state.last_known_elr:
             record.last_known_elr = [self._state.leader]
         elif record.leader >= 0 and self._state.last_known_elr:
@@ -178,7 +186,7 @@ class PartitionChange:
 
 
 def may_lead(image: Image, state: PartitionState, broker_id: int, *, although_fenced: bool = False) -> bool:
-    """Whether a broker is there, active, and has the directory that holds the partition."""
+    """Whether a broker is registered, active, and has the directory that holds the partition online."""
     broker = image.brokers.get(broker_id)
     if broker is None or not (broker.active or although_fenced):
         return False
@@ -189,9 +197,11 @@ def may_lead(image: Image, state: PartitionState, broker_id: int, *, although_fe
 
 def broker_changes(
     image: Image, settings: Settings, *, removed: int = -1, added: int = -1, lost: int = -1
-) -> list[object]:
-    """Stored records for every partition that a broker's fate concerns: `removed` leaves the ISRs and leads nothing,
-    `added` may lead what has no leader, `lost` stopped uncleanly and leaves ISRs and ELRs."""
+) -> list[StoredRecord]:
+    """The records of all partitions that change with a broker (given by its id).
+
+    The broker `removed` leaves all ISRs and leads nothing. The broker `added` may lead partitions that have no leader.
+    The broker `lost` stopped uncleanly and leaves all ISRs and ELRs."""
     records = []
     for topic in image.topics.values():
         topic_settings = None

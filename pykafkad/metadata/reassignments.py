@@ -1,7 +1,7 @@
-"""Moving partitions to other brokers (KIP-455): what AlterPartitionReassignments asks for, and what is under way.
+"""AlterPartitionReassignments and ListPartitionReassignments: partitions move to other brokers (KIP-455).
 
-A reassignment begins with a partition that has its old and its new replicas, and ends, by `partition_changes.py`, when
-the new ones are in sync. Each partition of a request has its own error."""
+A reassignment begins with a partition that has both its old and its new replicas. It ends, in `partition_changes.py`,
+when the new replicas are in sync. Each partition of a request has its own error."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from pykafkad.config import Settings
+    from pykafkad.effects import StoredRecord
     from pykafkad.metadata.topics import PartitionState, Topic
 
+    AskedPartition = messages.AlterPartitionReassignmentsRequest.ReassignablePartition
+    AskedTopic = messages.ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
 
-def alter(image: Image, settings: Settings, request: object) -> Generator:
-    """Returns (records, AlterPartitionReassignmentsResponse) for the request, and yields between partitions."""
+
+def alter(
+    image: Image, settings: Settings, request: messages.AlterPartitionReassignmentsRequest
+) -> Generator[None, None, tuple[list[StoredRecord], messages.AlterPartitionReassignmentsResponse]]:
+    """Returns the records and the response of a request, and yields between partitions."""
     response = messages.AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
     )
@@ -54,8 +60,10 @@ def alter(image: Image, settings: Settings, request: object) -> Generator:
     return records, response
 
 
-def _alter_one(image: Image, settings: Settings, name: str, asked: object, other_factor_allowed: bool) -> object | None:
-    """The record of one partition's change; None when it is as asked. Raises `KafkaError`."""
+def _alter_one(
+    image: Image, settings: Settings, name: str, asked: AskedPartition, factor_may_change: bool
+) -> StoredRecord | None:
+    """The record of one partition's change. None when nothing changes. Raises `KafkaError`."""
     topic = image.topics.get(name)
     if topic is None:
         raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
@@ -65,29 +73,28 @@ def _alter_one(image: Image, settings: Settings, name: str, asked: object, other
     if asked.replicas is None:
         return _cancel(image, settings, topic, state)
     check_replicas(image, asked.replicas)
-    if not other_factor_allowed:
+    if not factor_may_change:
         _check_factor(state, asked.replicas)
     change = PartitionChange(image, settings, topic, state)
-    leaving = sorted(set(state.replicas) - set(asked.replicas))
-    coming = sorted(set(asked.replicas) - set(state.replicas))
-    change.replicas = [*asked.replicas, *leaving]
-    # What an earlier reassignment adds or removes goes on, unless this one adds or removes something itself, as in
-    # Kafka.
-    change.removing = leaving or change.removing
-    change.adding = coming or change.adding
+    removing = sorted(set(state.replicas) - set(asked.replicas))
+    adding = sorted(set(asked.replicas) - set(state.replicas))
+    change.replicas = [*asked.replicas, *removing]
+    # As in Kafka, the replicas that an earlier reassignment adds or removes stay, unless this one adds or removes some.
+    change.removing = removing or change.removing
+    change.adding = adding or change.adding
     return change.record()
 
 
 def _check_factor(state: PartitionState, replicas: list[int]) -> None:
-    """Without `allow_replication_factor_change` (KIP-860) the number of replicas stays."""
+    """Raises `KafkaError` when the number of replicas changes without `allow_replication_factor_change` (KIP-860)."""
     present = len((set(state.replicas) | set(state.adding_replicas)) - set(state.removing_replicas))
     if present != len(replicas):
         text = f"The replication factor is changed from {present} to {len(replicas)}"
         raise KafkaError(errors.INVALID_REPLICATION_FACTOR, text)
 
 
-def _cancel(image: Image, settings: Settings, topic: Topic, state: PartitionState) -> object | None:
-    """Back to the replicas from before."""
+def _cancel(image: Image, settings: Settings, topic: Topic, state: PartitionState) -> StoredRecord | None:
+    """The record that cancels a reassignment: the partition gets its old replicas back. Raises `KafkaError`."""
     if not state.removing_replicas and not state.adding_replicas:
         raise KafkaError(errors.NO_REASSIGNMENT_IN_PROGRESS)
     unclean_allowed = unclean_elections_allowed(image, settings, topic)
@@ -100,8 +107,8 @@ def _cancel(image: Image, settings: Settings, topic: Topic, state: PartitionStat
             raise KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, text)
         if not unclean_allowed:
             text = (
-                f"Unable to revert partition assignment for {topic.name}:{state.index} because it would require an unclean "
-                "leader election."
+                f"Unable to revert partition assignment for {topic.name}:{state.index} because it would require an "
+                "unclean leader election."
             )
             raise KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, text)
         change.isr = change.replicas[:1]
@@ -111,8 +118,9 @@ def _cancel(image: Image, settings: Settings, topic: Topic, state: PartitionStat
     return change.record()
 
 
-def ongoing(image: Image, topics: list[object] | None) -> object:
-    """A ListPartitionReassignmentsResponse of what is under way: in all topics, or in the partitions asked for."""
+def ongoing(image: Image, topics: list[AskedTopic] | None) -> messages.ListPartitionReassignmentsResponse:
+    """The response with the reassignments under way, in all topics or in the given partitions."""
+    asked: list[tuple[Topic, Iterable[int]]]
     if topics is None:
         asked = [(topic, range(len(topic.partitions))) for topic in image.topics.values()]
     else:

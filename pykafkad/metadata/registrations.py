@@ -1,8 +1,7 @@
-"""Brokers come and go: the records of registering, unfencing, stopping and removing one, with what that does to
-partitions.
+"""The records that register, unfence, stop and remove a broker, with the changes of its partitions.
 
-A broker leaves every ISR when it stops, and leads again what it is eligible for when it is unfenced: a clean restart is
-two new leader epochs, as in Kafka, and so is an unclean one."""
+A broker leaves every ISR when it stops. When it is unfenced it leads the partitions again that it is eligible for. So a
+restart, clean or unclean, is two new leader epochs, as in Kafka."""
 
 from __future__ import annotations
 
@@ -15,12 +14,13 @@ from pykafkad.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.config import Settings
+    from pykafkad.effects import StoredRecord
     from pykafkad.metadata.events import Activate, RegisterBroker
     from pykafkad.metadata.image import Image
 
 
-def controller_registration(node_id: int, event: Activate) -> object:
-    """The record that says where a controller listens and what it can run."""
+def controller_registration(node_id: int, event: Activate) -> messages.RegisterControllerRecord:
+    """The record with a controller's listeners and the feature levels that it supports."""
     record = messages.RegisterControllerRecord
     return record(
         controller_id=node_id,
@@ -39,14 +39,14 @@ def controller_registration(node_id: int, event: Activate) -> object:
 
 
 def register(image: Image, settings: Settings, event: RegisterBroker) -> list[Append]:
-    """A new incarnation of a broker; it stays fenced until it says that it serves.
+    """Register a broker that has started. It stays fenced until it is ready to serve.
 
-    After an unclean stop it leaves every ISR and ELR, since it may have lost records: it leads again when it is
-    unfenced, in a new leader epoch that tells clients. (Kafka's controller first waits for the end of the lost session
-    and fences the broker, which is one more partition epoch and the same leader epochs.) The registration stands last,
-    so that an interrupted registration is made again."""
+    After an unclean stop the broker leaves every ISR and ELR, because it may have lost records. When it is unfenced it
+    leads again, in a new leader epoch, from which clients learn of the change. (Kafka's controller first waits until
+    the old session ends and fences the broker. That is one more partition epoch, and the same leader epochs.) The
+    registration record comes last: if the broker fails before it is written, it registers again."""
     existing = image.brokers.get(event.broker_id)
-    records: list[object] = []
+    records: list[StoredRecord] = []
     if existing is not None and event.previous_broker_epoch != existing.epoch:
         records = broker_changes(image, settings, lost=event.broker_id)
     record = messages.RegisterBrokerRecord
@@ -70,7 +70,8 @@ def register(image: Image, settings: Settings, event: RegisterBroker) -> list[Ap
 
 
 def unfence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
-    """The broker serves: clients may see it, and it leads what it is in sync with and nobody leads."""
+    """Unfence a broker that is ready to serve. Clients see it, and it leads partitions that have no leader and that it
+    is in sync with."""
     broker = image.brokers[broker_id]
     change = messages.BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCED, cordoned_log_dirs=[]
@@ -79,8 +80,8 @@ def unfence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
 
 
 def stop(image: Image, settings: Settings, broker_id: int) -> list[Append]:
-    """The broker stops cleanly: what it leads goes to others, or has no leader until it is back; then it is fenced, so
-    that who reads the log next need not wait until its session would have ended."""
+    """Stop a broker cleanly. Other replicas lead its partitions, or nobody does until it is back. Then it is fenced, so
+    that the next controller need not wait until its session ends."""
     broker = image.brokers[broker_id]
     if not any(state.leader == broker_id for topic in image.topics.values() for state in topic.partitions):
         return fence(image, settings, broker_id)
@@ -93,21 +94,22 @@ def stop(image: Image, settings: Settings, broker_id: int) -> list[Append]:
 
 
 def fence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
-    """The broker is gone: it leaves the ISRs, and others lead where they can."""
+    """Fence a broker that failed. It leaves all ISRs, and other replicas lead its partitions where they can."""
     broker = image.brokers[broker_id]
     change = messages.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED)
     return in_batches([*broker_changes(image, settings, removed=broker_id), record_codec.record(change)])
 
 
 def unregister(image: Image, settings: Settings, broker_id: int) -> list[Append]:
-    """The broker is forgotten; it leaves ISRs and ELRs first. Nothing keeps a live one from it, as in Kafka: it serves
-    nothing any more until it registers at its next start."""
+    """Remove a broker from the cluster. It leaves all ISRs first. As in Kafka this works for a running broker too,
+    which then serves no partitions until it registers at its next start."""
     broker = image.brokers[broker_id]
     record = messages.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     return in_batches([*broker_changes(image, settings, removed=broker_id), record_codec.record(record)])
 
 
-def in_batches(records: list[object]) -> list[Append]:
-    """Appends of so many records that each fits one batch: what concerns all partitions is as long as they are many."""
+def in_batches(records: list[StoredRecord]) -> list[Append]:
+    """The records as appends that each fit into one batch. A change of all partitions can have any number of
+    records."""
     step = record_codec.MAX_RECORDS_PER_CHANGE
     return [Append(record_codec.LOG, records[start : start + step]) for start in range(0, len(records), step)]

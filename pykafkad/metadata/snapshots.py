@@ -1,9 +1,9 @@
-"""Snapshots of the metadata log: `END_OFFSET-EPOCH.checkpoint`, the whole image as records (KIP-630).
+"""Snapshots of the metadata log: files `END_OFFSET-EPOCH.checkpoint` with the whole image as records (KIP-630).
 
-A snapshot stands for all records below its end offset, the last of which was written in its epoch. Its own batches
-count their offsets from 0: a control batch with the header (and the quorum's version and voters), data batches, a
-control batch with the footer. The one with end offset 0 comes from formatting and holds the first voters.
-`bootstrap.checkpoint`, in the same form, holds what a new cluster begins with."""
+A snapshot replaces all records below its end offset. The epoch in its name is that of the last of these records. The
+offsets of its own batches begin with 0. It consists of a control batch with the header (and the quorum's version and
+voters), data batches, and a control batch with the footer. The snapshot with end offset 0 is written by formatting and
+holds the first voters. `bootstrap.checkpoint` has the same form and holds the first records of a new cluster."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pykafkad.wire.records import encode_record, iterate_records
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from pykafkad.effects import StoredRecord
     from pykafkad.metadata.image import Image
@@ -30,22 +31,22 @@ _EPOCH_DIGITS = 10
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 
 RECORDS_PER_STEP = 200
-"""So many records take one to two milliseconds to encode: then the loop may turn."""
+"""The number of records that are encoded in one step, which takes one to two milliseconds of the loop."""
 
 BATCH_BYTES = 7 * 1024 * 1024
-"""A data batch is closed at this size. Kafka's are as large, and its metadata shell shows the records of the first one.
-"""
+"""A data batch ends at this size, like Kafka's. Kafka's metadata shell shows only the records of the first data
+batch."""
 
 _PIECE_BYTES = 1024 * 1024
 
 
 def file_name(end_offset: int, epoch: int) -> str:
-    """The name of the snapshot of everything below `end_offset`."""
+    """The file name of the snapshot of all records below `end_offset`."""
     return f"{end_offset:0{_OFFSET_DIGITS}}-{epoch:0{_EPOCH_DIGITS}}{SUFFIX}"
 
 
 def parse_name(name: str) -> tuple[int, int] | None:
-    """`(end offset, epoch)` of a snapshot's file name; None for any other name."""
+    """`(end offset, epoch)` of a snapshot's file name. None for any other name."""
     offset, dash, epoch = name.removesuffix(SUFFIX).partition("-")
     if not name.endswith(SUFFIX) or not dash or (len(offset), len(epoch)) != (_OFFSET_DIGITS, _EPOCH_DIGITS):
         return None
@@ -55,23 +56,23 @@ def parse_name(name: str) -> tuple[int, int] | None:
 
 
 def listed(names: Iterable[str]) -> list[tuple[int, int]]:
-    """`(end offset, epoch)` of the snapshots among the names of a directory, the oldest first."""
+    """`(end offset, epoch)` of each snapshot among the names of a directory, the oldest first."""
     return sorted(found for found in map(parse_name, names) if found is not None)
 
 
 def read(content: bytes) -> Iterator[StoredRecord]:
-    """The records of a snapshot's file. Raises `KafkaError(CORRUPT_MESSAGE)` where it is not whole, `ProtocolError`
-    where a record is not."""
+    """The records of a snapshot's file. Raises `KafkaError(CORRUPT_MESSAGE)` for an incomplete or damaged file, and
+    `ProtocolError` for a record that cannot be decoded."""
     view = memoryview(content)
     position = 0
     finished = False
     while position < len(view):
         if len(view) - position < HEADER_SIZE_BYTES:
-            raise KafkaError(errors.CORRUPT_MESSAGE, f"{len(view) - position} bytes at {position} are no batch")
+            raise KafkaError(errors.CORRUPT_MESSAGE, f"the {len(view) - position} bytes at {position} are not a batch")
         batch = view[position : position + parse_header(view, position).size_bytes]
         header = validate(batch)
         for record in iterate_records(batch, header):
-            found = record_codec.decode(record.key if header.is_control else None, record.value)
+            found = record_codec.decode(record.key if header.is_control else None, record.value or b"")
             finished = type(found.value).__name__ == "SnapshotFooterRecord"
             yield found
         position += len(batch)
@@ -80,34 +81,34 @@ def read(content: bytes) -> Iterator[StoredRecord]:
 
 
 def last_timestamp_ms(content: bytes) -> int:
-    """When the last record below the snapshot's end offset was written; 0 when its header can't be read."""
+    """When the last record below the snapshot's end offset was written; 0 when its header cannot be read."""
     try:
-        for record in read(content):
-            return record.value.last_contained_log_timestamp
-    except (AttributeError, KafkaError, ProtocolError):
-        pass
-    return 0
+        header: Any = next(read(content)).value
+        timestamp_ms: int = header.last_contained_log_timestamp
+    except (AttributeError, KafkaError, ProtocolError, StopIteration):
+        return 0
+    return timestamp_ms
 
 
 def voters_only(voter_set: list[Voter], now_ms: int) -> bytes:
-    """The snapshot with end offset 0 that formatting leaves: the version and the voters of a new quorum."""
+    """The snapshot with end offset 0, which formatting writes: the version and the voters of a new quorum."""
     return b"".join(
         _pieces(0, now_ms, [_header(now_ms), *_quorum_records(features.NEW_CLUSTER_KRAFT_VERSION, voter_set)], iter(()))
     )
 
 
 def bootstrap(now_ms: int) -> bytes:
-    """`bootstrap.checkpoint`: the features of a new cluster."""
+    """The content of `bootstrap.checkpoint`: the features of a new cluster."""
     levels = (messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in features.BOOTSTRAP.items())
     return b"".join(_pieces(0, now_ms, [_header(0)], levels))
 
 
 class Writing:
-    """A snapshot in the making: the image as it is now, while it goes on changing.
+    """Writes a snapshot of the image as it is now, while the image goes on changing.
 
-    What can't change in place is gathered at once, by reference; a partition that changes before it was written is kept
-    as it was. `pieces()` gives the file piece by piece, each within `RECORDS_PER_STEP` records or a megabyte; call
-    `close()` when it is done or given up. One at a time."""
+    Objects that do not change in place are collected at once, by reference. The old state of a partition that changes
+    before it is written is kept. `pieces()` returns the file in pieces of at most `RECORDS_PER_STEP` records or a
+    megabyte. The caller calls `close()` at the end, also when it gives up. An image has one writer at a time."""
 
     __slots__ = (
         "_before",
@@ -124,7 +125,7 @@ class Writing:
     )
 
     def __init__(self, image: Image, last_timestamp_ms: int, now_ms: int) -> None:
-        """`last_timestamp_ms` is when the last record that the snapshot stands for was written."""
+        """`last_timestamp_ms` is when the last record below the snapshot's end offset was written."""
         self.end_offset = image.offset + 1
         self.epoch = image.epoch
         self.now_ms = now_ms
@@ -133,7 +134,7 @@ class Writing:
         quorum_records = _quorum_records(image.kraft_version, image.voters) if image.kraft_version else []
         self._head = [_header(last_timestamp_ms), *quorum_records]
         levels = sorted(image.features.items(), key=lambda level: level[0] != features.METADATA_VERSION)
-        self._first = [
+        self._first: list[messages.Struct] = [
             *(
                 messages.FeatureLevelRecord(name=name, feature_level=level)
                 for name, level in levels
@@ -144,22 +145,22 @@ class Writing:
         ]
         self._topics = [(topic, len(topic.partitions)) for topic in image.topics.values()]
         self._configs = image.all_configs()
-        self._rest = [
+        self._rest: list[messages.Struct] = [
             *image.client_quotas.values(),
             messages.ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id),
             *image.acls.values(),
             *image.scram_credentials.values(),
             *image.delegation_tokens.values(),
         ]
-        self._before: dict[PartitionState, object] = {}
+        self._before: dict[PartitionState, messages.PartitionRecord] = {}
         image.before_change = self._keep
 
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """The content of the file. A piece may be empty: its records come with a later one."""
+    def pieces(self) -> Iterator[bytes | bytearray | memoryview]:
+        """The content of the file, piece by piece. After an empty piece the caller may pause; more pieces follow."""
         return _pieces(self.epoch, self.now_ms, self._head, self._records(), self._level)
 
     def close(self) -> None:
-        """Let the image change freely again."""
+        """Stop keeping the old state of partitions that change."""
         self._image.before_change = None
         self._before.clear()
 
@@ -167,8 +168,8 @@ class Writing:
         if state not in self._before:
             self._before[state] = state.to_record(topic.id)
 
-    def _records(self) -> Iterator[object]:
-        """In Kafka's order: features, nodes, topics, settings, and the rest."""
+    def _records(self) -> Iterator[messages.Struct]:
+        """The records in Kafka's order: features, nodes, topics, settings, and all others."""
         yield from self._first
         for topic, count in self._topics:
             yield messages.TopicRecord(name=topic.name, topic_id=topic.id)
@@ -182,18 +183,23 @@ class Writing:
         yield from self._rest
 
 
-def _header(last_timestamp_ms: int) -> object:
+def _header(last_timestamp_ms: int) -> messages.SnapshotHeaderRecord:
     return messages.SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_timestamp_ms)
 
 
-def _quorum_records(kraft_version: int, voter_set: list[Voter]) -> list[object]:
+def _quorum_records(kraft_version: int, voter_set: list[Voter]) -> list[messages.Struct]:
     return [messages.KRaftVersionRecord(version=0, k_raft_version=kraft_version), voters.to_record(voter_set)]
 
 
 def _pieces(
-    epoch: int, now_ms: int, head: list[object], data: Iterator[object], level: int = features.LATEST_LEVEL
-) -> Iterator[bytes | memoryview]:
-    """Control batch, data batches, control batch, with offsets from 0; the data as at a level of metadata.version."""
+    epoch: int,
+    now_ms: int,
+    head: list[messages.Struct],
+    data: Iterator[messages.Struct],
+    level: int = features.LATEST_LEVEL,
+) -> Iterator[bytes | bytearray | memoryview]:
+    """A control batch, data batches and a control batch, with offsets from 0. The data records are in the versions of a
+    level of metadata.version."""
     yield _control_batch(head, 0, epoch, now_ms)
     offset = len(head)
     body = bytearray()
@@ -220,12 +226,14 @@ def _pieces(
     yield _control_batch([messages.SnapshotFooterRecord(version=0)], offset, epoch, now_ms)
 
 
-def _control_batch(values: list[object], offset: int, epoch: int, now_ms: int) -> bytearray:
+def _control_batch(values: list[messages.Struct], offset: int, epoch: int, now_ms: int) -> bytearray:
     encoded = [record_codec.encode(record_codec.control_record(each)) for each in values]
     return build_batch(encoded, base_offset=offset, timestamp_ms=now_ms, leader_epoch=epoch, is_control=True)
 
 
-def _data_batch(body: bytearray, count: int, offset: int, epoch: int, now_ms: int) -> Iterator[bytes | memoryview]:
+def _data_batch(
+    body: bytearray, count: int, offset: int, epoch: int, now_ms: int
+) -> Iterator[bytes | bytearray | memoryview]:
     yield header_of(body, count, base_offset=offset, timestamp_ms=now_ms, leader_epoch=epoch)
     view = memoryview(body)
     for position in range(0, len(view), _PIECE_BYTES):

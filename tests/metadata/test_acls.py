@@ -124,7 +124,7 @@ def test_no_more_than_a_batch_at_once():
     assert len(cluster.image.acls) == record_codec.MAX_RECORDS_PER_CHANGE + 1
 
 
-@pytest.mark.parametrize("bound", ["MAX_LOOKED_AT", "MAX_SHOWN"])
+@pytest.mark.parametrize("bound", ["MAX_COMPARISONS", "MAX_SHOWN"])
 def test_the_work_of_one_deletion_is_bounded(monkeypatch, bound):
     """Many filters that each take much would stop the broker for minutes, or make an answer larger than memory."""
     cluster = Cluster()
@@ -138,7 +138,7 @@ def test_the_work_of_one_deletion_is_bounded(monkeypatch, bound):
 def test_filters_by_name_or_principal_are_held_against_those_alone(monkeypatch):
     cluster = Cluster()
     create(cluster, *(entry(f"t{number}", principal=f"User:{number}") for number in range(10)))
-    monkeypatch.setattr(acls, "MAX_LOOKED_AT", 10)
+    monkeypatch.setattr(acls, "MAX_COMPARISONS", 10)
     by_name = [chosen(resource_name_filter=f"t{number}") for number in range(4)]
     by_principal = [
         chosen(principal_filter=f"User:{number}", resource_name_filter=f"t{number}", pattern_type_filter=MATCH)
@@ -173,7 +173,7 @@ def test_a_deletion_that_is_too_much_compares_nothing(monkeypatch):
     monkeypatch.setattr(
         acls.Filter, "matching", lambda self, entries: compared.append(len(entries)) or real(self, entries)
     )
-    monkeypatch.setattr(acls, "MAX_LOOKED_AT", 25)
+    monkeypatch.setattr(acls, "MAX_COMPARISONS", 25)
     assert delete(cluster, *[chosen()] * 3) == [(errors.INVALID_REQUEST, [])] * 3
     assert not compared
     assert delete(cluster, chosen(), chosen(operation=99), chosen()) == [
@@ -183,7 +183,7 @@ def test_a_deletion_that_is_too_much_compares_nothing(monkeypatch):
     ]
     create(cluster, *(entry(f"t{number}") for number in range(10)))
     compared.clear()
-    monkeypatch.setattr(acls, "MAX_LOOKED_AT", 1000)
+    monkeypatch.setattr(acls, "MAX_COMPARISONS", 1000)
     monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 9)
     assert delete(cluster, *[chosen()] * 5) == [(errors.INVALID_REQUEST, [])] * 5
     assert compared == [10]
