@@ -50,7 +50,16 @@ def run(options: argparse.Namespace) -> int:
 def _columns(row: Api) -> tuple[object, ...]:
     versions = _range(row.min_version, row.max_version)
     advertised = "-" if row.advertised_min is None else _range(row.advertised_min, row.max_version)
-    return row.key, row.name, row.state, advertised, versions, row.kafka_versions, row.authorization, row.gaps
+    return (
+        row.key,
+        row.name,
+        row.state,
+        advertised,
+        versions,
+        row.kafka_versions,
+        "; ".join(map(str, row.authorization)) or "none",
+        row.gaps,
+    )
 
 
 def _range(low: int | None, high: int | None) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, ProtocolError
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
 from pykafkad.metadata.acls import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pykafkad.handlers.authorization import Rule
     from pykafkad.handlers.context import Context
 
 
@@ -22,9 +23,10 @@ def refuse_unknown(rows: Iterable[object], fields: tuple[str, ...]) -> None:
                 raise ProtocolError(f"{type(row).__name__}.{field} is 0, which means nothing")
 
 
-def check(ctx: Context, operation: str, without_authorizer: str) -> None:
+def check(ctx: Context, rules: tuple[Rule], without_authorizer: str) -> None:
     """Whether the caller may do this at all, and whether ACLs are kept here. Raises `KafkaError`."""
-    if not ctx.allowed(operation, "Cluster", CLUSTER_NAME):
-        raise KafkaError(errors.CLUSTER_AUTHORIZATION_FAILED, errors.message(errors.CLUSTER_AUTHORIZATION_FAILED))
+    (on_cluster,) = rules
+    if not may(ctx, on_cluster):
+        raise KafkaError(on_cluster.error, errors.message(on_cluster.error))
     if not ctx.settings.authorizer_class_name:
         raise KafkaError(errors.SECURITY_DISABLED, without_authorizer)

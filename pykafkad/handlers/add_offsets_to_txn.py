@@ -8,7 +8,8 @@ Gaps: transactions are not offered yet.
 
 from __future__ import annotations
 
-from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.transactional_ids import error_of_nobodys
 from pykafkad.wire import messages
 
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+_WRITE_TRANSACTIONAL_ID, _READ_GROUP = RULES["AddOffsetsToTxn"]
+
+
 def handle(ctx: Context, request: object) -> object:
     """The error of an id that nobody has."""
-    if not ctx.allowed("Write", "TransactionalId", request.transactional_id):
-        return messages.AddOffsetsToTxnResponse(error_code=errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not ctx.allowed("Read", "Group", request.group_id):
-        return messages.AddOffsetsToTxnResponse(error_code=errors.GROUP_AUTHORIZATION_FAILED)
+    if not may(ctx, _WRITE_TRANSACTIONAL_ID, request.transactional_id):
+        return messages.AddOffsetsToTxnResponse(error_code=_WRITE_TRANSACTIONAL_ID.error)
+    if not may(ctx, _READ_GROUP, request.group_id):
+        return messages.AddOffsetsToTxnResponse(error_code=_READ_GROUP.error)
     return messages.AddOffsetsToTxnResponse(error_code=error_of_nobodys(request.transactional_id))

@@ -11,7 +11,8 @@ Gaps: transactions are not offered yet.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may, refusal
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.transactional_ids import error_of_nobodys
 from pykafkad.wire import messages
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+_WRITE_TRANSACTIONAL_ID, _WRITE_TOPIC, _CLUSTER_ACTION = RULES["AddPartitionsToTxn"]
 _Answer = messages.AddPartitionsToTxnResponse
 _FROM_BROKERS = 4
 
@@ -28,11 +30,10 @@ def handle(ctx: Context, request: object) -> object:
     """An error for every partition."""
     if ctx.version < _FROM_BROKERS:
         transactional_id = request.v3_and_below_transactional_id
-        may = ctx.allowed("Write", "TransactionalId", transactional_id)
-        refusal = errors.NONE if may else errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return _Answer(results_by_topic_v3_and_below=_rows(ctx, transactional_id, request.v3_and_below_topics, refusal))
-    if not ctx.allowed("ClusterAction", "Cluster", CLUSTER_NAME):
-        return _Answer(error_code=errors.CLUSTER_AUTHORIZATION_FAILED)
+        refused = refusal(ctx, _WRITE_TRANSACTIONAL_ID, transactional_id)
+        return _Answer(results_by_topic_v3_and_below=_rows(ctx, transactional_id, request.v3_and_below_topics, refused))
+    if not may(ctx, _CLUSTER_ACTION):
+        return _Answer(error_code=_CLUSTER_ACTION.error)
     results = []
     for each in request.transactions:
         rows = _rows(ctx, each.transactional_id, each.topics, errors.NONE)
@@ -64,6 +65,6 @@ def _row(topic: str, rows: list[tuple[int, int]]) -> object:
 
 
 def _error(ctx: Context, topic: str, index: int) -> int:
-    if ctx.version < _FROM_BROKERS and not ctx.allowed("Write", "Topic", topic):
-        return errors.TOPIC_AUTHORIZATION_FAILED
+    if ctx.version < _FROM_BROKERS and not may(ctx, _WRITE_TOPIC, topic):
+        return _WRITE_TOPIC.error
     return errors.NONE if ctx.metadata.partition(topic, index) is not None else errors.UNKNOWN_TOPIC_OR_PARTITION

@@ -9,8 +9,8 @@ not looked up."""
 
 from __future__ import annotations
 
-from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata import client_quotas
 from pykafkad.metadata.events import AlterClientQuotas
 from pykafkad.wire import messages
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_ALTER_CONFIGS,) = RULES["AlterClientQuotas"]
+
+
 def handle(ctx: Context, request: object) -> object:
     """Hands the entities to the controller."""
-    if not ctx.allowed("AlterConfigs", "Cluster", CLUSTER_NAME):
-        rows = client_quotas.refuse_all(request.entries, errors.CLUSTER_AUTHORIZATION_FAILED)
+    if not may(ctx, _ALTER_CONFIGS):
+        rows = client_quotas.refuse_all(request.entries, _ALTER_CONFIGS.error)
         return messages.AlterClientQuotasResponse(entries=rows)
     return ctx.controller.submit(AlterClientQuotas(ctx.token, request.entries, validate_only=request.validate_only))

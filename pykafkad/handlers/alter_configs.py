@@ -13,6 +13,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import broker_loggers, snapshot_actions
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal, node_id_in
 from pykafkad.metadata.configs import DELETE, OPERATION_NAMES, TYPE_BROKER_LOGGER
@@ -102,6 +103,6 @@ def _check(ctx: Context, kind: int, name: str, incremental: bool) -> None:
             raise KafkaError(
                 errors.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node_id}, but received {name}"
             )
-    code = config_refusal(ctx, "AlterConfigs", kind, name)
+    code = config_refusal(ctx, RULES["AlterConfigs"], kind, name)
     if code:
         raise KafkaError(code, errors.message(code))

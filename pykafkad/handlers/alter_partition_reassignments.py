@@ -12,6 +12,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import AlterPartitionReassignments
 from pykafkad.wire import messages
 
@@ -19,15 +21,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
+(_ALTER_CLUSTER,) = RULES["AlterPartitionReassignments"]
 _Response = messages.AlterPartitionReassignmentsResponse
 
 
 def handle(ctx: Context, request: object) -> object:
     """Hands the request to the controller."""
-    if not ctx.allowed("Alter", "Cluster", "kafka-cluster"):
-        return _refused(
-            request, errors.CLUSTER_AUTHORIZATION_FAILED, errors.message(errors.CLUSTER_AUTHORIZATION_FAILED)
-        )
+    if not may(ctx, _ALTER_CLUSTER):
+        return _refused(request, _ALTER_CLUSTER.error, errors.message(_ALTER_CLUSTER.error))
     if not request.topics:
         return _Response(error_message="")
     if request.timeout_ms <= 0:

@@ -13,6 +13,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.log.file_names import MAX_NAME_LENGTH
 from pykafkad.log.moves import future_name
 from pykafkad.wire import messages
@@ -23,13 +25,14 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
 
+(_ALTER_CLUSTER,) = RULES["AlterReplicaLogDirs"]
 _Topic = messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 _Row = messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 
 
 def handle(ctx: Context, request: object) -> Generator:
     """Begins moves; a partition named twice goes where it was named last."""
-    allowed = ctx.allowed("Alter", "Cluster", "kafka-cluster")
+    allowed = may(ctx, _ALTER_CLUSTER)
     wanted = {
         (topic.name, index): directory.path
         for directory in request.dirs
@@ -42,7 +45,7 @@ def handle(ctx: Context, request: object) -> Generator:
         code = errors.NONE
         try:
             if not allowed:
-                raise errors.KafkaError(errors.CLUSTER_AUTHORIZATION_FAILED)
+                raise errors.KafkaError(_ALTER_CLUSTER.error)
             _alter(ctx, name, index, path)
         except errors.KafkaError as error:
             code = error.code

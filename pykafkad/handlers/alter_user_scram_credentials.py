@@ -10,7 +10,8 @@ Gaps: credentials are kept and shown; nobody can log in with them yet.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import AlterUserScramCredentials
 from pykafkad.wire import messages
 
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_ALTER_CLUSTER,) = RULES["AlterUserScramCredentials"]
+
+
 def handle(ctx: Context, request: object) -> object:
     """Hands the changes to the controller."""
-    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
+    if not may(ctx, _ALTER_CLUSTER):
         response = messages.AlterUserScramCredentialsResponse
-        code = errors.CLUSTER_AUTHORIZATION_FAILED
+        code = _ALTER_CLUSTER.error
         users = sorted({change.name for change in (*request.deletions, *request.upsertions)})
         rows = [
             response.AlterUserScramCredentialsResult(user=name, error_code=code, error_message=errors.message(code))

@@ -212,7 +212,7 @@ class Context:
         """Change it, for this process and until it ends."""
         self._node.set_log_level(level)
 
-    def allowed(self, operation: str, resource_type: str, resource_name: str) -> bool:
+    def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
         """Whether the principal may do `operation` on the resource; everybody may where the node has no authorizer."""
         return self.connection.session.allowed(operation, resource_type, resource_name)
 

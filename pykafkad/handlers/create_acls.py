@@ -13,6 +13,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import acl_requests
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.acls import ANY, MATCH
 from pykafkad.metadata.events import CreateAcls
 from pykafkad.wire import messages
@@ -27,7 +28,7 @@ def handle(ctx: Context, request: object) -> object:
     fields = ("resource_type", "resource_pattern_type", "operation", "permission_type")
     acl_requests.refuse_unknown(request.creations, fields)
     try:
-        acl_requests.check(ctx, "Alter", "No Authorizer is configured.")
+        acl_requests.check(ctx, RULES["CreateAcls"], "No Authorizer is configured.")
         if any(
             ANY in (row.resource_type, row.operation, row.permission_type) or row.resource_pattern_type in (ANY, MATCH)
             for row in request.creations

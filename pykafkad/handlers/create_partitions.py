@@ -13,6 +13,8 @@ Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import CreatePartitions
 from pykafkad.wire import messages
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pykafkad.handlers.context import Context
+
+
+(_ALTER_TOPIC,) = RULES["CreatePartitions"]
 
 
 def handle(ctx: Context, request: object) -> Generator:
@@ -37,10 +42,10 @@ def handle(ctx: Context, request: object) -> Generator:
         yield
         if counts[topic.name] > 1:
             continue
-        if ctx.allowed("Alter", "Topic", topic.name):
+        if may(ctx, _ALTER_TOPIC, topic.name):
             topics.append(topic)
         else:
-            refused.append(_refusal(topic.name, errors.TOPIC_AUTHORIZATION_FAILED, None))
+            refused.append(_refusal(topic.name, _ALTER_TOPIC.error, None))
     if topics and request.timeout_ms <= 0:
         rows = [_refusal(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in request.topics]
         return messages.CreatePartitionsResponse(results=rows)

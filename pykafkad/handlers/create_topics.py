@@ -18,7 +18,8 @@ Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import CreateTopics
 from pykafkad.metadata.topics import CLUSTER_METADATA_TOPIC
 from pykafkad.wire import messages
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+_CREATE_TOPIC, _DESCRIBE_CONFIGS_TOPIC = RULES["CreateTopics"]
+
+
 def handle(ctx: Context, request: object) -> Generator:
     """Hands what may be created to the controller."""
     counts: dict[str, int] = {}
@@ -39,7 +43,6 @@ def handle(ctx: Context, request: object) -> Generator:
     refused = [
         _refusal(name, errors.INVALID_REQUEST, "Duplicate topic name.") for name, count in counts.items() if count > 1
     ]
-    create_any = ctx.allowed("Create", "Cluster", CLUSTER_NAME)
     topics = []
     for topic in request.topics:
         yield
@@ -49,14 +52,14 @@ def handle(ctx: Context, request: object) -> Generator:
         if name == CLUSTER_METADATA_TOPIC:
             text = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
             refused.append(_refusal(name, errors.INVALID_REQUEST, text))
-        elif not (create_any or ctx.allowed("Create", "Topic", name)):
-            refused.append(_refusal(name, errors.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
+        elif not may(ctx, _CREATE_TOPIC, name):
+            refused.append(_refusal(name, _CREATE_TOPIC.error, "Authorization failed."))
         else:
             topics.append(topic)
     if topics and request.timeout_ms <= 0:
         rows = [_refusal(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in request.topics]
         return messages.CreateTopicsResponse(topics=rows)
-    describable = frozenset(topic.name for topic in topics if ctx.allowed("DescribeConfigs", "Topic", topic.name))
+    describable = frozenset(topic.name for topic in topics if may(ctx, _DESCRIBE_CONFIGS_TOPIC, topic.name))
     event = CreateTopics(
         ctx.token, topics, validate_only=request.validate_only, describable=describable, refused=refused
     )

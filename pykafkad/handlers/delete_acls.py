@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import acl_requests
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import DeleteAcls
 from pykafkad.wire import messages
 
@@ -26,7 +27,7 @@ def handle(ctx: Context, request: object) -> object:
     fields = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     acl_requests.refuse_unknown(request.filters, fields)
     try:
-        acl_requests.check(ctx, "Alter", "No Authorizer is configured.")
+        acl_requests.check(ctx, RULES["DeleteAcls"], "No Authorizer is configured.")
     except KafkaError as error:
         row = messages.DeleteAclsResponse.DeleteAclsFilterResult(error_code=error.code, error_message=error.text)
         return messages.DeleteAclsResponse(filter_results=[row] * len(request.filters))

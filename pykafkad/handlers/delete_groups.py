@@ -8,8 +8,9 @@ Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 
 from __future__ import annotations
 
-from pykafkad import errors
 from pykafkad.coordinator.events import DeleteGroup
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.wire import messages
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pykafkad.handlers.context import Context
+
+
+(_DELETE_GROUP,) = RULES["DeleteGroups"]
 
 
 class _Results:
@@ -39,11 +43,9 @@ def handle(ctx: Context, request: object) -> Generator:
     results = _Results(ctx.token)
     submitted = 0
     for group_id in dict.fromkeys(request.groups_names):
-        if not ctx.allowed("Delete", "Group", group_id):
+        if not may(ctx, _DELETE_GROUP, group_id):
             refused.append(
-                messages.DeleteGroupsResponse.DeletableGroupResult(
-                    group_id=group_id, error_code=errors.GROUP_AUTHORIZATION_FAILED
-                )
+                messages.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=_DELETE_GROUP.error)
             )
             continue
         error_code = ctx.groups.shard_for(group_id)[1]

@@ -11,6 +11,8 @@ Gaps: none. The timeout never applies, as no other replica is waited for.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
 
+(_DELETE_TOPIC,) = RULES["DeleteRecords"]
 _Topic = messages.DeleteRecordsResponse.DeleteRecordsTopicResult
 _Row = messages.DeleteRecordsResponse.DeleteRecordsPartitionResult
 
@@ -58,8 +61,8 @@ def _row(ctx: Context, topic: str, index: int, offset: int) -> object:
 
 
 def _delete(ctx: Context, topic: str, index: int, offset: int) -> int:
-    if not ctx.allowed("Delete", "Topic", topic):
-        raise errors.KafkaError(errors.TOPIC_AUTHORIZATION_FAILED)
+    if not may(ctx, _DELETE_TOPIC, topic):
+        raise errors.KafkaError(_DELETE_TOPIC.error)
     log = ctx.partitions.get(topic, index)
     absent = ctx.error_of_absent(topic, index) if log is None else errors.NONE
     if absent == errors.UNKNOWN_TOPIC_OR_PARTITION:

@@ -13,7 +13,8 @@ Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import DeleteTopics
 from pykafkad.wire import messages
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
 
+_DELETE_TOPIC, _DESCRIBE_TOPIC = RULES["DeleteTopics"]
 ZERO_ID = b"\0" * 16
 
 
@@ -113,31 +115,27 @@ class _Deletion:
         if topic is None:
             self.refuse(None, topic_id, errors.UNKNOWN_TOPIC_ID)
             return None
-        if not self._may("Delete", topic.name):
-            shown = topic.name if self._may("Describe", topic.name) else None
-            self.refuse(shown, topic_id, errors.TOPIC_AUTHORIZATION_FAILED)
+        if not may(self._ctx, _DELETE_TOPIC, topic.name):
+            shown = topic.name if may(self._ctx, _DESCRIBE_TOPIC, topic.name) else None
+            self.refuse(shown, topic_id, _DELETE_TOPIC.error)
             return None
         return topic.name
 
     def _by_name(self, name: str, chosen: dict[bytes, str | None]) -> None:
         """Whether a name exists is said only to those who may describe it."""
         topic = self._ctx.metadata.topics.get(name)
-        if not self._may("Describe", name):
-            self.refuse(name, ZERO_ID, errors.TOPIC_AUTHORIZATION_FAILED)
+        if not may(self._ctx, _DESCRIBE_TOPIC, name):
+            self.refuse(name, ZERO_ID, _DELETE_TOPIC.error)
         elif topic is None:
             self.refuse(name, ZERO_ID, errors.UNKNOWN_TOPIC_OR_PARTITION)
-        elif not self._may("Delete", name):
-            self.refuse(name, ZERO_ID, errors.TOPIC_AUTHORIZATION_FAILED)
+        elif not may(self._ctx, _DELETE_TOPIC, name):
+            self.refuse(name, ZERO_ID, _DELETE_TOPIC.error)
         elif topic.id in self._ids:
             chosen.pop(topic.id, None)
             text = "The provided topic name maps to an ID that was already supplied."
             self.refuse(name, topic.id, errors.INVALID_REQUEST, text)
         else:
             chosen[topic.id] = name
-
-    def _may(self, operation: str, name: str) -> bool:
-        ctx = self._ctx
-        return ctx.allowed("Delete", "Cluster", CLUSTER_NAME) or ctx.allowed(operation, "Topic", name)
 
 
 def _row(name: str | None, topic_id: bytes, code: int, text: str | None) -> object:

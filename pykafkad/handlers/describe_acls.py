@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import acl_requests
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.acls import Filter
 from pykafkad.wire import messages
 
@@ -25,7 +26,7 @@ def handle(ctx: Context, request: object) -> object:
     fields = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     acl_requests.refuse_unknown((request,), fields)
     try:
-        acl_requests.check(ctx, "Describe", "No Authorizer is configured on the broker")
+        acl_requests.check(ctx, RULES["DescribeAcls"], "No Authorizer is configured on the broker")
     except KafkaError as error:
         return messages.DescribeAclsResponse(error_code=error.code, error_message=error.text)
     by_pattern: dict[tuple, list[object]] = {}

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata import client_quotas
 from pykafkad.wire import messages
 
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_DESCRIBE_CONFIGS,) = RULES["DescribeClientQuotas"]
+
+
 def handle(ctx: Context, request: object) -> object:
     """Every entity that the filter takes, in no particular order."""
     response = messages.DescribeClientQuotasResponse
     try:
-        if not ctx.allowed("DescribeConfigs", "Cluster", CLUSTER_NAME):
-            raise KafkaError(errors.CLUSTER_AUTHORIZATION_FAILED, errors.message(errors.CLUSTER_AUTHORIZATION_FAILED))
+        if not may(ctx, _DESCRIBE_CONFIGS):
+            raise KafkaError(_DESCRIBE_CONFIGS.error, errors.message(_DESCRIBE_CONFIGS.error))
         return response(entries=client_quotas.describe(ctx.metadata, request.components, request.strict))
     except KafkaError as error:
         return response(error_code=error.code, error_message=error.text, entries=None)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import snapshot_actions
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.broker_loggers import KAFKA_LEVELS, ROOT
 from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal, node_id_in
 from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
@@ -47,7 +48,7 @@ def handle(ctx: Context, request: object) -> Generator:
 
 
 def _resource(ctx: Context, request: object, resource: object) -> object:
-    code = config_refusal(ctx, "DescribeConfigs", resource.resource_type, resource.resource_name)
+    code = config_refusal(ctx, RULES["DescribeConfigs"], resource.resource_type, resource.resource_name)
     if code:
         return _failed(resource, code, errors.message(code))
     try:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.group_states import DEAD
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.operations import authorized_operations
 from pykafkad.wire import messages
 
@@ -21,15 +23,16 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_DESCRIBE_GROUP,) = RULES["DescribeGroups"]
+
+
 def handle(ctx: Context, request: object) -> Generator:
     refused, described = [], []
     for group_id in request.groups:
         yield
-        if not ctx.allowed("Describe", "Group", group_id):
+        if not may(ctx, _DESCRIBE_GROUP, group_id):
             refused.append(
-                messages.DescribeGroupsResponse.DescribedGroup(
-                    group_id=group_id, error_code=errors.GROUP_AUTHORIZATION_FAILED
-                )
+                messages.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=_DESCRIBE_GROUP.error)
             )
         else:
             described.append(_describe(ctx, group_id))

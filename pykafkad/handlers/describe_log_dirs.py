@@ -12,6 +12,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
     from pykafkad.log.directory import LogDirectory
 
+(_DESCRIBE_CLUSTER,) = RULES["DescribeLogDirs"]
 _Result = messages.DescribeLogDirsResponse.DescribeLogDirsResult
 _Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic
 _Partition = messages.DescribeLogDirsResponse.DescribeLogDirsPartition
@@ -28,8 +31,8 @@ _Partition = messages.DescribeLogDirsResponse.DescribeLogDirsPartition
 
 def handle(ctx: Context, request: object) -> Generator:
     """One result for each configured directory."""
-    if not ctx.allowed("Describe", "Cluster", "kafka-cluster"):
-        return messages.DescribeLogDirsResponse(error_code=errors.CLUSTER_AUTHORIZATION_FAILED)
+    if not may(ctx, _DESCRIBE_CLUSTER):
+        return messages.DescribeLogDirsResponse(error_code=_DESCRIBE_CLUSTER.error)
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}

@@ -11,6 +11,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.topics import name_problem
 from pykafkad.wire import messages
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
 
+(_READ_TOPIC,) = RULES["DescribeProducers"]
 _Response = messages.DescribeProducersResponse
 
 
@@ -40,8 +43,8 @@ def _topic_error(ctx: Context, name: str) -> tuple[int, str | None]:
     problem = name_problem(name)
     if problem is not None:
         return errors.INVALID_TOPIC_EXCEPTION, problem
-    if not ctx.allowed("Read", "Topic", name):
-        return errors.TOPIC_AUTHORIZATION_FAILED, errors.message(errors.TOPIC_AUTHORIZATION_FAILED)
+    if not may(ctx, _READ_TOPIC, name):
+        return _READ_TOPIC.error, errors.message(_READ_TOPIC.error)
     if name not in ctx.metadata.topics:
         return errors.UNKNOWN_TOPIC_OR_PARTITION, errors.message(errors.UNKNOWN_TOPIC_OR_PARTITION)
     return errors.NONE, None

@@ -13,7 +13,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.record_codec import LOG
 from pykafkad.metadata.uuids import ZERO
 from pykafkad.wire import messages
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
     from pykafkad.metadata.quorum import Quorum
 
+(_DESCRIBE_CLUSTER,) = RULES["DescribeQuorum"]
 _Response = messages.DescribeQuorumResponse
 
 
 def handle(ctx: Context, request: object) -> object:
     """The quorum as this node, its leader, sees it."""
-    if not ctx.allowed("Describe", "Cluster", CLUSTER_NAME):
-        code = errors.CLUSTER_AUTHORIZATION_FAILED
+    if not may(ctx, _DESCRIBE_CLUSTER):
+        code = _DESCRIBE_CLUSTER.error
         return _Response(error_code=code, error_message=errors.message(code))
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
     if asked != [LOG] or len(request.topics) != 1:

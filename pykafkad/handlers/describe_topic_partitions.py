@@ -11,6 +11,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.metadata import NO_LEADER, ZERO_ID, offline_replicas
 from pykafkad.handlers.operations import authorized_operations
 from pykafkad.metadata.topics import INTERNAL_TOPICS, name_problem
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
     from pykafkad.metadata.topics import PartitionState, Topic
+
+
+_DESCRIBE_TOPIC, _ = RULES["DescribeTopicPartitions"]
 
 
 def handle(ctx: Context, request: object) -> Generator:
@@ -42,7 +47,7 @@ def handle(ctx: Context, request: object) -> Generator:
         return messages.DescribeTopicPartitionsResponse(topics=rows)
     allowed = []
     for name in asked:
-        if ctx.allowed("Describe", "Topic", name):
+        if may(ctx, _DESCRIBE_TOPIC, name):
             allowed.append(name)
             yield
     allowed.sort()
@@ -71,9 +76,7 @@ def handle(ctx: Context, request: object) -> Generator:
             break
         limit -= max(end - start, 0)
     if not everything:
-        response.topics += [
-            _error(errors.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(asked.difference(allowed))
-        ]
+        response.topics += [_error(_DESCRIBE_TOPIC.error, name) for name in sorted(asked.difference(allowed))]
     return response
 
 

@@ -13,6 +13,8 @@ looked at."""
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+_DESCRIBE_TRANSACTIONAL_ID, _ = RULES["DescribeTransactions"]
 _Answer = messages.DescribeTransactionsResponse
 
 
@@ -35,6 +38,6 @@ def handle(ctx: Context, request: object) -> Generator:
 
 
 def _error(ctx: Context, transactional_id: str) -> int:
-    if not ctx.allowed("Describe", "TransactionalId", transactional_id):
-        return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not may(ctx, _DESCRIBE_TRANSACTIONAL_ID, transactional_id):
+        return _DESCRIBE_TRANSACTIONAL_ID.error
     return errors.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else errors.INVALID_REQUEST

@@ -9,7 +9,8 @@ Gaps: credentials are kept and shown; nobody can log in with them yet.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata import credentials
 from pykafkad.wire import messages
 
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_DESCRIBE_CLUSTER,) = RULES["DescribeUserScramCredentials"]
+
+
 def handle(ctx: Context, request: object) -> object:
     """One result per user, in no particular order."""
     response = messages.DescribeUserScramCredentialsResponse
     users = [each.name for each in request.users or ()]
-    if not ctx.allowed("Describe", "Cluster", CLUSTER_NAME):
-        code = errors.CLUSTER_AUTHORIZATION_FAILED
+    if not may(ctx, _DESCRIBE_CLUSTER):
+        code = _DESCRIBE_CLUSTER.error
         text = errors.message(code)
         rows = [response.DescribeUserScramCredentialsResult(error_code=code, error_message=text) for _ in users]
         return response(error_code=code, error_message=text, results=rows)

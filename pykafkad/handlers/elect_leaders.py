@@ -12,6 +12,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata import elections
 from pykafkad.metadata.events import ElectLeaders
 from pykafkad.wire import messages
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_ALTER_CLUSTER,) = RULES["ElectLeaders"]
+
+
 def handle(ctx: Context, request: object) -> object:
     """Hands the request to the controller."""
     topics = request.topic_partitions
-    if not ctx.allowed("Alter", "Cluster", "kafka-cluster"):
-        code = errors.CLUSTER_AUTHORIZATION_FAILED
+    if not may(ctx, _ALTER_CLUSTER):
+        code = _ALTER_CLUSTER.error
         return elections.refused(topics, code, errors.message(code), ctx.version)
     if topics is not None and not topics:
         return messages.ElectLeadersResponse()

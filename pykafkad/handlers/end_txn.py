@@ -8,7 +8,8 @@ Gaps: transactions are not offered yet.
 
 from __future__ import annotations
 
-from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.transactional_ids import error_of_nobodys
 from pykafkad.wire import messages
 
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_WRITE_TRANSACTIONAL_ID,) = RULES["EndTxn"]
+
+
 def handle(ctx: Context, request: object) -> object:
     """The error of an id that nobody has."""
-    if not ctx.allowed("Write", "TransactionalId", request.transactional_id):
-        return messages.EndTxnResponse(error_code=errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not may(ctx, _WRITE_TRANSACTIONAL_ID, request.transactional_id):
+        return messages.EndTxnResponse(error_code=_WRITE_TRANSACTIONAL_ID.error)
     return messages.EndTxnResponse(error_code=error_of_nobodys(request.transactional_id))

@@ -25,6 +25,8 @@ Gaps: no follower fetch (replicas are told NOT_LEADER_OR_FOLLOWER); no preferred
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import refusal
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
 
+_READ_TOPIC, _CLUSTER_ACTION = RULES["Fetch"]
 _Topic = messages.FetchResponse.FetchableTopicResponse
 _Row = messages.FetchResponse.PartitionData
 
@@ -201,6 +204,7 @@ class Fetch:
         "_not_led_here",
         "_partitions",
         "_read_committed",
+        "_refusals",
         "_session",
         "_session_epoch",
         "max_bytes",
@@ -221,6 +225,8 @@ class Fetch:
         self._read_committed = request.isolation_level == _READ_COMMITTED
         self._follower = replica_id(ctx, request) >= 0
         self._not_led_here = ctx.partitions.not_led_here
+        # What the caller may not read is decided once, at the first look at a topic: topic to error, or NONE.
+        self._refusals: dict[str | None, int] = {}
         self.max_bytes = min(request.max_bytes, ctx.settings.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.max_wait_ms = request.max_wait_ms
@@ -256,8 +262,8 @@ class Fetch:
             )
             log = self._log(partition)
             if log is None:
-                row.error_code = errors.UNKNOWN_TOPIC_ID
-                if partition.topic is not None:
+                row.error_code = self._refusal(partition.topic)
+                if row.error_code == errors.NONE:
                     row.error_code = self._ctx.error_of_absent(partition.topic, partition.partition)
                 # What went while it was waited for ends the wait; what was not there from the start does not.
                 has_gone = self._absent is not None and partition not in self._absent
@@ -334,7 +340,22 @@ class Fetch:
             response.node_endpoints.append(endpoint)
 
     def _log(self, partition: FetchPartition) -> object | None:
-        return None if partition.topic is None else self._ctx.partitions.get(partition.topic, partition.partition)
+        if self._refusal(partition.topic) != errors.NONE:
+            return None
+        return self._ctx.partitions.get(partition.topic, partition.partition)
+
+    def _refusal(self, topic: str | None) -> int:
+        """Why the topic of that name is not read at all: None stands for an unknown id. NONE if it is."""
+        code = self._refusals.get(topic)
+        if code is None:
+            if self._follower:
+                code = refusal(self._ctx, _CLUSTER_ACTION)
+            elif topic is not None:
+                code = refusal(self._ctx, _READ_TOPIC, topic)
+            if not code:
+                code = errors.UNKNOWN_TOPIC_ID if topic is None else errors.NONE
+            self._refusals[topic] = code
+        return code
 
     def _read_one(self, partition: FetchPartition, row: object, log: object, left: int, minimum_one_batch: bool) -> int:
         """Fill `row` from `log`; the size of the records in bytes. Raises KafkaError or StorageFailure."""

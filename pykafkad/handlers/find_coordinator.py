@@ -15,6 +15,8 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.shard import TOPIC
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 GROUP = 0
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pykafkad.handlers.context import Context
+
+
+_DESCRIBE_GROUP, _DESCRIBE_TRANSACTIONAL_ID, _CLUSTER_ACTION = RULES["FindCoordinator"]
 
 
 def handle(ctx: Context, request: object) -> Generator:
@@ -56,10 +61,10 @@ def _row(ctx: Context, key_type: int, key: str) -> object:
 
 
 def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, str, int]]:
-    if key_type == GROUP and not ctx.allowed("Describe", "Group", key):
-        return errors.GROUP_AUTHORIZATION_FAILED, "", NO_NODE
-    if key_type == TRANSACTION and not ctx.allowed("Describe", "TransactionalId", key):
-        return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "", NO_NODE
+    if key_type == GROUP and not may(ctx, _DESCRIBE_GROUP, key):
+        return _DESCRIBE_GROUP.error, "", NO_NODE
+    if key_type == TRANSACTION and not may(ctx, _DESCRIBE_TRANSACTIONAL_ID, key):
+        return _DESCRIBE_TRANSACTIONAL_ID.error, "", NO_NODE
     if key_type == SHARE and ctx.version < 6:
         return errors.INVALID_REQUEST, "", NO_NODE
     # What is built on it names it too: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
@@ -68,6 +73,8 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
     if key_type == TRANSACTION:
         return errors.NONE, "", (ctx.node_id, *ctx.advertised(ctx.node_id))
     if key_type == SHARE:
+        if not may(ctx, _CLUSTER_ACTION):
+            return _CLUSTER_ACTION.error, "", NO_NODE
         if not _names_share_partition(key):
             return errors.INVALID_REQUEST, "", NO_NODE
         return errors.UNSUPPORTED_VERSION, "Share groups are not offered by this broker yet.", NO_NODE

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.events import Heartbeat
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -17,10 +19,13 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_READ_GROUP,) = RULES["Heartbeat"]
+
+
 def handle(ctx: Context, request: object) -> object:
     group_id = request.group_id
-    if not ctx.allowed("Read", "Group", group_id):
-        return messages.HeartbeatResponse(error_code=errors.GROUP_AUTHORIZATION_FAILED)
+    if not may(ctx, _READ_GROUP, group_id):
+        return messages.HeartbeatResponse(error_code=_READ_GROUP.error)
     if not group_id:
         return messages.HeartbeatResponse(error_code=errors.INVALID_GROUP_ID)
     error_code = ctx.groups.shard_for(group_id)[1]

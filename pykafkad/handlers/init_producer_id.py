@@ -10,7 +10,8 @@ before: FindCoordinator."""
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 NO_PRODUCER_ID = -1
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
         def ask(self) -> None:
             """Have the controller assign more."""
+
+
+_IDEMPOTENT_WRITE, _WRITE_TRANSACTIONAL_ID = RULES["InitProducerId"]
 
 
 def handle(ctx: Context, request: object) -> object:
@@ -87,10 +91,10 @@ def _without_ids() -> messages.InitProducerIdResponse:
 
 def _refusal(ctx: Context, request: object) -> int:
     if request.transactional_id is not None:
-        if not ctx.allowed("Write", "TransactionalId", request.transactional_id):
-            return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif not ctx.allowed("IdempotentWrite", "Cluster", CLUSTER_NAME):
-        return errors.CLUSTER_AUTHORIZATION_FAILED
+        if not may(ctx, _WRITE_TRANSACTIONAL_ID, request.transactional_id):
+            return _WRITE_TRANSACTIONAL_ID.error
+    elif not may(ctx, _IDEMPOTENT_WRITE):
+        return _IDEMPOTENT_WRITE.error
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return errors.INVALID_REQUEST
     if request.transactional_id == "":

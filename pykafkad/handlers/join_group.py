@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.events import JoinGroup
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -25,11 +27,14 @@ if TYPE_CHECKING:
 _LONGEST_PREFIX = 32_767 - 37
 
 
+(_READ_GROUP,) = RULES["JoinGroup"]
+
+
 def handle(ctx: Context, request: object) -> object:
     error_code = _refusal(ctx, request)
     if error_code:
         # An authorization error names nobody, the others name the member that asked.
-        member_id = "" if error_code == errors.GROUP_AUTHORIZATION_FAILED else request.member_id
+        member_id = "" if error_code == _READ_GROUP.error else request.member_id
         return _for_version(
             ctx.version, messages.JoinGroupResponse(error_code=error_code, member_id=member_id, protocol_name=None)
         )
@@ -51,8 +56,8 @@ def handle(ctx: Context, request: object) -> object:
 
 
 def _refusal(ctx: Context, request: object) -> int:
-    if not ctx.allowed("Read", "Group", request.group_id):
-        return errors.GROUP_AUTHORIZATION_FAILED
+    if not may(ctx, _READ_GROUP, request.group_id):
+        return _READ_GROUP.error
     if not request.group_id:
         return errors.INVALID_GROUP_ID
     settings = ctx.settings

@@ -10,11 +10,16 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.events import LeaveGroup
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
+
+
+(_READ_GROUP,) = RULES["LeaveGroup"]
 
 
 def handle(ctx: Context, request: object) -> object:
@@ -28,8 +33,8 @@ def handle(ctx: Context, request: object) -> object:
 
 
 def _refusal(ctx: Context, group_id: str) -> int:
-    if not ctx.allowed("Read", "Group", group_id):
-        return errors.GROUP_AUTHORIZATION_FAILED
+    if not may(ctx, _READ_GROUP, group_id):
+        return _READ_GROUP.error
     if not group_id:
         return errors.INVALID_GROUP_ID
     return ctx.groups.shard_for(group_id)[1]

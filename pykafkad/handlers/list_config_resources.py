@@ -10,7 +10,9 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME, CONFIG_RESOURCES
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
+from pykafkad.handlers.operations import CONFIG_RESOURCES
 from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
 from pykafkad.wire import messages
@@ -23,11 +25,14 @@ if TYPE_CHECKING:
     from pykafkad.metadata.image import Image
 
 
+(_DESCRIBE_CONFIGS,) = RULES["ListConfigResources"]
+
+
 def handle(ctx: Context, request: object) -> object:
     """Every resource of the asked types."""
     response = messages.ListConfigResourcesResponse
-    if not ctx.allowed("DescribeConfigs", "Cluster", CLUSTER_NAME):
-        return response(error_code=errors.CLUSTER_AUTHORIZATION_FAILED)
+    if not may(ctx, _DESCRIBE_CONFIGS):
+        return response(error_code=_DESCRIBE_CONFIGS.error)
     known = (TYPE_CLIENT_METRICS,) if ctx.version == 0 else tuple(CONFIG_RESOURCES)
     asked = request.resource_types or known
     if not set(asked) <= set(known):

@@ -9,7 +9,8 @@ Gaps: the only group type is `classic`; groups of other protocols do not exist y
 
 from __future__ import annotations
 
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_DESCRIBE_GROUP,) = RULES["ListGroups"]
+
+
 def handle(ctx: Context, request: object) -> Generator:
     states = {state.strip().lower() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
-    sees_all = ctx.allowed("Describe", "Cluster", CLUSTER_NAME)
     answer = messages.ListGroupsResponse()
     for shard in ctx.groups.shards():
         for row in shard.listed():
@@ -30,7 +33,7 @@ def handle(ctx: Context, request: object) -> Generator:
             if (
                 (not states or row.group_state.lower() in states)
                 and (not types or row.group_type in types)
-                and (sees_all or ctx.allowed("Describe", "Group", row.group_id))
+                and may(ctx, _DESCRIBE_GROUP, row.group_id)
             ):
                 answer.groups.append(row)
     return answer

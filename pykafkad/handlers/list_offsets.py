@@ -16,6 +16,8 @@ Gaps: no tiered storage: the local log is the whole log.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
     from pykafkad.log.partition_log import PartitionLog
 
+(_DESCRIBE_TOPIC,) = RULES["ListOffsets"]
 _Topic = messages.ListOffsetsResponse.ListOffsetsTopicResponse
 _Row = messages.ListOffsetsResponse.ListOffsetsPartitionResponse
 
@@ -51,13 +54,13 @@ def handle(ctx: Context, request: object) -> Generator:
     twice = yield from _named_twice(request.topics)
     topics: dict[str, dict[int, object]] = {}
     for topic in request.topics:
-        allowed = ctx.allowed("Describe", "Topic", topic.name)
+        allowed = may(ctx, _DESCRIBE_TOPIC, topic.name)
         rows = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             yield
             row = rows[asked.partition_index] = _Row(partition_index=asked.partition_index)
             if not allowed:
-                row.error_code = errors.TOPIC_AUTHORIZATION_FAILED
+                row.error_code = _DESCRIBE_TOPIC.error
             elif (topic.name, asked.partition_index) in twice:
                 row.error_code = errors.INVALID_REQUEST
             elif asked.timestamp < 0 and ctx.version < _SPECIAL_SINCE.get(asked.timestamp, 1 << 15):

@@ -9,6 +9,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata import reassignments
 from pykafkad.wire import messages
 
@@ -16,12 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
+(_DESCRIBE_CLUSTER,) = RULES["ListPartitionReassignments"]
 _Response = messages.ListPartitionReassignmentsResponse
 
 
 def handle(ctx: Context, request: object) -> object:
     """Reads the image."""
-    if not ctx.allowed("Describe", "Cluster", "kafka-cluster"):
-        code = errors.CLUSTER_AUTHORIZATION_FAILED
+    if not may(ctx, _DESCRIBE_CLUSTER):
+        code = _DESCRIBE_CLUSTER.error
         return _Response(error_code=code, error_message=errors.message(code))
     return reassignments.ongoing(ctx.metadata, request.topics)

@@ -15,6 +15,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.operations import NOT_ASKED, authorized_operations, cluster_operations
 from pykafkad.metadata.events import AutoCreateTopics
 from pykafkad.metadata.placement import has_online_directory
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.brokers import Broker
     from pykafkad.metadata.topics import PartitionState, Topic
 
+_DESCRIBE_TOPIC, _SEE_TOPIC, _CREATE_TOPIC, _ = RULES["Metadata"]
 ZERO_ID = b"\0" * 16
 NO_LEADER = -1
 NO_CONTROLLER = -1
@@ -43,7 +46,7 @@ def handle(ctx: Context, request: object) -> Generator:
     if everything:
         rows = []
         for name, topic in list(image.topics.items()):
-            if ctx.allowed("Describe", "Topic", name):
+            if may(ctx, _SEE_TOPIC, name):
                 rows.append((yield from view.topic(topic, asked_operations)))
     else:
         names, ids, code = yield from _named(ctx, request)
@@ -101,8 +104,8 @@ def _asked(
     missing = []
     for name in names:
         yield
-        if not ctx.allowed("Describe", "Topic", name):
-            rows.append(_error(errors.TOPIC_AUTHORIZATION_FAILED, name))
+        if not may(ctx, _DESCRIBE_TOPIC, name):
+            rows.append(_error(_DESCRIBE_TOPIC.error, name))
             continue
         topic = view.image.topics.get(name)
         if topic is not None:
@@ -119,8 +122,8 @@ def _by_id(ctx: Context, topic_id: bytes, view: _View, asked_operations: bool) -
     topic = view.image.topic_by_id(topic_id)
     if topic is None:
         return _error(errors.UNKNOWN_TOPIC_ID, None, topic_id)
-    if not ctx.allowed("Describe", "Topic", topic.name):
-        return _error(errors.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
+    if not may(ctx, _DESCRIBE_TOPIC, topic.name):
+        return _error(_DESCRIBE_TOPIC.error, None, topic_id)
     return (yield from view.topic(topic, asked_operations))
 
 
@@ -129,8 +132,8 @@ def _missing(ctx: Context, request: object, name: str, missing: list[str]) -> ob
     if name_problem(name) is not None:
         return _error(errors.INVALID_TOPIC_EXCEPTION, name)
     if request.allow_auto_topic_creation and ctx.settings.auto_create_topics_enable:
-        if not (ctx.allowed("Create", "Cluster", "kafka-cluster") or ctx.allowed("Create", "Topic", name)):
-            return _error(errors.TOPIC_AUTHORIZATION_FAILED, name)
+        if not may(ctx, _CREATE_TOPIC, name):
+            return _error(_CREATE_TOPIC.error, name)
         missing.append(name)
     return _error(errors.UNKNOWN_TOPIC_OR_PARTITION, name)
 

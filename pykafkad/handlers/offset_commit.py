@@ -14,6 +14,8 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator import offsets
 from pykafkad.coordinator.events import OffsetCommit
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+_READ_GROUP, _READ_TOPIC = RULES["OffsetCommit"]
+
+
 def handle(ctx: Context, request: object) -> Generator:
     group_id = request.group_id
-    if not ctx.allowed("Read", "Group", group_id):
-        return offsets.refused(request, errors.GROUP_AUTHORIZATION_FAILED)
+    if not may(ctx, _READ_GROUP, group_id):
+        return offsets.refused(request, _READ_GROUP.error)
     refused: dict[tuple[str, bytes], object] = {}
     accepted = []
     for topic in request.topics:
@@ -67,8 +72,8 @@ def _checked(ctx: Context, topic: object, refused: dict[tuple[str, bytes], objec
         topic.name = known.name
     else:
         known = image.topics.get(topic.name)
-    if not ctx.allowed("Read", "Topic", topic.name):
-        return _refuse(refused, topic, topic.partitions, errors.TOPIC_AUTHORIZATION_FAILED)
+    if not may(ctx, _READ_TOPIC, topic.name):
+        return _refuse(refused, topic, topic.partitions, _READ_TOPIC.error)
     if known is None:
         return _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_OR_PARTITION)
     topic.topic_id = known.id

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.events import OffsetDelete
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -19,10 +21,13 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+_DELETE_GROUP, _READ_TOPIC = RULES["OffsetDelete"]
+
+
 def handle(ctx: Context, request: object) -> Generator:
     group_id = request.group_id
-    if not ctx.allowed("Delete", "Group", group_id):
-        return messages.OffsetDeleteResponse(error_code=errors.GROUP_AUTHORIZATION_FAILED)
+    if not may(ctx, _DELETE_GROUP, group_id):
+        return messages.OffsetDeleteResponse(error_code=_DELETE_GROUP.error)
     refused: dict[str, object] = {}
     checked = []
     for topic in request.topics:
@@ -44,8 +49,8 @@ def _checked(ctx: Context, topic: object, refused: dict[str, object]) -> Generat
     """Whether the topic, less the partitions that do not exist, is worth asking for."""
     image = ctx.metadata
     known, wrong = [], topic.partitions
-    error_code = errors.TOPIC_AUTHORIZATION_FAILED
-    if ctx.allowed("Read", "Topic", topic.name):
+    error_code = _READ_TOPIC.error
+    if may(ctx, _READ_TOPIC, topic.name):
         wrong, error_code = [], errors.UNKNOWN_TOPIC_OR_PARTITION
         for each in topic.partitions:
             (wrong if image.partition(topic.name, each.partition_index) is None else known).append(each)

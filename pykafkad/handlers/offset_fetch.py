@@ -12,6 +12,8 @@ concern groups of KIP-848, which do not exist yet.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 NO_OFFSET = -1
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pykafkad.handlers.context import Context
+
+
+_DESCRIBE_GROUP, _DESCRIBE_TOPIC, _SEE_TOPIC = RULES["OffsetFetch"]
 
 
 def handle(ctx: Context, request: object) -> Generator:
@@ -65,8 +70,8 @@ def _as_before_groups(partition: object) -> object:
 
 def _group(ctx: Context, group: object) -> Generator:
     yield
-    if not ctx.allowed("Describe", "Group", group.group_id):
-        return _group_error(ctx.version, group, errors.GROUP_AUTHORIZATION_FAILED)
+    if not may(ctx, _DESCRIBE_GROUP, group.group_id):
+        return _group_error(ctx.version, group, _DESCRIBE_GROUP.error)
     shard, error_code = ctx.groups.shard_for(group.group_id)
     if error_code:
         return _group_error(ctx.version, group, error_code)
@@ -131,16 +136,16 @@ def _checked(ctx: Context, topics: list[object]) -> tuple[list[object], list[obj
                 refused.append(_refused(topic, errors.UNKNOWN_TOPIC_ID))
                 continue
             topic.name = known.name
-        if ctx.allowed("Describe", "Topic", topic.name):
+        if may(ctx, _DESCRIBE_TOPIC, topic.name):
             asked.append(topic)
         else:
-            refused.append(_refused(topic, errors.TOPIC_AUTHORIZATION_FAILED))
+            refused.append(_refused(topic, _DESCRIBE_TOPIC.error))
     return asked, refused
 
 
 def _visible(ctx: Context, rows: list[object]) -> list[object]:
     """What the caller may see of all that was committed; by id, only topics that exist can be named."""
-    rows = [row for row in rows if ctx.allowed("Describe", "Topic", row.name)]
+    rows = [row for row in rows if may(ctx, _SEE_TOPIC, row.name)]
     if ctx.version < 10:
         return rows
     topics = ctx.metadata.topics

@@ -10,6 +10,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.list_offsets import leader_error
 from pykafkad.wire import messages
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
 
+(_DESCRIBE_TOPIC,) = RULES["OffsetForLeaderEpoch"]
 _Topic = messages.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 _Row = messages.OffsetForLeaderEpochResponse.EpochEndOffset
 
@@ -26,7 +29,7 @@ _Row = messages.OffsetForLeaderEpochResponse.EpochEndOffset
 def handle(ctx: Context, request: object) -> Generator:
     topics = []
     for topic in request.topics:
-        allowed = ctx.allowed("Describe", "Topic", topic.topic)
+        allowed = may(ctx, _DESCRIBE_TOPIC, topic.topic)
         rows = []
         for asked in topic.partitions:
             rows.append(_row(ctx, topic.topic, asked, allowed))
@@ -39,7 +42,7 @@ def _row(ctx: Context, topic: str, asked: object, allowed: bool) -> object:
     row = _Row(partition=asked.partition)
     log = ctx.partitions.get(topic, asked.partition)
     if not allowed:
-        row.error_code = errors.TOPIC_AUTHORIZATION_FAILED
+        row.error_code = _DESCRIBE_TOPIC.error
     elif log is None:
         row.error_code = ctx.error_of_absent(topic, asked.partition)
     else:

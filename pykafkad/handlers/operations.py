@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.authorization import CLUSTER_NAME, may, refusal
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
 from pykafkad.metadata.uuids import ZERO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.handlers.authorization import Rule
     from pykafkad.handlers.context import Context
 
-CLUSTER_NAME = "kafka-cluster"
 NOT_ASKED = -(2**31)
 
 # Resource type: (operation, its number in ACLs and bit fields).
@@ -29,13 +31,13 @@ OPERATIONS = {
     ),
 }  # fmt: skip
 
-# Type of a config resource: (resource type that is asked about, error for those who may not).
+# Type of a config resource: the resource type that is asked about.
 CONFIG_RESOURCES = {
-    TYPE_TOPIC: ("Topic", errors.TOPIC_AUTHORIZATION_FAILED),
-    TYPE_BROKER: ("Cluster", errors.CLUSTER_AUTHORIZATION_FAILED),
-    TYPE_BROKER_LOGGER: ("Cluster", errors.CLUSTER_AUTHORIZATION_FAILED),
-    TYPE_CLIENT_METRICS: ("Cluster", errors.CLUSTER_AUTHORIZATION_FAILED),
-    TYPE_GROUP: ("Group", errors.GROUP_AUTHORIZATION_FAILED),
+    TYPE_TOPIC: "Topic",
+    TYPE_BROKER: "Cluster",
+    TYPE_BROKER_LOGGER: "Cluster",
+    TYPE_CLIENT_METRICS: "Cluster",
+    TYPE_GROUP: "Group",
 }
 
 
@@ -48,7 +50,7 @@ def authorized_operations(ctx: Context, resource_type: str, name: str) -> int:
 
 def cluster_operations(ctx: Context) -> int:
     """As `authorized_operations` on the cluster; nothing at all for those who may not describe it."""
-    if not ctx.allowed("Describe", "Cluster", CLUSTER_NAME):
+    if not may(ctx, RULES["DescribeCluster"][0]):
         return 0
     return authorized_operations(ctx, "Cluster", CLUSTER_NAME)
 
@@ -63,17 +65,18 @@ def node_id_in(name: str, subject: str) -> int:
     return int(name)
 
 
-def config_refusal(ctx: Context, operation: str, resource_type: int, name: str) -> int:
-    """The error for a caller who may not do `operation` on the settings of a resource of a known type; 0: may."""
-    kind, code = CONFIG_RESOURCES[resource_type]
-    return errors.NONE if ctx.allowed(operation, kind, CLUSTER_NAME if kind == "Cluster" else name) else code
+def config_refusal(ctx: Context, rules: tuple[Rule, ...], resource_type: int, name: str) -> int:
+    """The error for a caller who may not do what the API's `rules` need for a resource of a known type; 0: may."""
+    kind = CONFIG_RESOURCES[resource_type]
+    rule = next(rule for rule in rules if rule.resource_type == kind)
+    return refusal(ctx, rule) if kind == "Cluster" else refusal(ctx, rule, name)
 
 
 def voter_refusal(ctx: Context, request: object, verb: str) -> tuple[int, str | None] | None:
     """What is refused of AddRaftVoter (`verb` "Add") and RemoveRaftVoter alike, in Kafka's order: (code, text or None);
     None if nothing is."""
-    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
-        return errors.CLUSTER_AUTHORIZATION_FAILED, None
+    if code := refusal(ctx, RULES[f"{verb}RaftVoter"][0]):
+        return code, None
     if request.cluster_id is not None and request.cluster_id != ctx.cluster_id:
         return (
             errors.INCONSISTENT_CLUSTER_ID,

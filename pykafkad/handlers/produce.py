@@ -20,6 +20,8 @@ elsewhere a batch whose checksum is right but whose records lie is accepted."""
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.log.append_rules import NotOneBatch, OpenElsewhere, check
 from pykafkad.wire import messages
 
@@ -27,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
+_WRITE_TOPIC, _ = RULES["Produce"]
 _Topic = messages.ProduceResponse.TopicProduceResponse
 _Row = messages.ProduceResponse.PartitionProduceResponse
 
@@ -164,17 +167,17 @@ def _checked(log: object, settings: object, records: memoryview, now_ms: int, ve
 
 def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) -> object:
     """The log to append to; raises KafkaError with the code that Kafka gives for what stands in the way."""
-    if request.acks not in (-1, 0, 1):
-        raise errors.KafkaError(errors.INVALID_REQUIRED_ACKS)
     if by_id:
         known = ctx.metadata.topic_by_id(topic.topic_id)
         if known is None:
             raise errors.KafkaError(errors.UNKNOWN_TOPIC_ID)
         topic.name = known.name
+    if not may(ctx, _WRITE_TOPIC, topic.name):
+        raise errors.KafkaError(_WRITE_TOPIC.error)
+    if request.acks not in (-1, 0, 1):
+        raise errors.KafkaError(errors.INVALID_REQUIRED_ACKS)
     if topic.name in _INTERNAL_TOPICS and ctx.client_id != _ADMIN_CLIENT_ID:
         raise errors.KafkaError(errors.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
-    if not ctx.allowed("Write", "Topic", topic.name):
-        raise errors.KafkaError(errors.TOPIC_AUTHORIZATION_FAILED)
     log = ctx.partitions.get(topic.name, index)
     if log is None:
         raise errors.KafkaError(ctx.error_of_absent(topic.name, index))

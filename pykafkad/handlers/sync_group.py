@@ -10,11 +10,16 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.events import SyncGroup
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
+
+
+(_READ_GROUP,) = RULES["SyncGroup"]
 
 
 def handle(ctx: Context, request: object) -> object:
@@ -27,8 +32,8 @@ def handle(ctx: Context, request: object) -> object:
 def _refusal(ctx: Context, request: object) -> int:
     if ctx.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return errors.INCONSISTENT_GROUP_PROTOCOL
-    if not ctx.allowed("Read", "Group", request.group_id):
-        return errors.GROUP_AUTHORIZATION_FAILED
+    if not may(ctx, _READ_GROUP, request.group_id):
+        return _READ_GROUP.error
     if not request.group_id:
         return errors.INVALID_GROUP_ID
     return ctx.groups.shard_for(request.group_id)[1]

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections import namedtuple
 from sys import modules
 
+from pykafkad.handlers.authorization_rules import CLUSTER_ACTION, RULES
+
 OFFERED = "offered"
 REFUSED = "refused"
 CONTROLLER = "controller"
@@ -43,8 +45,8 @@ class Api(
     )
 ):
     """One API: its key and Kafka's name, the versions answered here, the versions Kafka 4.3.1 answers (text), its
-    state, what a caller needs (operation and resource, as Kafka's authorizer names them), its gaps, and the least
-    version that ApiVersions tells (None: not advertised). An API that is not answered has no versions here (None)."""
+    state, the rules of what a caller may (`authorization.py`), its gaps, and the least version that ApiVersions tells
+    (None: not advertised). An API that is not answered has no versions here (None)."""
 
     __slots__ = ()
 
@@ -71,30 +73,23 @@ _GONE = "gone since Kafka 4.0, with the brokers that ZooKeeper coordinated"
 
 
 def _row(
-    key: int,
-    name: str,
-    versions: str,
-    authorization: str,
-    gaps: str = "",
-    *,
-    advertised: bool = True,
-    advertised_min: int | None = None,
+    key: int, name: str, versions: str, gaps: str = "", *, advertised: bool = True, advertised_min: int | None = None
 ) -> Api:
     low, _, high = versions.partition("-")
     first = None if not advertised else int(low) if advertised_min is None else advertised_min
-    return Api(key, name, int(low), int(high or low), versions, OFFERED, authorization, gaps, first)
+    return Api(key, name, int(low), int(high or low), versions, OFFERED, RULES.get(name, ()), gaps, first)
 
 
-def _refused(key: int, name: str, versions: str, authorization: str, gaps: str, *, advertised: bool = False) -> Api:
-    return _row(key, name, versions, authorization, gaps, advertised=advertised)._replace(state=REFUSED)
+def _refused(key: int, name: str, versions: str, gaps: str, *, advertised: bool = False) -> Api:
+    return _row(key, name, versions, gaps, advertised=advertised)._replace(state=REFUSED)
 
 
 def _controller(key: int, name: str, versions: str) -> Api:
-    return Api(key, name, None, None, versions, CONTROLLER, "ClusterAction on the cluster", _QUORUM_OF_ONE, None)
+    return Api(key, name, None, None, versions, CONTROLLER, (CLUSTER_ACTION,), _QUORUM_OF_ONE, None)
 
 
 def _removed(key: int, name: str) -> Api:
-    return Api(key, name, None, None, "none", REMOVED, "none", _GONE, None)
+    return Api(key, name, None, None, "none", REMOVED, (), _GONE, None)
 
 
 ROWS: tuple[Api, ...] = (
@@ -104,157 +99,115 @@ ROWS: tuple[Api, ...] = (
         0,
         "Produce",
         "3-13",
-        "Write on the topic",
         "batches of a transaction are refused (transactions are not offered yet); a batch whose checksum is right but whose records lie is accepted",
         advertised_min=0,
     ),
-    _row(
-        1,
-        "Fetch",
-        "4-18",
-        "Read on the topic",
-        "no follower fetch: replicas are told NOT_LEADER_OR_FOLLOWER; no preferred read replica",
-    ),
-    _row(2, "ListOffsets", "1-11", "Describe on the topic", "no tiered storage: the local log is the whole log"),
-    _row(3, "Metadata", "0-13", "Describe on the topic"),
-    _row(8, "OffsetCommit", "2-10", "Read on the group and the topics"),
+    _row(1, "Fetch", "4-18", "no follower fetch: replicas are told NOT_LEADER_OR_FOLLOWER; no preferred read replica"),
+    _row(2, "ListOffsets", "1-11", "no tiered storage: the local log is the whole log"),
+    _row(3, "Metadata", "0-13"),
+    _row(8, "OffsetCommit", "2-10"),
     _row(
         9,
         "OffsetFetch",
         "1-10",
-        "Describe on the group and the topics",
         "no transactions yet: require_stable never waits; member epochs of KIP-848 are not looked at",
     ),
-    _row(10, "FindCoordinator", "0-6", "Describe on the group", f"{_NO_TRANSACTIONS}; {_NO_SHARE_GROUPS}"),
-    _row(11, "JoinGroup", "0-9", "Read on the group"),
-    _row(12, "Heartbeat", "0-4", "Read on the group"),
-    _row(13, "LeaveGroup", "0-5", "Read on the group"),
-    _row(14, "SyncGroup", "0-5", "Read on the group"),
-    _row(15, "DescribeGroups", "0-6", "Describe on the group"),
-    _row(16, "ListGroups", "0-5", "Describe on the cluster or the groups", "the only group type is classic"),
-    _row(17, "SaslHandshake", "0-1", "none", _NO_SASL),
+    _row(10, "FindCoordinator", "0-6", f"{_NO_TRANSACTIONS}; {_NO_SHARE_GROUPS}"),
+    _row(11, "JoinGroup", "0-9"),
+    _row(12, "Heartbeat", "0-4"),
+    _row(13, "LeaveGroup", "0-5"),
+    _row(14, "SyncGroup", "0-5"),
+    _row(15, "DescribeGroups", "0-6"),
+    _row(16, "ListGroups", "0-5", "the only group type is classic"),
+    _row(17, "SaslHandshake", "0-1", _NO_SASL),
     _row(
         18,
         "ApiVersions",
         "0-4",
-        "none",
         "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) are not finalized",
     ),
-    _row(19, "CreateTopics", "2-7", "Create on the cluster or the topic", _NO_QUOTAS),
-    _row(20, "DeleteTopics", "1-6", "Delete on the topic", _NO_QUOTAS),
-    _row(21, "DeleteRecords", "0-2", "Delete on the topic"),
-    _row(
-        22,
-        "InitProducerId",
-        "0-5",
-        "IdempotentWrite on the cluster",
-        f"{_NO_TRANSACTIONS}: a transactional id is refused",
-    ),
-    _row(23, "OffsetForLeaderEpoch", "2-4", "Describe on the topic"),
-    _refused(24, "AddPartitionsToTxn", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
-    _refused(25, "AddOffsetsToTxn", "0-4", "Write on the transactional id", _NO_TRANSACTIONS),
-    _refused(26, "EndTxn", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
-    _refused(27, "WriteTxnMarkers", "1-2", "ClusterAction on the cluster", _NO_TRANSACTIONS),
-    _refused(28, "TxnOffsetCommit", "0-5", "Write on the transactional id", _NO_TRANSACTIONS),
-    _row(29, "DescribeAcls", "1-3", "Describe on the cluster", _NOT_ENFORCED),
-    _row(30, "CreateAcls", "1-3", "Alter on the cluster", _NOT_ENFORCED),
-    _row(31, "DeleteAcls", "1-3", "Alter on the cluster", _NOT_ENFORCED),
-    _row(
-        32,
-        "DescribeConfigs",
-        "1-4",
-        "DescribeConfigs on the resource",
-        "one broker logger, `root`, where Kafka has one per class",
-    ),
-    _row(33, "AlterConfigs", "0-2", "AlterConfigs on the resource"),
-    _row(34, "AlterReplicaLogDirs", "1-2", "Alter on the cluster"),
-    _row(35, "DescribeLogDirs", "1-5", "Describe on the cluster"),
-    _row(36, "SaslAuthenticate", "0-2", "none", _NO_SASL),
-    _row(37, "CreatePartitions", "0-3", "Alter on the topic", _NO_QUOTAS),
-    _row(38, "CreateDelegationToken", "1-3", "CreateTokens on the user", _NO_TOKENS),
-    _row(39, "RenewDelegationToken", "1-2", "none", _NO_TOKENS),
-    _row(40, "ExpireDelegationToken", "1-2", "none", _NO_TOKENS),
-    _row(41, "DescribeDelegationToken", "1-3", "DescribeTokens on the user", _NO_TOKENS),
-    _row(42, "DeleteGroups", "0-2", "Delete on the group"),
-    _row(43, "ElectLeaders", "0-2", "Alter on the cluster"),
-    _row(
-        44,
-        "IncrementalAlterConfigs",
-        "0-1",
-        "AlterConfigs on the resource",
-        "one broker logger, `root`, where Kafka has one per class",
-    ),
-    _row(45, "AlterPartitionReassignments", "0-1", "Alter on the cluster"),
-    _row(46, "ListPartitionReassignments", "0", "Describe on the cluster"),
-    _row(47, "OffsetDelete", "0", "Delete on the group, Read on the topics"),
-    _row(48, "DescribeClientQuotas", "0-1", "DescribeConfigs on the cluster", _NOT_ENFORCED),
-    _row(
-        49,
-        "AlterClientQuotas",
-        "0-1",
-        "AlterConfigs on the cluster",
-        f"{_NOT_ENFORCED}; of host names only localhost is taken for an address",
-    ),
-    _row(50, "DescribeUserScramCredentials", "0", "Describe on the cluster", _NO_LOGIN),
-    _row(51, "AlterUserScramCredentials", "0", "Alter on the cluster", _NO_LOGIN),
-    _row(55, "DescribeQuorum", "0-2", "Describe on the cluster"),
-    _row(57, "UpdateFeatures", "0-2", "Alter on the cluster", _FEATURES),
-    _row(60, "DescribeCluster", "0-2", "Describe on the cluster"),
-    _row(61, "DescribeProducers", "0", "Read on the topic"),
+    _row(19, "CreateTopics", "2-7", _NO_QUOTAS),
+    _row(20, "DeleteTopics", "1-6", _NO_QUOTAS),
+    _row(21, "DeleteRecords", "0-2"),
+    _row(22, "InitProducerId", "0-5", f"{_NO_TRANSACTIONS}: a transactional id is refused"),
+    _row(23, "OffsetForLeaderEpoch", "2-4"),
+    _refused(24, "AddPartitionsToTxn", "0-5", _NO_TRANSACTIONS),
+    _refused(25, "AddOffsetsToTxn", "0-4", _NO_TRANSACTIONS),
+    _refused(26, "EndTxn", "0-5", _NO_TRANSACTIONS),
+    _refused(27, "WriteTxnMarkers", "1-2", _NO_TRANSACTIONS),
+    _refused(28, "TxnOffsetCommit", "0-5", _NO_TRANSACTIONS),
+    _row(29, "DescribeAcls", "1-3", _NOT_ENFORCED),
+    _row(30, "CreateAcls", "1-3", _NOT_ENFORCED),
+    _row(31, "DeleteAcls", "1-3", _NOT_ENFORCED),
+    _row(32, "DescribeConfigs", "1-4", "one broker logger, `root`, where Kafka has one per class"),
+    _row(33, "AlterConfigs", "0-2"),
+    _row(34, "AlterReplicaLogDirs", "1-2"),
+    _row(35, "DescribeLogDirs", "1-5"),
+    _row(36, "SaslAuthenticate", "0-2", _NO_SASL),
+    _row(37, "CreatePartitions", "0-3", _NO_QUOTAS),
+    _row(38, "CreateDelegationToken", "1-3", _NO_TOKENS),
+    _row(39, "RenewDelegationToken", "1-2", _NO_TOKENS),
+    _row(40, "ExpireDelegationToken", "1-2", _NO_TOKENS),
+    _row(41, "DescribeDelegationToken", "1-3", _NO_TOKENS),
+    _row(42, "DeleteGroups", "0-2"),
+    _row(43, "ElectLeaders", "0-2"),
+    _row(44, "IncrementalAlterConfigs", "0-1", "one broker logger, `root`, where Kafka has one per class"),
+    _row(45, "AlterPartitionReassignments", "0-1"),
+    _row(46, "ListPartitionReassignments", "0"),
+    _row(47, "OffsetDelete", "0"),
+    _row(48, "DescribeClientQuotas", "0-1", _NOT_ENFORCED),
+    _row(49, "AlterClientQuotas", "0-1", f"{_NOT_ENFORCED}; of host names only localhost is taken for an address"),
+    _row(50, "DescribeUserScramCredentials", "0", _NO_LOGIN),
+    _row(51, "AlterUserScramCredentials", "0", _NO_LOGIN),
+    _row(55, "DescribeQuorum", "0-2"),
+    _row(57, "UpdateFeatures", "0-2", _FEATURES),
+    _row(60, "DescribeCluster", "0-2"),
+    _row(61, "DescribeProducers", "0"),
     _row(
         64,
         "UnregisterBroker",
         "0",
-        "Alter on the cluster",
         "the only broker, told to forget itself, goes on coordinating the groups of who knows it",
     ),
-    _row(65, "DescribeTransactions", "0", "Describe on the transactional id", _NOBODYS_TRANSACTIONS),
+    _row(65, "DescribeTransactions", "0", _NOBODYS_TRANSACTIONS),
     _row(
         66,
         "ListTransactions",
         "0-2",
-        "Describe on the transactional id",
         f"{_NOBODYS_TRANSACTIONS}; of RE2's patterns the common ones are told from what is none",
     ),
     # Kafka tells of it with the feature off too. librdkafka shows the refusal as a fatal error; without the key it asks
     # on, silently.
-    _refused(68, "ConsumerGroupHeartbeat", "0-1", "Read on the group", _NO_CONSUMER_GROUPS, advertised=True),
-    _refused(69, "ConsumerGroupDescribe", "0-1", "Describe on the group", _NO_CONSUMER_GROUPS),
+    _refused(68, "ConsumerGroupHeartbeat", "0-1", _NO_CONSUMER_GROUPS, advertised=True),
+    _refused(69, "ConsumerGroupDescribe", "0-1", _NO_CONSUMER_GROUPS),
     # Kafka hides these two unless a telemetry plug-in is configured; ApiVersions has them with
     # pykafkad.client.telemetry.enable.
     _row(
         71,
         "GetTelemetrySubscriptions",
         "0",
-        "none",
         advertised=False,
         gaps="of Java's regular expressions those that Python writes alike, without references, look-around and word boundaries",
     ),
-    _row(72, "PushTelemetry", "0", "none", advertised=False),
-    _row(74, "ListConfigResources", "0-1", "DescribeConfigs on the cluster"),
-    _row(75, "DescribeTopicPartitions", "0", "Describe on the topic"),
-    _refused(76, "ShareGroupHeartbeat", "1", "Read on the group", _NO_SHARE_GROUPS),
-    _refused(77, "ShareGroupDescribe", "1", "Describe on the group", _NO_SHARE_GROUPS),
-    _refused(78, "ShareFetch", "1-2", "Read on the group", _NO_SHARE_GROUPS),
-    _refused(79, "ShareAcknowledge", "1-2", "Read on the group", _NO_SHARE_GROUPS),
-    _row(
-        80,
-        "AddRaftVoter",
-        "0-1",
-        "Alter on the cluster",
-        "for clusters of more than one broker; a further voter is never reached",
-    ),
-    _row(81, "RemoveRaftVoter", "0", "Alter on the cluster"),
-    _refused(83, "InitializeShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _refused(84, "ReadShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _refused(85, "WriteShareGroupState", "0-1", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _refused(86, "DeleteShareGroupState", "0", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _refused(87, "ReadShareGroupStateSummary", "0-1", "ClusterAction on the cluster", _NO_SHARE_GROUPS),
-    _refused(88, "StreamsGroupHeartbeat", "0", "Read on the group", _NO_STREAMS_GROUPS),
-    _refused(89, "StreamsGroupDescribe", "0", "Describe on the group", _NO_STREAMS_GROUPS),
-    _refused(90, "DescribeShareGroupOffsets", "0-1", "Describe on the group", _NO_SHARE_GROUPS),
-    _refused(91, "AlterShareGroupOffsets", "0", "Read on the group", _NO_SHARE_GROUPS),
-    _refused(92, "DeleteShareGroupOffsets", "0", "Delete on the group", _NO_SHARE_GROUPS),
+    _row(72, "PushTelemetry", "0", advertised=False),
+    _row(74, "ListConfigResources", "0-1"),
+    _row(75, "DescribeTopicPartitions", "0"),
+    _refused(76, "ShareGroupHeartbeat", "1", _NO_SHARE_GROUPS),
+    _refused(77, "ShareGroupDescribe", "1", _NO_SHARE_GROUPS),
+    _refused(78, "ShareFetch", "1-2", _NO_SHARE_GROUPS),
+    _refused(79, "ShareAcknowledge", "1-2", _NO_SHARE_GROUPS),
+    _row(80, "AddRaftVoter", "0-1", "for clusters of more than one broker; a further voter is never reached"),
+    _row(81, "RemoveRaftVoter", "0"),
+    _refused(83, "InitializeShareGroupState", "0", _NO_SHARE_GROUPS),
+    _refused(84, "ReadShareGroupState", "0", _NO_SHARE_GROUPS),
+    _refused(85, "WriteShareGroupState", "0-1", _NO_SHARE_GROUPS),
+    _refused(86, "DeleteShareGroupState", "0", _NO_SHARE_GROUPS),
+    _refused(87, "ReadShareGroupStateSummary", "0-1", _NO_SHARE_GROUPS),
+    _refused(88, "StreamsGroupHeartbeat", "0", _NO_STREAMS_GROUPS),
+    _refused(89, "StreamsGroupDescribe", "0", _NO_STREAMS_GROUPS),
+    _refused(90, "DescribeShareGroupOffsets", "0-1", _NO_SHARE_GROUPS),
+    _refused(91, "AlterShareGroupOffsets", "0", _NO_SHARE_GROUPS),
+    _refused(92, "DeleteShareGroupOffsets", "0", _NO_SHARE_GROUPS),
 )
 
 UNANSWERED: tuple[Api, ...] = (

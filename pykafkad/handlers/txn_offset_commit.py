@@ -10,6 +10,8 @@ Gaps: transactions are not offered yet.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may, refusal
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.transactional_ids import error_of_nobodys
 from pykafkad.wire import messages
 
@@ -20,37 +22,31 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+_WRITE_TRANSACTIONAL_ID, _READ_GROUP, _READ_TOPIC = RULES["TxnOffsetCommit"]
 _Answer = messages.TxnOffsetCommitResponse
 
 
 def handle(ctx: Context, request: object) -> Generator:
     """An error for every partition: what is not here first, each topic once, then the rest as it was asked."""
-    if not ctx.allowed("Write", "TransactionalId", request.transactional_id):
+    if not may(ctx, _WRITE_TRANSACTIONAL_ID, request.transactional_id):
         return _Answer(
-            topics=[
-                _row(topic.name, topic.partitions, errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-                for topic in request.topics
-            ]
+            topics=[_row(topic.name, topic.partitions, _WRITE_TRANSACTIONAL_ID.error) for topic in request.topics]
         )
-    if not ctx.allowed("Read", "Group", request.group_id):
-        return _Answer(
-            topics=[_row(topic.name, topic.partitions, errors.GROUP_AUTHORIZATION_FAILED) for topic in request.topics]
-        )
+    if not may(ctx, _READ_GROUP, request.group_id):
+        return _Answer(topics=[_row(topic.name, topic.partitions, _READ_GROUP.error) for topic in request.topics])
     refused: dict[str, object] = {}
     rest = []
     for topic in request.topics:
-        may = ctx.allowed("Read", "Topic", topic.name)
+        code = refusal(ctx, _READ_TOPIC, topic.name)
         here, missing = [], []
         for each in topic.partitions:
             yield
-            (here if may and ctx.metadata.partition(topic.name, each.partition_index) is not None else missing).append(
-                each
-            )
+            (
+                here if not code and ctx.metadata.partition(topic.name, each.partition_index) is not None else missing
+            ).append(each)
         if missing:
             row = refused.setdefault(topic.name, _Answer.TxnOffsetCommitResponseTopic(name=topic.name))
-            row.partitions += _row(
-                topic.name, missing, errors.UNKNOWN_TOPIC_OR_PARTITION if may else errors.TOPIC_AUTHORIZATION_FAILED
-            ).partitions
+            row.partitions += _row(topic.name, missing, code or errors.UNKNOWN_TOPIC_OR_PARTITION).partitions
         if here:
             rest.append(_row(topic.name, here, _error(request)))
     for row in rest:

@@ -9,7 +9,8 @@ goes on coordinating the groups of who knows it."""
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import UnregisterBroker
 from pykafkad.wire import messages
 
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_ALTER_CLUSTER,) = RULES["UnregisterBroker"]
+
+
 def handle(ctx: Context, request: object) -> object:
     """Hands the id to the controller."""
-    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
-        code = errors.CLUSTER_AUTHORIZATION_FAILED
+    if not may(ctx, _ALTER_CLUSTER):
+        code = _ALTER_CLUSTER.error
         return messages.UnregisterBrokerResponse(error_code=code, error_message=errors.message(code))
     return ctx.controller.submit(UnregisterBroker(ctx.token, request.broker_id))

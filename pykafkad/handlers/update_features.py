@@ -11,7 +11,8 @@ Gaps: features whose APIs are not offered yet (transactions, KIP-848, share and 
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import UpdateFeatures
 from pykafkad.wire import messages
 
@@ -19,12 +20,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
+(_ALTER_CLUSTER,) = RULES["UpdateFeatures"]
+
 
 def handle(ctx: Context, request: object) -> object:
     """Hands the features to the controller."""
     response = messages.UpdateFeaturesResponse
-    if not ctx.allowed("Alter", "Cluster", CLUSTER_NAME):
-        code = errors.CLUSTER_AUTHORIZATION_FAILED
+    if not may(ctx, _ALTER_CLUSTER):
+        code = _ALTER_CLUSTER.error
         return response(error_code=code, error_message=errors.message(code))
 
     updates = {each.feature: (each.max_version_level, each.upgrade_type) for each in request.feature_updates}

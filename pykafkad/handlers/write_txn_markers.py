@@ -10,7 +10,8 @@ Gaps: transactions are not offered yet.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.operations import CLUSTER_NAME
+from pykafkad.handlers.authorization import refusal
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.refusals import FEATURE_OFF
 from pykafkad.wire import messages
 
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
+(_CLUSTER_ACTION,) = RULES["WriteTxnMarkers"]
 _Answer = messages.WriteTxnMarkersResponse
 
 
 def handle(ctx: Context, request: object) -> object:
     """An error for every partition, each producer once."""
-    may = ctx.allowed("Alter", "Cluster", CLUSTER_NAME) or ctx.allowed("ClusterAction", "Cluster", CLUSTER_NAME)
+    refused = refusal(ctx, _CLUSTER_ACTION)
     producers: dict[int, dict[str, dict[int, int]]] = {}
     for marker in request.markers:
         topics = producers.setdefault(marker.producer_id, {})
@@ -33,7 +35,7 @@ def handle(ctx: Context, request: object) -> object:
                 continue
             rows = topics.setdefault(topic.name, {})
             for index in topic.partition_indexes:
-                rows[index] = _error(ctx, topic.name, index) if may else errors.CLUSTER_AUTHORIZATION_FAILED
+                rows[index] = refused or _error(ctx, topic.name, index)
     return _Answer(
         markers=[
             _Answer.WritableTxnMarkerResult(

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         """What decides who may do what."""
 
         def authorize(
-            self, principal: str, client_address: str, operation: str, resource_type: str, resource_name: str
+            self, principal: str, client_address: str, operation: str, resource_type: str, resource_name: str | None
         ) -> bool:
             """Whether `principal` ("User:alice"), calling from `client_address` ("127.0.0.1"), may do `operation`
-            ("Read") on the resource of that type ("Topic") and name."""
+            ("Read") on the resource of that type ("Topic") and name; without a name, on any resource of that type."""
 
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -58,7 +58,7 @@ class Session:
     def __init__(self, sessions: Sessions, listener: Listener, peer: str) -> None:
         self._sessions = sessions
         self._address = peer
-        self._decisions: dict[tuple[str, str, str], bool] | None = None
+        self._decisions: dict[tuple[str, str, str | None], bool] | None = None
         self._generation = 0
         self.listener = listener
         self.principal = ANONYMOUS
@@ -72,8 +72,9 @@ class Session:
             raise ValueError(f"stage {stage.name} does not follow {self.stage.name}")
         self.stage = stage
 
-    def allowed(self, operation: str, resource_type: str, resource_name: str) -> bool:
-        """Whether the principal may do `operation` on the resource. The decision is remembered until the ACLs change."""
+    def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
+        """Whether the principal may do `operation` on the resource, or without a name on any resource of the type. The
+        decision is remembered until the ACLs change."""
         sessions = self._sessions
         if sessions.authorizer is None:
             return True

@@ -9,7 +9,9 @@ import re
 import pytest
 
 from pykafkad.handlers import table
-from pykafkad.wire import messages
+from pykafkad.handlers.authorization_rules import RULES
+from pykafkad.handlers.operations import OPERATIONS
+from pykafkad.wire import messages, notation
 from tests.architecture.source import PROJECT, modules
 
 # Modules in handlers/ that are not an API's: what several handlers share.
@@ -17,6 +19,8 @@ SHARED = {
     "__init__": "the package",
     "table": "the registry",
     "context": "what a handler may touch",
+    "authorization": "what a rule is, and the functions that enforce it",
+    "authorization_rules": "the rules of every API",
     "operations": "authorization's operations as bits",
     "refusals": "the errors of features that are switched off",
     "unexpected": "every API's answer to a request that met a bug",
@@ -28,6 +32,26 @@ SHARED = {
     "snapshot_actions": "snapshots of the data, by way of the config APIs",
     "fetch_long": "Fetch for thousands of partitions",
     "fetch_sessions": "sessions of Fetch (KIP-227)",
+}
+
+# Before anybody has logged in, about one's own tokens, and a client's own metrics.
+OPEN_TO_ALL = {
+    "SaslHandshake",
+    "ApiVersions",
+    "SaslAuthenticate",
+    "RenewDelegationToken",
+    "ExpireDelegationToken",
+    "GetTelemetrySubscriptions",
+    "PushTelemetry",
+}
+OPERATIONS_OF = {kind: {name for name, _ in operations} for kind, operations in OPERATIONS.items()} | {
+    "TransactionalId": {"Describe", "Write", "TwoPhaseCommit"},
+    "DelegationToken": {"Describe"},
+    "User": {"CreateTokens", "DescribeTokens"},
+}
+# Places with a name that nobody is asked for, each with the reason.
+NOT_ASKED_FOR = {
+    ("DescribeTopicPartitions", "cursor.topic_name"): "where to go on; the topics that are told are asked for",
 }
 
 
@@ -123,12 +147,51 @@ def test_only_what_is_offered_is_advertised() -> None:
 
 
 def test_every_api_declares_its_authorization() -> None:
-    """An operation on a resource, or the word none; an API that is refused says why."""
-    declared = {row.name: row.authorization for row in table.every_row() if row.authorization != "none"}
-    assert {
-        name: words for name, words in declared.items() if not re.fullmatch(r"[A-Z][A-Za-z]+ on the .+", words)
-    } == {}
+    """It has rules, or is one of the few that anybody may ask; a rule names places that the request has."""
+    assert {row.name for row in table.ROWS if not row.authorization} == OPEN_TO_ALL
+    assert set(RULES) <= {row.name for row in table.ROWS}
+    for row in table.ROWS:
+        places = _places(messages.schema(messages.request_class(row.key)).root)
+        for rule in row.authorization:
+            assert set(rule.names) <= places, row.name
+            assert rule.resource_type in OPERATIONS_OF and rule.operation in OPERATIONS_OF[rule.resource_type], row.name
+
+
+def test_every_name_in_a_request_is_asked_for() -> None:
+    """A place where a topic, a group or a transactional id is named stands in a rule, unless the rules ask for the
+    cluster."""
+    left = set()
+    for row in table.ROWS:
+        if row.state == table.OFFERED and not any(rule.resource_type == "Cluster" for rule in row.authorization):
+            named = {place for rule in row.authorization for place in rule.names}
+            places = _places(messages.schema(messages.request_class(row.key)).root)
+            left |= {
+                (row.name, place)
+                for place in places - named
+                if place.rpartition(".")[2] in ("topic", "topic_id", "topic_name", "group_id", "transactional_id")
+            }
+    assert left == set(NOT_ASKED_FOR)
+
+
+def test_handlers_ask_by_their_rules() -> None:
+    """Nobody but the two modules of authorization asks the session itself."""
+    asking = {module.name for module in modules() if re.search(r"\bctx\.allowed\(", module.text)}
+    assert asking == {"pykafkad.handlers.authorization", "pykafkad.handlers.operations"}
+
+
+def test_what_is_not_offered_says_why() -> None:
+    """In its gaps."""
     assert [row.name for row in table.every_row() if row.state != table.OFFERED and not row.gaps] == []
+
+
+def _places(struct: notation.Struct, before: str = "") -> set[str]:
+    """The names of all fields of a request, those within others with dots."""
+    found = set()
+    for field in struct.fields:
+        found.add(before + field.name)
+        if field.struct is not None:
+            found |= _places(field.struct, f"{before}{field.name}.")
+    return found
 
 
 def test_gaps_stand_in_the_header_and_in_the_row() -> None:

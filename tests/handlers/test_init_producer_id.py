@@ -46,6 +46,8 @@ def test_transactions_are_not_offered_yet(version):
 def test_rights():
     ctx = Context()
     ctx.denied |= {("IdempotentWrite", "Cluster", "kafka-cluster"), ("Write", "TransactionalId", "t")}
+    assert error(init(ctx, 5)) == "NONE", "who may write to any topic may write idempotently"
+    ctx.denied.add(("Write", "Topic", None))
     assert error(init(ctx, 5)) == "CLUSTER_AUTHORIZATION_FAILED"
     assert error(init(ctx, 5, transactional_id="t")) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 
