@@ -1,31 +1,31 @@
-"""What a log demands of a batch, and what it does to it: the long way of `PartitionLog.append`.
+"""The rules that a batch must pass before it is appended: the slow path of `PartitionLog.append`.
 
-A batch comes here when a comparison of the short way failed, or when the topic's settings ask to look inside: compacted
-topics, timestamps of the broker, a lower bound on timestamps, recompression. `check` raises `KafkaError` with the code
-that Kafka 4.3.1 answers, or returns the batch to append, which may be another one than came in.
+A batch takes this path when a comparison of the fast path failed, or when the topic's settings require opening it:
+compacted topics, LogAppendTime, a lower bound on timestamps, recompression. `check` raises `KafkaError` with the code
+that Kafka 4.3.1 answers, or returns the batch to append, which may differ from the one that the client sent.
 
 Order and codes (LogValidator, UnifiedLog, ProduceRequest in Kafka 4.3.1):
 
 | what is wrong | code |
 |---|---|
-| nothing, or less than a batch; a magic below 2; a second batch behind the first | 87 |
+| no whole batch; a magic below 2; a second batch after the first | 87 |
 | zstd below Produce 7 | 76 |
 | a length below the smallest, a magic above 2 | 2 |
 | base offset not 0 | 87 |
 | above `max.message.bytes` | 10 |
-| header cut short, checksum | 2 |
+| header cut short, wrong checksum | 2 |
 | a codec outside the table; a body that does not decompress | -1 |
 | last offset delta negative, record count not positive or not delta + 1, control batch, negative sequence | 87 |
 | records without key on a compacted topic | 87 with record errors |
 | timestamps out of range, LogAppendTime set by the client | 32 with record errors |
-| records that lie about their lengths, or something left behind them | 87 |
+| records with wrong lengths, or bytes left over after the last record | 87 |
 | still above `max.message.bytes` after recompression | 10 |
 | above `segment.bytes` | 18 |
 | transactional without a producer id | 48 |
 
-Where we differ: on a topic that asks for nothing of the above, batches are not opened (Kafka walks every record), so a
-client that lies about records inside a batch with a valid checksum is found out by its consumers only; a compressed
-body that does not begin as its codec begins is opened, and refused. Records open to at most `records.MAX_OPENED_BYTES`.
+Where we differ: Kafka walks every record of every batch. This broker opens a batch only if the topic's settings require
+it, so broken records inside a batch with a valid checksum are noticed by consumers only. A compressed body whose first
+bytes do not fit its codec is opened, and refused. Records may decompress to at most `records.MAX_OPENED_BYTES`.
 """
 
 from __future__ import annotations
@@ -63,26 +63,27 @@ if TYPE_CHECKING:
 
 
 class NotOneBatch(KafkaError):
-    """The records are not one batch of magic 2: Kafka refuses them before it looks at the log."""
+    """The records are not exactly one batch of magic 2. Kafka refuses them before it looks at the log."""
 
 
 class OpenElsewhere(KafkaError):
-    """The batch is to be opened and has so many records that this takes longer than the loop may stand still: have
-    `check` called on another thread, and hand what it returns to `append` as `checked`. It is no error that a client
-    sees."""
+    """The batch must be opened, and opening so many records would block the loop for too long.
+
+    The caller calls `check` on another thread and passes its result to `append` as `checked`. Clients never see this
+    error."""
 
     def __init__(self) -> None:
         super().__init__(errors.UNKNOWN_SERVER_ERROR)
 
 
 LONG_RECORDS = 10_000
-"""Batches of more records are not opened on the loop: these take it some 20 ms."""
+"""Batches with more records are not opened on the loop: this many take about 20 ms."""
 
-# Smallest length field of any batch format, and where the magic byte lies in all of them.
+# The smallest length field of any batch format, and the position of the magic byte in all of them.
 _MIN_LENGTH = 14
 _MAGIC_POSITION = 16
 _COUNT_POSITION = HEADER_SIZE_BYTES - 4
-# What Kafka names of the record errors in the text of the whole.
+# How many record errors Kafka quotes in the error message of the whole batch.
 _SHOWN_ERRORS = 3
 _NEVER_MS = 1 << 62
 
@@ -90,10 +91,10 @@ _NEVER_MS = 1 << 62
 def check(
     records: Writable, settings: LogConfig, now_ms: int, produce_version: int, from_client: bool, where: str
 ) -> Checked:
-    """`(batch, header, log_append_time_ms)` of what is to be appended.
+    """The batch to append as `(batch, header, log_append_time_ms)`.
 
-    `batch` is `records` cut to its one batch, or a new view of a batch written anew. `log_append_time_ms` is -1 with
-    CreateTime. `from_client` False skips what only strangers get wrong.
+    `batch` is a slice of `records`, or a view of a rewritten batch. `log_append_time_ms` is -1 with CreateTime. With
+    `from_client` False the checks are skipped that only a client's batch can fail.
     """
     batch = _one_batch(records, produce_version)
     header = _check_header(batch, settings, from_client, where)
@@ -133,7 +134,7 @@ def is_long(records: Buffer) -> bool:
 
 
 def _one_batch(records: Writable, produce_version: int) -> Writable:
-    """The one whole batch that `records` begins with. A cut-off rest behind it is dropped, as in Kafka."""
+    """The one whole batch at the start of `records`. An incomplete batch after it is dropped, as in Kafka."""
     size = _batch_size(records, 0)
     if size is None:
         raise NotOneBatch(
@@ -159,11 +160,11 @@ def _one_batch(records: Writable, produce_version: int) -> Writable:
 
 
 def _batch_size(records: Buffer, position: int) -> int | None:
-    """Size of the batch at `position`, None when no whole one is there; `KafkaError` when it cannot be one."""
+    """Size of the batch at `position`, None when it is incomplete. Raises `KafkaError` for bytes that are no batch."""
     left = len(records) - position
     if left < LENGTH_OVERHEAD_BYTES:
         return None
-    # Kafka trips over the first batch while it takes the request apart, over what follows it later.
+    # Kafka fails on the first batch while it parses the request, on a later one when it validates the batch.
     error = KafkaError if position else NotOneBatch
     length = int.from_bytes(records[position + 8 : position + LENGTH_OVERHEAD_BYTES], "big", signed=True)
     if length < _MIN_LENGTH:
@@ -220,7 +221,7 @@ def _check_client_header(header: BatchHeader, size: int, where: str) -> None:
 
 
 def _target_codec(compression_type: str, header: BatchHeader) -> int:
-    # Control batches of our own stay as they are.
+    # The broker's own control batches keep their codec.
     if compression_type == "producer" or header.attributes & CONTROL_BIT:
         return header.codec
     return IDS["none" if compression_type == "uncompressed" else compression_type]
@@ -242,7 +243,7 @@ def _open(batch: Buffer, header: BatchHeader) -> list[Record]:
         return list(iterate_records(batch, header, MAX_OPENED_BYTES))
     except KafkaError as error:
         if error.code == errors.CORRUPT_MESSAGE:
-            # A body that is not what its codec says is an unexpected error in Kafka.
+            # In Kafka, a body that its codec cannot decompress is an unexpected error.
             raise KafkaError(errors.UNKNOWN_SERVER_ERROR, error.text) from None
         raise
 
@@ -281,7 +282,7 @@ def _check_records(records: list[Record], header: BatchHeader, settings: LogConf
 
 
 def _with_max_timestamp(batch: Buffer, max_timestamp_ms: int, *, log_append_time: bool) -> memoryview:
-    # On a copy: the batch may still be refused, by its sequence, and must then be as it came.
+    # The change is made on a copy, because a batch that is refused later for its sequence must stay unchanged.
     copy = bytearray(batch)
     set_max_timestamp(copy, max_timestamp_ms, log_append_time=log_append_time)
     return memoryview(copy)
@@ -290,7 +291,7 @@ def _with_max_timestamp(batch: Buffer, max_timestamp_ms: int, *, log_append_time
 def _recompress(
     records: list[Record], header: BatchHeader, codec: int, settings: LogConfig, log_append_time_ms: int, where: str
 ) -> memoryview:
-    """The same records in another codec, with the level that the topic's settings name."""
+    """The same records in another codec, with the compression level of the topic's settings."""
     levels = {
         "gzip": settings.compression_gzip_level,
         "lz4": settings.compression_lz4_level,
@@ -311,7 +312,7 @@ def _recompress(
     if len(batch) > settings.max_message_bytes:
         raise KafkaError(
             errors.MESSAGE_TOO_LARGE,
-            f"batch of {len(batch)} bytes for {where}, written anew as {CODECS[codec][0]}, "
+            f"batch of {len(batch)} bytes for {where}, recompressed as {CODECS[codec][0]}, "
             f"is above max.message.bytes of {settings.max_message_bytes}",
         )
     return memoryview(batch)

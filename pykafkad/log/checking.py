@@ -1,8 +1,8 @@
-"""Reading a partition's files for what is wrong with them, changing nothing.
+"""Checking the files of a partition for damage without changing them (`pykafkad fsck`).
 
-Every batch is read and its checksum computed; every index entry is held against the batch that it points to. What is
-found is told as `Finding`: `damage` is records that are lost or cannot be given to a reader, `stale` a wrong file that
-is made anew out of the log."""
+Every batch is read and its checksum verified. Every index entry is compared with the batch that it points to. Each
+problem is a `Finding`: `damage` means that records are lost or cannot be read, `stale` means that a file is wrong and
+can be rebuilt from the log."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def segment_bases(names: list[str]) -> list[int]:
 
 
 def check_partition(disk: Disk, directory: str, *, may_have_gaps: bool = True) -> Iterator[Finding]:
-    """Findings of a partition's small files and of each of its segments, oldest first.
+    """Yield the findings of a partition's small files, then those of its segments, oldest first.
 
-    Compaction leaves gaps between offsets; where it never was, what is missing is damage.
+    Compaction leaves gaps between offsets. In a log that was never compacted (`may_have_gaps` False) a gap is damage.
     """
     names = set(disk.listdir(directory))
     yield from _check_small_files(disk, directory, names)
@@ -89,7 +89,7 @@ def check_partition(disk: Disk, directory: str, *, may_have_gaps: bool = True) -
             )
         batches = _Batches(disk, prefix, base, may_have_gaps=may_have_gaps)
         yield from batches.check()
-        # What could not be read at the end is told already.
+        # Unreadable bytes at the segment's end are reported already, so the gap that they cause is not.
         end_offset = max(end_offset, batches.end_offset)
         if batches.is_cut:
             may_have_gaps = True
@@ -112,7 +112,10 @@ def _check_small_files(disk: Disk, directory: str, names: set[str]) -> Iterator[
 
 
 class _Batches:
-    """One `.log` file: its batches' positions and last offsets, once `check` has gone through them."""
+    """The batches of one `.log` file. `check` reads them all and fills in the attributes.
+
+    `base_offsets` maps the position of each readable batch to its base offset; `unread` lists the (begin, end) of the
+    byte ranges that hold no readable batch."""
 
     def __init__(self, disk: Disk, prefix: str, base_offset: int, *, may_have_gaps: bool) -> None:
         self._file = disk.open(prefix + LOG_SUFFIX)
@@ -126,7 +129,7 @@ class _Batches:
 
     @property
     def is_cut(self) -> bool:
-        """Whether nothing can be read from some position on."""
+        """Whether the end of the file is unreadable."""
         return bool(self.unread) and self.unread[-1][1] == self.size
 
     def check(self) -> Iterator[Finding]:
@@ -141,13 +144,13 @@ class _Batches:
                 if position < self.size:
                     begin, position = position, self._next_whole(position)
                     self.unread.append((begin, position))
-                    yield from self._tell_unread(begin, position)
+                    yield from self._report_unread(begin, position)
         except StorageFailure as failure:
             yield Finding(self._path, DAMAGE, str(failure))
             self.unread.append((position, self.size))
 
     def _whole_batches(self, start: int) -> Iterator[tuple[int, BatchHeader]]:
-        for at, header in recovery.whole_batches(_From(self._file, start), self.size - start):
+        for at, header in recovery.whole_batches(_FileTail(self._file, start), self.size - start):
             yield start + at, header
 
     def _check_offset(self, at: int, base_offset: int) -> Iterator[Finding]:
@@ -160,15 +163,13 @@ class _Batches:
         elif (
             base_offset > self.end_offset and not self._may_have_gaps and not (self.unread and self.unread[-1][1] == at)
         ):
-            yield Finding(
-                self._path,
-                DAMAGE,
-                f"the offsets from {self.end_offset} to {base_offset - 1} are missing before the batch at position {at}",
-            )
+            missing = f"the offsets from {self.end_offset} to {base_offset - 1} are missing"
+            yield Finding(self._path, DAMAGE, f"{missing} before the batch at position {at}")
 
     def _next_whole(self, position: int) -> int:
-        """Where batches can be read again behind one that can't, as its length or the index say; the file's size for
-        nowhere."""
+        """The position of the next readable batch after an unreadable one; the file's size when there is none.
+
+        Candidates are the end that the unreadable batch's length gives, and the positions in the offset index."""
         index = OffsetIndex.from_bytes(self._index or b"", self.size)
         length = int.from_bytes(self._file.pread(LENGTH_OVERHEAD_BYTES, position)[8:], "big", signed=True)
         candidates: list[int] = [
@@ -182,19 +183,18 @@ class _Batches:
                     return candidate
         return self.size
 
-    def _tell_unread(self, begin: int, end: int) -> Iterator[Finding]:
+    def _report_unread(self, begin: int, end: int) -> Iterator[Finding]:
+        what = f"{end - begin} bytes from position {begin} on are no whole batch"
         if end == self.size:
-            what = (
-                f"{end - begin} bytes from position {begin} on are no whole batch, after offset {self.end_offset - 1}"
-            )
+            what += f", after offset {self.end_offset - 1}"
         else:
             _, following = next(self._whole_batches(end))
-            what = f"{end - begin} bytes from position {begin} on are no whole batch: the offsets from {self.end_offset} to {following.base_offset - 1}"
+            what += f": the offsets from {self.end_offset} to {following.base_offset - 1}"
         yield Finding(self._path, DAMAGE, what)
 
 
-class _From:
-    """A file as it is from a position on."""
+class _FileTail:
+    """The part of a file that begins at `start`; positions count from there."""
 
     __slots__ = ("_file", "_start", "path")
 
@@ -218,11 +218,8 @@ def _check_indexes(disk: Disk, prefix: str, base: int, batches: _Batches) -> Ite
                 if any(begin <= position < end for begin, end in batches.unread):
                     continue
                 if batches.base_offsets.get(position, base + relative_offset + 1) > base + relative_offset:
-                    yield Finding(
-                        prefix + INDEX_SUFFIX,
-                        STALE,
-                        f"its entry for offset {base + relative_offset} points to position {position}, which is not where that lies",
-                    )
+                    entry = f"its entry for offset {base + relative_offset} points to position {position}"
+                    yield Finding(prefix + INDEX_SUFFIX, STALE, f"{entry}, which is not where that lies")
                     break
     data = disk.read(prefix + TIME_INDEX_SUFFIX)
     if data is not None:

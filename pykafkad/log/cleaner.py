@@ -1,17 +1,18 @@
-"""Which compacted log is cleaned next, up to where, and the run itself: Kafka's LogCleaner, as a generator.
+"""The log cleaner: it chooses the compacted log to clean next and runs the cleaning, as Kafka's LogCleaner does.
 
-Of the logs with `cleanup.policy=compact` the dirtiest is taken: the one with the largest share of bytes between the
-point that the last run reached (`cleaner-offset-checkpoint`) and the first segment that may not be touched: the active
-one, the one that holds the last stable offset, or one with records younger than `min.compaction.lag.ms`. It must be
-dirtier than `min.cleanable.dirty.ratio`, or have had a record wait for `max.compaction.lag.ms`.
+The cleaner takes the dirtiest log with `cleanup.policy=compact`: the one with the largest share of dirty bytes. Dirty
+bytes lie between the offset that the last run reached (`cleaner-offset-checkpoint`) and the first segment that may not
+be cleaned. That is the active segment, the segment of the last stable offset, or the first with records younger than
+`min.compaction.lag.ms`. A log is cleaned when its dirty share is above `min.cleanable.dirty.ratio`, or when one of its
+records has waited for `max.compaction.lag.ms`.
 
-A run (`clean`) works in the small steps of `compaction.py`. A log whose batches cannot be understood is left alone from
-then on, as in Kafka.
+A run (`clean`) is a generator of the small steps of `compaction.py`. A log whose batches cannot be parsed is not
+cleaned again, as in Kafka.
 
-Where we differ: keys are compared themselves, where Kafka compares 16 bytes of a hash; so
-`log.cleaner.dedupe.buffer.size` holds fewer of them, and a log with very many is done in more runs. A batch that loses
-records keeps its base timestamp. A disk that refuses something before segments are exchanged ends the run, not the
-service of the log."""
+Where we differ: the map of keys holds the keys, where Kafka's holds 16-byte hashes. So
+`log.cleaner.dedupe.buffer.size` holds fewer keys, and a log with very many keys is cleaned in more runs. A batch that
+loses records keeps its base timestamp. A disk error before the segments are exchanged ends the run and leaves the log
+in service."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class Candidate(
 
 
 class Cleaned:
-    """What a run did: bytes and batches of records read and written, and the offset up to which the log is clean now."""
+    """The result of a run: bytes read and written, and the offset up to which the log is clean now."""
 
     __slots__ = ("end_offset", "read_bytes", "written_bytes")
 
@@ -67,11 +68,11 @@ class Cleaned:
 
 
 class CleaningAborted(Exception):
-    """The log went away, or out of service, or is no longer to be compacted."""
+    """The log was deleted, moved or went offline, or is no longer compacted."""
 
 
 class LogCleaner:
-    """Chooses and remembers. `uncleanable` are logs that a run failed on."""
+    """Chooses logs and remembers how far each is clean. `uncleanable` are the logs on which a run has failed."""
 
     __slots__ = ("_checkpoints", "_disk", "_looked_at", "uncleanable")
 
@@ -93,7 +94,7 @@ class LogCleaner:
         return offsets
 
     def note_cleaned(self, log: PartitionLog, offset: int, present: Iterable[PartitionLog]) -> None:
-        """Write down that `log` is clean below `offset`; rows of logs that are not `present` any more go."""
+        """Checkpoint that `log` is clean below `offset`; rows of logs that are not in `present` are removed."""
         offsets = self._cleaned_offsets(log)
         directory = posixpath.dirname(log.directory)
         kept = {(each.topic, each.partition) for each in present}
@@ -103,7 +104,7 @@ class LogCleaner:
         self._disk.replace(f"{directory}/{CLEANER_FILE}", checkpoints.encode_offsets(offsets))
 
     def forget(self, logs: Iterable[PartitionLog]) -> None:
-        """These logs are gone: what comes under the same name is another one."""
+        """Forget deleted logs, because a new log may get the same name."""
         changed = set()
         for log in logs:
             if self._cleaned_offsets(log).pop((log.topic, log.partition), None) is not None:
@@ -116,7 +117,7 @@ class LogCleaner:
     # -- choosing ------------------------------------------------------------------------------------------------------
 
     def pick(self, logs: Iterable[PartitionLog], now_ms: int, busy: Iterable[PartitionLog] = ()) -> Candidate | None:
-        """The dirtiest log that is to be cleaned now, None without any. Logs in `busy` are passed over."""
+        """The dirtiest log that is due for cleaning, or None. Logs in `busy` are skipped."""
         logs = list(logs)
         self.uncleanable = {log for log in self.uncleanable if not log.closed}
         self._looked_at = {log for log in self._looked_at if not log.closed}
@@ -127,7 +128,7 @@ class LogCleaner:
             try:
                 candidate = self._assess(log, now_ms, logs)
             except StorageFailure:
-                # It says so in `offline`, or at its next use.
+                # The log is offline now, or reports the failure at its next use.
                 continue
             total = candidate.clean_bytes + candidate.dirty_bytes
             if not total:
@@ -151,8 +152,8 @@ class LogCleaner:
             return True
         if log in self._looked_at:
             return False
-        # A log that nobody used since the start is opened only if it has a segment to be cleaned, and does not change
-        # until then.
+        # An unopened log does not change, so one look at its files is enough: with a single segment there is nothing
+        # to clean.
         self._looked_at.add(log)
         return log.count_segment_files() > 1
 
@@ -161,7 +162,7 @@ class LogCleaner:
         start, end = log.log_start_offset, log.end_offset
         first_dirty = start if cleaned is None else cleaned
         if not start <= first_dirty <= end:
-            # The log was cut short or begins later: the whole of it counts as new.
+            # The log was truncated or starts later now, so all of it counts as dirty.
             first_dirty = start
             self.note_cleaned(log, first_dirty, logs)
         segments = log.segments
@@ -198,10 +199,10 @@ class LogCleaner:
     def clean(
         self, candidate: Candidate, now_ms: int, io: compaction.Io, *, buffer_bytes: int, load_factor: float
     ) -> Steps[Cleaned]:
-        """Generator: clean a log; see `compaction.py` for what it yields. Returns a `Cleaned`.
+        """Clean a log. A generator: `compaction.py` says what it yields; it returns a `Cleaned`.
 
-        Raises `CleaningAborted`, `StorageFailure`, or what tells that the log's batches are not understood: then the
-        log is in `uncleanable`. In each of these cases nothing of the log is lost or half replaced."""
+        Raises `CleaningAborted`, `StorageFailure`, or `BrokenRecords` for batches that cannot be parsed; the log is
+        then in `uncleanable`. In all three cases the log keeps its old segments."""
         log = candidate.log
         try:
             return (yield from _watched(log, _clean(candidate, now_ms, OffsetMap(buffer_bytes, load_factor), io)))
@@ -211,7 +212,7 @@ class LogCleaner:
 
 
 def first_timestamp_ms(segment: Segment) -> int:
-    """The largest timestamp of a segment's first batch, by which it ages; -1 without batches."""
+    """The largest timestamp of a segment's first batch, which the segment's age counts from; -1 without batches."""
     if segment.first_timestamp_ms is None:
         if segment.written_size < HEADER_SIZE_BYTES:
             return -1
@@ -220,7 +221,7 @@ def first_timestamp_ms(segment: Segment) -> int:
 
 
 def _watched(log: PartitionLog, steps: Steps[Cleaned]) -> Steps[Cleaned]:
-    """Pass on what `steps` yields as long as the log is there, where it was, in service, and to be compacted."""
+    """Run `steps` while the log is in service, compacted and in its directory; else raise `CleaningAborted`."""
     answer: object = None
     directory = log.directory
     while True:
@@ -233,7 +234,7 @@ def _watched(log: PartitionLog, steps: Steps[Cleaned]) -> Steps[Cleaned]:
             steps.close()
             raise CleaningAborted(f"{log.topic}-{log.partition} is not to be compacted any more")
         try:
-            # A job that was done elsewhere and failed is an error of the step that asked for it.
+            # The failure of a job on another thread is raised in the step that asked for the job.
             asked = steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
         except StopIteration as end:
             cleaned: Cleaned = end.value
@@ -262,7 +263,7 @@ def _clean(candidate: Candidate, now_ms: int, offsets: OffsetMap, io: compaction
 def _clean_group(
     log: PartitionLog, group: list[Segment], run: compaction.Pass, io: compaction.Io, now_ms: int
 ) -> Steps[int]:
-    """Replace the segments of a group by one; its size in bytes."""
+    """Replace the segments of a group by one new segment; returns its size in bytes."""
     target = swap.begin(log, group[0].base_offset, now_ms)
     replaced = False
     try:
@@ -276,14 +277,13 @@ def _clean_group(
         yield lambda: target.disk.sync_directory(target.directory)
     finally:
         if not replaced and log.offline is None:
-            # A log that went offline half-way is finished at the next start.
+            # For a log that went offline in between, the next start finishes the exchange.
             swap.abandon(target)
     return target.size
 
 
 def group_segments(segments: list[Segment], settings: LogConfig, first_uncleanable_offset: int) -> list[list[Segment]]:
-    """Neighbouring segments that fit into one by `segment.bytes`, by the sizes of their indexes, and by the span of
-    their offsets."""
+    """Group neighbouring segments that fit into one: by `segment.bytes`, index sizes and the span of offsets."""
     groups: list[list[Segment]] = []
     size = index_bytes = time_index_bytes = 0
     for at, segment in enumerate(segments):

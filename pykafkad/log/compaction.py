@@ -1,21 +1,24 @@
-"""Compaction of one log, in small steps: which batches and records stay (Kafka's rules), and the segment they go to.
+"""Compaction of one log, in small steps: which batches and records stay, and the segment that they are copied to.
 
-Two passes. `build_map` walks the dirty part and notes the newest offset of every key. `clean_group` copies a group of
-old segments into a new one without what is superseded. Rules, beyond "the newest of each key stays":
+There are two passes. `build_map` reads the dirty part and notes the newest offset of every key. `copy_segment` copies
+the old segments into a new one and leaves out superseded records. Kafka's rules, beyond "the newest record of each key
+stays":
 
-* Offsets, sequences and leader epochs of a batch never change; a batch keeps its first and last offset while records
-  go.
-* A batch that loses nothing is copied as it is, compressed or not.
-* Tombstones: the first pass that meets one writes into its batch when it may go, now plus `delete.retention.ms`, in the
-  place of the base timestamp, with a flag (KIP-534). From then on it goes.
-* Records of aborted transactions go at once, their marker after the last of them has gone, and after such a horizon.
-* The last batch of a known producer stays, empty if need be, because it says which sequence comes next; so does the
-  last batch of the pass, which says where the log ends.
-* Records without key go.
+* The offsets, sequences and leader epoch of a batch never change. A batch that loses records keeps its first and last
+  offset.
+* A batch that loses no record is copied unchanged, compressed or not.
+* Tombstones: the first pass that finds one gives its batch a delete horizon, now plus `delete.retention.ms`. The
+  horizon takes the place of the base timestamp and is marked by an attribute bit (KIP-534). A later pass removes the
+  tombstone once the horizon has passed.
+* Records of aborted transactions are removed at once. The abort marker is removed when the last of them is gone and the
+  marker's own delete horizon has passed.
+* The last batch of a known producer stays, without records if need be, because it carries the producer's last sequence.
+  The last batch of the pass stays too, because it marks the end of the cleaned part.
+* Records without a key are removed.
 
-Everything here is a generator. Between two `yield`s at most `STEP_RECORDS` records or `STEP_BYTES` bytes are looked at;
-what takes longer and can be done elsewhere (opening and compressing large bodies, syncing) is yielded as a function
-without arguments, and its result is sent in."""
+Everything here is a generator. Between two `yield`s a step reads at most `STEP_RECORDS` records or `STEP_BYTES` bytes.
+Work that takes longer and can run on another thread (decompressing and compressing large bodies, syncing) is yielded as
+a function without arguments; its result is sent back into the generator."""
 
 from __future__ import annotations
 
@@ -64,11 +67,13 @@ if TYPE_CHECKING:
 STEP_RECORDS = 1000
 STEP_BYTES = 256 * 1024
 STEP_BATCHES = 200
-# Bodies above this size are opened and compressed off the loop.
+# Bodies above this size are decompressed and compressed on another thread.
 INLINE_BYTES = 32 * 1024
-# The base timestamp is the time from which on tombstones and empty transactions' markers may go.
+# The attribute bit which says that the base timestamp is the delete horizon: the time from which on tombstones and
+# markers of empty transactions may be removed (KIP-534).
 DELETE_HORIZON_BIT = 0x40
-# What a batch may open to: it was accepted once, so this is a guard against damage only.
+# The largest size that a batch may decompress to. The broker accepted the batch once, so this only guards against
+# damage.
 MAX_BODY_BYTES = 1 << 30
 _UINT32 = Struct(">I")
 
@@ -76,7 +81,7 @@ DELETE, RETAIN_EMPTY, DELETE_EMPTY = range(3)
 
 
 class Io:
-    """How much is read at once, and how many bytes were read and written so far."""
+    """`chunk_bytes` are read at once; `moved_bytes` counts the bytes read and written so far."""
 
     __slots__ = ("chunk_bytes", "moved_bytes")
 
@@ -86,11 +91,10 @@ class Io:
 
 
 class CleanedTransactions:
-    """What was seen of transactions while walking a log from its start: which data is aborted, which markers are still
-    needed.
+    """The transactions met while walking a log from its start: which data is aborted, which markers are still needed.
 
-    `aborted` are all that have records or a marker in the range. `kept` collects those whose marker stays: the
-    transaction index of the cleaned segments."""
+    `aborted` lists the aborted transactions with records or a marker in the walked range. `kept` collects those whose
+    marker stays; it becomes the transaction index of the cleaned segment."""
 
     __slots__ = ("_aborted", "_coming", "_committed", "kept")
 
@@ -139,26 +143,26 @@ class CleanedTransactions:
 
 
 def control_type_of(header: BatchHeader, body: bytes, position: int) -> int | None:
-    """Type of a control batch whose records begin at `position`; None of an empty one."""
+    """The control type of a control batch whose records begin at `position`; None when it has no records."""
     if not header.record_count:
         return None
-    position = _behind_varint(body, position) + 1
-    # Timestamp and offset deltas and the length of the key stand between the attributes and the key.
+    position = _after_varint(body, position) + 1
+    # Between the attributes and the key are the timestamp delta, the offset delta and the key's length.
     for _ in range(3):
-        position = _behind_varint(body, position)
+        position = _after_varint(body, position)
     control_type: int
     _, control_type = CONTROL_KEY.unpack_from(body, position)
     return control_type
 
 
-def _behind_varint(body: bytes, position: int) -> int:
+def _after_varint(body: bytes, position: int) -> int:
     while body[position] > 0x7F:
         position += 1
     return position + 1
 
 
 def batches_in(segment: Segment, position: int, io: Io) -> Iterator[tuple[bytes, int, BatchHeader]]:
-    """Yield `(chunk, begin, header)` of the batches from a position on: a batch lies whole in `chunk`, at `begin`."""
+    """Yield `(chunk, begin, header)` for each batch from `position` on: the whole batch is in `chunk`, at `begin`."""
     size = segment.written_size
     file, chunk_bytes = segment.file, io.chunk_bytes
     while position + HEADER_SIZE_BYTES <= size:
@@ -183,7 +187,7 @@ def batches_in(segment: Segment, position: int, io: Io) -> Iterator[tuple[bytes,
 
 
 def opened(chunk: bytes, begin: int, header: BatchHeader) -> Steps[tuple[bytes, int]]:
-    """(bytes, position) of a batch's records, decompressed if need be."""
+    """`(bytes, position)` of a batch's records, decompressed if they are compressed."""
     codec = header.attributes & CODEC_MASK
     if not codec:
         return chunk, begin + HEADER_SIZE_BYTES
@@ -201,10 +205,9 @@ def build_map(
     aborted: list[AbortedTransaction],
     io: Io,
 ) -> Steps[None]:
-    """Enter the newest offset of every key in [start_offset, end_offset) until the map is full; `segments` hold that
-    range.
+    """Enter the newest offset of every key in [start_offset, end_offset) into the map, until the map is full.
 
-    Afterwards `offsets.latest_offset` is the last offset that counts.
+    `segments` hold that range. Afterwards `offsets.latest_offset` is the last offset that the map covers.
     """
     transactions = CleanedTransactions(aborted)
     bounds = [segment.base_offset for segment in segments[1:]] + [end_offset]
@@ -214,7 +217,7 @@ def build_map(
         for chunk, begin, header in batches_in(segment, position, io):
             if pace.is_due(header):
                 if len(offsets) > offsets.max_entries:
-                    # What follows counts as not looked at, so that all of it stays.
+                    # The map does not cover the records that follow, so all of them stay.
                     return
                 yield None
             if header.attributes & CONTROL_BIT:
@@ -235,8 +238,9 @@ def build_map(
 
 
 class Pace:
-    """Says when a walk over batches has done a step's work. Records in batches above `STEP_RECORDS` are counted by the
-    walk itself."""
+    """Says when a walk over batches has done one step's work.
+
+    The walk itself counts the records of batches with more than `STEP_RECORDS`."""
 
     __slots__ = ("_batches", "_bytes", "_records")
 
@@ -244,7 +248,7 @@ class Pace:
         self._batches = self._bytes = self._records = 0
 
     def is_due(self, header: BatchHeader) -> bool:
-        """Account for a batch that comes next; whether to give way before it."""
+        """Count the next batch; returns whether the walk must yield before it."""
         self._batches += 1
         self._bytes += header.length
         self._records += header.record_count
@@ -255,7 +259,7 @@ class Pace:
 
 
 class Pass:
-    """What holds for one pass over a log: times, the map, transactions, and each producer's last batch."""
+    """The state of one pass over a log: times, the offset map, transactions, and each producer's last batch."""
 
     __slots__ = ("delete_retention_ms", "end_offset", "last_of_producers", "now_ms", "offsets", "transactions")
 
@@ -270,15 +274,16 @@ class Pass:
         self.last_of_producers: dict[int, tuple[int, int]] = {}
 
     def note_producers(self, producers: ProducerStates) -> None:
-        """Take the last data offset (-1: only a marker is known) and the epoch of every producer that the log knows
-        now."""
+        """Note the last data offset and the epoch of every producer of the log; -1 if only a marker is known."""
         self.last_of_producers = {
             key: (entry.batches[-1][1] if entry.batches else -1, entry.epoch) for key, entry in producers.items()
         }
 
     def judge(self, header: BatchHeader, control_type: int | None) -> tuple[int, bool, bool]:
-        """(DELETE, RETAIN_EMPTY or DELETE_EMPTY, whether all its records go, whether it is a marker that nothing
-        needs)."""
+        """`(retention, discard, superfluous)` of a batch.
+
+        `retention` is DELETE, RETAIN_EMPTY or DELETE_EMPTY. `discard` says that all its records go. `superfluous` says
+        that it is a marker that no record needs."""
         is_control = header.attributes & CONTROL_BIT
         if is_control:
             superfluous = self.transactions.is_superfluous(header, control_type)
@@ -303,11 +308,11 @@ class Pass:
 
 
 def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps[bytes | Literal[True] | None]:
-    """What stays of one batch: True for the batch as it is, None for nothing, or the bytes of a new one."""
+    """The part of a batch that stays: True for the unchanged batch, None for nothing, or the bytes of a new batch."""
     is_control = header.attributes & CONTROL_BIT
     control_type = control_type_of(header, chunk, begin + HEADER_SIZE_BYTES) if is_control else None
-    fate, discard, superfluous = each.judge(header, control_type)
-    if fate == DELETE:
+    retention, discard, superfluous = each.judge(header, control_type)
+    if retention == DELETE:
         return None
     has_horizon = header.attributes & DELETE_HORIZON_BIT
     if (
@@ -315,7 +320,7 @@ def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps
         or not header.record_count
         or (not is_control and not each.offsets.has_newest(header.base_offset, header.last_offset))
     ):
-        return empty_batch(header) if fate == RETAIN_EMPTY else None
+        return empty_batch(header) if retention == RETAIN_EMPTY else None
     body, position = yield from opened(chunk, begin, header)
     count = header.record_count
     if is_control:
@@ -341,11 +346,11 @@ def retained(each: Pass, chunk: bytes, begin: int, header: BatchHeader) -> Steps
             found.latest_timestamp_delta,
         )
     if not kept:
-        return empty_batch(header) if fate == RETAIN_EMPTY else None
+        return empty_batch(header) if retention == RETAIN_EMPTY else None
     needs_horizon = superfluous and not has_horizon
     if kept == count and not needs_horizon:
         return True
-    # The new checksum must not vouch for bytes that the old one denies.
+    # A damaged batch must not get a new, valid checksum.
     if crc32c(memoryview(chunk)[begin + ATTRIBUTES_POSITION : begin + header.size_bytes]) != header.crc:
         raise KafkaError(
             errors.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} does not match its checksum"
@@ -394,7 +399,7 @@ def _rebuilt(
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """A batch without records that says all that its header said."""
+    """A batch without records that keeps offsets, epochs and sequences of its header."""
     attributes = header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT | LOG_APPEND_TIME_BIT)
     return _encode(header, attributes, NO_TIMESTAMP, header.max_timestamp_ms, 0, b"")
 
@@ -418,10 +423,10 @@ def _encode(
 
 
 def copy_segment(each: Pass, source: Segment, target: Segment, io: Io, index_interval_bytes: int) -> Steps[None]:
-    """Write what stays of `source` behind what `target` has already."""
+    """Append the batches of `source` that stay to `target`."""
     out: list[bytes] = []
     held = 0
-    # Neighbouring batches that stay as they are leave in one piece: `chunk[kept_from:kept_to]`.
+    # Neighbouring batches that stay unchanged are written as one piece: `chunk[kept_from:kept_to]`.
     last_chunk, kept_from, kept_to = b"", 0, 0
     pace = Pace()
     for chunk, begin, header in batches_in(source, 0, io):
@@ -455,7 +460,7 @@ def copy_segment(each: Pass, source: Segment, target: Segment, io: Io, index_int
 
 
 def write(target: Segment, pieces: list[bytes], io: Io) -> None:
-    """Append what was collected to the file of `target`, and forget it."""
+    """Append the collected pieces to the file of `target`, and clear the list."""
     data = b"".join(pieces)
     pieces.clear()
     if data:

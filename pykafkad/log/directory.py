@@ -1,7 +1,8 @@
-"""One entry of `log.dirs`: who may use it, whose it is, which partitions it holds, and what survives a restart.
+"""One entry of `log.dirs`: its lock, its owner, its partitions, and the files that survive a restart.
 
-Files, named as Kafka names them: `.lock`, `meta.properties`, `.kafka_cleanshutdown`, the three offset checkpoints, and
-one directory per partition, `<topic>-<partition>`; deleted ones wait as `….<32 hex>-delete` for `file.delete.delay.ms`.
+The files have Kafka's names: `.lock`, `meta.properties`, `.kafka_cleanshutdown`, the three offset checkpoints, and one
+folder per partition, `<topic>-<partition>`. The folder of a deleted partition is renamed to `….<32 hex>-delete` and
+removed after `file.delete.delay.ms`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pykafkad.log.file_names import (
     STRAY_SUFFIX,
     parse_partition_name,
 )
-from pykafkad.log.log_files import LogServices
+from pykafkad.log.log_services import LogServices
 from pykafkad.log.offset_checkpoints import OffsetCheckpoints
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
@@ -33,18 +34,20 @@ if TYPE_CHECKING:
     from pykafkad.disk import Disk
     from pykafkad.log.log_config import LogConfig
 
-# Up to this many logs are synced one by one at a stop; for more the whole file system is, which takes one call.
+# At a stop up to this many logs are synced one by one. For more logs the whole file system is synced in one call.
 MAX_SINGLE_SYNCS = 16
 
 
 class LogDirectory:
-    """See the module. `clean` says how the last user of the directory left; `meta` is `meta.properties` (empty: new).
+    """See the module.
 
-    `futures` maps a partition to the folder of a move into this directory that a start found unfinished; `failure` is
-    what took the directory out of service, else None.
+    `clean` says whether the last broker that used the directory stopped cleanly; `broker_epoch` is the epoch that it
+    wrote then, else -1. `meta` is the content of `meta.properties`, empty in a new directory. `futures` maps a
+    partition to the folder of an unfinished move into this directory. `failure` is the failure that took the directory
+    out of service, else None.
 
-    Constructing takes the lock (`StartFailure` names the directory when another broker holds it) and reads the small
-    files; no partition is opened. `broker_epoch` is what the last clean shutdown wrote, -1 without one."""
+    The constructor takes the lock and reads the small files; it opens no partition. It raises `StartFailure` when
+    another broker holds the lock."""
 
     __slots__ = (
         "_leaving",
@@ -77,7 +80,7 @@ class LogDirectory:
         self._offsets = OffsetCheckpoints(disk, path)
         self._take_clean_marker()
         self._on_disk: set[tuple[str, int]] = set()
-        # Deleted partitions whose folders have their names still, and the delay after which they are to be removed.
+        # Deleted partitions whose folders are not renamed yet, with the delay in ms after which the folder is removed.
         self._leaving: dict[tuple[str, int], int] = {}
         self.futures: dict[tuple[str, int], str] = {}
         self.failure: StorageFailure | None = None
@@ -89,13 +92,13 @@ class LogDirectory:
 
     @property
     def absolute_path(self) -> str:
-        """How DescribeLogDirs names the directory."""
+        """The path that DescribeLogDirs reports."""
         return self.disk.absolute_path(self.path)
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
     def _take_clean_marker(self) -> None:
-        # Read and removed at once: a broker that dies from here on has not stopped cleanly.
+        # The marker is removed at once: a broker that is killed from here on has not stopped cleanly.
         path = f"{self.path}/{checkpoints.CLEAN_SHUTDOWN_FILE}"
         marker = self.disk.read(path)
         self.clean = marker is not None
@@ -119,17 +122,16 @@ class LogDirectory:
                 if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
                     self._on_disk.add(key)
         if self._on_disk and not self.clean:
-            # The life that made the folders may have ended before it came to sync their names.
+            # The broker that made the folders may have been killed before it synced their names.
             self.disk.sync_directory(self.path)
 
     def write_meta(self, *, cluster_id: str, node_id: int, directory_id: str) -> None:
-        """Make the directory a broker's own: `meta.properties` version 1."""
+        """Write `meta.properties`, version 1: the directory belongs to this broker from now on."""
         self.meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": directory_id}
         self.disk.replace(f"{self.path}/{checkpoints.META_PROPERTIES_FILE}", checkpoints.encode_properties(self.meta))
 
     def check_meta(self, *, cluster_id: str | None, node_id: int) -> None:
-        """Refuse a directory that belongs to another broker or cluster, or of which cannot be told whose it is:
-        `ConfigError` says which."""
+        """Raise `ConfigError` if the directory belongs to another broker or cluster, or if its owner is unknown."""
         path = f"{self.path}/{checkpoints.META_PROPERTIES_FILE}"
         if not self.meta and not self._on_disk and not self.disk.size(path):
             return
@@ -160,20 +162,19 @@ class LogDirectory:
     def open_partition(
         self, topic: str, partition: int, topic_id: bytes, settings: LogConfig, *, is_created: bool = False
     ) -> PartitionLog:
-        """The log of a partition; its directory is made when it is not there. `is_created`: the partition has just come
-        to be.
+        """The log of a partition, whose folder is made if it is missing. `is_created` says that the partition is new.
 
-        After a clean stop nothing is read before the first use. After any other, what is behind the recovery point is
-        recovered here, so that the time it takes lies before the broker says that it is ready; until it is used the log
-        then holds no descriptor. A log that cannot be recovered is returned with `offline` set."""
+        After a clean stop nothing is read before the first use of the log. After an unclean stop the log is recovered
+        here, before the broker says that it is ready, and then closed until its first use. A log that cannot be
+        recovered is returned with `offline` set."""
         key = topic, partition
         log = self.logs.get(key)
         if log is not None:
             return log
         known = NOTHING_KNOWN
-        self._let_go(key)
+        self._rename_deleted_folder(key)
         if is_created and key in self._on_disk:
-            self._put_stray_aside(key, topic_id)
+            self._rename_stray(key, topic_id)
         if key in self._on_disk:
             known = Checkpointed(self.clean, *self._offsets.of(key))
         else:
@@ -190,18 +191,17 @@ class LogDirectory:
         self.logs[key] = log
         return log
 
-    def _put_stray_aside(self, key: tuple[str, int], topic_id: bytes) -> None:
-        """What a deleted topic of the same name left, as a death in the middle of its deletion does, gets Kafka's name
-        for such."""
+    def _rename_stray(self, key: tuple[str, int], topic_id: bytes) -> None:
+        """Rename the folder of a deleted topic of the same name, left by a kill in the middle of the deletion."""
         stored_id = checkpoints.decode_partition_metadata(self.disk.read(self._metadata_path(*key)))
         if stored_id is not None and stored_id != topic_id:
             self._rename_for_removal(key, STRAY_SUFFIX)
 
     def put_strays_aside(self, known: dict[tuple[str, int], bytes]) -> list[str]:
-        """At a start: folders of partitions that are not among `known` (their topic's id by topic and partition) get
-        Kafka's name for such, and nobody removes them; the paths. Raises StorageFailure.
+        """At a start, rename the folders of partitions that the cluster does not know; returns their new paths.
 
-        What a clean stop left has the ids that it had, so they are read after any other end alone.
+        `known` maps (topic, partition) to the topic's id. The renamed folders are never removed, as in Kafka. After a
+        clean stop the topic ids are not compared, because they cannot have changed. Raises StorageFailure.
         """
         strays = []
         for key in sorted(self._on_disk - self.logs.keys()):
@@ -214,17 +214,17 @@ class LogDirectory:
 
     def _recover(self, log: PartitionLog) -> None:
         try:
-            # Where no segment is, nothing can be recovered.
+            # A log without a segment has nothing to recover.
             if log.count_segment_files():
                 log.load()
                 self._offsets.note((log.topic, log.partition), log)
                 log.unload()
         except StorageFailure as failure:
-            # Its clients are told, the other partitions go on.
+            # Requests for this partition get an error; the other partitions are served.
             log.offline = log.offline or failure.copy()
 
     def checkpointed(self, key: tuple[str, int]) -> tuple[int, int, int]:
-        """What the checkpoints say of a partition: (recovery point, log start offset, high watermark)."""
+        """(recovery point, log start offset, high watermark) of a partition, from the checkpoints."""
         return self._offsets.of(key)
 
     def holds(self, topic: str, partition: int) -> bool:
@@ -234,16 +234,15 @@ class LogDirectory:
     # -- moves between directories -------------------------------------------------------------------------------------
 
     def release(self, log: PartitionLog) -> str:
-        """The log moves away: take it out of this directory's books; the path of what is left of it, renamed for
-        removal."""
+        """Remove a log that has moved to another directory; returns the path of its old folder, renamed for removal."""
         key = log.topic, log.partition
         self.logs.pop(key, None)
         return self._rename_for_removal(key)
 
     def adopt(self, log: PartitionLog, name: str) -> None:
-        """The folder `name` becomes the partition's, and `log` one of this directory's."""
+        """Take over a log that has moved here: the folder `name` becomes the partition's folder."""
         key = log.topic, log.partition
-        self._let_go(key)
+        self._rename_deleted_folder(key)
         self._offsets.clear_departed(key)
         self.disk.rename(f"{self.path}/{name}", f"{self.path}/{log.topic}-{log.partition}")
         self.disk.sync_directory(self.path)
@@ -251,7 +250,7 @@ class LogDirectory:
         self.logs[key] = log
 
     def promote_future(self, topic: str, partition: int) -> None:
-        """Finish a move whose end was decided before the broker died: the copy becomes the partition."""
+        """Finish a move that was complete when the broker was killed: the copy becomes the partition."""
         key = topic, partition
         self._offsets.clear_departed(key)
         self.disk.rename(f"{self.path}/{self.futures.pop(key)}", f"{self.path}/{topic}-{partition}")
@@ -259,17 +258,17 @@ class LogDirectory:
         self._on_disk.add(key)
 
     def remove_copy(self, topic: str, partition: int) -> None:
-        """The partition lives in another directory: what is here goes."""
+        """Remove the folder of a partition that is served from another directory."""
         self.doom_directory(self._rename_for_removal((topic, partition)), 0)
 
     def discard_future(self, name: str) -> None:
-        """The folder of a move that is not to be finished goes."""
+        """Remove the folder of a move that is given up."""
         target = self._removal_name(name)
         self.disk.rename(f"{self.path}/{name}", target)
         self.doom_directory(target, 0)
 
     def doom_directory(self, path: str, delay_ms: int) -> None:
-        """A renamed folder is to be removed when the delay is over."""
+        """Schedule the removal of a renamed folder after a delay."""
         self.services.doomed.append((self.clock.now_ms() + delay_ms, path, True))
 
     def _removal_name(self, name: str, suffix: str = DELETE_SUFFIX) -> str:
@@ -279,14 +278,15 @@ class LogDirectory:
     def _rename_for_removal(self, key: tuple[str, int], suffix: str = DELETE_SUFFIX) -> str:
         name = f"{key[0]}-{key[1]}"
         target = self._removal_name(name, suffix)
-        # First: a folder that keeps its name must be known, or a new topic of that name would begin with what is in it.
+        # The rename comes first: if it fails, the partition must stay in `_on_disk`, or a new topic of the same name
+        # would start with the old records.
         self.disk.rename(f"{self.path}/{name}", target)
         self._on_disk.discard(key)
         self._offsets.forget(key)
         return target
 
     def fail(self, failure: StorageFailure) -> list[PartitionLog]:
-        """Take the directory out of service, as Kafka does after one failed access: its logs are closed, and returned."""
+        """Take the directory out of service, as Kafka does after one failed access; returns its logs, now closed."""
         self.failure = failure.copy()
         for log in self.logs.values():
             log.offline = log.offline or self.failure
@@ -294,12 +294,11 @@ class LogDirectory:
         return list(self.logs.values())
 
     def prepare_rewind(self, name: str, log: PartitionLog) -> tuple[str, int]:
-        """Make a folder beside the partition's with its content in the snapshot `name`, or an empty one: (its path, log
-        start offset).
+        """Make a folder with the partition's content in the snapshot `name`; empty if that has no such partition.
 
-        Its name is that of a deleted partition, so that nothing is left of a rewind that does not come to its end. The
-        topic's id is the present one: in the snapshot the topic may have been an earlier one of the same name. Raises
-        StorageFailure."""
+        Returns (path, log start offset). The folder has the name of a deleted partition, so the next start removes it
+        if the rewind is interrupted. It gets the present topic id, because the snapshot may hold an earlier topic of
+        the same name. Raises StorageFailure."""
         topic, partition = log.topic, log.partition
         path = self._removal_name(f"{topic}-{partition}")
         log_start_offset = 0
@@ -314,8 +313,9 @@ class LogDirectory:
         return path, log_start_offset
 
     def checkpoint_rewinds(self, log_starts: dict[tuple[str, int], int]) -> None:
-        """Before the folders of `prepare_rewind` take their places: what was promised of what they replace would cut
-        them after a kill. Raises StorageFailure."""
+        """Write checkpoints that fit the folders of `prepare_rewind`, before `finish_rewind` puts them in place.
+
+        After a kill, the recovery points of the replaced logs would truncate the new ones. Raises StorageFailure."""
         nothing = dict.fromkeys(log_starts, 0)
         known = self._offsets
         known.write(
@@ -325,8 +325,9 @@ class LogDirectory:
         )
 
     def finish_rewind(self, log: PartitionLog, path: str, log_start_offset: int) -> PartitionLog:
-        """Put the folder of `prepare_rewind` in the place of the log's, which is closed and goes. A disk that fails
-        leaves the new log offline."""
+        """Replace a log, which is closed and removed, by the folder of `prepare_rewind`; returns the new log.
+
+        After a disk failure the new log is offline."""
         key = log.topic, log.partition
         log.close()
         new = UnopenedLog(
@@ -343,7 +344,7 @@ class LogDirectory:
             new.offline = failure.copy()
             new.close()
         else:
-            # Nobody knows whether the snapshot's files have reached the device, and their names.
+            # The snapshot's files and their names may not have reached the device.
             new.recovery_point = new.log_start_offset
             new.names += 1
             new.is_new = True
@@ -352,8 +353,9 @@ class LogDirectory:
     # -- deletion ------------------------------------------------------------------------------------------------------
 
     def delete_partition(self, topic: str, partition: int, *, later: bool = False) -> None:
-        """Take a partition out of service: its directory is renamed now, or by `rename_deleted`, and removed after
-        `file.delete.delay.ms`."""
+        """Take a partition out of service. Its folder is removed after `file.delete.delay.ms`.
+
+        The folder is renamed now, or with `later` by a call of `rename_deleted`."""
         key = topic, partition
         log = self.logs.pop(key, None)
         delay_ms = 0
@@ -363,33 +365,32 @@ class LogDirectory:
         if key in self._on_disk:
             self._leaving[key] = delay_ms
             if not later:
-                self._let_go(key)
+                self._rename_deleted_folder(key)
 
     @property
     def is_leaving(self) -> bool:
-        """Whether `rename_deleted` has something to do."""
+        """Whether `rename_deleted` has a folder to rename."""
         return bool(self._leaving)
 
     def rename_deleted(self) -> None:
-        """Rename the folder of one deleted partition. Raises StorageFailure; then the next start finds that nobody
-        knows it."""
-        self._let_go(next(iter(self._leaving)))
+        """Rename the folder of one deleted partition. Raises StorageFailure; the next start renames it then."""
+        self._rename_deleted_folder(next(iter(self._leaving)))
 
     def _rename_all_deleted(self) -> None:
         while self._leaving and self.failure is None:
             try:
                 self.rename_deleted()
             except StorageFailure:
-                # The next start finds that nobody knows it.
+                # The next start finds a partition that the cluster does not know, and renames it as a stray.
                 pass
 
-    def _let_go(self, key: tuple[str, int]) -> None:
+    def _rename_deleted_folder(self, key: tuple[str, int]) -> None:
         delay_ms = self._leaving.pop(key, None)
         if delay_ms is not None:
             self.doom_directory(self._rename_for_removal(key), delay_ms)
 
     def run_retention_at_rest(self, log: PartitionLog, now_ms: int) -> None:
-        """Retention of a log that nobody has opened: it is opened when something may be due, and let go of again."""
+        """Run retention on an unopened log: it is opened only if a segment may be due, and unloaded afterwards."""
         if now_ms < log.due_ms:
             return
         if not log.size_bytes:
@@ -399,7 +400,7 @@ class LogDirectory:
         gone = log.run_retention(now_ms)
         self._offsets.note((log.topic, log.partition), log)
         if gone:
-            # What that changed is synced with the next sync.
+            # The log stays loaded so that the next sync brings the change to the device.
             log.release_file()
         else:
             log.due_ms = retention.next_due_ms(log)
@@ -407,32 +408,32 @@ class LogDirectory:
 
     @property
     def next_deletion_ms(self) -> int | None:
-        """When `take_due_deletions` has something to give, None when nothing waits."""
+        """The time in ms of the earliest scheduled deletion, None when there is none."""
         return min((due_ms for due_ms, _, _ in self.services.doomed), default=None)
 
     def take_due_deletions(self, now_ms: int) -> list[tuple[str, bool]]:
-        """`(path, is_directory)` of what may be removed now; the caller hands each to `remove`, on any thread."""
+        """`(path, is_directory)` of the deletions that are due; the caller passes each to `remove`, on any thread."""
         doomed = self.services.doomed
         due = [(path, is_directory) for due_ms, path, is_directory in doomed if due_ms <= now_ms]
         doomed[:] = [row for row in doomed if row[0] > now_ms]
         return due
 
     def remove(self, path: str, is_directory: bool) -> None:
-        """Remove one of `take_due_deletions`. Raises `StorageFailure`; then it goes at the next start."""
+        """Remove a path of `take_due_deletions`. Raises `StorageFailure`; the next start then removes it."""
         if is_directory:
             self.disk.remove_directory(path)
         else:
             self.disk.unlink(path)
 
     def sync_jobs(self) -> list[SyncJob]:
-        """The syncs of segments that rolled since the last call to each log's job; run them off the loop."""
+        """One job per log that syncs the segments sealed since the log's last sync; for another thread."""
         jobs = (log.sync_job() for log in self.logs.values())
         return [job for job in jobs if job is not None]
 
     # -- checkpoints and close -----------------------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
-        """Write the three offset checkpoints and changed leader epochs; files whose content is the same are left alone."""
+        """Write the three offset checkpoints and changed leader epochs. Unchanged files are not written."""
         recovery_points, log_starts, high_watermarks = {}, {}, {}
         for key, log in self.logs.items():
             if log.is_loaded:
@@ -443,10 +444,10 @@ class LogDirectory:
         self._offsets.write(recovery_points, log_starts, high_watermarks)
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """Close every log and release the lock. Clean: write all that a clean start reads, then the marker.
+        """Close every log and release the lock. With `clean`, first write all that a clean start reads, and the marker.
 
-        Without a marker, because a log was offline, because something could not be written, or because logs of an
-        unclean start were never opened, the next start recovers."""
+        The marker is left out when a log is offline, when a write failed, or when logs of an unclean start were never
+        opened. The next start then recovers the logs."""
         try:
             self._rename_all_deleted()
             if clean and self.failure is None and self._settle():
@@ -459,10 +460,10 @@ class LogDirectory:
             self._lock.close()
 
     def _settle(self) -> bool:
-        """Write what a clean start reads; whether everything is known to be there."""
+        """Write all that a clean start reads; returns whether the directory may be marked clean."""
         whole = self.clean or self._on_disk <= self.logs.keys()
         logs = self.logs.values()
-        # Each start is a new leader epoch, which is written for what was only read, too.
+        # A log that was only read needs a write too, because each start begins a new leader epoch.
         one_by_one = sum(log.needs_sync or (log.is_loaded and log.epochs.changed) for log in logs) <= MAX_SINGLE_SYNCS
         for log in logs:
             try:
@@ -471,7 +472,7 @@ class LogDirectory:
                 whole = False
             whole = whole and log.offline is None
         if not one_by_one:
-            # One call brings everything to the device, and says of nothing that it failed: that is asked of each file.
+            # This call syncs everything but does not report failed writes, so each log asks its files afterwards.
             self.disk.sync_all()
             for log in logs:
                 try:

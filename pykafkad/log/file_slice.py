@@ -1,4 +1,4 @@
-"""A piece of a log file as an answer carries it: which bytes to send, not the bytes."""
+"""A range of bytes in a log file, as a Fetch response carries it: the file, position and length, not the bytes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pykafkad.errors import StorageFailure
 
 
 class FileSlice:
-    """Bytes of one file that are to be sent: `size_bytes` from `position`, batches whole.
+    """`size_bytes` bytes of whole batches in a file, from `position` on.
 
-    `chunk_size` is what the encoder writes as the length. `file` keeps the descriptor alive even if the segment is
-    deleted meanwhile. A small slice may carry its bytes already."""
+    `chunk_size` is the length that the encoder writes. `file` keeps the descriptor open even if the segment is deleted
+    meanwhile. A small slice may carry its bytes already."""
 
     __slots__ = ("_data", "chunk_size", "file", "position")
 
@@ -31,11 +31,11 @@ class FileSlice:
         return self.file.fileno()
 
     def after(self, sent_bytes: int) -> FileSlice:
-        """What is left of the slice once its first `sent_bytes` have gone."""
+        """The rest of the slice after its first `sent_bytes`."""
         return FileSlice(self.file, self.position + sent_bytes, self.chunk_size - sent_bytes)
 
     def pread(self) -> bytes:
-        """All bytes of the slice. Fewer than `size_bytes` (a file cut under us) raise `StorageFailure`."""
+        """All bytes of the slice. Raises `StorageFailure` if the file has become shorter."""
         data = self._data
         if data is None:
             data = self.file.pread(self.chunk_size, self.position)

@@ -1,7 +1,7 @@
-"""The leader epochs of one partition and where each began: `leader-epoch-checkpoint` (KIP-101, KIP-279).
+"""The leader epochs of one partition and the offset where each began: `leader-epoch-checkpoint` (KIP-101, KIP-279).
 
-Entries `(epoch, start_offset)`, both ascending. The end of an epoch is the start of the next; that is what
-OffsetForLeaderEpoch answers and what a follower truncates to.
+Entries are `(epoch, start_offset)`, both ascending. An epoch ends where the next one starts. OffsetForLeaderEpoch
+answers with that end offset, and a follower truncates its log to it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ UNDEFINED = -1
 
 
 class LeaderEpochs:
-    """`entries` in ascending order; `changed` says that the file is behind them."""
+    """`entries` are in ascending order; `changed` says that the file does not have them yet."""
 
     __slots__ = ("changed", "entries")
 
@@ -27,9 +27,9 @@ class LeaderEpochs:
         return self.entries[-1][0] if self.entries else UNDEFINED
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """A new epoch begins at an offset; entries at or behind that offset never held a record and go.
+        """Begin a new epoch at an offset. Entries at or after that offset never held a record and are removed.
 
-        Assigning the newest epoch again changes nothing. Returns whether something changed.
+        Assigning the newest epoch again changes nothing. Returns whether the entries changed.
         """
         entries = self.entries
         if entries and epoch <= entries[-1][0] and start_offset >= entries[-1][1]:
@@ -41,9 +41,10 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(largest known epoch at or below the asked one, its end offset); (-1, -1) when that cannot be told.
+        """(largest known epoch at or below the given one, its end offset); (-1, -1) when it is unknown.
 
-        An epoch older than all known ones is answered with itself and the start of the first, as in Kafka.
+        For an epoch older than all entries the result is that epoch and the start offset of the first entry, as in
+        Kafka.
         """
         entries = self.entries
         if epoch == UNDEFINED or not entries or epoch > entries[-1][0]:
@@ -63,13 +64,13 @@ class LeaderEpochs:
         return UNDEFINED
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that began at or behind the end of the log."""
+        """Forget epochs that began at or after the end of the log."""
         while self.entries and self.entries[-1][1] >= end_offset:
             self.entries.pop()
             self.changed = True
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that ended before the start of the log; the one that spans it begins there now."""
+        """Forget epochs that ended before the start of the log. The epoch that contains the start begins there now."""
         entries = self.entries
         at = bisect_right([start for _, start in entries], start_offset)
         if at > 1 or (at and entries[0][1] < start_offset):
@@ -78,14 +79,14 @@ class LeaderEpochs:
             self.changed = True
 
     def to_text(self) -> str:
-        """The file's content: version 0, the count, one `epoch offset` per line."""
+        """The file's content: version 0, the number of entries, then one `epoch offset` per line."""
         return "".join(("0\n", f"{len(self.entries)}\n", *(f"{epoch} {offset}\n" for epoch, offset in self.entries)))
 
     @classmethod
     def from_text(cls, text: str) -> LeaderEpochs | None:
-        """Read a file's content; None when it is damaged and must be rebuilt from the log."""
+        """Parse a file's content; None when it is damaged, and must be rebuilt from the log."""
         if not text.endswith("\n"):
-            # Torn in its last number, it would still read as one.
+            # A last number that was cut short would still parse as a number.
             return None
         lines = text.splitlines()
         try:

@@ -1,48 +1,31 @@
-"""The files of one partition's log: opening them on first use, gathering and writing, rolling, syncing, closing.
+"""The files of one partition's log: loading, writing, rolling, syncing and closing.
 
-`PartitionLog` puts the rules of appending and reading on top, `UnopenedLog` the loading on first use: until then the
-slots named in `LOADED_SLOTS` stay unset. So ten thousand partitions cost their objects at start."""
+`PartitionLog` adds appending and reading, `UnopenedLog` the loading on first use. Until a log is loaded, the slots in
+`LOADED_SLOTS` are unset and no file is open, so a start with ten thousand partitions is quick."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import namedtuple
 from operator import attrgetter
 
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
 from pykafkad.log import recovery, roll_rules
 from pykafkad.log.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_prefix
+from pykafkad.log.log_services import LogServices
 from pykafkad.log.recent_segments import RecentSegments
 from pykafkad.log.segment import NEVER_MS, Segment
 from pykafkad.log.syncing import EPOCHS_FILE, SyncJob, sync_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from random import Random
-
-    from pykafkad.clock import Clock
     from pykafkad.log.log_config import LogConfig
 
 GATHER_SIZE_BYTES = 64 * 1024
-# Idle gather buffers kept per directory; more than that many logs written in one turn allocate anew.
+# Idle gather buffers that a directory keeps. When more logs are written in one turn, new buffers are allocated.
 MAX_IDLE_BUFFERS = 32
 CODEC_IDS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ALL_CODECS = frozenset(CODEC_IDS.values())
-
-
-class LogServices(namedtuple("LogServices", ("disk", "clock", "random", "gather_pool", "doomed"))):
-    """What the logs of one directory share: the disk, the clock, chance, idle gather buffers, and `doomed`, the list of
-    `(due_ms, path, is_directory)` that are to be removed."""
-
-    __slots__ = ()
-
-    disk: Disk
-    clock: Clock
-    random: Random
-    gather_pool: list[memoryview]
-    doomed: list[tuple[int, str, bool]]
-
 
 LOADED_SLOTS = (
     "segments",
@@ -60,18 +43,19 @@ LOADED_SLOTS = (
 )
 _base_offset = attrgetter("base_offset")
 
-# What the broker notes of itself: little, and without it nothing could be deleted to make room.
+# The broker's own topics may pass the bound of the disk's free space: they are small, and deleting records to make room
+# needs them.
 _OWN_TOPICS = frozenset(("__cluster_metadata", "__consumer_offsets", "__transaction_state"))
 
 
 class LogFiles:
     """See the module. Offsets: `log_start_offset <= high_watermark <= written_end_offset <= end_offset`.
 
-    `offline` is the `StorageFailure` that took the log out of service for writing, else None; reading goes on. Only a
-    restart brings it back, because what the disk holds is known again only after recovery. `has_aborted` says whether
-    some segment may hold the marker of an aborted transaction. `names` counts the changes to which files are in the
-    folder, as far as a sync must bring them to the device, which has those up to `names_synced`; `is_new` says that it
-    may not know the folder either. A log that nobody has opened has nothing to lose by retention before `due_ms`."""
+    `offline` is the `StorageFailure` after which the log takes no more writes, else None. Reads go on. Only a restart
+    ends this state, because only recovery finds out what the disk holds. `has_aborted` says whether a segment may hold
+    the marker of an aborted transaction. `names` counts files that were added to or removed from the folder; the device
+    has the changes up to `names_synced`. `is_new` says that the folder's own name may not be synced. An unopened log
+    has no segment to remove by retention before `due_ms`."""
 
     __slots__ = (
         "topic",
@@ -136,14 +120,14 @@ class LogFiles:
 
     @property
     def disk(self) -> Disk:
-        """Where the files are."""
+        """The disk that holds the files."""
         return self._disk
 
     # -- loading and settings ------------------------------------------------------------------------------------------
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the files are open. Reading any offset loads them."""
+        """Whether the log is loaded. Reading any of `LOADED_SLOTS` loads it."""
         try:
             object.__getattribute__(self, "_active")
         except AttributeError:
@@ -151,10 +135,10 @@ class LogFiles:
         return True
 
     def load(self) -> None:
-        """Open the files; after an unclean stop recover what is behind the recovery point.
+        """Open the files. After an unclean stop this recovers the log from its recovery point on.
 
-        Raises `StorageFailure`; the log is then offline and not tried again, unless nothing was lacking but a
-        descriptor."""
+        Raises `StorageFailure`, and the log is offline from then on. For a failure that passes, such as a lack of
+        descriptors, the log stays in service and the next use tries again."""
         now_ms = self._services.clock.now_ms()
         try:
             loaded = recovery.load(self._disk, self.directory, self.topic_id, self._initial, self.settings, now_ms)
@@ -174,7 +158,7 @@ class LogFiles:
         self._recent_sealed = RecentSegments()
         self.look_for_aborted()
         if not self._initial.clean or not loaded.segments[-1].size:
-            # An earlier life may not have come to sync them; or this one made the first file.
+            # The broker may have been killed before it synced the names of files, or the first file is new.
             self.names += 1
         self._activate(loaded.segments[-1])
         if self.leader_epoch >= 0:
@@ -184,7 +168,7 @@ class LogFiles:
         self.producers.forget_ended(self.high_watermark)
 
     def update_settings(self, settings: LogConfig) -> None:
-        """Take a topic's changed settings; they hold from the next append on."""
+        """Take a topic's changed settings. They apply from the next append on."""
         self._prepare(settings)
         if self.is_loaded:
             self._activate(self._active)
@@ -214,7 +198,7 @@ class LogFiles:
     # -- rolling -------------------------------------------------------------------------------------------------------
 
     def _roll_if_due(self, size: int, max_timestamp_ms: int, last_offset: int, now_ms: int) -> Segment:
-        # A batch passes one of the limits that `roll_rules.prepare` set.
+        # The append path calls this for a batch above one of the limits that `roll_rules.prepare` set.
         segment = self._active
         if segment.size and roll_rules.is_due(segment, self.settings, size, max_timestamp_ms, last_offset, now_ms):
             segment = self.roll(now_ms)
@@ -231,13 +215,13 @@ class LogFiles:
         return segment
 
     def roll(self, now_ms: int) -> Segment:
-        """Seal the active segment (indexes and producer snapshot written) and begin one at the end of the log."""
+        """Seal the active segment (write its indexes and a producer snapshot) and begin a new one at the log's end."""
         self.write_pending()
         active, end_offset = self._active, self.end_offset
         if active.base_offset == end_offset:
             return active
         try:
-            # The next sync begins behind what is synced already, so what the roll adds to that is synced here.
+            # If the log is synced up to its end, no later sync covers these files, so they are synced here.
             is_synced = self.recovery_point >= end_offset
             active.write_indexes(sync=is_synced)
             self.write_snapshot()
@@ -247,7 +231,7 @@ class LogFiles:
             file = self._disk.open(file_prefix(self.directory, end_offset) + LOG_SUFFIX, create=True)
         except StorageFailure as failure:
             if failure.is_passing:
-                # All is as it was, but for hints; the next append tries again.
+                # The log is unchanged, but for files that can be rebuilt. The next append tries again.
                 raise
             raise self.fail(failure) from None
         active.drop_indexes()
@@ -260,8 +244,8 @@ class LogFiles:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def _borrow(self) -> memoryview:
-        # Gather buffers are shared by all logs of a directory and kept: giving memory back and faulting it in again
-        # each turn costs more than the copy.
+        # All logs of a directory share gather buffers and keep them: new memory in each turn would cost more in page
+        # faults than the copy costs.
         pool = self._gather_pool
         return pool.pop() if pool else memoryview(bytearray(GATHER_SIZE_BYTES))
 
@@ -272,8 +256,10 @@ class LogFiles:
         self._gather = None
 
     def write_pending(self) -> None:
-        """Write what was gathered, in one call. Raises `StorageFailure`; the log is then offline and cut back to what
-        was written before, so nothing of a half-written gathering can be read or acknowledged."""
+        """Write the gathered batches in one call.
+
+        Raises `StorageFailure`. The log is then offline and ends with the last whole write, so that no half-written
+        batch is read or acknowledged."""
         gather = self._gather
         if gather is None:
             return
@@ -287,7 +273,7 @@ class LogFiles:
         self.written_end_offset = self.end_offset
 
     def _write_through(self, segment: Segment, records: memoryview, end_offset: int) -> None:
-        # A large batch goes to the file at once, behind what was gathered before it, in the same call.
+        # A large batch is written at once, in the same call as the batches gathered before it.
         fill, gather = self._fill, self._gather
         try:
             if gather is not None:
@@ -301,7 +287,7 @@ class LogFiles:
         self.written_end_offset = end_offset
 
     def fail(self, failure: StorageFailure) -> StorageFailure:
-        """Take the log out of service at the last boundary that was written whole; returns `failure`."""
+        """Take the log out of service. It ends with the last batch that was written whole. Returns `failure`."""
         self.offline = failure.copy()
         self._plain_size_limit = 0
         self._flush_messages = NEVER_MS
@@ -313,12 +299,12 @@ class LogFiles:
         try:
             active.file.truncate(active.written_size)
         except StorageFailure:
-            # The half-written tail stays; recovery cuts it off at the next start.
+            # The half-written tail stays in the file. Recovery removes it at the next start.
             pass
         return failure
 
     def flush(self) -> None:
-        """Write and sync everything; afterwards the recovery point is the end of the log. A failed sync is final."""
+        """Write and sync everything, so that the recovery point is the end of the log. A failed sync is final."""
         if self.offline is not None:
             raise self.offline.copy()
         if self._fill:
@@ -333,23 +319,23 @@ class LogFiles:
         self.flushed_ms = self._services.clock.now_ms()
 
     def sync_job(self) -> SyncJob | None:
-        """The sync of what was sealed since the last one, None without any: Kafka syncs a segment when it rolls."""
+        """A job that syncs the segments sealed since the last one, or None. Kafka syncs a segment when it rolls."""
         if not self.is_loaded or self.offline is not None or self.recovery_point >= self._active.base_offset:
             return None
         return SyncJob(self, self.segments_from(self.recovery_point)[:-1], None, self._active.base_offset)
 
     @property
     def is_flush_due(self) -> bool:
-        """Whether so much is not synced yet that `flush.messages` asks for a sync before anything more is promised."""
+        """Whether `flush.messages` asks for a sync: so many records are written and not synced."""
         return self.written_end_offset - self.recovery_point >= self._flush_messages
 
     def whole_sync_job(self) -> SyncJob:
-        """The sync of all that is written now."""
+        """A job that syncs everything that is written now."""
         *sealed, active = self.segments_from(self.recovery_point)
         return SyncJob(self, sealed, active, self.written_end_offset)
 
     def write_snapshot(self) -> None:
-        """The producer state at the end of the log, unless that snapshot is there already."""
+        """Write a producer snapshot at the end of the log, unless there is one already."""
         if self.end_offset > self._snapshot_offset:
             self._disk.write(
                 file_prefix(self.directory, self.end_offset) + SNAPSHOT_SUFFIX, self.producers.to_snapshot()
@@ -358,8 +344,8 @@ class LogFiles:
             self.names += 1
 
     def write_epochs(self) -> None:
-        """Bring the leader-epoch file up to date. Unsynced until the recovery point moves: before that it is rebuilt
-        from the log."""
+        """Bring the leader-epoch file up to date, without a sync: before the recovery point moves, a crash rebuilds the
+        file from the log."""
         if self.epochs.changed:
             self._disk.replace(f"{self.directory}/{EPOCHS_FILE}", self.epochs.to_text().encode(), sync=False)
             self.epochs.changed = False
@@ -367,7 +353,7 @@ class LogFiles:
 
     @property
     def needs_sync(self) -> bool:
-        """Whether `settle` would have to sync: something was appended, or a file came, since the last sync."""
+        """Whether records were appended or files added since the last sync."""
         return (
             self.is_loaded
             and self.offline is None
@@ -375,8 +361,9 @@ class LogFiles:
         )
 
     def settle(self, *, sync: bool = True) -> None:
-        """Write all that a clean start reads: batches, indexes, producer snapshot, epochs. Without `sync` the caller
-        syncs everything at once and calls `synced`."""
+        """Write all that a clean start reads: batches, indexes, producer snapshot, leader epochs.
+
+        Without `sync` the caller syncs the whole file system and calls `synced`."""
         if self.is_loaded and self.offline is None:
             self.write_pending()
             self._write_hints(sync=sync and self.needs_sync)
@@ -393,8 +380,9 @@ class LogFiles:
             raise self.fail(failure) from None
 
     def synced(self) -> None:
-        """The whole disk was synced: nothing of what was written needs recovery, unless one of the files says that it
-        failed."""
+        """Call this after the whole file system was synced: the recovery point moves to the end of what is written.
+
+        The log's files are asked whether a write failed. Raises `StorageFailure`."""
         if self.is_loaded and self.offline is None:
             try:
                 for segment in (
@@ -408,16 +396,18 @@ class LogFiles:
             self.release_file()
 
     def release_file(self) -> None:
-        """Hold no descriptor until the log is used again."""
+        """Close the active segment's file until the log is used again."""
         if self.is_loaded and self.offline is None:
             self._active.drop_file()
 
     def unload(self) -> None:
-        """Let go of what an idle log does not need: of the descriptor; and if all is synced, of everything that a load
-        as after a clean stop brings back. Raises `StorageFailure`."""
+        """Free the memory and the descriptor of an idle log.
+
+        If everything is synced, the log becomes unopened, and its next use loads it as after a clean stop. Else only
+        the file is closed. Raises `StorageFailure`."""
         self.release_file()
-        # What lies below a log's start may be there again, and broken; a snapshot has the last batch of each producer
-        # alone.
+        # Two kinds of logs stay loaded: one whose records are all deleted, because the load would read them again, and
+        # one with a producer of several batches, because a snapshot keeps only the last batch of each.
         if (
             not self.is_loaded
             or self.offline is not None
@@ -437,16 +427,16 @@ class LogFiles:
         self._recent_sealed = RecentSegments()
 
     def close(self) -> None:
-        """Close the files and forget them; what `settle` did not write is recovered at the next start.
+        """Close the files. What `settle` did not write is recovered at the next start.
 
-        A file whose slice is still being sent stays open until that slice is gone.
+        A file of which a slice is being sent stays open until the slice is sent.
         """
         if self.is_loaded:
             self._forget()
         self.closed = True
 
     def relocate(self, directory: str, services: LogServices) -> None:
-        """The log's files lie in another directory from now on; nothing of it waits to be written."""
+        """Switch to the same files in another directory. No batch may be waiting to be written."""
         self.directory = directory
         self._services = services
         self._disk = services.disk
@@ -456,32 +446,32 @@ class LogFiles:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all segments. Of a log that was not opened yet, the files tell, so that asking opens nothing."""
+        """Bytes of all segments. For an unopened log this adds up the sizes of its files, without opening it."""
         if self.is_loaded:
             return sum(segment.size for segment in self.segments)
         names = self._disk.listdir(self.directory)
         return sum(self._disk.size(f"{self.directory}/{name}") for name in names if name.endswith(LOG_SUFFIX))
 
     def count_segment_files(self) -> int:
-        """How many segments a log has that need not be opened for it."""
+        """The number of segments, counted in the folder, without opening the log."""
         return sum(name.endswith(LOG_SUFFIX) for name in self._disk.listdir(self.directory))
 
     def segment_at(self, offset: int) -> int:
-        """Index of the segment that holds an offset, or would."""
+        """Index in `segments` of the segment that an offset belongs to."""
         return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
 
     def segments_from(self, offset: int) -> list[Segment]:
-        """The segments that hold an offset and what follows it."""
+        """The segment that holds an offset, and all after it."""
         return self.segments[self.segment_at(offset) :]
 
     def look_for_aborted(self) -> None:
-        """Set `has_aborted` anew, after segments came or went."""
+        """Set `has_aborted` again, after segments were added or removed."""
         self.has_aborted = any(segment.has_aborted for segment in self.segments)
 
     def touch(self, segment: Segment) -> None:
         """Call this before a segment is read: a sealed one keeps its file and indexes for a while."""
         if segment is not self._active:
-            # The files of a log out of service may have other names than they should.
+            # A log that is offline keeps its files open, because they may have been renamed.
             self._recent_sealed.use(segment, may_close=self.offline is None)
 
     def rest(self, segment: Segment) -> None:
@@ -490,10 +480,10 @@ class LogFiles:
             self._recent_sealed.close_unless_kept(segment)
 
     def forget_sealed(self, segment: Segment) -> None:
-        """A sealed segment leaves the log."""
+        """Call this when a sealed segment is removed from the log."""
         if segment in self._recent_sealed:
             self._recent_sealed.remove(segment)
 
     def doom(self, path: str, now_ms: int) -> None:
-        """A file of this log is to be removed when `file.delete.delay.ms` have passed."""
+        """Schedule the removal of a file after `file.delete.delay.ms`."""
         self._services.doomed.append((now_ms + self.settings.file_delete_delay_ms, path, False))

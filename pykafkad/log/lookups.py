@@ -1,4 +1,4 @@
-"""Finding offsets by time, for ListOffsets. The time index says where to begin, the records decide."""
+"""Finding offsets by timestamp, for ListOffsets. The time index gives the position where the scan of records starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def offset_for_timestamp(log: PartitionLog, timestamp_ms: int) -> tuple[int, int, int] | None:
-    """(offset, timestamp, leader epoch) of the first record at or after a time, in the order of the log."""
+    """(offset, timestamp, leader epoch) of the first record at or after a time, in log order; None if there is none."""
     for segment in log.segments:
         if segment.max_timestamp_ms < timestamp_ms:
             continue
@@ -43,7 +43,7 @@ def _first_at_or_after(segment: Segment, timestamp_ms: int, start_offset: int) -
 
 
 def max_timestamp_offset(log: PartitionLog) -> tuple[int, int, int] | None:
-    """(offset, timestamp, leader epoch) of the first record that carries the largest timestamp of the log."""
+    """(offset, timestamp, leader epoch) of the first record with the largest timestamp; None without timestamps."""
     latest = max(log.segments, key=lambda segment: segment.max_timestamp_ms)
     if latest.max_timestamp_ms == NO_TIMESTAMP:
         return None

@@ -1,10 +1,10 @@
-"""A partition's log on its way to another directory (KIP-113): the future replica, copied until it can take the log's
-place.
+"""Moving a partition's log to another directory (KIP-113): a future replica is copied until it can replace the log.
 
-The copy has the same files byte for byte, so that in the end nothing but the files and the path of the open log change:
-offsets, indexes, producers and whoever holds the log stay. Copying runs off the loop in steps of `STEP_BYTES`, planned
-on the loop: what a cleaner or retention replaced meanwhile is noticed by its file and copied again. Kafka's name for
-the folder, `<topic>-<partition>.<32 hex>-future`, tells at a start what was interrupted."""
+The copy has the same files, byte for byte. At the end only the files and the path of the open log change; its offsets,
+indexes and producers stay, and so does the log object that others hold. The copying runs on another thread in steps of
+`STEP_BYTES`, which the loop plans. Segments that the cleaner or retention replaces meanwhile are recognised by their
+changed file and copied again. The folder has Kafka's name, `<topic>-<partition>.<32 hex>-future`, so a start recognises
+an interrupted move."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ if TYPE_CHECKING:
     from pykafkad.log.partition_log import PartitionLog
 
 STEP_BYTES = 1024 * 1024
-# So little is copied on the loop at the end, in one go with the change of place.
+# At most this much is copied on the loop, in the step that also switches the log to the new directory.
 LAST_BYTES = 256 * 1024
 # Small files per step.
 STEP_FILES = 16
-_BESIDE_A_LOG = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
+# Index files and producer snapshots.
+_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
 
 
 def future_name(topic: str, partition: int, unique: int) -> str:
-    """The folder's name; `unique` has 128 bits."""
+    """The folder's name; `unique` is a number of 128 bits."""
     return f"{topic}-{partition}.{unique:032x}{FUTURE_SUFFIX}"
 
 
 class _Copy:
-    """One segment's file in the new place: `size` bytes of `source` are in it."""
+    """The copy of one segment's `.log` file: the first `size` bytes of `source` are in `file`."""
 
     __slots__ = ("file", "size", "source")
 
@@ -54,13 +55,12 @@ class _Copy:
 
 
 class FutureReplica:
-    """See the module. `log` lies in `source` and goes to `target`. Raises `StorageFailure` when the folder cannot be
-    made."""
+    """The move of `log` from the directory `source` to `target`. The constructor may raise `StorageFailure`."""
 
     __slots__ = (
-        "_beside",
         "_copies",
-        "_known_beside",
+        "_index_files",
+        "_known_index_files",
         "_name",
         "_rest_bytes",
         "_synced_offset",
@@ -75,8 +75,8 @@ class FutureReplica:
         self.target = target
         self._name = future_name(log.topic, log.partition, target.services.random.getrandbits(128))
         self._copies: dict[int, _Copy] = {}
-        self._beside: list[str] | None = None
-        self._known_beside: set[str] = set()
+        self._index_files: list[str] | None = None
+        self._known_index_files: set[str] = set()
         self._rest_bytes: int | None = None
         self._synced_offset: int | None = None
         target.disk.make_directories(self.path)
@@ -91,12 +91,12 @@ class FutureReplica:
 
     @property
     def size_bytes(self) -> int:
-        """What the folder holds of the log."""
+        """Bytes of the log that are copied already."""
         return sum(copy.size for copy in self._copies.values())
 
     @property
     def end_offset(self) -> int:
-        """Up to where the copy is whole, as far as whole segments tell."""
+        """The end of the last segment that is copied whole, counted from the start of the log."""
         log = self.log
         for segment in log.segments:
             copy = self._copies.get(segment.base_offset)
@@ -105,8 +105,7 @@ class FutureReplica:
         return log.written_end_offset
 
     def next_step(self) -> Callable[[], object] | None:
-        """A piece of work for another thread, to be followed by the next; None when only `complete` and
-        `take_place` are left to do."""
+        """The next piece of work for another thread; None when only `complete` and `take_place` are left."""
         self._forget_replaced()
         missing = 0
         first: tuple[_Copy, int] | None = None
@@ -118,26 +117,26 @@ class FutureReplica:
                 missing += segment.written_size - copy.size
                 first = first or (copy, min(STEP_BYTES, segment.written_size - copy.size))
         if missing <= LAST_BYTES and self._rest_bytes is None:
-            # What is written from now on is left to `complete`: a log that is written to all the time would never be
-            # whole.
+            # `complete` copies what is appended from now on, because the copy of a log with constant appends would
+            # never be whole.
             self._rest_bytes = missing
         if first is not None and (self._rest_bytes is None or self._rest_bytes > 0 or missing > LAST_BYTES):
             copy, size = first
             if self._rest_bytes is not None:
                 self._rest_bytes -= size
             return partial(_copy, copy, size)
-        if self._beside is None:
-            self._beside = self._not_yet_beside()
-        if self._beside:
-            names, self._beside = self._beside[:STEP_FILES], self._beside[STEP_FILES:]
-            return partial(self._copy_beside, self.log.directory, names)
+        if self._index_files is None:
+            self._index_files = self._missing_index_files()
+        if self._index_files:
+            names, self._index_files = self._index_files[:STEP_FILES], self._index_files[STEP_FILES:]
+            return partial(self._copy_index_files, self.log.directory, names)
         if self._synced_offset is None:
             self._synced_offset = self.log.written_end_offset
             return partial(_sync, [copy.file for copy in self._copies.values()])
         return None
 
     def complete(self) -> None:
-        """Copy the rest. Whatever happens from here on, the copy can be the partition's only one."""
+        """Copy and sync the rest, on the loop. From here on the copy can replace the partition's log."""
         log = self.log
         log.before_change()
         log.write_pending()
@@ -148,15 +147,15 @@ class FutureReplica:
                 copy = self._copies[segment.base_offset] = _Copy(segment.file, self._open(segment.base_offset))
             while copy.size < segment.written_size:
                 _copy(copy, min(STEP_BYTES, segment.written_size - copy.size))
-        # Segments that were rolled since the rest was copied.
-        self._copy_beside(log.directory, self._not_yet_beside())
+        # The index files of segments that rolled since the last step.
+        self._copy_index_files(log.directory, self._missing_index_files())
         if self._synced_offset is None or log.written_end_offset > self._synced_offset:
-            # What was synced in the old place, or is while this goes on, has to be in the new one.
+            # Everything that is synced in the old directory must be synced in the new one too.
             _sync([copy.file for copy in self._copies.values()])
         self.target.disk.sync_directory(self.path)
 
     def take_place(self) -> None:
-        """Put the log where the copy is, in the same turn as `complete`."""
+        """Switch the log to the copy; call this in the same turn as `complete`."""
         log = self.log
         path = self.source.release(log)
         self.target.adopt(log, self._name)
@@ -166,7 +165,7 @@ class FutureReplica:
         log.write_epochs()
 
     def discard(self) -> None:
-        """The move is not wanted any more: the folder goes."""
+        """Cancel the move and remove the folder."""
         self._copies.clear()
         self.target.discard_future(self._name)
 
@@ -184,21 +183,21 @@ class FutureReplica:
         for base_offset, copy in list(self._copies.items()):
             if files.get(base_offset) is not copy.source:
                 del self._copies[base_offset]
-                for suffix in (LOG_SUFFIX, *_BESIDE_A_LOG):
+                for suffix in (LOG_SUFFIX, *_INDEX_SUFFIXES):
                     path = file_prefix(self.path, base_offset) + suffix
                     self.target.disk.unlink(path)
-                    self._known_beside.discard(path.rpartition("/")[2])
+                    self._known_index_files.discard(path.rpartition("/")[2])
 
     def _open(self, base_offset: int) -> File:
         return self.target.disk.open(file_prefix(self.path, base_offset) + LOG_SUFFIX, create=True)
 
-    def _not_yet_beside(self) -> list[str]:
+    def _missing_index_files(self) -> list[str]:
         names = self.target.disk.listdir(self.log.directory)
-        new = [name for name in names if name.endswith(_BESIDE_A_LOG) and name not in self._known_beside]
-        self._known_beside.update(new)
+        new = [name for name in names if name.endswith(_INDEX_SUFFIXES) and name not in self._known_index_files]
+        self._known_index_files.update(new)
         return new
 
-    def _copy_beside(self, directory: str, names: list[str]) -> None:
+    def _copy_index_files(self, directory: str, names: list[str]) -> None:
         disk = self.target.disk
         for name in names:
             data = disk.read(f"{directory}/{name}")
@@ -212,7 +211,7 @@ def _sync(files: list[File]) -> None:
 
 
 def _copy(copy: _Copy, size_bytes: int) -> int:
-    """Copy the next bytes of a segment; how many."""
+    """Copy the next bytes of a segment; returns how many."""
     data = copy.source.pread(size_bytes, copy.size)
     copy.file.pwrite(data, copy.size)
     copy.size += len(data)

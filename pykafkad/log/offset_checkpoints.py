@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OffsetCheckpoints:
-    """What the checkpoint files of a directory say, by (topic, partition), and what the next write is to say.
+    """The offsets in the checkpoint files of a directory, by (topic, partition), and their changes since.
 
     `departed` holds the partitions that are no longer in the directory but may still be named in the files on disk."""
 
@@ -50,19 +50,20 @@ class OffsetCheckpoints:
             offsets.pop(key, None)
 
     def forget_all_but(self, present: Set[tuple[str, int]]) -> None:
-        """Forget the partitions that the files name and whose folders are not there."""
+        """Forget the partitions that are in the files and not in `present`."""
         for key in [*self.recovery_points, *self.log_starts]:
             if key not in present:
                 self.forget(key)
 
     def clear_departed(self, key: tuple[str, int]) -> None:
-        """Call this before a partition comes: the offsets of an earlier one of its name would cut it after a kill."""
+        """Call this before a new partition is made: after a kill, the offsets of an earlier partition of the same name
+        would truncate it."""
         if key in self.departed:
             self.write(self.recovery_points, self.log_starts, self.high_watermarks)
 
     def write(self, recovery_points: Offsets, log_starts: Offsets, high_watermarks: Offsets) -> None:
-        """Write the three files; one whose content is the same as before is left alone. Raises `StorageFailure`."""
-        # Log starts first: what lies below them counts as recovered without being synced, or there.
+        """Write those of the three files whose content has changed. Raises `StorageFailure`."""
+        # Log starts come first: records below them need no recovery, whether they are synced or not.
         self._write_file(checkpoints.LOG_START_FILE, {key: offset for key, offset in log_starts.items() if offset})
         self._write_file(checkpoints.RECOVERY_POINT_FILE, recovery_points)
         self._write_file(checkpoints.HIGH_WATERMARK_FILE, high_watermarks)

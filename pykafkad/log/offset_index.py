@@ -1,11 +1,11 @@
 """The sparse offset index of one segment: for about every `index.interval.bytes` of log, where a batch starts.
 
 File, as Kafka's: 8-byte entries, int32 offset minus the segment's base, int32 file position, both strictly
-growing. As in Kafka the offset of an entry is the *last* offset of the batch at that position, so a lookup may land one
-entry early and the reader walks forward.
+growing. As in Kafka the offset of an entry is the *last* offset of the batch at that position, so a lookup may return
+the entry before the right one, and the reader walks forward from there.
 
-While a segment is active its index lives here only; the file is written when the segment rolls, at a checkpoint and at
-close. After a crash it is rebuilt from the log, so a stale file is never trusted.
+The index of an active segment is in memory only. Its file is written when the segment rolls and when the log closes.
+After a crash the index is rebuilt from the log, so a stale file is never trusted.
 """
 
 from __future__ import annotations
@@ -35,25 +35,24 @@ class OffsetIndex:
         self.positions.append(position)
 
     def lookup(self, relative_offset: int) -> tuple[int, int]:
-        """(relative offset, position) of the last entry at or before an offset; zeros when no entry is that early."""
+        """(relative offset, position) of the last entry at or before an offset; (0, 0) when there is none."""
         at = bisect_right(self.offsets, relative_offset)
         return (self.offsets[at - 1], self.positions[at - 1]) if at else (0, 0)
 
     def last_within(self, start: int, end: int) -> tuple[int, int] | None:
-        """The entry with the highest position in (start, end], a batch boundary where a read may be cut; None without
-        one."""
+        """The entry with the highest position in (start, end], where a batch begins; None when there is none."""
         at = bisect_right(self.positions, end)
         if at and self.positions[at - 1] > start:
             return self.offsets[at - 1], self.positions[at - 1]
         return None
 
     def first_from(self, position: int) -> tuple[int, int] | None:
-        """The first entry at or behind a position, None behind the last."""
+        """The first entry at or after a position, None when there is none."""
         at = bisect_left(self.positions, position)
         return (self.offsets[at], self.positions[at]) if at < len(self.positions) else None
 
     def truncate(self, size_bytes: int) -> None:
-        """Forget entries that point at or behind `size_bytes`."""
+        """Forget entries with positions at or after `size_bytes`."""
         at = bisect_right(self.positions, size_bytes - 1)
         del self.offsets[at:], self.positions[at:]
 
@@ -67,9 +66,10 @@ class OffsetIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes, log_size_bytes: int, *, step: int = 1) -> OffsetIndex | None:
-        """Read a file's content; None when it cannot be the index of a log of that size and must be rebuilt.
+        """Parse a file's content; None when it cannot be the index of a log of that size, and must be rebuilt.
 
-        With a `step` only every so manieth entry is looked at, for who holds what is found against the log anyway.
+        With a `step` above 1 only every `step`th entry is checked; the caller then compares each entry that it uses
+        with the log.
         """
         if len(data) % ENTRY_SIZE_BYTES:
             return None
@@ -90,7 +90,7 @@ class OffsetIndex:
 
 
 def rises(values: array[int], step: int = 1) -> bool:
-    """Whether no value is negative and each is above the one before, as far as every `step`th and the last two show."""
+    """Whether the values are not negative and strictly ascend; only every `step`th and the last two are compared."""
     if not values:
         return True
     looked_at = values[::step]

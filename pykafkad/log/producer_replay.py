@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ReplayedProducers:
-    """Producer state as of `to_offset`, which began with the snapshot at `snapshot_offset`."""
+    """The producer state at `to_offset`, replayed from the snapshot at `snapshot_offset`."""
 
     __slots__ = ("snapshot_offset", "states", "to_offset")
 
@@ -29,11 +29,11 @@ class ReplayedProducers:
 def load_producers(
     disk: Disk, directory: str, segments: list[Segment], snapshots: list[int], log_start_offset: int, end_offset: int
 ) -> ReplayedProducers:
-    """The state at `end_offset`: the newest snapshot that can be read, then the batches behind it.
+    """The state at `end_offset`: the newest valid snapshot, and the batches after it replayed.
 
-    Of a snapshot from before the first segment some of those batches are gone; what it says of a producer may be long
-    over. So it may be where batches are missing on the way from the snapshot to the log's start: segments that were
-    deleted, of which some came back, maybe broken."""
+    A snapshot older than the first segment is not used, because some batches after it are deleted. Batches may also be
+    missing between the snapshot and the log's start, if deleted segments came back after a crash, some of them broken.
+    Then producers without a batch after the log's start are forgotten."""
     producers, from_offset = ProducerStates(), log_start_offset
     for offset in reversed([offset for offset in snapshots if segments[0].base_offset <= offset <= end_offset]):
         path = file_prefix(directory, offset) + SNAPSHOT_SUFFIX
@@ -59,7 +59,7 @@ def load_producers(
             except StorageFailure:
                 if at + 1 == len(segments) or segments[at + 1].base_offset > log_start_offset:
                     raise
-                # Nobody reads what is below the start.
+                # The broken batches are below the log's start, so no consumer reads them.
                 has_gap = True
     if has_gap or reached < min(log_start_offset, end_offset):
         producers.forget_before(log_start_offset)
@@ -67,10 +67,11 @@ def load_producers(
 
 
 def _is_state_at(segments: list[Segment], offset: int, producers: ProducerStates) -> bool:
-    """Whether a snapshot with a good checksum can be of this log at this offset: it knows the batches that are there.
+    """Whether a snapshot fits the batches of this log; a file with a valid checksum may be of another log.
 
-    The newest batch that it knows has to be its producer's, and the producer of the last batch before it has to have
-    sent none before that one. A producer that it does not know may have expired."""
+    The newest batch in the snapshot must be that producer's in the log. The log's last batch before the snapshot's
+    offset must be the last of its producer in the snapshot, unless the snapshot does not know the producer, which may
+    have expired."""
     if not producers:
         return True
     newest = max(
@@ -82,7 +83,7 @@ def _is_state_at(segments: list[Segment], offset: int, producers: ProducerStates
         header = _batch_with(segments, newest[0]) if newest is not None else None
         last = _batch_with(segments, offset - 1)
     except StorageFailure:
-        # A damaged batch says nothing about the snapshot.
+        # A damaged batch is no evidence against the snapshot.
         return True
     if header is not None and newest is not None and header.producer_id != newest[1]:
         return False
@@ -105,11 +106,11 @@ def remove_snapshots(
     """Remove the producer snapshots that a log which ends at `end_offset` does not need; `newest` is the one in use."""
     bases = {segment.base_offset for segment in segments}
     for offset in snapshots:
-        # A clean stop leaves one at the end of the log, which the next one makes superfluous.
+        # A snapshot at a segment's base stays. A clean stop leaves one at the log's end, until a newer one replaces it.
         if offset > end_offset or (offset < newest and offset not in bases):
             disk.unlink(file_prefix(directory, offset) + SNAPSHOT_SUFFIX)
     if snapshots and snapshots[-1] > end_offset:
-        # Else a power loss could bring back what tells of other batches than those that will be there.
+        # Without this sync, a power loss could bring back a snapshot that does not fit the batches appended later.
         disk.sync_directory(directory)
 
 

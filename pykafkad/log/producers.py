@@ -1,11 +1,11 @@
-"""What a partition knows of its idempotent producers and of their transactions (KIP-98, KIP-360).
+"""The state of a partition's idempotent producers and their transactions (KIP-98, KIP-360).
 
-For every producer id: the epoch, the last five batches, the time of the last one, where its ongoing transaction began.
-A batch that equals one of the five is a duplicate and gets its first answer; any other must follow the last sequence.
-The state is a function of the log: `track` replays a batch that is in the log already, and gives the same state as the
-live append.
+For every producer id: the epoch, the last five batches, the time of the last one, and the first offset of its ongoing
+transaction. A batch with the sequences of one of the five is a duplicate and is answered with the first one's offsets.
+Any other batch must continue the last sequence. The state is a function of the log: replaying stored batches with
+`track` gives the same state as appending them.
 
-Snapshots, as Kafka's, keep the last batch of each producer, so five become one over a restart, as in Kafka.
+A snapshot file keeps the last batch of each producer only, as in Kafka, so after a restart one batch is known.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 BATCHES_KEPT = 5
 
 _SNAPSHOT_HEADER = Struct(">hIi")
-# The checksum covers everything behind version (2) and itself (4).
+# The checksum covers everything after the version (2 bytes) and itself (4 bytes).
 _CHECKED_FROM = 6
 # Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of a
 # transaction.
@@ -56,7 +56,7 @@ class ProducerEntry:
 
     def __init__(self, epoch: int = NO_PRODUCER_EPOCH) -> None:
         self.epoch = epoch
-        # What the next batch must start with; -1 while no batch is known, which no batch can match.
+        # The sequence that the next batch must start with. It is -1, which no batch has, while no batch is known.
         self.next_sequence = NO_SEQUENCE
         self.batches: list[tuple[int, int, int, int]] = []
         self.last_timestamp_ms = -1
@@ -65,9 +65,9 @@ class ProducerEntry:
         self.transaction_offset = NO_TRANSACTION
 
     def add(self, epoch: int, base_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int) -> None:
-        """Account for a batch that is appended; a new epoch forgets the batches of the old one.
+        """Note an appended batch. A new epoch clears the batches of the old one.
 
-        What a coordinator writes in a producer's name has no sequence: -1.
+        A batch that a coordinator writes for a producer has no sequence: `base_sequence` is -1.
         """
         batches = self.batches
         if epoch != self.epoch:
@@ -81,7 +81,7 @@ class ProducerEntry:
         self.last_timestamp_ms = timestamp_ms
 
     def find_duplicate(self, epoch: int, base_sequence: int, offset_delta: int) -> tuple[int, int, int] | None:
-        """(base offset, last offset, timestamp) of the kept batch with exactly these sequences; None without one."""
+        """(base offset, last offset, timestamp) of the kept batch with exactly these sequences, or None."""
         if epoch == self.epoch:
             last_sequence = advance_sequence(base_sequence, offset_delta)
             for kept_last_sequence, last_offset, kept_delta, timestamp_ms in self.batches:
@@ -103,11 +103,11 @@ class ProducerEntry:
 def check_sequence(
     entry: ProducerEntry | None, producer_id: int, epoch: int, base_sequence: int | None, where: str
 ) -> None:
-    """Whether a batch may follow what is known of its producer. `base_sequence` None: a coordinator's, which has none.
+    """Check that a batch continues its producer's sequence. `base_sequence` is None for a coordinator's batch.
 
-    Raises `KafkaError`: INVALID_PRODUCER_EPOCH for an older epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, a repetition
-    older than the kept batches, or a new epoch that does not start at 0. Without state any first sequence is accepted
-    (KIP-360: its state may have been deleted with its records).
+    Raises `KafkaError`: INVALID_PRODUCER_EPOCH for an older epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, for a
+    duplicate older than the kept batches, and for a new epoch that does not start at 0. For an unknown producer any
+    first sequence is accepted, because its state may have been deleted with its records (KIP-360).
     """
     if entry is None or entry.epoch == NO_PRODUCER_EPOCH:
         return
@@ -132,10 +132,10 @@ def check_sequence(
 
 
 class ProducerStates(dict[int, ProducerEntry]):
-    """Producer id -> `ProducerEntry` of one partition; the dict is read directly on the append path.
+    """The `ProducerEntry` of each producer id of one partition. The append path reads the dict directly.
 
-    `ongoing` is first offset -> producer id of the transactions without an end, ascending. `ended` lists (first offset,
-    offset of the marker) of those whose marker the high watermark has not passed yet.
+    `ongoing` maps the first offset of each ongoing transaction to its producer id, in ascending order. `ended` lists
+    (first offset, offset of the marker) of ended transactions whose marker the high watermark has not passed yet.
     """
 
     __slots__ = ("ended", "ongoing")
@@ -145,9 +145,9 @@ class ProducerStates(dict[int, ProducerEntry]):
         self.ended: list[tuple[int, int]] = []
 
     def track(self, header: BatchHeader, read: Callable[[], bytes]) -> AbortedTransaction | None:
-        """Replay a stored batch; `read()` gives its bytes, which are asked for only when it is a control batch.
+        """Replay a stored batch. `read()` returns its bytes and is called only for a control batch.
 
-        Returns the transaction that it aborted, if any.
+        Returns the transaction that the batch aborts, if any.
         """
         producer_id = header.producer_id
         if producer_id < 0:
@@ -186,7 +186,7 @@ class ProducerStates(dict[int, ProducerEntry]):
     # -- transactions --------------------------------------------------------------------------------------------------
 
     def begin(self, producer_id: int, first_offset: int) -> None:
-        """A producer's transaction begins with the batch at `first_offset`, which is the last of the log."""
+        """Begin a producer's transaction with the batch at `first_offset`, the last batch of the log."""
         self[producer_id].transaction_offset = first_offset
         self.ongoing[first_offset] = producer_id
 
@@ -200,7 +200,7 @@ class ProducerStates(dict[int, ProducerEntry]):
         *,
         is_abort: bool,
     ) -> AbortedTransaction | None:
-        """A marker ends a producer's transaction; what is to be remembered of an aborted one that had records."""
+        """End a producer's transaction with a marker; returns the index entry of an aborted one that has records."""
         entry = self.get(producer_id)
         if entry is None:
             entry = self[producer_id] = ProducerEntry()
@@ -220,22 +220,23 @@ class ProducerStates(dict[int, ProducerEntry]):
         return AbortedTransaction(producer_id, first_offset, marker_offset, next(iter(self.ongoing), marker_offset + 1))
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """The first offset at or below the high watermark that belongs to a transaction which is not decided, or whose
-        marker is above the high watermark; else the high watermark."""
+        """The first offset of the earliest transaction whose marker is missing or above the high watermark; at most the
+        high watermark."""
         if self.ended:
             self.forget_ended(high_watermark)
         undecided = min((first_offset for first_offset, _ in self.ended), default=high_watermark)
         return min(high_watermark, undecided, next(iter(self.ongoing), high_watermark))
 
     def forget_ended(self, high_watermark: int) -> None:
-        """Transactions whose marker everybody may read are decided for good."""
+        """Forget ended transactions whose marker is below the high watermark."""
         self.ended = [row for row in self.ended if row[1] >= high_watermark]
 
-    # -- what survives -------------------------------------------------------------------------------------------------
+    # -- expiry and snapshots ------------------------------------------------------------------------------------------
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers whose last batch is `producer.id.expiration.ms` old, but for ongoing transactions; how many
-        went."""
+        """Forget producers whose last batch is `expiration_ms` old and that have no ongoing transaction.
+
+        Returns how many were forgotten."""
         expired = [
             key
             for key, entry in self.items()
@@ -246,7 +247,7 @@ class ProducerStates(dict[int, ProducerEntry]):
         return len(expired)
 
     def forget_before(self, offset: int) -> None:
-        """Forget producers whose last batch lies before `offset`, but for ongoing transactions."""
+        """Forget producers whose last batch lies before `offset` and that have no ongoing transaction."""
         for producer_id in [
             key
             for key, entry in self.items()
@@ -255,7 +256,7 @@ class ProducerStates(dict[int, ProducerEntry]):
             del self[producer_id]
 
     def without_sequences(self) -> ProducerStates:
-        """Only the producers of ongoing transactions: of all others any next sequence is accepted."""
+        """A copy with only the producers of ongoing transactions; any next sequence is accepted from the others."""
         states = ProducerStates()
         states.update((producer_id, entry) for producer_id, entry in self.items() if entry.transaction_offset >= 0)
         return states
@@ -283,7 +284,7 @@ class ProducerStates(dict[int, ProducerEntry]):
 
     @classmethod
     def from_snapshot(cls, data: bytes) -> ProducerStates | None:
-        """Read a file's content; None when it is damaged, so that an older one and the log take its place."""
+        """Parse a snapshot file's content; None when it is damaged."""
         if len(data) < _SNAPSHOT_HEADER.size:
             return None
         version, crc, count = _SNAPSHOT_HEADER.unpack_from(data)

@@ -1,11 +1,12 @@
-"""Which sealed segments of a log keep their files open and their indexes in memory."""
+"""The sealed segments of a log that keep their files open and their indexes in memory."""
 
 from __future__ import annotations
 
 from pykafkad.log.segment import Segment
 
-# Sealed segments whose files stay open, and whose indexes stay in memory, per log; the longest unused one is dropped.
-# All those indexes together have at most so many entries of 20 bytes, beside those of open files.
+# How many sealed segments of one log keep their files open, and how many their indexes in memory. The segment unused
+# for longest is dropped first. The indexes of segments with closed files have at most MAX_SEALED_ENTRIES entries of 20
+# bytes together.
 MAX_SEALED_FILES = 4
 MAX_SEALED_INDEXES = 64
 MAX_SEALED_ENTRIES = 500_000
@@ -17,7 +18,7 @@ class RecentSegments(list[Segment]):
     __slots__ = ()
 
     def use(self, segment: Segment, *, may_close: bool) -> None:
-        """A segment is about to be read. With `may_close` those unused longest lose their files and indexes."""
+        """Call this before a segment is read. With `may_close` the segments unused for longest are dropped."""
         if self and self[-1] is segment:
             return
         is_new = segment not in self
@@ -30,7 +31,7 @@ class RecentSegments(list[Segment]):
                 self._drop_indexes()
 
     def _drop_indexes(self) -> None:
-        # Those unused longest, while the indexes of all are more than a log may keep.
+        # Drop the indexes unused for longest until the rest is within the limits.
         entries = [each.loaded_entries for each in self]
         total, gone = sum(entries), 0
         while (total > MAX_SEALED_ENTRIES and gone < len(self) - MAX_SEALED_FILES) or len(

@@ -1,8 +1,8 @@
-"""Walking the records of a batch for compaction: keys, offsets and tombstones, nothing else is looked at.
+"""Walking the records of a batch for compaction: only keys, offsets, timestamps and tombstones are parsed.
 
-Written flat, for the interpreter: each of these loops runs for every record of every compacted log, and a call per
-field would make it several times slower. Records are taken as `log/append_rules.py` and Kafka leave them in a log;
-where bytes contradict that, `IndexError` or `BrokenRecords` ends the walk."""
+The loops contain no calls, because they run for every record of every compacted log, and a call per field would make
+them several times slower. Records are expected to be well-formed, as `log/append_rules.py` and Kafka leave them in a
+log. Other bytes end the walk with `IndexError` or `BrokenRecords`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BrokenRecords(Exception):
 
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:
-    """(raw value before zigzag, position behind it)."""
+    """(value before zigzag decoding, position after it)."""
     value = shift = 0
     while True:
         byte = body[position]
@@ -41,9 +41,9 @@ def _append_varint(out: bytearray, raw: int) -> None:
 def index_keys(
     body: bytes, position: int, count: int, base_offset: int, start_offset: int, shards: list[dict[bytes, int]]
 ) -> int:
-    """Enter the keys of `count` records from `position` on into the shards of an `OffsetMap`; the position behind them.
+    """Enter the keys of `count` records from `position` on into the shards of an `OffsetMap`.
 
-    Records without key, and those below `start_offset`, are passed over.
+    Returns the position after them. Records without a key, and those below `start_offset`, are skipped.
     """
     for _ in range(count):
         raw = body[position]
@@ -84,10 +84,10 @@ def index_keys(
 
 
 class Retention:
-    """Which records of one batch stay, found `step` by step.
+    """Finds the records of one batch that stay, in steps.
 
-    `runs` are the (start, end) of neighbouring records that stay, in `body`; `kept` counts them, `has_tombstones` says
-    that some of them have no value."""
+    `runs` are the (start, end) positions in `body` of neighbouring records that stay. `kept` counts these records, and
+    `has_tombstones` says whether one of them has no value."""
 
     __slots__ = (
         "_base_offset",
@@ -123,17 +123,17 @@ class Retention:
         self._latest_offset = latest_offset
         self._left = count
         self._newest = readers
-        # Zigzag of the largest timestamp delta; those below 0 are odd, and not looked at here.
+        # The largest timestamp delta, zigzag-encoded. Negative deltas are odd in this encoding, and are ignored here.
         self._latest_stamp = -1
         self._tombstones_stay = tombstones_stay
 
     @property
     def latest_timestamp_delta(self) -> int | None:
-        """The largest timestamp delta of what stays, None if all are below 0."""
+        """The largest timestamp delta of the records that stay, None if all are negative."""
         return self._latest_stamp >> 1 if self._latest_stamp >= 0 else None
 
     def step(self, max_records: int) -> bool:
-        """Look at up to `max_records` more; whether the batch is through."""
+        """Check up to `max_records` more records; returns whether the batch is done."""
         body, position, newest, latest_stamp = self.body, self.position, self._newest, self._latest_stamp
         base_offset, latest_offset, tombstones_stay = self._base_offset, self._latest_offset, self._tombstones_stay
         runs, kept, count = self.runs, 0, min(self._left, max_records)
@@ -171,7 +171,7 @@ class Retention:
             if offset > latest_offset:
                 stays = True
             elif size & 1 or (is_tombstone and not tombstones_stay):
-                # A record without a key is nobody's newest.
+                # Compaction removes records without a key.
                 stays = False
             else:
                 key = body[position:key_end] if size <= 2 * MAX_KEY_BYTES else long_key(body[position:key_end])
@@ -199,9 +199,9 @@ class Retention:
 
 
 def shift_timestamps(body: bytes, position: int, count: int, shift: int, out: bytearray | None) -> tuple[int, int]:
-    """(position behind `count` records, of which there is at least one, their largest timestamp delta before the shift).
+    """(position after `count` records, their largest timestamp delta before the shift); `count` is at least 1.
 
-    With `out` the records are appended to it, their timestamp deltas larger by `shift`.
+    With `out` the records are appended to it, with `shift` added to their timestamp deltas.
     """
     largest = -(1 << 63)
     for _ in range(count):

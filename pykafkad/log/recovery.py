@@ -1,9 +1,9 @@
-"""Opening the files of one partition: quickly after a clean stop, batch by batch after any other.
+"""Opening the files of one partition: quickly after a clean stop, batch by batch after any other stop.
 
-After a clean stop the indexes and the producer snapshot are as `PartitionLog.close` wrote them; only the few kilobytes
-behind the last index entry are walked. After a crash every batch from the recovery point on is read and checked:
-indexes, producer state and leader epochs are rebuilt from what is whole, the file is cut at the first batch that is
-not, and later segments go. Recovering twice gives what recovering once gave."""
+After a clean stop the indexes and the producer snapshot are complete, and only the few kilobytes after the last index
+entry are read. After a crash every batch from the recovery point on is read and checked. Indexes, producer state and
+leader epochs are rebuilt from the whole batches. The file is truncated at the first broken batch, and later segments
+are removed. A second recovery gives the same log as the first."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
         def pread(self, size_bytes: int, position: int) -> bytes: ...
 
 
-_PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX)
+_UNFINISHED_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX)
 RECOVERY_READ_BYTES = 1024 * 1024
-# Offset, size, checksum, magic, attributes, lengths of key and value.
+# Smallest message of the formats before Kafka 0.11: offset, size, checksum, magic, attributes, key and value lengths.
 MIN_OLD_MESSAGE_BYTES = 26
 
 
@@ -95,7 +95,7 @@ class Loaded(
 
 
 def load(disk: Disk, directory: str, topic_id: bytes, known: Checkpointed, settings: LogConfig, now_ms: int) -> Loaded:
-    """Open a partition directory. Raises `StorageFailure` for a disk that fails or files that are not ours to cut."""
+    """Open a partition's folder. Raises `StorageFailure` for a failing disk, or files of another topic or format."""
     path = f"{directory}/{PARTITION_METADATA_FILE}"
     stored_id = decode_partition_metadata(disk.read(path))
     if stored_id is not None and stored_id != topic_id:
@@ -126,21 +126,21 @@ def load(disk: Disk, directory: str, topic_id: bytes, known: Checkpointed, setti
         if epochs_lost or (first and not _knows_epoch(segments[first - 1], epochs, log_start_offset)):
             first = 0
         replayed = load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
-        # From here on the batches tell; the file may be of a life whose end was lost.
+        # The batches give the epochs from here on. The file may name later epochs, whose batches a crash has lost.
         epochs.truncate_from_end(bases[first])
         end_offset = _recover(segments, first, epochs, replayed.states, settings, disk, known.recovery_point)
     if end_offset < log_start_offset and known.clean:
-        # A clean stop takes nothing from the end of a log, so it is the checkpoint that is wrong.
+        # A clean stop loses no records, so the checkpoint must be wrong.
         log_start_offset = bases[0]
     if end_offset < log_start_offset:
-        # What the checkpoint promised away is gone and so is all below it: the log begins anew there, as in Kafka.
+        # All remaining records are below the log's start and were deleted. An empty log begins there, as in Kafka.
         for segment in segments:
             remove_segment(disk, segment)
         return _start_empty(disk, directory, log_start_offset, epochs, now_ms)
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(log_start_offset)
     if replayed is None or any(replayed.to_offset < offset <= end_offset for offset in snapshots):
-        # A snapshot behind what was replayed knows of producers whose batches are gone.
+        # A later snapshot knows producers whose batches are gone.
         replayed = load_producers(disk, directory, segments, snapshots, log_start_offset, end_offset)
     remove_snapshots(disk, directory, snapshots, segments, replayed.snapshot_offset, end_offset)
     for segment in segments[:-1]:
@@ -155,8 +155,8 @@ def load(disk: Disk, directory: str, topic_id: bytes, known: Checkpointed, setti
 def _list(disk: Disk, directory: str) -> tuple[list[int], list[int], set[int]]:
     bases, snapshots, with_aborted = [], [], set()
     for name in disk.listdir(directory):
-        if name.endswith(_PASSING_SUFFIXES):
-            # Of a compaction or deletion that did not end; what it leaves behind is looked at anew.
+        if name.endswith(_UNFINISHED_SUFFIXES):
+            # A compaction or deletion was interrupted. It is finished or undone, and the folder is listed again.
             swap.recover(disk, directory)
             return _list(disk, directory)
         if len(name) >= 24 and name[:20].isdigit():
@@ -172,7 +172,7 @@ def _list(disk: Disk, directory: str) -> tuple[list[int], list[int], set[int]]:
 def _open(disk: Disk, directory: str, base_offset: int, now_ms: int, *, has_aborted: bool) -> Segment:
     segment = Segment(disk, directory, base_offset, None, now_ms)
     segment.size = segment.written_size = disk.size(file_prefix(directory, base_offset) + LOG_SUFFIX)
-    # Opened and read when somebody asks, which for a sealed segment may be never.
+    # The file and indexes are loaded on first use, which for a sealed segment may never come.
     segment.drop_file()
     segment.drop_indexes()
     segment.forget("max_timestamp_ms", "max_timestamp_offset", *(("aborted",) if has_aborted else ()))
@@ -188,16 +188,16 @@ def _start_empty(disk: Disk, directory: str, offset: int, epochs: LeaderEpochs, 
 
 
 def remove_segment(disk: Disk, segment: Segment) -> None:
-    """Remove a segment's files; its descriptor goes with the last reference to it."""
+    """Remove a segment's files. The descriptor is closed with the last reference to it."""
     for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
         disk.unlink(segment.prefix + suffix)
 
 
 def _load_last(segment: Segment, index_interval_bytes: int) -> tuple[int | None, int]:
-    """The end offset of a log that was closed cleanly, and the leader epoch of its last batch (-1 without one): walk
-    what lies behind the last index entry.
+    """(end offset, leader epoch of the last batch) of a log that was closed cleanly.
 
-    None when the file does not end with a whole batch, whatever the marker says: then it is recovered after all.
+    This reads the batches after the last index entry. The end offset is None when the file does not end with a whole
+    batch: the log is then recovered, although the stop was marked clean. The epoch is -1 without a batch.
     """
     if not segment.size:
         segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
@@ -220,10 +220,10 @@ def _load_last(segment: Segment, index_interval_bytes: int) -> tuple[int | None,
 
 
 def _ends_at(segment: Segment, recovery_point: int, snapshots: list[int]) -> bool:
-    """Whether nothing lies behind the recovery point, and what a clean stop would have left is there: nothing was
-    appended since.
+    """Whether the last segment ends at the recovery point and has the files that a clean stop leaves.
 
-    Reads from the last index entry before that point on, and not even so much when there is no producer snapshot of it.
+    Such a log needs no recovery after a crash. This reads the batches from the last index entry before the recovery
+    point on, and nothing if there is no producer snapshot at the recovery point.
     """
     if recovery_point <= segment.base_offset or recovery_point not in snapshots:
         return False
@@ -241,7 +241,7 @@ def _ends_at(segment: Segment, recovery_point: int, snapshots: list[int]) -> boo
 
 
 def _first_to_recover(bases: list[int], recovery_point: int) -> int:
-    """Index of the segment that holds the recovery point: what lies before it was synced whole."""
+    """Index of the segment that holds the recovery point; all segments before it are synced."""
     first = 0
     for at, base in enumerate(bases):
         if base <= recovery_point:
@@ -250,7 +250,7 @@ def _first_to_recover(bases: list[int], recovery_point: int) -> int:
 
 
 def _knows_epoch(segment: Segment, epochs: LeaderEpochs, log_start_offset: int) -> bool:
-    """Whether the leader epochs have that of a sealed segment's first batch."""
+    """Whether the leader epochs include the epoch of a sealed segment's first batch."""
     data = segment.file.pread(HEADER_SIZE_BYTES, 0)
     if len(data) < HEADER_SIZE_BYTES:
         return True
@@ -269,9 +269,10 @@ def _recover(
     disk: Disk,
     recovery_point: int,
 ) -> int:
-    """Rebuild the segments from `first` on; the rest of a broken one and all behind it are removed. The end offset.
+    """Recover the segments from `first` on; returns the end offset.
 
-    `epochs` and `producers` come as they were where that segment begins, and are brought to the end.
+    A broken segment is truncated and all segments after it are removed. `epochs` and `producers` hold the state at the
+    start of the first segment, and are updated to the end of the log.
     """
     end_offset = segments[first].base_offset
     is_dense = "compact" not in settings.cleanup_policy
@@ -280,13 +281,13 @@ def _recover(
         end_offset, end, has_gap = recover_segment(segment, epochs, producers, settings.index_interval_bytes)
         is_dense = is_dense and not has_gap
         later = segments[at + 1 :]
-        # A power loss may take the end of a segment and leave the one behind it; only compaction, which may have been
-        # the policy once, leaves offsets out, and what lies before the recovery point is whole.
+        # A power loss may cut the end of a segment and keep the next segment. A gap in the offsets shows this, unless
+        # the log was compacted once or the gap lies before the recovery point, where everything is synced.
         has_lost_end = bool(later) and is_dense and max(end_offset, recovery_point) < later[0].base_offset
         is_last = end != segment.size or has_lost_end
         if is_last:
-            # The newest goes first and the cut comes last: a power loss in between leaves what this start found, or
-            # less.
+            # The newest segment is removed first and the truncation comes last, so that a power loss in between leaves
+            # no gap.
             for each in reversed(later):
                 remove_segment(disk, each)
             if later:
@@ -294,12 +295,12 @@ def _recover(
             del segments[at + 1 :]
         if end != segment.size:
             if disk.is_shared(segment.prefix + LOG_SUFFIX):
-                _make_own(disk, segment, end)
+                _unshare(disk, segment, end)
             segment.file.truncate(end)
             segment.file.sync()
             segment.cut(end, end_offset)
         if segment.size or later:
-            # What lies before the recovery point is not synced again.
+            # No later sync covers what lies before the recovery point, so its indexes are synced here.
             segment.write_indexes(sync=segment.base_offset < recovery_point)
         if is_last:
             break
@@ -308,8 +309,8 @@ def _recover(
     return end_offset
 
 
-def _make_own(disk: Disk, segment: Segment, size_bytes: int) -> None:
-    """Before a file is cut that a snapshot or a fork has too: its first bytes, in a file of this directory's alone."""
+def _unshare(disk: Disk, segment: Segment, size_bytes: int) -> None:
+    """Replace a file that is shared with a snapshot or fork by a copy of its first bytes, which may be truncated."""
     path = segment.prefix + LOG_SUFFIX
     source, own = segment.file, disk.open(path + swap.CLEANED_SUFFIX, create=True)
     for position in range(0, size_bytes, RECOVERY_READ_BYTES):
@@ -326,11 +327,11 @@ def _make_own(disk: Disk, segment: Segment, size_bytes: int) -> None:
 def recover_segment(
     segment: Segment, epochs: LeaderEpochs, producers: ProducerStates, index_interval_bytes: int
 ) -> tuple[int, int, bool]:
-    """Check every batch of one segment and rebuild its indexes. (end offset, position where the file is to be cut,
-    whether offsets are missing between its batches).
+    """Check every batch of one segment and rebuild its indexes.
 
-    A batch that is cut short, has a wrong checksum, an impossible header or an offset that does not rise ends the
-    segment."""
+    Returns (end offset, position where the file must be truncated, whether offsets are missing between batches). The
+    segment ends before the first batch that is incomplete, has a wrong checksum or an impossible header, or whose
+    offset does not rise."""
     segment.offset_index, segment.time_index = OffsetIndex(), TimeIndex()
     first_offset = end_offset = segment.base_offset
     max_timestamp_ms = max_timestamp_offset = -1
@@ -347,7 +348,7 @@ def recover_segment(
             has_gap = True
         if last_offset - first_offset > MAX_RELATIVE_OFFSET:
             break
-        # What `Segment.track` does, which would be most of the time that small batches take.
+        # This repeats `Segment.track`: for small batches the call would take most of the time.
         if timestamp_ms > max_timestamp_ms:
             max_timestamp_ms, max_timestamp_offset = timestamp_ms, last_offset
         if since_index > index_interval_bytes:
@@ -375,10 +376,9 @@ def recover_segment(
 
 
 def whole_batches(file: Readable, size_bytes: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield `(position, BatchHeader)` of a file's batches up to the first that is not whole, by length, magic and
-    checksum.
+    """Yield `(position, BatchHeader)` of a file's batches, up to the first with a wrong length, magic or checksum.
 
-    A batch of the formats before Kafka 0.11 is not broken but foreign: `StorageFailure`, so that nothing is cut off.
+    Raises `StorageFailure` for a batch of a format before Kafka 0.11: it is not broken and must not be truncated.
     """
     position = start = 0
     window = b""
@@ -416,7 +416,7 @@ def whole_batches(file: Readable, size_bytes: int) -> Iterator[tuple[int, BatchH
 
 
 def _is_old_message(data: bytes, size: int) -> bool:
-    """Whether the checksum of the formats before Kafka 0.11 holds: a torn batch may look like one."""
+    """Whether bytes have the checksum of the formats before Kafka 0.11; a torn batch may look like such a message."""
     import zlib
 
     return size == len(data) and zlib.crc32(data[16:]) == int.from_bytes(data[12:16], "big")

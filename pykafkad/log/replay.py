@@ -1,4 +1,4 @@
-"""Reading a log from the front, batch by batch, for the machines that rebuild their state from it."""
+"""Reading a log batch by batch, for the state machines that rebuild their state from it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
 
 def batches(log: PartitionLog, start_offset: int) -> Iterator[tuple[BatchHeader, list[Record]]]:
-    """Every batch that reaches `start_offset` or beyond, with its records, in the order of the log.
+    """Yield every batch with records at or after `start_offset`, and these records, in log order.
 
-    Records below `start_offset` are left out. Raises `StorageFailure`, and `KafkaError` for a batch whose body is
-    broken."""
+    Raises `StorageFailure`, and `KafkaError` for a batch whose body is broken."""
     for segment in log.segments_from(start_offset):
         for position, header in segment.headers():
             if header.base_offset + header.last_offset_delta < start_offset:

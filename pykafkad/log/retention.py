@@ -1,8 +1,8 @@
-"""What leaves a log, and when: by time, by size, by DeleteRecords; what compaction takes out is `compaction.py`'s.
+"""Retention: removing old segments from a log by time, by size and by DeleteRecords.
 
-A segment goes as a whole, oldest first, only below the high watermark, and never the last one: if that is due too, a
-new one is rolled first. Its files are renamed to `….deleted` at once and removed after `file.delete.delay.ms`; a slice
-of it that is still being sent keeps the file open."""
+Whole segments are removed, oldest first, and only below the high watermark. If the active segment is due too, a new one
+is rolled first. The files are renamed to `….deleted` at once and removed after `file.delete.delay.ms`. A slice that is
+being sent keeps its file open."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(log: PartitionLog, now_ms: int) -> int:
             )
         if settings.retention_bytes >= 0:
             removed += _remove_above_size(log, now_ms, settings.retention_bytes)
-    # What DeleteRecords passed goes whatever the policy.
+    # Segments below the log start, which DeleteRecords moves, are removed under any cleanup policy.
     removed += _remove_while(
         log, now_ms, lambda _, next_base: next_base is not None and next_base <= log.log_start_offset
     )
@@ -60,7 +60,7 @@ def run(log: PartitionLog, now_ms: int) -> int:
 
 
 def next_due_ms(log: PartitionLog) -> int:
-    """When a log to which nothing is appended loses its next segment, if `run` has just looked at it."""
+    """When the next segment is due if nothing is appended; call this right after `run`."""
     first, settings = log.segments[0], log.settings
     if "delete" not in settings.cleanup_policy or settings.retention_ms < 0 or not first.size:
         return NEVER_MS
@@ -104,8 +104,8 @@ def _remove_while(log: PartitionLog, now_ms: int, is_due: Callable[[Segment, int
         for segment in gone:
             _doom(log, segment, now_ms)
     except StorageFailure as failure:
-        # Files that stay where they are come back at the next start, unsynced as they may be; nothing may be promised
-        # behind them.
+        # Files that were not renamed are part of the log again at the next start, and may not be synced. So no further
+        # append may be acknowledged.
         raise log.fail(failure) from None
     log.look_for_aborted()
     return count

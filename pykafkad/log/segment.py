@@ -1,8 +1,8 @@
-"""One segment: a `.log` file of batches, its indexes, and where readers have been.
+"""One segment: a `.log` file of batches, its indexes, and remembered positions of readers.
 
-`PartitionLog` writes the active segment's hot fields itself (`size`, `bytes_since_index`, `max_timestamp_ms`): a method
-call per batch would cost as much as the rest of the append. Everything that happens less often than per batch is a
-method here."""
+On each append, `PartitionLog` writes the active segment's fields itself (`size`, `bytes_since_index`,
+`max_timestamp_ms`): a method call per batch would cost as much as the rest of the append. What happens less often than
+once per batch is a method here."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ if TYPE_CHECKING:
 
 # Offsets in the indexes are int32, relative to the segment's base.
 MAX_RELATIVE_OFFSET = 0x7FFFFFFF
-# Remembered reader positions per segment; the oldest is forgotten first. A forgotten one costs a short scan.
+# Remembered reader positions per segment. The oldest is forgotten first; a forgotten position costs a short scan.
 MAX_REMEMBERED_POSITIONS = 128
-# So many offsets before the last index entry the largest timestamp is looked for again, when it is taken from a file.
+# When the largest timestamp is taken from an index file, its batch is searched for if it lies at most this many offsets
+# before the last index entry.
 CHECKED_OFFSETS = 1000
-# How much a scan for a position reads at once: one index interval and the header behind it, usually.
+# How much a scan for a position reads at once: usually one index interval and the next header.
 SCAN_SIZE_BYTES = 8192
-# Up to this size a read looks at the bytes themselves to find where the last whole batch ends, and hands them on.
+# A read of up to this size reads the bytes to find the end of the last whole batch, and passes them on with the slice.
 PREFETCH_SIZE_BYTES = 8192
-# How many entries of an index file one is looked at when it is read: the rest is held against the log where it is used.
+# One of this many entries is checked when an index file is read. An entry is compared with the log when it is used.
 INDEX_CHECK_STEP = 256
 NEVER_MS = 1 << 62
-# Of a batch header: base offset, length, last offset delta.
+# Three fields of a batch header: base offset, length, last offset delta.
 _SPAN = Struct(">qi11xi")
 
 
@@ -50,13 +51,13 @@ LOADED_ON_DEMAND = ("file", "offset_index", "time_index", "max_timestamp_ms", "m
 
 
 class Segment:
-    """See the module. `size` counts bytes appended, of which `written_size` are in the file already.
+    """See the module. `size` counts the appended bytes; the first `written_size` of them are in the file.
 
-    `size_limit`, `roll_after_ms` and `last_offset_limit` are the roll rules made ready for comparison: a batch that
-    would pass any of them is looked at by `PartitionLog._roll_if_due`. Up to `room_end` the disk has room for the file.
-    `aborted` is the transaction index: the transactions whose abort marker lies here. `indexes_trusted` says that the
-    indexes were made from the log itself; what was read from files is held against the batches wherever it is used, for
-    the files may be of another log, or of another time of this one."""
+    `size_limit`, `roll_after_ms` and `last_offset_limit` are the limits that `roll_rules.prepare` sets: a batch above
+    one of them may need a roll. The disk has room for the file up to `room_end`. `aborted` is the transaction index:
+    the transactions whose abort marker is in this segment. `indexes_trusted` says that the indexes were built from the
+    log. Indexes that were read from files may belong to another log or be out of date, so each entry is compared with
+    the batches when it is used."""
 
     __slots__ = (
         "aborted",
@@ -105,31 +106,31 @@ class Segment:
         self.positions: dict[int, int] = {}
         self.indexes_written = False
         self.indexes_trusted = True
-        # Shared while it is empty, which it is in nearly every segment.
+        # Nearly every segment has none, so all share one empty tuple.
         self.aborted: Sequence[txn_index.AbortedTransaction] = ()
 
     def known(self, name: str, default: object = None) -> Any:
-        """What is in memory of one of `LOADED_ON_DEMAND`, without loading it."""
+        """The value of one of `LOADED_ON_DEMAND` if it is in memory, else `default`. Loads nothing."""
         try:
             return object.__getattribute__(self, name)
         except AttributeError:
             return default
 
     def forget(self, *names: str) -> None:
-        """Let go of some of `LOADED_ON_DEMAND`, which the files hold."""
+        """Drop some of `LOADED_ON_DEMAND` from memory. They are loaded from the files when they are used."""
         for name in names:
             if self.known(name, _MISSING) is not _MISSING:
                 delattr(self, name)
         self.__class__ = DormantSegment
 
     def rouse(self) -> None:
-        """With all in memory, be of the class whose attributes an append reads without a detour."""
+        """Become a plain `Segment`, with fast attributes, if all of `LOADED_ON_DEMAND` is in memory."""
         if all(self.known(name, _MISSING) is not _MISSING for name in LOADED_ON_DEMAND):
             self.__class__ = Segment
 
     @property
     def open_file(self) -> File | None:
-        """The file if it is open."""
+        """The file if it is open, else None."""
         file: File | None = self.known("file")
         return file
 
@@ -138,12 +139,12 @@ class Segment:
         return file_prefix(self.directory, self.base_offset)
 
     def load_indexes(self) -> None:
-        """Read both index files; one that is missing or cannot be this log's is rebuilt from the log."""
+        """Read both index files. If one is missing or does not fit the log, rebuild both from the log."""
         if not self.read_indexes():
             self.rebuild_indexes()
 
     def read_indexes(self) -> bool:
-        """Take both indexes from their files; False when one is missing or cannot be this log's."""
+        """Read both index files; False when one is missing or does not fit the log."""
         offsets = self.disk.read(self.prefix + INDEX_SUFFIX)
         times = self.disk.read(self.prefix + TIME_INDEX_SUFFIX)
         if offsets is None or times is None:
@@ -163,8 +164,8 @@ class Segment:
         return len(self.known("offset_index", ()))
 
     def _load_max_timestamp(self) -> None:
-        # The last time index entry of a sealed segment was added for this. Retention goes by it, so it has to be true:
-        # the last batch may be no later, and the entry's own batch has to say the same.
+        # The last time index entry of a sealed segment holds its largest timestamp. Retention relies on it, so it is
+        # checked: the entry's own batch must have this timestamp, and the last batch none above it.
         last = TimeIndex.from_bytes(self.disk.read_end(self.prefix + TIME_INDEX_SUFFIX, TIME_ENTRY_SIZE_BYTES))
         tail = OffsetIndex.from_bytes(
             self.disk.read_end(self.prefix + INDEX_SUFFIX, ENTRY_SIZE_BYTES), self.written_size
@@ -173,7 +174,7 @@ class Segment:
             self.distrust_indexes()
 
     def take_max_timestamp(self) -> bool:
-        """Take the largest timestamp from the last entry of the time index, if the log does not say otherwise."""
+        """Take the largest timestamp from the last entry of the time index; False if the log contradicts it."""
         return self._take_latest(self.time_index.last(), self.offset_index.lookup(MAX_RELATIVE_OFFSET))
 
     def _take_latest(self, last: tuple[int, int], tail: tuple[int, int]) -> bool:
@@ -200,8 +201,9 @@ class Segment:
         return True
 
     def _points_at_batch(self, relative_offset: int, position: int) -> bool:
-        """Whether a batch lies at the position that ends with the offset; Kafka before 4.0 named the last of several
-        batches."""
+        """Whether an index entry points at a batch with offsets up to the entry's.
+
+        Kafka before 4.0 put the last offset of several batches into an entry, so the batch may end before it."""
         data = self.file.pread(HEADER_SIZE_BYTES, position)
         if len(data) < HEADER_SIZE_BYTES:
             return False
@@ -214,58 +216,57 @@ class Segment:
         )
 
     def confirms_time(self, timestamp_ms: int, relative_offset: int) -> bool:
-        """Whether the batch with the offset says that the timestamp is its largest, as an entry of the time index has
-        it."""
+        """Whether a time index entry fits the log: its timestamp is the largest of the batch with its offset."""
         header = self.batch_with(self.base_offset + relative_offset)
         return header is not None and header.max_timestamp_ms == timestamp_ms
 
     def trusted(self, entry: tuple[int, int] | None) -> bool:
-        """Whether an entry of the offset index may be gone by. If not, the indexes have been made anew from the log."""
+        """Whether an entry of the offset index is right. If not, this rebuilds the indexes; look the entry up again."""
         if self.indexes_trusted or entry is None or not entry[1] or self._points_at_batch(*entry):
             return True
         self.distrust_indexes()
         return False
 
     def distrust_indexes(self) -> None:
-        """The index files tell of another log than this: make them anew from this one."""
+        """The index files do not fit the log: rebuild them from it."""
         latest = self.known("max_timestamp_ms", -1), self.known("max_timestamp_offset", -1)
         self.rebuild_indexes()
         if latest[0] > self.max_timestamp_ms:
-            # Of a batch that is gathered, and not in the file yet.
+            # The largest timestamp is that of a gathered batch, which is not in the file yet.
             self.max_timestamp_ms, self.max_timestamp_offset = latest
         self.positions.clear()
         try:
             self.write_indexes()
         except StorageFailure:
-            # They are in memory; the next start finds out anew.
+            # The rebuilt indexes are in memory. The next start rebuilds the files again.
             pass
 
     @property
     def has_aborted(self) -> bool:
-        """Whether `aborted` holds anything. Of a segment that was not asked yet, the file's presence tells."""
+        """Whether `aborted` has entries. If it is not loaded, the file exists, and this is True."""
         return bool(self.known("aborted", True))
 
     def batch_with(self, offset: int) -> BatchHeader | None:
-        """The batch that holds an offset; None where compaction took it out."""
+        """The batch that holds an offset; None if compaction removed it."""
         position, size = self.locate(offset)
         header = parse_header(self.file.pread(HEADER_SIZE_BYTES, position)) if size >= HEADER_SIZE_BYTES else None
         return header if header is not None and header.base_offset <= offset else None
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """For retention and lookups by time: the largest timestamp, of a segment without any the file's own time."""
+        """The largest timestamp, or the file's modification time if no record has one; retention goes by it."""
         if self.max_timestamp_ms >= 0:
             return self.max_timestamp_ms
         return self.disk.modified_ms(self.prefix + LOG_SUFFIX)
 
     def drop_file(self) -> None:
-        """Hold no descriptor for a sealed segment until it is read again; who still sends a slice of it keeps its own."""
+        """Close the file until the segment is read again. A slice that is being sent keeps the descriptor open."""
         self.forget("file")
 
     def drop_indexes(self) -> None:
         """Forget the indexes of a sealed segment, whose files hold them."""
         self.forget("offset_index", "time_index")
-        # That nothing was aborted costs nothing to keep, and spares the look for a file that is not there.
+        # An empty transaction index stays in memory: it takes no space and saves a look for its missing file.
         if self.known("aborted"):
             self.forget("aborted")
 
@@ -280,7 +281,7 @@ class Segment:
         self.indexes_trusted = True
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield `(position, BatchHeader)` of the batches from `position` on, which must be a batch boundary."""
+        """Yield `(position, BatchHeader)` of the batches from `position` on, where a batch must begin."""
         window, start = b"", position
         while position + HEADER_SIZE_BYTES <= self.written_size:
             if position + HEADER_SIZE_BYTES > start + len(window):
@@ -305,7 +306,7 @@ class Segment:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def add_index_entries(self, last_offset: int, position: int, max_entries: int) -> None:
-        """One entry in each index, for the batch at `position`; a full index makes the next batch roll the segment."""
+        """Add an entry to each index, for the batch at `position`. If an index is full, the next batch rolls."""
         self.offset_index.append(last_offset - self.base_offset, position)
         self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
         self.bytes_since_index = 0
@@ -318,7 +319,7 @@ class Segment:
         return len(self.offset_index) >= index_size_bytes // 8 or len(self.time_index) >= index_size_bytes // 12 - 1
 
     def track(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
-        """Account for a batch that is in the file already: what `append` does for a new one, for recovery and loading."""
+        """Update indexes and timestamps for a batch that is in the file already, as an append does for a new one."""
         if self.first_timestamp_ms is None:
             self.first_timestamp_ms = header.max_timestamp_ms
         last_offset = header.last_offset
@@ -333,7 +334,7 @@ class Segment:
         self.bytes_since_index += header.size_bytes
 
     def write_indexes(self, *, sync: bool = False) -> None:
-        """Bring both index files up to the written part of the log, trimmed to their real size as Kafka does on roll."""
+        """Bring the index files up to date with the log."""
         if self.indexes_written and not sync and self.max_timestamp_ms <= self.time_index.last()[0]:
             return
         for suffix, data in self.index_files():
@@ -341,8 +342,7 @@ class Segment:
         self.indexes_written = True
 
     def index_files(self) -> list[tuple[str, bytes]]:
-        """(suffix, content) of the index files of a segment that is whole: the transaction index only if it has
-        entries."""
+        """(suffix, content) of the index files; the transaction index only if it has entries."""
         if self.max_timestamp_ms >= 0:
             self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
         files = [(INDEX_SUFFIX, self.offset_index.to_bytes()), (TIME_INDEX_SUFFIX, self.time_index.to_bytes())]
@@ -351,7 +351,7 @@ class Segment:
         return files
 
     def add_aborted(self, transaction: txn_index.AbortedTransaction) -> None:
-        """One entry in the transaction index."""
+        """Add an entry to the transaction index."""
         aborted = self.aborted
         if isinstance(aborted, list):
             aborted.append(transaction)
@@ -360,7 +360,7 @@ class Segment:
         self.indexes_written = False
 
     def cut(self, size_bytes: int, end_offset: int) -> None:
-        """Forget everything from `size_bytes` / `end_offset` on; the caller has seen to the file."""
+        """Forget everything from `size_bytes` and `end_offset` on. The caller truncates the file."""
         self.size = self.written_size = size_bytes
         self.offset_index.truncate(size_bytes)
         self.time_index.truncate(end_offset - self.base_offset)
@@ -371,7 +371,7 @@ class Segment:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def remember(self, offset: int, position: int) -> None:
-        """Keep where the batch that starts with `offset` lies, for the reader that asks for it next."""
+        """Remember the position of the batch that starts with `offset`, for the next reader of that offset."""
         positions = self.positions
         positions[offset] = position
         if len(positions) > MAX_REMEMBERED_POSITIONS:
@@ -387,7 +387,7 @@ class Segment:
     def locate(self, offset: int) -> tuple[int, int]:
         """(position, size) of the first batch whose last offset is at or above `offset`; (written_size, 0) without one.
 
-        Walks headers from the index entry before it, never through the whole file.
+        This reads batch headers from the nearest index entry on, not the whole file.
         """
         position = self.start_of_search(offset)
         end = self.written_size
@@ -421,13 +421,13 @@ class Segment:
                 entry = self.offset_index.last_within(start, start + max_bytes)
             if entry is not None:
                 cut = entry[1]
-                # The batch behind the cut is where this reader comes back.
+                # The same reader asks for the batch at the cut next.
                 self.remember(int.from_bytes(self.file.pread(8, cut), "big"), cut)
                 return FileSlice(self.file, start, cut - start)
         return self._read_within(start, max_bytes, end_position, minimum_one_batch)
 
     def _read_within(self, start: int, max_bytes: int, end_position: int, minimum_one_batch: bool) -> FileSlice | None:
-        # No index entry tells where the last whole batch ends, so the headers do, in bytes that are sent anyway.
+        # No index entry lies in this range, so the end of the last whole batch is found by reading the headers.
         data = self.file.pread(min(max(max_bytes, HEADER_SIZE_BYTES) + HEADER_SIZE_BYTES, end_position - start), start)
         unpack = _SPAN.unpack_from
         readable = len(data) - HEADER_SIZE_BYTES
@@ -437,7 +437,7 @@ class Segment:
             end = position + length + LENGTH_OVERHEAD_BYTES
             if end > max_bytes:
                 if position:
-                    # The batch that no longer fits is where this reader comes back.
+                    # The same reader asks for the batch that does not fit next.
                     self.remember(base_offset, start + position)
                 elif minimum_one_batch:
                     self.remember(base_offset + last_delta + 1, start + end)
@@ -454,10 +454,10 @@ class Segment:
 
 
 class DormantSegment(Segment):
-    """A segment of which something was let go: it is loaded when it is asked for, and with all there it is a `Segment`.
+    """A segment with some of `LOADED_ON_DEMAND` not in memory: each is loaded when it is read.
 
-    A class of its own for the same reason as `partition_log.UnopenedLog`.
-    """
+    Once all are in memory the object becomes a `Segment`. `partition_log.UnopenedLog` says why this is a class of its
+    own."""
 
     __slots__ = ()
 

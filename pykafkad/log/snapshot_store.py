@@ -1,13 +1,12 @@
-"""Snapshots of a log directory by hard links, and directories made out of them.
+"""Snapshots of a log directory, made of hard links, and directories made from snapshots.
 
-A sealed segment never changes, so a snapshot of a partition is a second name for each of its files, taken after the
-active segment was rolled. What is not sealed is written anew: the empty segment at the end of each log and the
-checkpoints, and when everything has reached the device the marker of a clean stop. A snapshot is therefore a whole log
-directory: a broker could start on it. None does, as it would append to files that the snapshot shares; `materialize`
-makes a directory for that, in which the last segment is its own.
+A sealed segment never changes, so a snapshot of a partition is a hard link to each of its files, made after the active
+segment was rolled. The empty last segment and the checkpoints are copied. When everything has reached the device, the
+marker of a clean stop is written. So a snapshot is a whole log directory, and a broker could start on it. But it would
+append to files that the snapshot shares. `materialize` makes a directory for a broker, whose last segments are copies.
 
-Snapshots lie beside the directory, in `<directory>.snapshots`, as Kafka refuses a log directory with foreign folders in
-it."""
+Snapshots are stored beside the directory, in `<directory>.snapshots`, because Kafka refuses a log directory with
+unknown folders in it."""
 
 from __future__ import annotations
 
@@ -34,28 +33,29 @@ FOLDER_SUFFIX = ".snapshots"
 PARTIAL_SUFFIX = ".partial"
 _OLD_SUFFIX = ".old"
 _RESTORING_FILE = "restoring"
-# In a snapshot of several directories: which they were, named as in a server.properties.
+# In a snapshot of several directories: their paths, as settings of a server.properties.
 DIRECTORIES_FILE = "directories.properties"
-# A folder that only has to be removed.
+# The suffix of a folder that waits for its removal.
 _GONE_SUFFIX = ".gone"
-# Files at the top of a directory that are its identity, not its state.
+# Files at the top of a directory that identify it; they are not part of its state.
 IDENTITY_FILES = (checkpoints.META_PROPERTIES_FILE, "bootstrap.checkpoint")
-_PASSING_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, ".tmp")
+_TEMPORARY_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, ".tmp")
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 MAX_NAME_LENGTH = 100
-# Up to this size the last segment of a partition that nobody has opened is copied; of a larger one the partition is
-# opened and rolled.
+# The last segment of an unopened partition is copied up to this size. With a larger one the partition is opened and
+# rolled.
 _COPIED_BYTES = 256 * 1024
 
 
 def name_problem(name: str) -> str | None:
-    """Why a snapshot may not be called so; None if it may."""
-    # A command line would take one with - in front for an option.
+    """What is wrong with a snapshot's name; None for a valid name."""
+    # A command line would parse a name with a leading - as an option.
     if _is_name(name) and not name.startswith("-"):
         return None
     shown = name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…"
-    return f"a snapshot's name has 1 to {MAX_NAME_LENGTH} ASCII letters, digits, _ and -, with no - in front, and {shown!r} is none"
+    rule = f"1 to {MAX_NAME_LENGTH} ASCII letters, digits, _ and -, with no - in front"
+    return f"a snapshot's name has {rule}, and {shown!r} is none"
 
 
 def _is_name(name: str) -> bool:
@@ -63,19 +63,19 @@ def _is_name(name: str) -> bool:
 
 
 def folder(path: str) -> str:
-    """Where the snapshots of the directory `path` lie."""
+    """The folder of the snapshots of the directory `path`."""
     path = path.rstrip("/")
-    # Beside `.` means beside the directory that it is.
+    # The folder lies beside the directory that `.` stands for.
     return (os.path.abspath(path) if os.path.basename(path) in (".", "..") else path) + FOLDER_SUFFIX
 
 
 def path_of(path: str, name: str) -> str:
-    """Where one of them lies."""
+    """The folder of the snapshot `name` of the directory `path`."""
     return f"{folder(path)}/{name}"
 
 
 def names(disk: Disk, path: str) -> list[str]:
-    """The snapshots of the directory `path`, in order."""
+    """The names of the snapshots of the directory `path`, sorted."""
     if not disk.is_directory(folder(path)):
         return []
     return sorted(
@@ -84,8 +84,7 @@ def names(disk: Disk, path: str) -> list[str]:
 
 
 def link_untouched(disk: Disk, source: str, target: str) -> bool:
-    """Save a partition that nobody has opened since a clean start, without opening it; False if its last segment is
-    large."""
+    """Link a partition that is unopened since a clean start, without opening it; False if its last segment is large."""
     last = _last_segment(disk.listdir(source))
     if sum(disk.size(f"{source}/{last}{suffix}") for suffix in _SEGMENT_SUFFIXES) > _COPIED_BYTES:
         return False
@@ -94,12 +93,12 @@ def link_untouched(disk: Disk, source: str, target: str) -> bool:
 
 
 def _last_segment(names: list[str]) -> str:
-    """The base offset, as it stands in the files' names, of the segment that is appended to; empty without one."""
+    """The base offset of the last segment, as in the files' names; empty without a segment."""
     return max((name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)), default="")
 
 
 def mark_clean(disk: Disk, path: str, name: str, broker_epoch: int) -> None:
-    """All of the snapshot has reached the device: what starts on it needs no recovery."""
+    """Mark a snapshot clean, once all of it has reached the device: a broker that starts on it needs no recovery."""
     if disk.is_directory(path_of(path, name)):
         disk.write(
             f"{path_of(path, name)}/{checkpoints.CLEAN_SHUTDOWN_FILE}",
@@ -109,21 +108,23 @@ def mark_clean(disk: Disk, path: str, name: str, broker_epoch: int) -> None:
 
 
 def put_away(disk: Disk, path: str, name: str) -> str | None:
-    """The directory's snapshot `name`, if it has one, is none from here on: the path of a folder that only has to be
-    removed."""
+    """Rename the folder of the snapshot `name`, so that it is a snapshot no more; its new path, which can be removed.
+
+    None if the directory has no such snapshot."""
     return _rename_away(disk, path_of(path, name)) if disk.is_directory(path_of(path, name)) else None
 
 
 def discard(disk: Disk, path: str, name: str) -> None:
-    """Remove the directory's snapshot `name`, if it has one."""
+    """Remove the directory's snapshot `name`, if there is one."""
     gone = put_away(disk, path, name)
     if gone is not None:
         remove(disk, gone)
 
 
 def leftovers(disk: Disk, paths: list[str]) -> list[str]:
-    """Folders that a death in the middle, or a way back, left beside the directories `paths`: they only have to be
-    removed. The directories must be this broker's, and have no way back to finish."""
+    """Folders beside the directories `paths` that an interrupted snapshot or a restore left; they can be removed.
+
+    The caller must hold the locks of the directories, and no restore may be unfinished."""
     found = []
     for path in paths:
         for name in disk.listdir(folder(path)) if disk.is_directory(folder(path)) else ():
@@ -138,7 +139,7 @@ def leftovers(disk: Disk, paths: list[str]) -> list[str]:
 
 
 def _rename_away(disk: Disk, path: str) -> str:
-    """Give a folder a name that nobody else will use."""
+    """Rename a folder to a unique name with `_GONE_SUFFIX`."""
     number = 0
     while disk.exists(f"{path}.{number}{_GONE_SUFFIX}"):
         number += 1
@@ -147,7 +148,7 @@ def _rename_away(disk: Disk, path: str) -> str:
 
 
 def remove(disk: Disk, path: str) -> None:
-    """Remove a snapshot's folder, or what else has the form of a log directory."""
+    """Remove a snapshot's folder, or any folder with the form of a log directory."""
     for name in disk.listdir(path):
         if disk.is_directory(f"{path}/{name}"):
             disk.remove_directory(f"{path}/{name}")
@@ -155,29 +156,28 @@ def remove(disk: Disk, path: str) -> None:
 
 
 def materialize(disk: Disk, source: str, target: str, *, forget_producers: bool = False) -> None:
-    """Make the directory `target`, which must not be there or be empty, out of the snapshot at `source`.
+    """Make the directory `target`, which must be missing or empty, from the snapshot at `source`.
 
-    With `forget_producers` the sequence numbers of idempotent producers are not part of it: those that live on are
-    ahead of them."""
+    With `forget_producers` the sequence numbers of idempotent producers are left out, because producers that live on
+    are ahead of them."""
     disk.make_directories(target)
     names = disk.listdir(source)
     for name in names:
         if disk.is_directory(f"{source}/{name}"):
             link_partition(disk, f"{source}/{name}", f"{target}/{name}", forget_producers=forget_producers)
-    # What makes a broker's directory of it comes last, and the very last says that it is whole.
+    # The files at the top come after the partitions, and the marker of a clean stop comes last.
     for name in sorted(names, key=lambda name: name == checkpoints.CLEAN_SHUTDOWN_FILE):
         if name != DIRECTORIES_FILE and not disk.is_directory(f"{source}/{name}"):
             disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
 
 
 def directories_of(disk: Disk, path: str, name: str) -> dict[str, str]:
-    """The settings `log.dirs` and `metadata.log.dir` of the broker whose directory `path` has the snapshot `name`, as
-    far as they matter."""
+    """The settings `log.dirs` and `metadata.log.dir`, as a snapshot of several directories keeps them."""
     return checkpoints.decode_properties(disk.read(f"{path_of(path, name)}/{DIRECTORIES_FILE}") or b"")
 
 
 def belongs_to(disk: Disk, path: str, name: str) -> bool:
-    """Whether the snapshot says that it is of the very directory that is at `path` now."""
+    """Whether the snapshot was made of the directory that is at `path` now, by its cluster and directory ids."""
     kept, present = (
         checkpoints.decode_properties(disk.read(f"{each}/{checkpoints.META_PROPERTIES_FILE}") or b"")
         for each in (path_of(path, name), path)
@@ -191,21 +191,21 @@ def has_partition(disk: Disk, path: str, name: str, topic: str, partition: int) 
 
 
 def materialize_partition(disk: Disk, path: str, name: str, topic: str, partition: int, target: str) -> int:
-    """Make the folder `target` out of one partition of the directory's snapshot `name`; its log start offset."""
+    """Make the folder `target` from one partition of the snapshot `name`; returns its log start offset."""
     link_partition(disk, f"{path_of(path, name)}/{topic}-{partition}", target, forget_producers=True)
     starts = checkpoints.decode_offsets(disk.read(f"{path_of(path, name)}/{checkpoints.LOG_START_FILE}"))
     return starts.get((topic, partition), 0)
 
 
 def begin_restore(disk: Disk, paths: list[str], name: str) -> None:
-    """Note that the directories `paths` become the snapshot `name`, and make them so; what was there is one of the
-    `leftovers`.
+    """Restore the directories `paths` to the snapshot `name`. Their old content becomes one of the `leftovers`.
 
-    Raises StorageFailure, and StartFailure when a broker uses one.
+    A note beside the first directory says that the restore has begun. Raises StorageFailure, and StartFailure when a
+    broker uses one of the directories.
     """
     locks = _lock(disk, paths)
     try:
-        # What an earlier way back could not rename any more.
+        # This renames what an earlier restore could not rename.
         leftovers(disk, paths)
         disk.replace(f"{folder(paths[0])}/{_RESTORING_FILE}", name.encode())
         _restore(disk, paths, name)
@@ -214,15 +214,14 @@ def begin_restore(disk: Disk, paths: list[str], name: str) -> None:
 
 
 def finish_restore(disk: Disk, paths: list[str]) -> None:
-    """Bring to its end what `begin_restore` noted; nothing without such a note. A kill in between costs nothing but a
-    repetition.
+    """Finish a restore that `begin_restore` noted beside the first of `paths`; nothing without such a note.
 
-    The first of `paths` keeps the note, for all of them.
+    After a kill in between, the next call repeats it.
     """
     if restoring(disk, paths[0]):
         locks = _lock(disk, paths)
         try:
-            # Looked at again: a broker that had the locks may have done it.
+            # The note is read again, because the broker that held the locks may have finished the restore.
             name = restoring(disk, paths[0])
             if name:
                 _restore(disk, paths, name)
@@ -250,14 +249,14 @@ def _restore(disk: Disk, paths: list[str], name: str) -> None:
         materialize(disk, path_of(path, name), path, forget_producers=True)
     disk.sync_all()
     disk.unlink(f"{folder(paths[0])}/{_RESTORING_FILE}")
-    # A power loss must not bring it back under what is written from here on.
+    # A power loss must not bring the note back, or the next start would undo what is written from here on.
     disk.sync_directory(folder(paths[0]))
     for path in paths:
         _rename_away(disk, _old(path))
 
 
 def restoring(disk: Disk, path: str) -> str:
-    """The snapshot that a way back noted beside `path` leads to; empty without one."""
+    """The name of the snapshot that an unfinished restore, noted beside `path`, leads to; empty without one."""
     return (disk.read(f"{folder(path)}/{_RESTORING_FILE}") or b"").decode("utf-8", "replace")
 
 
@@ -266,10 +265,10 @@ def _old(path: str) -> str:
 
 
 def _put_aside(disk: Disk, path: str) -> None:
-    """Empty a directory. Its files are kept in one beside it until everything is in the place of them."""
+    """Empty a directory. Its files are kept in a folder beside it until the restore is complete."""
     old = _old(path)
     if disk.is_directory(old):
-        # An earlier try has put them aside already: what is in the directory now is its own half of the new ones.
+        # An earlier try has moved the old files already. The directory holds its unfinished copy of the snapshot.
         for each in disk.listdir(path):
             if each != checkpoints.LOCK_FILE:
                 _remove_entry(disk, f"{path}/{each}")
@@ -289,13 +288,14 @@ def _remove_entry(disk: Disk, path: str) -> None:
 
 
 def link_partition(disk: Disk, source: str, target: str, *, forget_producers: bool = False) -> None:
-    """Give every file of a partition a second name in the folder `target`; the last segment, which is small or empty,
-    is copied: what is appended to must be each folder's own."""
+    """Hard-link every file of a partition into the folder `target`.
+
+    The last segment, which is small or empty, is copied: appends to it must not change the other folder."""
     disk.make_directories(target)
     names = disk.listdir(source)
     own = {_last_segment(names) + suffix for suffix in _SEGMENT_SUFFIXES}
     for name in names:
-        if name.endswith(_PASSING_SUFFIXES):
+        if name.endswith(_TEMPORARY_SUFFIXES):
             continue
         if name.endswith(SNAPSHOT_SUFFIX) and forget_producers:
             states = ProducerStates.from_snapshot(disk.read(f"{source}/{name}") or b"") or ProducerStates()
@@ -315,5 +315,6 @@ def _link(disk: Disk, source: str, target: str) -> None:
         raise StorageFailure(
             "link",
             source,
-            f"{os.path.dirname(target)} lies on another file system; a snapshot shares its files, so both must lie on one",
+            f"{os.path.dirname(target)} lies on another file system; a snapshot shares its files, "
+            "so both must lie on one",
         ) from None

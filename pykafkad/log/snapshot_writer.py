@@ -1,9 +1,8 @@
-"""A snapshot of a log directory that is being made: every log as it was at one moment, saved one after another.
+"""Making a snapshot of a log directory: every log as it was at one moment, saved one after another.
 
-At that moment nothing is done but to note the logs. From then on each of them is saved before it changes in any way, by
-itself, and those that do not change in slices of the loop. Until then it is of a class of its own, so that a log that
-no snapshot waits for needs to ask nothing: the roll limit of its active segment is zero, and an append passes by
-`_roll_if_due`."""
+At that moment the logs are only noted. From then on a log saves itself before any change, and the loop saves unchanged
+logs in small steps. A log that is not saved yet has a class of its own, whose methods save it first. The size limit of
+its active segment is zero, so that every append calls `_roll_if_due`. So logs without a snapshot pay nothing."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class SnapshotWriter:
-    """The snapshot `name` of one directory; `directories` is what `snapshot_store.directories_of` gives back. Nothing
-    is synced: until `snapshot_store.mark_clean` it is like a directory after a kill.
+    """The snapshot `name` of one directory; `directories` are the settings for `snapshot_store.directories_of`.
 
-    Constructing raises StorageFailure, also for a partition that is out of service. `failure` is why it cannot be made
-    any more; then only `abandon` may be called. What was written of the logs must be in their files."""
+    Nothing is synced: until `snapshot_store.mark_clean` the snapshot is like a directory after a kill. All gathered
+    batches must be written before the constructor is called. The constructor raises StorageFailure. `failure` is the
+    reason why the snapshot cannot be completed, else None; after a failure only `abandon` may be called."""
 
     __slots__ = ("_directories", "_ends", "_left", "_name", "_starts", "_synced", "_watched", "directory", "failure")
 
@@ -55,13 +54,13 @@ class SnapshotWriter:
             log.segments[-1].size_limit = 0
 
     @staticmethod
-    def _let_go(log: PartitionLog) -> None:
+    def _unwatch(log: PartitionLog) -> None:
         log.__class__ = PartitionLog if log.is_loaded else UnopenedLog
-        # The limit of the active segment is its own again.
+        # This restores the limits of the active segment.
         log.update_settings(log.settings)
 
     def step(self) -> bool:
-        """Save one log; False when none is left. Raises StorageFailure, also when that happened before."""
+        """Save one log; returns whether logs are left. Raises StorageFailure, also for an earlier failure."""
         if self.failure is None and self._left:
             self.save(next(iter(self._left)))
         if self.failure is not None:
@@ -69,10 +68,9 @@ class SnapshotWriter:
         return bool(self._left)
 
     def save(self, log: PartitionLog) -> None:
-        """Save one of the logs that are left, as it is now. What fails is the snapshot, and not what the log is about
-        to do."""
+        """Save an unsaved log as it is now. A failure ends the snapshot, and the log goes on."""
         del self._left[log]
-        self._let_go(log)
+        self._unwatch(log)
         if self.failure is not None:
             return
         try:
@@ -100,7 +98,7 @@ class SnapshotWriter:
         self._synced[key], self._starts[key], self._ends[key] = log.recovery_point, log.log_start_offset, log.end_offset
 
     def finish(self) -> None:
-        """Write what is not of one log. Raises StorageFailure."""
+        """Write the files at the top of the directory. Raises StorageFailure."""
         disk, path = self.directory.disk, self.directory.path
         files = {each: disk.read(f"{path}/{each}") for each in snapshot_store.IDENTITY_FILES}
         files[checkpoints.RECOVERY_POINT_FILE] = checkpoints.encode_offsets(self._synced)
@@ -115,15 +113,16 @@ class SnapshotWriter:
                 disk.write(f"{self._partial}/{each}", content)
 
     def publish(self) -> None:
-        """The snapshot counts from here on. One of this name that an earlier try left in this directory alone goes.
+        """Give the snapshot its name, from which on it exists. An older one of this name is removed.
+
         Raises StorageFailure."""
         snapshot_store.discard(self.directory.disk, self.directory.path, self._name)
         self.directory.disk.rename(self._partial, snapshot_store.path_of(self.directory.path, self._name))
 
     def abandon(self) -> None:
-        """Let go of the logs; what was made goes. What cannot be removed goes at the next start."""
+        """Give up the snapshot and remove its files. The next start removes those that cannot be removed now."""
         for log in self._left:
-            self._let_go(log)
+            self._unwatch(log)
         self._left.clear()
         try:
             snapshot_store.remove(self.directory.disk, self._partial)
@@ -134,7 +133,7 @@ class SnapshotWriter:
 
 def _watched_by(writer: SnapshotWriter) -> type[PartitionLog]:
     class Watched(UnopenedLog):
-        """A log that tells `saving` of every change before it is made."""
+        """A log that is saved before every change."""
 
         __slots__ = ()
 

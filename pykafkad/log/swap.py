@@ -1,8 +1,8 @@
-"""Putting a cleaned segment in the place of old ones, so that a crash at any moment leaves the old ones or the new one.
+"""Replacing old segments by a cleaned one, so that a crash at any moment leaves either the old ones or the new one.
 
-Files, as Kafka names them: the new segment is written as `.cleaned`, which a start removes; when it is whole and on the
-device it becomes `.swap`, from which moment on it counts and a start finishes what follows; the old files become
-`.deleted`; then the new ones get their real names."""
+The suffixes of the files are Kafka's. The new segment is written as `.cleaned`, which a start removes. When it is whole
+and synced it is renamed to `.swap`; from then on it is valid, and a start finishes the replacement. The old files are
+renamed to `.deleted`, and then the new ones get their final names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 
 def begin(log: PartitionLog, base_offset: int, now_ms: int) -> Segment:
-    """An empty segment whose files are `.cleaned`."""
+    """Begin a new segment, whose files end in `.cleaned`."""
     disk, directory = log.segments[0].disk, log.directory
     path = file_prefix(directory, base_offset) + LOG_SUFFIX + CLEANED_SUFFIX
     disk.unlink(path)
@@ -37,7 +37,7 @@ def begin(log: PartitionLog, base_offset: int, now_ms: int) -> Segment:
 
 
 def abandon(target: Segment) -> None:
-    """Remove what was written of a segment that is not to be; what cannot be removed goes at the next start."""
+    """Remove the files of an unfinished segment. The next start removes those that cannot be removed now."""
     for suffix in _SUFFIXES:
         try:
             target.disk.unlink(target.prefix + suffix + CLEANED_SUFFIX)
@@ -46,7 +46,7 @@ def abandon(target: Segment) -> None:
 
 
 def finish(target: Segment, modified_ms: int) -> None:
-    """Bring the segment and its indexes to the device, with the age of the newest segment that it replaces."""
+    """Sync the segment and its indexes; `modified_ms` is the time of the newest segment that it replaces."""
     disk, prefix = target.disk, target.prefix
     for suffix, data in target.index_files():
         disk.write(prefix + suffix + CLEANED_SUFFIX, data, sync=True)
@@ -55,14 +55,14 @@ def finish(target: Segment, modified_ms: int) -> None:
 
 
 def replace(log: PartitionLog, old: list[Segment], target: Segment, now_ms: int) -> None:
-    """Put `target` in the place of the neighbouring segments `old`. Raises `StorageFailure`; the log is then offline."""
+    """Replace the neighbouring segments `old` by `target`. Raises `StorageFailure`; the log is then offline."""
     disk, prefix = target.disk, target.prefix
     log.before_change()
     suffixes = [suffix for suffix in _SUFFIXES if disk.exists(prefix + suffix + CLEANED_SUFFIX)]
     try:
         for suffix in suffixes:
             disk.rename(prefix + suffix + CLEANED_SUFFIX, prefix + suffix + SWAP_SUFFIX)
-        # From here on only the new segment is whole under all circumstances, whatever the disk refuses.
+        # From here on the old segments may lose files, and only the new segment is certain to be whole.
         at = log.segments.index(old[0])
         log.segments[at : at + len(old)] = [target]
         for segment in old:
@@ -78,7 +78,7 @@ def replace(log: PartitionLog, old: list[Segment], target: Segment, now_ms: int)
 
 
 def _doom(log: PartitionLog, segment: Segment, target: Segment, now_ms: int) -> None:
-    # The snapshot at the base of the new segment stays true.
+    # The producer snapshot at the base of the new segment stays valid.
     for suffix in _SUFFIXES if segment.base_offset == target.base_offset else (*_SUFFIXES, SNAPSHOT_SUFFIX):
         path = segment.prefix + suffix
         if segment.disk.exists(path):
@@ -87,13 +87,14 @@ def _doom(log: PartitionLog, segment: Segment, target: Segment, now_ms: int) -> 
 
 
 def recover(disk: Disk, directory: str) -> None:
-    """Finish or undo at a start what a crash interrupted; removes `.cleaned` and `.deleted` files. Doing it twice does
-    no harm."""
+    """At a start, finish or undo an interrupted replacement, and remove `.cleaned` and `.deleted` files.
+
+    A second call changes nothing."""
     names = disk.listdir(directory)
     swapped = [name for name in names if name.endswith(SWAP_SUFFIX)]
     unfinished = [int(name[:20]) for name in names if name.endswith(CLEANED_SUFFIX) and name[:20].isdigit()]
     if unfinished:
-        # As long as a part of a replacement is not whole, nothing that it was to replace is gone.
+        # While a part of the new segment is still `.cleaned`, all old segments are there, so the new one is dropped.
         for name in [name for name in swapped if name[:20].isdigit() and int(name[:20]) >= min(unfinished)]:
             disk.unlink(f"{directory}/{name}")
             swapped.remove(name)
@@ -106,11 +107,11 @@ def recover(disk: Disk, directory: str) -> None:
             base_offset = int(name[:20])
             end_offset = _end_offset(disk, f"{directory}/{name}", base_offset)
             for base in sorted(base for base in present if base_offset <= base < max(end_offset, base_offset + 1)):
-                # The log last, or a second try would not look for the rest.
+                # The `.log` file is removed last, because a second try finds the other files by it.
                 for suffix in reversed(_SUFFIXES):
                     disk.unlink(file_prefix(directory, base) + suffix)
     for name in sorted(swapped, key=lambda name: not name.endswith(LOG_SUFFIX + SWAP_SUFFIX), reverse=True):
-        # The log last: while it is not renamed, what it replaces is looked for again.
+        # The `.log` file is renamed last: until then, a second try looks for the old segments again.
         disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
 
 

@@ -1,8 +1,8 @@
-"""The time index of one segment: the largest timestamp up to some offset, one entry with each offset index entry.
+"""The time index of one segment: the largest timestamp up to some offset, one entry for each offset index entry.
 
-File, as Kafka's: 12-byte entries, int64 timestamp, int32 offset minus the segment's base; timestamps strictly grow, and
-so do offsets. An entry (t, o) says: no record with an offset up to o is later than t. The last entry is added when the
-segment rolls or closes, so that it also tells the segment's largest timestamp."""
+File, as Kafka's: 12-byte entries, int64 timestamp, int32 offset minus the segment's base. Timestamps and offsets both
+strictly ascend. An entry (t, o) says that no record up to offset o has a timestamp above t. The last entry is added
+when the segment rolls or closes, so it also holds the segment's largest timestamp."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TimeIndex:
         return len(self.offsets)
 
     def maybe_append(self, timestamp_ms: int, relative_offset: int) -> None:
-        """Add an entry if the timestamp is later than all before; a log whose clock stands still gets no entry."""
+        """Add an entry if the timestamp is larger than those of all entries."""
         timestamps = self.timestamps
         if (not timestamps and timestamp_ms >= 0) or (timestamps and timestamp_ms > timestamps[-1]):
             if timestamps and relative_offset <= self.offsets[-1]:
@@ -39,10 +39,9 @@ class TimeIndex:
             self.offsets.append(relative_offset)
 
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
-        """The last entry up to a timestamp: from its offset on records at or after it can be. (-1, 0) when none is that
-        early."""
+        """The last entry with at most this timestamp: no record before its offset is later. (-1, 0) without one."""
         at = bisect_right(self.timestamps, timestamp_ms)
-        # The entry's own offset may be the record that is looked for: its timestamp is "largest so far".
+        # The entry's timestamp is the largest so far, so the record at its offset may be the one that is looked for.
         return (self.timestamps[at - 1], self.offsets[at - 1]) if at else (-1, 0)
 
     def last(self) -> tuple[int, int]:
@@ -50,7 +49,7 @@ class TimeIndex:
         return (self.timestamps[-1], self.offsets[-1]) if self.timestamps else (-1, 0)
 
     def truncate(self, relative_end_offset: int) -> None:
-        """Forget entries at or behind an offset."""
+        """Forget entries at or after an offset."""
         at = bisect_right(self.offsets, relative_end_offset - 1)
         del self.timestamps[at:], self.offsets[at:]
 
@@ -60,13 +59,12 @@ class TimeIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, step: int = 1) -> TimeIndex | None:
-        """Read a file's content; None when it is not a time index and must be rebuilt. `step` as in
-        `OffsetIndex.from_bytes`."""
+        """Parse a file's content; None when it is no time index, and must be rebuilt. `step` as in `OffsetIndex`."""
         if len(data) % ENTRY_SIZE_BYTES:
             return None
         words = array("i")
         words.frombytes(data)
-        # Both halves of a timestamp, in the order of this machine.
+        # The two halves of each timestamp, in this machine's byte order.
         halves = array("i", bytes(len(words) // 3 * 8))
         if byteorder == "little":
             words.byteswap()

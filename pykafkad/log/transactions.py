@@ -1,8 +1,7 @@
-"""Transactions as one partition sees them: batches that belong to one, the marker that ends it, and what was aborted
-(KIP-98).
+"""Transactions in one partition: checks of their batches, end markers, and aborted transactions for readers (KIP-98).
 
-The coordinator of the transaction is elsewhere; here is what its partitions keep. The state is in `producers.py`, the
-index of aborted transactions in `txn_index.py`.
+The transaction coordinator is in another package. The state of ongoing transactions is in `producers.py`, the index of
+aborted ones in `txn_index.py`.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ _MAX_EPOCH = 0x7FFF
 def check_batch(
     entry: ProducerEntry | None, producer_id: int, epoch: int, is_transactional: bool, verified: bool, where: str
 ) -> None:
-    """Whether a batch fits the producer's transaction: one begins only with a verified batch, and holds no plain ones.
+    """Check that a batch fits the producer's transaction.
 
-    Raises `KafkaError`: INVALID_PRODUCER_EPOCH for an older epoch, INVALID_TXN_STATE.
+    A transaction begins only with a verified batch, and holds only transactional batches. Raises `KafkaError`:
+    INVALID_PRODUCER_EPOCH for an older epoch, else INVALID_TXN_STATE.
     """
     ongoing = entry is not None and entry.transaction_offset >= 0
     if is_transactional and (entry is None or not ongoing or entry.epoch != epoch):
@@ -51,11 +51,10 @@ def check_batch(
 def check_marker(
     entry: ProducerEntry, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int, where: str
 ) -> None:
-    """Whether a marker may end a producer's transaction.
+    """Check that a marker may end a producer's transaction; raises as `PartitionLog.append_end_marker` does.
 
-    From transaction version 2 on (KIP-890) each transaction ends in an epoch of its own, so a marker of the current
-    epoch is a repetition, taken only if nothing is ongoing that it could end. Raises as
-    `PartitionLog.append_end_marker`."""
+    From transaction version 2 on (KIP-890) the epoch rises with each transaction. So a marker of the current epoch is a
+    repetition, and is refused while a transaction is ongoing that it could end."""
     known = entry.epoch
     if epoch < known or (
         transaction_version >= 2 and epoch == known and entry.transaction_offset >= 0 and epoch != _MAX_EPOCH
@@ -108,7 +107,7 @@ def append_end_marker(
 
 
 def aborted_in(log: PartitionLog, offset: int, records: FileSlice) -> list[txn_index.AbortedTransaction]:
-    """See `PartitionLog.aborted_transactions`. Where the records end, the offset index tells, as coarsely as in Kafka."""
+    """See `PartitionLog.aborted_transactions`. The end of the records is looked up in the offset index, as in Kafka."""
     segments = log.segments
     for at in range(log.segment_at(offset), len(segments)):
         segment = segments[at]

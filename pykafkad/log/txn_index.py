@@ -1,9 +1,8 @@
-"""The transaction index of one segment: its aborted transactions, which read_committed consumers must leave out
-(KIP-98).
+"""The transaction index of one segment: its aborted transactions, which read_committed consumers skip (KIP-98).
 
-File `.txnindex`, as Kafka's: entries of 34 bytes in the order of the abort markers: version 0, producer id, first
-offset of the transaction, offset of its abort marker, last stable offset at that moment. A segment in which nothing was
-aborted has no file. While a segment is active its entries live in memory, like those of the other indexes."""
+File `.txnindex`, as Kafka's: entries of 34 bytes, in the order of the abort markers. An entry has version 0, producer
+id, first offset of the transaction, offset of its abort marker, and the last stable offset at that moment. A segment
+without aborted transactions has no file. The entries of an active segment are in memory, as in the other indexes."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def to_bytes(entries: Sequence[AbortedTransaction]) -> bytes:
 
 
 def from_bytes(data: bytes, base_offset: int) -> list[AbortedTransaction] | None:
-    """Read a file's content; None when it cannot be the index of a segment with that base and must be rebuilt."""
+    """Parse a file's content; None when it cannot be the index of a segment with that base, and must be rebuilt."""
     if len(data) % ENTRY_SIZE_BYTES:
         return None
     entries = []
@@ -60,9 +59,10 @@ def from_bytes(data: bytes, base_offset: int) -> list[AbortedTransaction] | None
 
 
 def collect(segments: list[Segment], start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-    """The aborted transactions that have records in [start_offset, end_offset); `segments` begin with the one read.
+    """The aborted transactions that overlap [start_offset, end_offset); `segments` begin with the one that is read.
 
-    The search ends with the first entry that says that nothing before `end_offset` was undecided when it was written.
+    The search ends at the first entry with a last stable offset at or above `end_offset`: no transaction before
+    `end_offset` was ongoing then.
     """
     found = []
     for segment in segments:
@@ -75,17 +75,17 @@ def collect(segments: list[Segment], start_offset: int, end_offset: int) -> list
 
 
 def load(segment: Segment) -> list[AbortedTransaction]:
-    """The aborted transactions of a segment: from its file if that is this log's, else from the batches."""
+    """The aborted transactions of a segment, from its file if that fits the log, else from the batches."""
     data = segment.disk.read(segment.prefix + TXN_INDEX_SUFFIX)
     entries = [] if data is None else from_bytes(data, segment.base_offset)
-    # Kafka leaves an empty file where it cut one, and so may a loss of power: only the batches tell which it was.
+    # An empty file may be left by Kafka, which truncates the index, or by a power loss. Only the batches tell which.
     if entries is None or (data is not None and not entries) or not all(_is_abort(segment, each) for each in entries):
         return _find_aborted(segment)
     return entries
 
 
 def _is_abort(segment: Segment, entry: AbortedTransaction) -> bool:
-    """Whether the segment holds the end marker that an entry names, and no other batch where the transaction begins."""
+    """Whether an entry fits the batches: its marker is there, and the transaction's first batch is the producer's."""
     marker = segment.batch_with(entry.last_offset)
     if (
         marker is None
