@@ -1,14 +1,13 @@
-"""The controller: every change of the cluster's metadata goes through `step`, as records and, once they are committed,
-a reply.
+"""The controller: it turns every request that changes the cluster's metadata into records and a reply.
 
-Pure: an event in, effects out, nothing is remembered but what the image shows. So the shell performs the effects of a
-step (append, apply) before it takes the next one.
+A pure state machine: `step` takes an event of `events.py` and returns effects. All its state is in the image, so the
+shell appends and applies the records of a step before it begins the next one.
 
-What goes through many rows is a generator (`begin`), so that the shell can spread it over turns; no other event comes
-in between.
+An event with many rows is a generator (`begin`), so that the shell can spread the work over turns of the loop. No other
+event may begin before its end.
 
-`step` answers with `Append(("__cluster_metadata", 0), records)` and then `Reply`; a question that changes nothing has
-only the reply. What may be asked is in `events.py`."""
+The effects are `Append(("__cluster_metadata", 0), records)` and then `Reply`, which the shell sends when the records
+are committed. A request that changes nothing has only the reply."""
 
 from __future__ import annotations
 
@@ -24,17 +23,23 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from random import Random
+    from typing import Any
 
     from pykafkad.config import Settings
+    from pykafkad.effects import StoredRecord
+
+    Effects = list[object]
+    Steps = Generator[None, None, Effects]
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 MAX_PRODUCER_ID = 2**63 - 1
 
 
 class Controller:
-    """The machine of node `node_id`. `settings` are the broker's, for defaults; `random` places replicas and makes ids."""
+    """The controller of node `node_id`. `settings` are the broker's, for defaults. `random` places replicas and makes
+    ids."""
 
     __slots__ = ("cluster_id", "image", "node_id", "random", "settings")
 
@@ -45,37 +50,41 @@ class Controller:
         self.image = image
         self.random = random
 
-    def step(self, event: object, now: float, now_ms: int) -> list[object]:
-        """Effects of one event of `events.py`."""
-        result = self.begin(event)
+    def step(self, event: object, now: float, now_ms: int) -> Effects:
+        """The effects of one event of `events.py`."""
+        result: Any = self.begin(event)
         while type(result) is GeneratorType:
             try:
                 next(result)
             except StopIteration as stop:
                 result = stop.value
-        return result
+        effects: Effects = result
+        return effects
 
-    def begin(self, event: object) -> list[object] | Generator:
-        """The same, or a generator that yields between rows and returns them: no other event may be taken before its
-        end."""
+    def begin(self, event: object) -> Effects | Steps:
+        """The effects of one event, or a generator that yields between rows and returns the effects. No other event may
+        begin before its end."""
         return _STEPS[type(event)](self, event)
 
     # ---- the cluster
 
-    def _activate(self, event: events.Activate) -> list[object]:
-        """What a new leader writes first: the features of an empty cluster, or the end of a transaction cut short; then
-        where this controller listens. Raises `ConfigError` when the cluster runs features that this release does not
-        have."""
+    def _activate(self, event: events.Activate) -> Effects:
+        """The first records of a new leader.
+
+        They are the features, in an empty cluster, or the end of an interrupted transaction, and then the registration
+        of this controller. Raises `ConfigError` when the cluster has features that this release does not support.
+        """
         image = self.image
         is_new = features.METADATA_VERSION not in image.features
         levels = features.levels(event.bootstrap) if is_new else image.features
         unsupported = features.unsupported(levels)
         if unsupported:
             raise ConfigError(
-                f"the metadata log was written by a cluster that runs {', '.join(unsupported)}, which this release of pykafkad "
-                "does not have: change the features with kafka-features on a Kafka 4.3, or start on another directory"
+                f"the metadata log was written by a cluster that runs {', '.join(unsupported)}, which this release of "
+                "pykafkad does not have: change the features with kafka-features on a Kafka 4.3, or start on another "
+                "directory"
             )
-        records: list[object] = []
+        records: list[StoredRecord] = []
         if image.transaction is not None:
             records.append(record_codec.record(messages.AbortTransactionRecord(reason="Controller failover")))
         if is_new:
@@ -83,34 +92,35 @@ class Controller:
         records.append(record_codec.record(registrations.controller_registration(self.node_id, event)))
         return [Append(record_codec.LOG, records)]
 
-    def _bootstrap(self, bootstrap: list[object], levels: dict[str, int]) -> list[object]:
+    def _bootstrap(self, bootstrap: list[StoredRecord], levels: dict[str, int]) -> list[StoredRecord]:
+        """The records of an empty cluster, as one transaction."""
         records = [record_codec.record(messages.BeginTransactionRecord(name="Bootstrap records")), *bootstrap]
         if levels.get(features.ELIGIBLE_LEADER_REPLICAS):
             records += minimum_for_elr(self.image, self.settings)
         records.append(record_codec.record(messages.EndTransactionRecord()))
         return records
 
-    def _register_broker(self, event: events.RegisterBroker) -> list[object]:
-        return registrations.register(self.image, self.settings, event)
+    def _register_broker(self, event: events.RegisterBroker) -> Effects:
+        return [*registrations.register(self.image, self.settings, event)]
 
-    def _unfence_broker(self, event: events.UnfenceBroker) -> list[object]:
+    def _unfence_broker(self, event: events.UnfenceBroker) -> Effects:
         broker = self.image.brokers.get(event.broker_id)
         if broker is None or broker.epoch != event.broker_epoch or not broker.fenced:
             return []
-        return registrations.unfence(self.image, self.settings, broker.id)
+        return [*registrations.unfence(self.image, self.settings, broker.id)]
 
-    def _stop_broker(self, event: events.StopBroker) -> list[object]:
+    def _stop_broker(self, event: events.StopBroker) -> Effects:
         if event.broker_id not in self.image.brokers:
             return []
-        return registrations.stop(self.image, self.settings, event.broker_id)
+        return [*registrations.stop(self.image, self.settings, event.broker_id)]
 
-    def _fence_broker(self, event: events.FenceBroker) -> list[object]:
+    def _fence_broker(self, event: events.FenceBroker) -> Effects:
         broker = self.image.brokers.get(event.broker_id)
         if broker is None or broker.epoch != event.broker_epoch or broker.fenced:
             return []
-        return registrations.fence(self.image, self.settings, broker.id)
+        return [*registrations.fence(self.image, self.settings, broker.id)]
 
-    def _unregister_broker(self, event: events.UnregisterBroker) -> list[object]:
+    def _unregister_broker(self, event: events.UnregisterBroker) -> Effects:
         response = messages.UnregisterBrokerResponse
         if event.broker_id not in self.image.brokers:
             text = f"Broker ID {event.broker_id} is not currently registered"
@@ -120,35 +130,35 @@ class Controller:
             Reply(event.token, response(error_message="")),
         ]
 
-    def _update_features(self, event: events.UpdateFeatures) -> list[object]:
+    def _update_features(self, event: events.UpdateFeatures) -> Effects:
         from pykafkad.metadata import feature_updates
 
         return feature_updates.update(self.image, self.settings, self.node_id, event)
 
     # ---- topics
 
-    def _create_topics(self, event: events.CreateTopics) -> Generator:
-        making = creation.Creation(self.image, self.settings, self.random)
+    def _create_topics(self, event: events.CreateTopics) -> Steps:
+        changes = creation.Creation(self.image, self.settings, self.random)
         row = messages.CreateTopicsResponse.CreatableTopicResult
         try:
-            rows = yield from making.topics(event.topics, event.describable)
+            rows = yield from changes.topics(event.topics, event.describable)
         except KafkaError as error:
-            rows = _refuse_all(making, event, row, error)
-        return _finish_creation(making, event, messages.CreateTopicsResponse(topics=rows + event.refused))
+            rows = _refuse_all(changes, event, row, error)
+        return _finish_creation(changes, event, messages.CreateTopicsResponse(topics=rows + event.refused))
 
-    def _auto_create_topics(self, event: events.AutoCreateTopics) -> Generator:
+    def _auto_create_topics(self, event: events.AutoCreateTopics) -> Steps:
         brokers = len(self.image.brokers)
         topics = [
             creation.automatic_topic(name, self.settings, brokers)
             for name in dict.fromkeys(event.names)
             if name not in self.image.topics
         ]
-        # Nobody reads an answer, so nothing is described for one.
+        # There is no response, so no settings need to be described.
         return self._create_topics(events.CreateTopics(None, topics, describable=frozenset()))
 
-    def _delete_topics(self, event: events.DeleteTopics) -> Generator:
+    def _delete_topics(self, event: events.DeleteTopics) -> Steps:
         row = messages.DeleteTopicsResponse.DeletableTopicResult
-        records = []
+        records: list[StoredRecord] = []
         results = []
         for topic_id, name in event.topics.items():
             yield
@@ -161,45 +171,45 @@ class Controller:
             results.append(row(name=name, topic_id=topic_id, error_code=code, error_message=text))
         return _finish(event.token, records, messages.DeleteTopicsResponse(responses=results + event.refused))
 
-    def _create_partitions(self, event: events.CreatePartitions) -> Generator:
-        making = creation.Creation(self.image, self.settings, self.random)
+    def _create_partitions(self, event: events.CreatePartitions) -> Steps:
+        changes = creation.Creation(self.image, self.settings, self.random)
         row = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
         try:
-            rows = yield from making.partitions(event.topics)
+            rows = yield from changes.partitions(event.topics)
         except KafkaError as error:
-            rows = _refuse_all(making, event, row, error)
-        return _finish_creation(making, event, messages.CreatePartitionsResponse(results=rows + event.refused))
+            rows = _refuse_all(changes, event, row, error)
+        return _finish_creation(changes, event, messages.CreatePartitionsResponse(results=rows + event.refused))
 
-    def _alter_reassignments(self, event: events.AlterPartitionReassignments) -> Generator:
+    def _alter_reassignments(self, event: events.AlterPartitionReassignments) -> Steps:
         from pykafkad.metadata import reassignments
 
         return _finish(event.token, *(yield from reassignments.alter(self.image, self.settings, event.request)))
 
-    def _elect_leaders(self, event: events.ElectLeaders) -> Generator:
+    def _elect_leaders(self, event: events.ElectLeaders) -> Steps:
         from pykafkad.metadata import elections
 
         return _finish(event.token, *(yield from elections.elect(self.image, self.settings, event)))
 
-    def _assign_replicas(self, event: events.AssignReplicasToDirs) -> list[object]:
+    def _assign_replicas(self, event: events.AssignReplicasToDirs) -> Effects:
         from pykafkad.metadata import directories
 
-        return registrations.in_batches(directories.assign(self.image, self.settings, event))
+        return [*registrations.in_batches(directories.assign(self.image, self.settings, event))]
 
-    def _change_log_dirs(self, event: events.ChangeLogDirs) -> list[object]:
+    def _change_log_dirs(self, event: events.ChangeLogDirs) -> Effects:
         from pykafkad.metadata import directories
 
-        return registrations.in_batches(directories.change(self.image, self.settings, event))
+        return [*registrations.in_batches(directories.change(self.image, self.settings, event))]
 
     # ---- settings
 
-    def _alter_configs(self, event: events.AlterConfigs) -> Generator:
-        making = Alteration(self.image, self.settings)
+    def _alter_configs(self, event: events.AlterConfigs) -> Steps:
+        changes = Alteration(self.image, self.settings)
         rows = []
-        # Kafka's controller stumbles over an operation that it does not know, and none of what it was handed is done.
-        stumbled = event.incremental and any(
+        # As in Kafka, an unknown operation fails the whole request with an unspecific error.
+        has_unknown_operation = event.incremental and any(
             each[1] not in OPERATION_NAMES for _, _, asked in event.changes for each in asked
         )
-        response_class = (
+        response_class: Any = (
             messages.IncrementalAlterConfigsResponse if event.incremental else messages.AlterConfigsResponse
         )
         row_class = response_class.AlterConfigsResourceResponse
@@ -207,52 +217,53 @@ class Controller:
             yield
             code, text = errors.NONE, None
             try:
-                if stumbled:
+                if has_unknown_operation:
                     raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
-                if len(making.records) > record_codec.MAX_RECORDS_PER_CHANGE:
-                    # All of it is refused below: what is left need not be looked at.
+                if len(changes.records) > record_codec.MAX_RECORDS_PER_CHANGE:
+                    # The whole request is refused below, so the other resources need no checks.
                     raise KafkaError(errors.POLICY_VIOLATION, creation.TOO_LARGE)
-                making.resource(resource_type, name, operations, event.incremental)
+                changes.resource(resource_type, name, operations, event.incremental)
             except KafkaError as error:
                 code, text = error.code, error.text
             rows.append(row_class(error_code=code, error_message=text, resource_type=resource_type, resource_name=name))
-        if not record_codec.fits_one_batch(making.records):
-            making.records.clear()
+        if not record_codec.fits_one_batch(changes.records):
+            changes.records.clear()
             for row in rows:
                 row.error_code, row.error_message = errors.POLICY_VIOLATION, creation.TOO_LARGE
         for position in sorted(event.refused):
             rows.insert(position, event.refused[position])
-        return _finish(event.token, [] if event.validate_only else making.records, response_class(responses=rows))
+        return _finish(event.token, [] if event.validate_only else changes.records, response_class(responses=rows))
 
     # ---- ACLs, client quotas, SCRAM credentials
 
-    def _create_acls(self, event: events.CreateAcls) -> list[object]:
+    def _create_acls(self, event: events.CreateAcls) -> Effects:
         from pykafkad.metadata import acls
 
         return _finish(event.token, *acls.create(event.creations, self.image, self.random))
 
-    def _delete_acls(self, event: events.DeleteAcls) -> list[object]:
+    def _delete_acls(self, event: events.DeleteAcls) -> Effects:
         from pykafkad.metadata import acls
 
         return _finish(event.token, *acls.delete(event.filters, self.image))
 
-    def _alter_client_quotas(self, event: events.AlterClientQuotas) -> list[object]:
+    def _alter_client_quotas(self, event: events.AlterClientQuotas) -> Effects:
         from pykafkad.metadata import client_quotas
 
         return _finish(event.token, *client_quotas.alter(event.entries, event.validate_only, self.image))
 
-    def _alter_scram_credentials(self, event: events.AlterUserScramCredentials) -> list[object]:
+    def _alter_scram_credentials(self, event: events.AlterUserScramCredentials) -> Effects:
         from pykafkad.metadata import credentials
 
         return _finish(event.token, *credentials.alter(event.deletions, event.upsertions, self.image))
 
     # ---- producer ids
 
-    def _allocate_producer_ids(self, event: events.AllocateProducerIds) -> list[object]:
-        """Producer ids are unique in the cluster because each block is in the log before anybody uses it."""
+    def _allocate_producer_ids(self, event: events.AllocateProducerIds) -> Effects:
+        """Assign a block of producer ids. They are unique in the cluster, because the block is written to the log
+        before any of them is used."""
         first = self.image.next_producer_id
         if first > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK_SIZE:
-            raise KafkaError(errors.UNKNOWN_SERVER_ERROR, "all producer ids that 64 bits can hold have been given away")
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR, "all producer ids of 64 bits have been assigned")
         allocation = messages.ProducerIdsRecord(
             broker_id=event.broker_id, broker_epoch=event.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK_SIZE
         )
@@ -260,18 +271,23 @@ class Controller:
         return _finish(event.token, [record_codec.record(allocation)], response)
 
 
-def _refuse_all(making: creation.Creation, event: object, row: type, error: KafkaError) -> list[object]:
-    """A request that is refused as a whole: nothing is made, and every topic has the error in a `row` of its own."""
-    making.records.clear()
+def _refuse_all(
+    changes: creation.Creation, event: events.CreateTopics | events.CreatePartitions, row: Any, error: KafkaError
+) -> list[Any]:
+    """Refuse a request as a whole: no records are written, and the row of every topic has the error."""
+    changes.records.clear()
     return [row(name=topic.name, error_code=error.code, error_message=error.text) for topic in event.topics]
 
 
-def _finish_creation(making: creation.Creation, event: object, response: object) -> list[object]:
-    return _finish(event.token, [] if event.validate_only else making.records, response)
+def _finish_creation(
+    changes: creation.Creation, event: events.CreateTopics | events.CreatePartitions, response: messages.Struct
+) -> Effects:
+    return _finish(event.token, [] if event.validate_only else changes.records, response)
 
 
-def _finish(token: object, records: list[object], response: object) -> list[object]:
-    effects: list[object] = []
+def _finish(token: object, records: list[StoredRecord], response: object) -> Effects:
+    """The effects of an event: append the records, then send the response, unless nobody waits for it."""
+    effects: Effects = []
     if records:
         effects.append(Append(record_codec.LOG, records))
     if token is not None:
@@ -279,7 +295,7 @@ def _finish(token: object, records: list[object], response: object) -> list[obje
     return effects
 
 
-_STEPS = {
+_STEPS: dict[type, Callable[[Controller, Any], Effects | Steps]] = {
     events.Activate: Controller._activate,
     events.RegisterBroker: Controller._register_broker,
     events.UnfenceBroker: Controller._unfence_broker,

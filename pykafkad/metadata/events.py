@@ -1,26 +1,33 @@
-"""What the controller is asked, one slotted class per question. Each is a value: it could be sent to another process.
+"""The events of the controller: one class per request. Events are values, so they can be sent to another process.
 
-`token` is the request that waits for the answer; None when nobody does (auto-creation). Handlers check authorization
-and the form of the request first: `refused` are the rows that they already answered, which the controller puts behind
-its own."""
+`token` is answered with the response; it is None when nobody waits for one (auto-creation). Handlers check the
+authorization and the form of a request first. `refused` are the rows of the response that a handler has refused; the
+controller puts them after its own."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from pykafkad.effects import StoredRecord
     from pykafkad.metadata.brokers import Endpoint
     from pykafkad.metadata.voters import Voter
+    from pykafkad.wire import messages
 
 
 class Activate:
-    """This node leads the quorum and its image holds everything committed: write what a new leader has to write.
+    """This node is the leader of the quorum, and its image has all committed records. The controller writes the first
+    records of a new leader.
 
-    `endpoints` are the controller's listeners; `incarnation_id` (16 bytes) is new with every start of the process;
-    `bootstrap` are the stored records that an empty cluster begins with."""
+    `endpoints` are the controller's listeners. `incarnation_id` (16 bytes) is new with every start of the process.
+    `bootstrap` are the first records of an empty cluster."""
 
     __slots__ = ("bootstrap", "endpoints", "epoch", "incarnation_id")
 
-    def __init__(self, epoch: int, incarnation_id: bytes, endpoints: list[Endpoint], bootstrap: list[object]) -> None:
+    def __init__(
+        self, epoch: int, incarnation_id: bytes, endpoints: list[Endpoint], bootstrap: list[StoredRecord]
+    ) -> None:
         self.epoch = epoch
         self.incarnation_id = incarnation_id
         self.endpoints = endpoints
@@ -28,9 +35,8 @@ class Activate:
 
 
 class RegisterBroker:
-    """A broker started. `previous_broker_epoch` is the epoch that its clean-shutdown marker names, -1 without one: when
-    it is the registered one, nothing of the broker's logs can be lost. `log_dirs` are the 16-byte ids of its
-    directories."""
+    """A broker started. `previous_broker_epoch` is the epoch in its clean-shutdown marker, -1 without one. If it equals
+    the registered epoch, the broker has lost no records. `log_dirs` are the 16-byte ids of its directories."""
 
     __slots__ = ("broker_id", "endpoints", "incarnation_id", "log_dirs", "previous_broker_epoch", "rack")
 
@@ -53,7 +59,7 @@ class RegisterBroker:
 
 
 class UnfenceBroker:
-    """A registered broker has caught up with the metadata log and serves: clients may see it."""
+    """A registered broker has applied the metadata log and is ready to serve clients."""
 
     __slots__ = ("broker_epoch", "broker_id")
 
@@ -63,7 +69,7 @@ class UnfenceBroker:
 
 
 class StopBroker:
-    """A broker stops cleanly, now."""
+    """A broker stops cleanly."""
 
     __slots__ = ("broker_id",)
 
@@ -72,7 +78,7 @@ class StopBroker:
 
 
 class FenceBroker:
-    """A broker is gone without a word."""
+    """A broker has failed."""
 
     __slots__ = ("broker_epoch", "broker_id")
 
@@ -82,19 +88,18 @@ class FenceBroker:
 
 
 class CreateTopics:
-    """Create `topics` (CreatableTopic messages). `describable` are the names whose settings the caller may see, None
-    for all."""
+    """Create topics. `describable` are the names of those whose settings the caller may see, None for all."""
 
     __slots__ = ("describable", "refused", "token", "topics", "validate_only")
 
     def __init__(
         self,
         token: object,
-        topics: list[object],
+        topics: list[messages.CreateTopicsRequest.CreatableTopic],
         *,
         validate_only: bool = False,
         describable: frozenset[str] | None = None,
-        refused: list[object] | None = None,
+        refused: list[messages.CreateTopicsResponse.CreatableTopicResult] | None = None,
     ) -> None:
         self.token = token
         self.topics = topics
@@ -104,9 +109,9 @@ class CreateTopics:
 
 
 class AutoCreateTopics:
-    """Create topics that were asked for and do not exist, with the settings that the broker has for them.
+    """Create topics that clients asked for and that do not exist, with the broker's default settings.
 
-    Names that exist by now, or that cannot be, are passed over: whoever wanted them asks again.
+    Names that exist by now, and invalid names, are ignored. The clients ask again.
     """
 
     __slots__ = ("names",)
@@ -116,23 +121,34 @@ class AutoCreateTopics:
 
 
 class DeleteTopics:
-    """Delete topics by 16-byte id; `topics` maps the id to the name that the answer shows (None: not to be shown)."""
+    """Delete topics. `topics` maps the 16-byte id to the name in the response, which is None when it must not show."""
 
     __slots__ = ("refused", "token", "topics")
 
-    def __init__(self, token: object, topics: dict[bytes, str | None], *, refused: list[object] | None = None) -> None:
+    def __init__(
+        self,
+        token: object,
+        topics: dict[bytes, str | None],
+        *,
+        refused: list[messages.DeleteTopicsResponse.DeletableTopicResult] | None = None,
+    ) -> None:
         self.token = token
         self.topics = topics
         self.refused = refused or []
 
 
 class CreatePartitions:
-    """Grow `topics` (CreatePartitionsTopic messages) to their new counts."""
+    """Grow topics to new numbers of partitions."""
 
     __slots__ = ("refused", "token", "topics", "validate_only")
 
     def __init__(
-        self, token: object, topics: list[object], *, validate_only: bool = False, refused: list[object] | None = None
+        self,
+        token: object,
+        topics: list[messages.CreatePartitionsRequest.CreatePartitionsTopic],
+        *,
+        validate_only: bool = False,
+        refused: list[messages.CreatePartitionsResponse.CreatePartitionsTopicResult] | None = None,
     ) -> None:
         self.token = token
         self.topics = topics
@@ -141,22 +157,28 @@ class CreatePartitions:
 
 
 class AlterPartitionReassignments:
-    """Move partitions, or stop moving them, as the AlterPartitionReassignments `request` says."""
+    """Move partitions to other brokers, or cancel such moves."""
 
     __slots__ = ("request", "token")
 
-    def __init__(self, token: object, request: object) -> None:
+    def __init__(self, token: object, request: messages.AlterPartitionReassignmentsRequest) -> None:
         self.token = token
         self.request = request
 
 
 class ElectLeaders:
-    """Elect leaders of `topics` (TopicPartitions messages, None for all partitions); `election` is PREFERRED or UNCLEAN
-    of `partition_changes.py`; `version` is the request's."""
+    """Elect leaders. `topics` is None for all partitions. `election` is PREFERRED or UNCLEAN of `partition_changes.py`.
+    `version` is that of the request."""
 
     __slots__ = ("election", "token", "topics", "version")
 
-    def __init__(self, token: object, election: int, topics: list[object] | None, version: int) -> None:
+    def __init__(
+        self,
+        token: object,
+        election: str,
+        topics: list[messages.ElectLeadersRequest.TopicPartitions] | None,
+        version: int,
+    ) -> None:
         self.token = token
         self.election = election
         self.topics = topics
@@ -164,7 +186,7 @@ class ElectLeaders:
 
 
 class AssignReplicasToDirs:
-    """A broker put replicas into directories: `replicas` maps (topic id, partition) to the 16-byte id of the directory."""
+    """A broker placed replicas in directories. `replicas` maps (topic id, partition) to the directory's 16-byte id."""
 
     __slots__ = ("broker_id", "replicas")
 
@@ -174,7 +196,7 @@ class AssignReplicasToDirs:
 
 
 class ChangeLogDirs:
-    """A broker's directories changed: the ids of those `online`, of those `cordoned`; None says nothing about them."""
+    """A broker's directories changed. `online` and `cordoned` are directory ids; None for no change."""
 
     __slots__ = ("broker_id", "cordoned", "online")
 
@@ -186,10 +208,10 @@ class ChangeLogDirs:
 
 class AlterConfigs:
     """Change dynamic settings. `changes` is a list of `(resource type, resource name, operations)` in the order of the
-    answer.
+    response.
 
-    `operations` is a dict of name to text, the whole new state, for the legacy API (`incremental` false), or a list of
-    `(name, operation, text)` for the incremental one. `refused` maps a position in the answer to its finished row.
+    For the incremental API `operations` is a list of `(name, operation, text)`. For the legacy API (`incremental` is
+    false) it is a dict of name to text with all new settings. `refused` maps a position in the response to its row.
     """
 
     __slots__ = ("changes", "incremental", "refused", "token", "validate_only")
@@ -197,11 +219,11 @@ class AlterConfigs:
     def __init__(
         self,
         token: object,
-        changes: list[tuple[int, str, object]],
+        changes: list[tuple[int, str, Any]],
         *,
         incremental: bool,
         validate_only: bool = False,
-        refused: dict[int, object] | None = None,
+        refused: dict[int, Any] | None = None,
     ) -> None:
         self.token = token
         self.changes = changes
@@ -211,7 +233,7 @@ class AlterConfigs:
 
 
 class AllocateProducerIds:
-    """Give a broker the next block of producer ids. The reply is an AllocateProducerIdsResponse."""
+    """Assign the next block of producer ids to a broker."""
 
     __slots__ = ("broker_epoch", "broker_id", "token")
 
@@ -222,7 +244,7 @@ class AllocateProducerIds:
 
 
 class UpdateFeatures:
-    """Bring features to other levels: `updates` maps a name to (level, upgrade type)."""
+    """Change the levels of features. `updates` maps a name to (level, upgrade type)."""
 
     __slots__ = ("names", "token", "updates", "validate_only", "voters")
 
@@ -235,8 +257,8 @@ class UpdateFeatures:
         voters: list[Voter],
         validate_only: bool = False,
     ) -> None:
-        """`names` are those of the answer's rows, repetitions included; `voters` are the quorum's, for the log when
-        `kraft.version` becomes 1."""
+        """`names` are those of the response's rows; a name may come twice. `voters` are those of the quorum: they are
+        written to the log when `kraft.version` becomes 1."""
         self.names = names
         self.token = token
         self.updates = updates
@@ -245,7 +267,7 @@ class UpdateFeatures:
 
 
 class UnregisterBroker:
-    """Forget a broker."""
+    """Remove a broker from the cluster."""
 
     __slots__ = ("broker_id", "token")
 
@@ -255,42 +277,49 @@ class UnregisterBroker:
 
 
 class CreateAcls:
-    """Add ACLs: `creations` are AclCreation messages."""
+    """Create ACLs."""
 
     __slots__ = ("creations", "token")
 
-    def __init__(self, token: object, creations: list[object]) -> None:
+    def __init__(self, token: object, creations: list[messages.CreateAclsRequest.AclCreation]) -> None:
         self.token = token
         self.creations = creations
 
 
 class DeleteAcls:
-    """Delete the ACLs that match: `filters` are DeleteAclsFilter messages."""
+    """Delete the ACLs that match a filter."""
 
     __slots__ = ("filters", "token")
 
-    def __init__(self, token: object, filters: list[object]) -> None:
+    def __init__(self, token: object, filters: list[messages.DeleteAclsRequest.DeleteAclsFilter]) -> None:
         self.token = token
         self.filters = filters
 
 
 class AlterClientQuotas:
-    """Change the quotas of clients: `entries` are EntryData messages."""
+    """Change client quotas."""
 
     __slots__ = ("entries", "token", "validate_only")
 
-    def __init__(self, token: object, entries: list[object], *, validate_only: bool = False) -> None:
+    def __init__(
+        self, token: object, entries: list[messages.AlterClientQuotasRequest.EntryData], *, validate_only: bool = False
+    ) -> None:
         self.token = token
         self.entries = entries
         self.validate_only = validate_only
 
 
 class AlterUserScramCredentials:
-    """Change the SCRAM credentials of users: `deletions` and `upsertions` are messages of the request's classes."""
+    """Change the SCRAM credentials of users."""
 
     __slots__ = ("deletions", "token", "upsertions")
 
-    def __init__(self, token: object, deletions: list[object], upsertions: list[object]) -> None:
+    def __init__(
+        self,
+        token: object,
+        deletions: list[messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion],
+        upsertions: list[messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion],
+    ) -> None:
         self.token = token
         self.deletions = deletions
         self.upsertions = upsertions

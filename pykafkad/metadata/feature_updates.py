@@ -1,4 +1,5 @@
-"""UpdateFeatures in the controller: which levels a feature may take, and the records of a change (KIP-584, KIP-778)."""
+"""UpdateFeatures in the controller: the checks of feature levels, and the records that change them (KIP-584,
+KIP-778)."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ from pykafkad.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.config import Settings
+    from pykafkad.effects import StoredRecord
     from pykafkad.metadata.events import UpdateFeatures
     from pykafkad.metadata.image import Image
 
@@ -32,15 +34,15 @@ _PREFIX = "The update failed for all features since the following feature had an
 
 
 def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures) -> list[object]:
-    """Effects: all features change together, or none when one cannot."""
-    records = []
+    """The effects of the event. When one feature cannot change, none does."""
+    records: list[StoredRecord] = []
     try:
         for name, (level, upgrade_type) in event.updates.items():
             _check(
                 image, node_id, name, level, upgrade_type, {each: asked for each, (asked, _) in event.updates.items()}
             )
             if name == KRAFT_VERSION:
-                # Its level stands in control records; this one gives the request an offset to wait for.
+                # The level itself is in control records. This record gives the request an offset to wait for.
                 records.append(record_codec.record(messages.NoOpRecord()))
             else:
                 records.append(record_codec.record(messages.FeatureLevelRecord(name=name, feature_level=level)))
@@ -59,21 +61,22 @@ def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures
 
 
 def _success(event: UpdateFeatures) -> messages.UpdateFeaturesResponse:
+    """The response when all features have changed."""
     response = messages.UpdateFeaturesResponse
-    # "NONE" is Kafka's message of no error at all.
+    # "NONE" is Kafka's error message for success.
     rows = [response.UpdatableFeatureResult(feature=name, error_message="NONE") for name in event.names]
     return response(error_message=None, results=rows)
 
 
-def _quorum_with_voters(event: UpdateFeatures) -> list[object]:
-    """kraft.version 1: from here on the voters stand in the log (KIP-853)."""
+def _quorum_with_voters(event: UpdateFeatures) -> list[StoredRecord]:
+    """The control records of kraft.version 1, with which the voters are in the log (KIP-853)."""
     level = event.updates[KRAFT_VERSION][0]
     version = messages.KRaftVersionRecord(version=0, k_raft_version=level)
     return [record_codec.control_record(version), record_codec.control_record(voters.to_record(event.voters))]
 
 
 def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int, proposed: dict[str, int]) -> None:
-    """Whether a feature may take a level, beside what else is `proposed`. Raises `KafkaError`."""
+    """Raises `KafkaError` when a feature cannot change to a level. `proposed` are all new levels of the request."""
     current = image.features.get(name, 0)
     low, high = SUPPORTED.get(name, (0, 0))
     problem = None
@@ -86,7 +89,10 @@ def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int,
             f"only supports versions {low}-{high}" if high else "does not support this feature."
         )
     elif level < current and upgrade_type == UPGRADE:
-        problem = "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
+        problem = (
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
     elif level > current and upgrade_type != UPGRADE:
         problem = "Can't downgrade to a newer version."
     elif name == KRAFT_VERSION and level < current:
