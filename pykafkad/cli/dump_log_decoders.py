@@ -9,7 +9,7 @@ from struct import Struct
 from pykafkad.cli.dump_log_lines import Rendered
 from pykafkad.cli.output import json_bytes
 from pykafkad.errors import ProtocolError
-from pykafkad.log.checkpoints import encode_uuid
+from pykafkad.uuids import to_text
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -180,5 +180,5 @@ def _field(field: Field, value: Any, version: int) -> object:
 
 def _scalar(value: Any, type_name: str | None) -> object:
     if type_name == "uuid":
-        return encode_uuid(bytes(value))
+        return to_text(bytes(value))
     return json_bytes(bytes(value)) if isinstance(value, bytes | bytearray | memoryview) else value

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.handlers.operations import voter_refusal
-from pykafkad.metadata.uuids import to_text
+from pykafkad.uuids import to_text
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False

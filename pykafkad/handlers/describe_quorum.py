@@ -16,7 +16,7 @@ from pykafkad import errors
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.record_codec import LOG
-from pykafkad.metadata.uuids import ZERO
+from pykafkad.uuids import ZERO
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False

@@ -96,7 +96,7 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
 
 def _names_share_partition(key: str) -> bool:
     """Whether a key is `group:topic id:partition`, of which the group may hold colons itself."""
-    from pykafkad.metadata.uuids import from_text
+    from pykafkad.uuids import from_text
 
     group, _, rest = key.rpartition(":")[0].rpartition(":")
     try:

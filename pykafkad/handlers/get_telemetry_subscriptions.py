@@ -10,8 +10,8 @@ Gaps: of Java's regular expressions those that Python writes alike, without refe
 
 from __future__ import annotations
 
+from pykafkad import uuids
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import uuids
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False

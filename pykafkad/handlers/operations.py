@@ -9,7 +9,7 @@ from pykafkad.handlers.authorization import CLUSTER_NAME, may, refusal
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.configs import TYPE_BROKER_LOGGER, TYPE_CLIENT_METRICS, TYPE_GROUP
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
-from pykafkad.metadata.uuids import ZERO
+from pykafkad.uuids import ZERO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ three intervals and at least a minute."""
 
 from __future__ import annotations
 
-from pykafkad import config, errors
+from pykafkad import config, errors, uuids
 from pykafkad.errors import KafkaError
-from pykafkad.metadata import uuids
 from pykafkad.metadata.configs import TYPE_CLIENT_METRICS
 from pykafkad.wire.batch import crc32c
 

@@ -6,7 +6,7 @@ starts earlier, which costs time and loses nothing."""
 
 from __future__ import annotations
 
-from binascii import a2b_base64, b2a_base64
+from pykafkad import uuids
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
@@ -38,22 +38,9 @@ def decode_offsets(data: bytes | None) -> dict[tuple[str, int], int]:
         return {}
 
 
-def encode_uuid(uuid: bytes) -> str:
-    """Kafka's text form of 16 bytes: url-safe base64 without padding."""
-    return b2a_base64(uuid, newline=False).decode().rstrip("=").replace("+", "-").replace("/", "_")
-
-
-def decode_uuid(text: str) -> bytes:
-    """The 16 bytes; `ValueError` for anything else."""
-    uuid = a2b_base64(text.replace("-", "+").replace("_", "/") + "==")
-    if len(uuid) != 16:
-        raise ValueError(f"{text!r} is not a UUID in Kafka's form (22 characters of base64)")
-    return uuid
-
-
 def encode_partition_metadata(topic_id: bytes) -> bytes:
     """The content of `partition.metadata`."""
-    return f"version: 0\ntopic_id: {encode_uuid(topic_id)}".encode()
+    return f"version: 0\ntopic_id: {uuids.to_text(topic_id)}".encode()
 
 
 def decode_partition_metadata(data: bytes | None) -> bytes | None:
@@ -62,7 +49,7 @@ def decode_partition_metadata(data: bytes | None) -> bytes | None:
         key, _, value = line.partition(":")
         if key.strip() == "topic_id":
             try:
-                return decode_uuid(value.strip())
+                return uuids.from_text(value.strip())
             except ValueError:
                 return None
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 
+from pykafkad import uuids
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log import checkpoints, retention, snapshot_store
 from pykafkad.log.file_names import (
@@ -137,7 +138,7 @@ class LogDirectory:
             return
         lacking = [name for name in ("cluster.id", "node.id", "directory.id") if not self.meta.get(name)]
         try:
-            checkpoints.decode_uuid(self.meta.get("directory.id", ""))
+            uuids.from_text(self.meta.get("directory.id", ""))
         except ValueError:
             lacking = sorted({*lacking, "directory.id"})
         if lacking and not (lacking == ["node.id"] and "broker.id" in self.meta):

@@ -11,7 +11,7 @@ from collections import namedtuple
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import swap
-from pykafkad.log.checkpoints import PARTITION_METADATA_FILE, decode_partition_metadata, encode_uuid
+from pykafkad.log.checkpoints import PARTITION_METADATA_FILE, decode_partition_metadata
 from pykafkad.log.file_names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -28,6 +28,7 @@ from pykafkad.log.producers import ProducerStates
 from pykafkad.log.segment import MAX_RELATIVE_OFFSET, Segment
 from pykafkad.log.syncing import EPOCHS_FILE
 from pykafkad.log.time_index import TimeIndex
+from pykafkad.uuids import to_text
 from pykafkad.wire.batch import (
     ATTRIBUTES_POSITION,
     HEADER,
@@ -99,9 +100,7 @@ def load(disk: Disk, directory: str, topic_id: bytes, known: Checkpointed, setti
     path = f"{directory}/{PARTITION_METADATA_FILE}"
     stored_id = decode_partition_metadata(disk.read(path))
     if stored_id is not None and stored_id != topic_id:
-        raise StorageFailure(
-            "open", path, f"it holds the topic id {encode_uuid(stored_id)}, not {encode_uuid(topic_id)}"
-        )
+        raise StorageFailure("open", path, f"it holds the topic id {to_text(stored_id)}, not {to_text(topic_id)}")
     bases, snapshots, with_aborted = _list(disk, directory)
     stored_epochs = disk.read(f"{directory}/{EPOCHS_FILE}")
     epochs = None if stored_epochs is None else LeaderEpochs.from_text(stored_epochs.decode("utf-8", "replace"))

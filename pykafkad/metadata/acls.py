@@ -10,7 +10,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.metadata import record_codec
 from pykafkad.metadata.image import acl_content
-from pykafkad.metadata.uuids import random_uuid
+from pykafkad.uuids import random_uuid
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.metadata import configs, placement, record_codec
 from pykafkad.metadata.image import TYPE_TOPIC, Image
 from pykafkad.metadata.topics import CLUSTER_METADATA_TOPIC, Topic, name_problem
-from pykafkad.metadata.uuids import random_uuid
+from pykafkad.uuids import random_uuid
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False

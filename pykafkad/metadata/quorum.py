@@ -14,7 +14,7 @@ from __future__ import annotations
 from pykafkad.effects import Append, Persist
 from pykafkad.metadata import quorum_states as states, record_codec, voters as voter_set
 from pykafkad.metadata.features import NEW_CLUSTER_KRAFT_VERSION
-from pykafkad.metadata.uuids import ZERO, from_text, to_text
+from pykafkad.uuids import ZERO, from_text, to_text
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False

@@ -4,9 +4,10 @@ It wires its parts and holds no logic of any API. It learns of the metadata as t
 
 from __future__ import annotations
 
+from pykafkad import uuids
 from pykafkad.errors import StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
-from pykafkad.metadata import events, uuids
+from pykafkad.metadata import events
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.server import logs
 from pykafkad.server.client_metrics import ClientMetrics

@@ -5,9 +5,9 @@ watermark."""
 
 from __future__ import annotations
 
-from pykafkad import config
+from pykafkad import config, uuids
 from pykafkad.errors import ConfigError
-from pykafkad.metadata import events, quorum, quorum_states, record_codec, uuids, voters
+from pykafkad.metadata import events, quorum, quorum_states, record_codec, voters
 from pykafkad.metadata.controller import Controller
 from pykafkad.server.logs import logger
 from pykafkad.server.metadata_log import MetadataLog

@@ -6,9 +6,9 @@ comes back with the next start. Without the directory of the metadata log there 
 
 from __future__ import annotations
 
+from pykafkad import uuids
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.directory import LogDirectory
-from pykafkad.metadata import uuids
 from pykafkad.metadata.events import AssignReplicasToDirs, ChangeLogDirs
 from pykafkad.metadata.placement import names_directory
 from pykafkad.server.logs import logger

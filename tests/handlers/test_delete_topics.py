@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.handlers import delete_topics
-from pykafkad.metadata.uuids import ZERO
+from pykafkad.uuids import ZERO
 from pykafkad.wire import messages
 from tests.metadata.cluster import Cluster
 from tests.metadata.context import ask

@@ -8,7 +8,7 @@ from pykafkad import errors
 from pykafkad.handlers import metadata
 from pykafkad.metadata import events, record_codec
 from pykafkad.metadata.brokers import Endpoint
-from pykafkad.metadata.uuids import ZERO
+from pykafkad.uuids import ZERO
 from pykafkad.wire import messages
 from tests.metadata.cluster import CLUSTER_ID, Cluster
 from tests.metadata.context import FakeContext, ask, finished

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pykafkad.metadata import uuids
+from pykafkad import uuids
 
 
 def test_text_is_kafkas():
