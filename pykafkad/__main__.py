@@ -1,6 +1,6 @@
 """`python -m pykafkad` and the console script `pykafkad`: finds the subcommand and runs its module.
 
-`serve` is looked at first and imports nothing that the broker does not need, since a start has 100 ms.
+`serve` is checked first, and imports nothing that the broker does not need: a start must be fast.
 """
 
 from __future__ import annotations

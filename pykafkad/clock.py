@@ -1,6 +1,6 @@
 """The only module that asks the operating system for the time.
 
-Everything else is handed a `Clock`, or the two numbers it gives, so that a test can move time by hand.
+Other code gets a `Clock`, or the two numbers that it returns. So a test can set the time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from time import monotonic, time_ns
 
 
 class Clock:
-    """Real time. `now()` is for deadlines and never goes back; `now_ms()` is what records are stamped with."""
+    """Real time. `now()` is for deadlines and never goes back; `now_ms()` is for timestamps of records."""
 
     __slots__ = ()
 
@@ -18,12 +18,12 @@ class Clock:
         return monotonic()
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC, as Kafka's timestamps."""
+        """Milliseconds since 1970-01-01 UTC, as in Kafka's timestamps."""
         return time_ns() // 1_000_000
 
 
 class ManualClock(Clock):
-    """A clock that stands still until `advance` is called: for tests and simulation."""
+    """A clock that moves only when `advance` is called, for tests and simulation."""
 
     __slots__ = ("_now", "_now_ms")
 
@@ -38,6 +38,6 @@ class ManualClock(Clock):
         return self._now_ms
 
     def advance(self, seconds: float) -> None:
-        """Move both clocks forward together."""
+        """Moves both times forward together."""
         self._now += seconds
         self._now_ms += round(seconds * 1000)

@@ -1,7 +1,7 @@
 """Writes `attributes.pyi`, the types of the settings: `python -m pykafkad.settings.stub`.
 
-A type checker reads `attributes.pyi` where the broker makes the same classes from the rows at start
-(`config.py`). A test compares the file with `text()`, so it cannot go stale.
+At run time `config.py` makes the same classes from the rows. A test compares the file with `text()`, so it cannot
+become stale.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Record batches, magic 2: the 61-byte header, its checks, and building a batch from records.
+"""Record batches of magic 2: the 61-byte header, its checks, and building a batch from records.
 
-Layout: KIP-98, and "Message format" in Kafka's documentation. A batch travels as one piece from the producer to the
-segment and on to the consumer; only the first 16 bytes (base offset, leader epoch) are ours to write, because the
-checksum does not cover them.
+Layout: KIP-98, and "Message format" in Kafka's documentation. A batch stays one piece from the producer to the segment
+and on to the consumer. A broker changes only the first 16 bytes (base offset, leader epoch), which the checksum does
+not cover.
 
-`parse_header` reads, `validate` checks one batch alone, `build_batch` makes one. `crc32c` is the C function of the
-`crc32c` package. What a *log* demands beyond that (sizes, timestamps, keys) is in `log/append_rules.py`.
+`parse_header` reads the header, `validate` checks one batch, `build_batch` makes one. `crc32c` is the C function of the
+`crc32c` package. `log/append_rules.py` has the further rules of a log: sizes, timestamps, keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Checksum = Callable[..., int]
 
 HEADER_SIZE_BYTES = 61
-# The length field counts the bytes behind itself: offset (8) and length (4) are not in it.
+# The length field counts the bytes after itself: without the offset (8) and the length (4).
 LENGTH_OVERHEAD_BYTES = 12
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
@@ -46,14 +46,14 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 MAX_SEQUENCE = 0x7FFFFFFF
 
-# Types of the control records that end a transaction: the second int16 of a control record's key.
+# Types of the control records that end a transaction: the second int16 of the key.
 CONTROL_ABORT = 0
 CONTROL_COMMIT = 1
 
 HEADER = Struct(">qiiBIHiqqqhii")
-# What a leader writes into a batch on append: base offset, length (unchanged), leader epoch.
+# The part that a leader writes on append: base offset, length (unchanged), leader epoch.
 PREFIX = Struct(">qii")
-# What the checksum covers of the header: attributes to record count.
+# The part of the header that the checksum covers: attributes to record count.
 CHECKED_HEADER = Struct(">Hiqqqhii")
 CONTROL_KEY = Struct(">hh")
 _UINT32 = Struct(">I")
@@ -81,7 +81,7 @@ class BatchHeader(
         ),
     )
 ):
-    """The 61-byte header as stored; the properties name what is derived from it."""
+    """The 61-byte header as stored. The properties are derived from the fields."""
 
     __slots__ = ()
 
@@ -101,7 +101,7 @@ class BatchHeader(
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the whole batch."""
+        """The size of the whole batch."""
         return self.length + LENGTH_OVERHEAD_BYTES
 
     @property
@@ -131,13 +131,13 @@ class BatchHeader(
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record, -1 without a producer id."""
+        """The sequence number of the last record; -1 without a producer id."""
         return advance_sequence(self.base_sequence, self.last_offset_delta) if self.base_sequence >= 0 else NO_SEQUENCE
 
 
 def _load_crc32c() -> Checksum:
-    # Importing the package runs an __init__ that pulls in importlib.metadata, email and argparse: more than twenty
-    # milliseconds of start-up for one C function. So the extension is loaded by its path; the package is the fallback.
+    # Importing the package runs an __init__ that imports importlib.metadata, email and argparse: more than 20 ms of a
+    # start for one C function. So the extension module is loaded by its path. The package is the fallback.
     import sys
     from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 
@@ -161,17 +161,17 @@ crc32c: Checksum = _load_crc32c()
 
 
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`. Fewer than 61 bytes there: `struct.error`; nothing is checked."""
+    """Reads the header at `position` without checking it. Fewer than 61 bytes raise `struct.error`."""
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
 
 
 def advance_sequence(sequence: int, by: int) -> int:
-    """Add to a sequence number, wrapping from 2^31-1 to 0."""
+    """Adds to a sequence number, wrapping from 2^31-1 to 0."""
     return (sequence + by) & MAX_SEQUENCE
 
 
 def validate(view: Buffer) -> BatchHeader:
-    """Check one whole batch that fills `view` exactly: length, magic, checksum.
+    """Checks one whole batch that fills `view` exactly: length, magic, checksum.
 
     Raises `KafkaError(CORRUPT_MESSAGE)` with the reason.
     """
@@ -183,18 +183,19 @@ def validate(view: Buffer) -> BatchHeader:
     header = parse_header(view)
     if header.length != size - LENGTH_OVERHEAD_BYTES:
         raise KafkaError(
-            errors.CORRUPT_MESSAGE, f"batch length field says {header.length + LENGTH_OVERHEAD_BYTES} of {size} bytes"
+            errors.CORRUPT_MESSAGE,
+            f"batch of {size} bytes has length {header.length + LENGTH_OVERHEAD_BYTES} in its header",
         )
     if header.magic != MAGIC:
         raise KafkaError(errors.CORRUPT_MESSAGE, f"batch magic is {header.magic}, not {MAGIC}")
     found = crc32c(view[ATTRIBUTES_POSITION:])
     if found != header.crc:
-        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch checksum is {header.crc:#010x}, its bytes give {found:#010x}")
+        raise KafkaError(errors.CORRUPT_MESSAGE, f"batch checksum is {header.crc:#010x} but should be {found:#010x}")
     return header
 
 
 def set_max_timestamp(view: bytearray | memoryview, max_timestamp_ms: int, *, log_append_time: bool) -> None:
-    """Write timestamp type and max timestamp, and the checksum that they change."""
+    """Writes the timestamp type, the max timestamp and the new checksum."""
     (attributes,) = _UINT16.unpack_from(view, ATTRIBUTES_POSITION)
     attributes = attributes | LOG_APPEND_TIME_BIT if log_append_time else attributes & ~LOG_APPEND_TIME_BIT
     _UINT16.pack_into(view, ATTRIBUTES_POSITION, attributes)
@@ -204,7 +205,7 @@ def set_max_timestamp(view: bytearray | memoryview, max_timestamp_ms: int, *, lo
 
 
 def control_key(control_type: int) -> bytes:
-    """Key of a control record: version 0 and the type."""
+    """The key of a control record: version 0 and the type."""
     return CONTROL_KEY.pack(0, control_type)
 
 
@@ -223,11 +224,13 @@ def build_batch(
     is_control: bool = False,
     log_append_time: bool = False,
 ) -> bytearray:
-    """One batch of `records`: each `(key, value)`, `(key, value, headers)` or `(key, value, headers, timestamp_ms)`.
+    """Builds one batch of `records`: each is `(key, value)`, `(key, value, headers)` or `(key, value, headers,
+    timestamp_ms)`.
 
-    Keys and values are bytes or None, headers a sequence of `(name: str, value: bytes | None)`. Records without their
-    own timestamp carry `timestamp_ms`. `codec` is one of `compression.CODECS`, `level` its level (None: the default).
-    With `log_append_time`, `timestamp_ms` is the batch's max timestamp, which then holds for all its records."""
+    Keys and values are bytes or None; headers are a sequence of `(name: str, value: bytes | None)`. Records without a
+    timestamp get `timestamp_ms`. `codec` is one of `compression.CODECS`, `level` its level (None: the default). With
+    `log_append_time`, `timestamp_ms` is the batch's max timestamp and holds for all its records.
+    """
     from pykafkad.wire.records import encode_record
 
     first = records[0]
@@ -270,8 +273,10 @@ def build_batch(
 
 
 def header_of(body: Buffer, record_count: int, *, base_offset: int, timestamp_ms: int, leader_epoch: int) -> bytearray:
-    """The header that belongs in front of `body`, uncompressed records of one time and no producer: for whoever encodes
-    a long batch bit by bit."""
+    """The header of `body`: uncompressed records with one timestamp and no producer.
+
+    It is for code that encodes a long batch step by step.
+    """
     checked = CHECKED_HEADER.pack(
         0, record_count - 1, timestamp_ms, timestamp_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, record_count
     )

@@ -1,18 +1,21 @@
-"""Turns a (message, version) into one decode or one encode function of straight-line Python.
+"""Compiles the decode and encode functions of each message version, as straight-line Python.
 
-`decode(buffer, position) -> (message, end_position)` and `encode(message, chunks)`; both raise `ProtocolError`. The
-text of a function is written by one emitter per kind of type, nested structs inline, and compiled once under a name
-like `FetchRequest v12 decode`, for which `linecache` finds the lines, so a traceback shows them. What makes it fast:
+The functions are `decode(buffer, position) -> (message, end_position)` and `encode(message, chunks)`. Both raise
+`ProtocolError`. One emitter per kind of type writes the text of a function, with nested structs inline. The function is
+compiled once under a name like `FetchRequest v12 decode`. `linecache` finds its lines, so a traceback shows them.
 
-* consecutive fixed-size fields, and the length or the count that follows them, are one precompiled `struct.Struct`;
-* a one-byte varint (all but long ones) is read by that same `Struct` and costs one comparison;
-* there is no interpretation left at run time: absent fields are stores of constants.
+What makes the functions fast:
 
-Every length is compared with the bytes left before anything of its size is built.
+* One precompiled `struct.Struct` reads consecutive fixed-size fields and the length or count that follows them.
+* The same `Struct` reads a one-byte varint, which is the usual case; that costs one comparison.
+* Nothing is interpreted at run time: an absent field is an assignment of a constant.
 
-The sliced form of a function has the same lines and is a generator, which yields before each element of an array and
-returns what the function returns: long messages are read and written in turns of the loop. The buffer must then stay as
-it is from turn to turn."""
+Every length is compared with the bytes that are left before anything of that size is allocated.
+
+The incremental form of a function has the same lines and is a generator. It yields before each element of an array and
+returns the function's result. So the loop can read or write a long message over several turns. The buffer must not
+change between the turns.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class Origin:
-    """Where the lines of a compiled function come from: `linecache` asks the `__loader__` of its globals, and they are
-    written anew.
+    """The source of a compiled function, for tracebacks.
 
-    So nothing is kept, and `linecache` (which brings `re` and `tokenize`) is not imported to serve.
+    `linecache` asks the `__loader__` of the function's globals, which writes the text again. So no text is kept, and
+    serving does not import `linecache`, which brings `re` and `tokenize`.
     """
 
     __slots__ = ("arguments", "write")
@@ -55,7 +58,7 @@ def build(
     *,
     sliced: bool = False,
 ) -> Callable[..., Any]:
-    """The `decode` or `encode` function of one version, or its sliced form."""
+    """Compiles the `decode` or `encode` function of one version, or its incremental form."""
     write = write_decoder if direction == "decode" else write_encoder
     arguments = message, version, classes, defaults, sliced
     source, namespace = write(*arguments)
@@ -70,7 +73,7 @@ def build(
 def write_decoder(
     message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False
 ) -> tuple[str, dict[str, Any]]:
-    """The text of a decode function and the names it uses."""
+    """Writes a decode function; returns its text and the names that the text uses."""
     writer = Decoder(message, version, classes, defaults, sliced)
     writer.struct(message.root, "m0")
     first = [
@@ -90,7 +93,7 @@ def write_decoder(
 def write_encoder(
     message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False
 ) -> tuple[str, dict[str, Any]]:
-    """The text of an encode function and the names it uses."""
+    """Writes an encode function; returns its text and the names that the text uses."""
     writer = Encoder(message, version, classes, defaults, sliced)
     writer.struct(message.root, "m0")
     first = ["    out = chunks[-1]", "    try:"]
@@ -103,8 +106,10 @@ def write_encoder(
 
 
 def source(cls: type, version: int, direction: str) -> str:
-    """The Python text of a message's `decode` or `encode` function at a version, as `pykafkad describe-apis --source`
-    prints it."""
+    """The Python text of a message's `decode` or `encode` function at a version.
+
+    `pykafkad describe-apis --source` prints it.
+    """
     from pykafkad.wire import messages
 
     if direction not in ("decode", "encode"):

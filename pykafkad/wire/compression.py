@@ -1,8 +1,9 @@
-"""The codecs of record batches by id, as Kafka's clients frame them.
+"""The compression codecs of record batches by id, as Kafka's clients frame them.
 
-gzip is a gzip stream, snappy the xerial block stream (raw snappy is read too), lz4 the frame format with independent
-blocks, zstd plain frames. Decompression never returns more than the caller's cap and never allocates by a length that
-the data claims. `cramjam` and `zlib` are imported at first use."""
+gzip is a gzip stream; snappy is the xerial block stream (raw snappy is read too); lz4 is the frame format with
+independent blocks; zstd is plain frames. Decompression never returns more than the caller's limit, and never allocates
+by a length that the data claims. `cramjam` and `zlib` are imported on first use.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
-# Name as in `compression.type` and in clients; lowest, highest and default level (None: the codec has no levels).
+# The name in `compression.type` and in clients; the lowest, highest and default level (None: no levels).
 CODECS: dict[int, tuple[str, int | None, int | None, int | None]] = {
     NONE: ("none", None, None, None),
     GZIP: ("gzip", 1, 9, -1),
@@ -43,15 +44,15 @@ def _corrupt(codec: int, reason: object) -> KafkaError:
 
 def _too_large(codec: int, max_bytes: int) -> KafkaError:
     return KafkaError(
-        errors.MESSAGE_TOO_LARGE, f"records compressed as {CODECS[codec][0]} open to more than {max_bytes} bytes"
+        errors.MESSAGE_TOO_LARGE, f"records compressed as {CODECS[codec][0]} decompress to more than {max_bytes} bytes"
     )
 
 
 def decompress(codec: int, data: Buffer, max_bytes: int) -> bytes:
-    """Open `data`; at most `max_bytes` come out.
+    """Decompresses `data` to at most `max_bytes`.
 
-    Raises `KafkaError`: CORRUPT_MESSAGE when the data is not of that codec, MESSAGE_TOO_LARGE above the cap,
-    UNSUPPORTED_COMPRESSION_TYPE for an id outside the table.
+    Raises `KafkaError`: CORRUPT_MESSAGE when the data is not of that codec, MESSAGE_TOO_LARGE above the limit,
+    UNSUPPORTED_COMPRESSION_TYPE for an unknown id.
     """
     if codec == GZIP:
         return _decompress_gzip(data, max_bytes)
@@ -65,7 +66,7 @@ def decompress(codec: int, data: Buffer, max_bytes: int) -> bytes:
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """Compress as a Kafka client would; `level` None or the codec's default level mean the same."""
+    """Compresses as a Kafka client does. `level` None is the codec's default level."""
     if codec == SNAPPY:
         return _compress_snappy(data)
     if level is None:
@@ -113,7 +114,7 @@ def _decompress_snappy(data: Buffer, max_bytes: int) -> bytes:
         length = int.from_bytes(data[position : position + 4], "big")
         position += 4
         if length > len(data) - position:
-            raise _corrupt(SNAPPY, f"a block of {length} bytes where {len(data) - position} are left")
+            raise _corrupt(SNAPPY, f"a block has {length} bytes where {len(data) - position} are left")
         opened += _open_snappy_block(cramjam, data[position : position + length], max_bytes - len(opened), max_bytes)
         position += length
     return bytes(opened)
@@ -121,11 +122,11 @@ def _decompress_snappy(data: Buffer, max_bytes: int) -> bytes:
 
 def _open_snappy_block(cramjam: ModuleType, block: bytes, room: int, max_bytes: int) -> bytes:
     try:
-        # The block's own claim is compared before anything is allocated for it.
+        # The size that the block claims is checked before anything is allocated for it.
         claimed = cramjam.snappy.decompress_raw_len(block)
-        # No snappy element opens to more than 64 bytes for two of its own.
+        # A snappy element of two bytes decompresses to 64 bytes at most.
         if claimed > 64 * len(block):
-            raise _corrupt(SNAPPY, f"a block of {len(block)} bytes claims to open to {claimed}")
+            raise _corrupt(SNAPPY, f"a block of {len(block)} bytes claims to decompress to {claimed} bytes")
         if claimed > room:
             raise _too_large(SNAPPY, max_bytes)
         return bytes(cramjam.snappy.decompress_raw(block))
@@ -146,15 +147,15 @@ def _compress_snappy(data: Buffer) -> bytes:
 
 
 def _decompress_frames(codec: int, data: Buffer, max_bytes: int) -> bytes:
-    # The frames may claim any size, so the output grows by what really comes out: each attempt decompresses into a
-    # buffer four times as large as the one before, up to the cap. Almost every batch fits the first.
+    # Frames may claim any size. So each attempt decompresses into a buffer four times as large as the one before, up to
+    # the limit. Almost every batch fits into the first.
     import cramjam
 
     module = cramjam.lz4 if codec == LZ4 else cramjam.zstd
     data = bytes(data)
     room = min(max(_FIRST_GUESS_BYTES, 4 * len(data)), max_bytes)
     while True:
-        # One byte of room beyond the cap tells an exact fit from a body that goes on.
+        # One byte of room beyond the limit tells an exact fit from a body that is longer.
         buffer = bytearray(room + 1)
         try:
             size = module.decompress_into(data, buffer)

@@ -1,7 +1,7 @@
-"""The emitters of the compiler: for each kind of field the lines that decode it, and the lines that encode it.
+"""Writes the lines that decode or encode each kind of field, for `compiler.py`.
 
-`Writer` keeps the lines of one function; `Decoder` and `Encoder` walk a message's fields and add to them. See
-`compiler.py`."""
+`Writer` collects the lines of one function. `Decoder` and `Encoder` walk over a message's fields and add lines to it.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FORMATS = {
     "float64": "d",
     "uuid": "16s",
 }
-# What every function may call: the primitives, and the two errors that bytes beyond the end raise.
+# The names that every function may use: the primitives, and the two exceptions of bytes beyond the end.
 RUNTIME = {name: value for name, value in vars(primitives).items() if name[0] != "_"}
 RUNTIME.update(new=object.__new__, StructError=structs.error, pack=structs.pack, unpack_from=structs.unpack_from)
 
 
 class Writer:
-    """Lines of one function, the constants they name, and the run of fixed-size fields not yet written down.
+    """The lines of one function, their constants, and the run of fixed-size fields that is not written yet.
 
     `sliced` functions are generators that yield before each element of an array.
     """
@@ -52,7 +52,7 @@ class Writer:
         self.count = 0
 
     def add(self, line: str) -> None:
-        """One line at the present depth."""
+        """Adds one line at the current depth."""
         self.lines.append("    " * self.depth + line)
 
     def each(self, loop: str) -> None:
@@ -63,7 +63,7 @@ class Writer:
             self.add("yield")
 
     def fresh(self, prefix: str) -> str:
-        """A local name not used yet."""
+        """A local name that is not used yet."""
         self.count += 1
         return f"{prefix}{self.count}"
 
@@ -83,7 +83,7 @@ class Writer:
         return self.constant(field.struct) if field.struct and field.default is ... else repr(field.default)
 
     def is_set(self, value: str, field: Field) -> str:
-        """An expression that is true (as a bool) when the value is not the default."""
+        """An expression that is true when the value is not the field's default."""
         if field.default is None:
             return f"({value} is not None)"
         if field.struct and field.default is ...:
@@ -94,7 +94,7 @@ class Writer:
         return f"({value} != {field.default!r})"
 
     def fields(self, struct: Struct) -> tuple[list[Field], list[Field], list[Field]]:
-        """The struct's fields in this version: in line, tagged (ascending), absent."""
+        """The struct's fields in this version: untagged, tagged (ascending), absent."""
         alive = [field for field in struct.fields if field.alive(self.version)]
         tagged = sorted((field for field in alive if field.tag is not None), key=lambda field: field.tag or 0)
         absent = [field for field in struct.fields if not field.alive(self.version)]
@@ -103,13 +103,13 @@ class Writer:
     def text(self, signature: str, first: list[str], last: list[str]) -> str:
         """The whole function."""
         if self.sliced:
-            # A generator even where nothing has elements.
+            # Without array elements, this line still makes the function a generator.
             first = ["    yield", *first]
         return "\n".join([f"def {signature}:", *first, *self.lines, *last]) + "\n"
 
 
 def minimum_size(struct: Struct, writer: Writer) -> int:
-    """The fewest bytes one element of this struct takes in the writer's version; at least 1."""
+    """The smallest number of bytes that one element of this struct takes in the writer's version; at least 1."""
     size = 1 if writer.flexible else 0
     for field in writer.fields(struct)[0]:
         length = 1 if writer.flexible and not field.rigid else 2 if field.type == "string" else 4
@@ -126,7 +126,10 @@ class Decoder(Writer):
     """Emits decode functions."""
 
     def flush(self, length: str = "", formats: str = "") -> None:
-        """Reads the run of fixed-size fields, and with `length` the number behind them into that local."""
+        """Writes the line that reads the run of fixed-size fields.
+
+        With `length`, the number after them goes into that local.
+        """
         run = self.run + ([(length, formats)] if length else [])
         self.run = []
         if not run:
@@ -141,8 +144,10 @@ class Decoder(Writer):
         self.add(f"position += {structs.calcsize('>' + joined)}")
 
     def length(self, formats: str, rigid: bool = False, text: str = "") -> None:
-        """Reads a length into `n`: -1 is null. `text` names a string, whose compact length has the limit of the
-        two-byte one."""
+        """Writes the lines that read a length into `n`; -1 means null.
+
+        `text` names a string field: its compact length has the same limit as the two-byte one.
+        """
         if self.flexible and not rigid:
             self.flush("n", "B")
             self.add("if n > 127:")
@@ -159,7 +164,7 @@ class Decoder(Writer):
         return ("h", field.rigid, label) if field.type == "string" else ("i", field.rigid, "")
 
     def refuse_null(self, target: str, field: Field, label: str) -> None:
-        """Opens the branch of the non-null value."""
+        """Handles a null length, and opens the branch of a value that is not null."""
         self.add("if n < 0:")
         if field.nullable(self.version):
             self.add(f"    {target} = None")
@@ -169,7 +174,7 @@ class Decoder(Writer):
         self.depth += 1
 
     def struct(self, struct: Struct, target: str) -> None:
-        """A struct into a new object bound to the local `target`."""
+        """Decodes a struct into a new object, bound to the local `target`."""
         self.namespace[f"new_{struct.name}"] = self.classes[struct.name]
         self.add(f"{target} = new(new_{struct.name})")
         plain, tagged, absent = self.fields(struct)
@@ -183,7 +188,7 @@ class Decoder(Writer):
             self.flush()
 
     def tags(self, struct: Struct, tagged: list[Field], target: str) -> None:
-        """The tag section: known fields are read, unknown ones are skipped."""
+        """Decodes the tag section. Unknown tags are skipped."""
         self.flush("n", "B")
         self.add("if n:")
         self.depth += 1
@@ -217,7 +222,7 @@ class Decoder(Writer):
         self.depth -= 2
 
     def value(self, field: Field, target: str, label: str) -> None:
-        """One field of any type into `target`."""
+        """Decodes one field of any type into `target`."""
         if field.is_array:
             self.array(field, target, label)
         elif field.struct:
@@ -233,7 +238,7 @@ class Decoder(Writer):
     def nested(self, field: Field, struct: Struct, target: str) -> None:
         local = self.fresh("m")
         if field.nullable(self.version):
-            # The byte before a struct that may be null: -1 or 1 (KIP-893), but in a tagged field an unsigned 0 or 1.
+            # The byte before a nullable struct is -1 for null or 1 (KIP-893). In a tagged field it is unsigned, 0 or 1.
             self.flush("n", "b" if field.tag is None else "B")
             self.add("if n < 0:" if field.tag is None else "if n == 0:")
             self.add(f"    {target} = None")
@@ -248,7 +253,7 @@ class Decoder(Writer):
             self.add(f"{target} = {local}")
 
     def sized(self, kind: str, target: str, label: str) -> None:
-        """`n` bytes as text, bytes or a view."""
+        """Decodes `n` bytes as text, bytes or a view."""
         self.add("end = position + n")
         self.add("if end > limit:")
         self.add(f"    raise overlong({label!r}, n, position, limit)")
@@ -299,7 +304,7 @@ class Encoder(Writer):
     """Emits encode functions."""
 
     def flush(self) -> None:
-        """Writes the run of fixed-size values."""
+        """Writes the line that packs the run of fixed-size values."""
         run, self.run = self.run, []
         if run:
             joined = "".join(code for _, code in run)
@@ -307,7 +312,7 @@ class Encoder(Writer):
             self.add(f"out += {self.packed(joined, 'pack')}({values})" if values else f"out += {bytes(len(run))!r}")
 
     def length(self, size: str, formats: str, rigid: bool = False) -> None:
-        """Writes the length of a value that is not null."""
+        """Writes the lines that encode the length of a value that is not null."""
         if self.flexible and not rigid:
             self.flush()
             self.add(f"n = {size} + 1")
@@ -320,7 +325,7 @@ class Encoder(Writer):
             self.flush()
 
     def branch_null(self, value: str, field: Field, formats: str) -> bool:
-        """Opens the branch of the non-null value where the version allows null; true if it did."""
+        """Where the version allows null: encodes a null, opens the branch of other values, and returns True."""
         if not field.nullable(self.version):
             return False
         self.flush()
@@ -333,7 +338,7 @@ class Encoder(Writer):
         return True
 
     def struct(self, struct: Struct, source: str) -> None:
-        """A struct out of the object bound to the local `source`."""
+        """Encodes the struct that the local `source` is bound to."""
         plain, tagged, absent = self.fields(struct)
         for field in absent:
             if not field.drop:
@@ -347,7 +352,7 @@ class Encoder(Writer):
             self.flush()
 
     def tags(self, struct: Struct, tagged: list[Field], source: str) -> None:
-        """The tag section: those that differ from their default, in ascending order (KIP-482)."""
+        """Encodes the tag section: the fields that differ from their default, in ascending order (KIP-482)."""
         flags = [self.fresh("set") for _ in tagged]
         for flag, field in zip(flags, tagged, strict=True):
             self.add(f"{flag} = {self.is_set(f'{source}.{field.name}', field)}")
@@ -370,7 +375,7 @@ class Encoder(Writer):
             self.depth -= 1
 
     def value(self, field: Field, value: str, label: str) -> None:
-        """One field of any type."""
+        """Encodes one field of any type."""
         if field.is_array:
             self.array(field, value)
         elif field.struct:
@@ -388,25 +393,25 @@ class Encoder(Writer):
             self.depth -= opened
 
     def check_uuid(self, value: str, label: str) -> None:
-        # `16s` would silently pad or cut.
+        # `16s` would silently pad or cut the id.
         self.add(f"if len({value}) != 16:")
         self.add(f"    raise too_long({label!r}, len({value}), 16)")
 
     def sized(self, kind: str, formats: str, local: str, label: str, rigid: bool = False) -> None:
-        """Text, bytes or records, not null, with the length before them."""
+        """Encodes text, bytes or records that are not null, with their length in front."""
         if kind == "records":
             self.records(local)
             return
         if kind == "string":
             self.add(f"{local} = {local}.encode()")
-            # Java clients refuse longer ones, and the two-byte length cannot say more.
+            # Java clients refuse longer strings, and the two-byte length cannot express more.
             self.add(f"if len({local}) > 32767:")
             self.add(f"    raise too_long({label!r}, len({local}), 32767)")
         self.length(f"len({local})", formats, rigid)
         self.add(f"out += {local}")
 
     def records(self, local: str) -> None:
-        """Bytes, or a file slice, which becomes a chunk of its own between two buffers."""
+        """Encodes bytes, or a file slice, which becomes a chunk of its own between two buffers."""
         size = self.fresh("size")
         self.flush()
         self.add(f"{size} = getattr({local}, 'chunk_size', None)")
@@ -445,7 +450,7 @@ class Encoder(Writer):
         self.depth -= opened
 
     def kept(self, field: Field, items: str) -> None:
-        """An array of structs that may know its bytes already, or is to know them next time."""
+        """Encodes an array that may be a `Kept`: uses its remembered bytes, or remembers them."""
         self.flush()
         start = self.fresh("start")
         self.add(f"if {items}.__class__ is Kept and {self.version} in {items}.encoded:")
@@ -460,7 +465,7 @@ class Encoder(Writer):
         self.depth -= 1
 
     def elements(self, field: Field, value: str, items: str) -> None:
-        """Count and elements of an array that is not null."""
+        """Encodes the count and the elements of an array that is not null."""
         self.length(f"len({items})", "i")
         if field.type in FORMATS and field.type != "uuid":
             self.add(f"if {items}:")

@@ -1,11 +1,12 @@
-"""The four-byte size and the headers around every body; sans-IO.
+"""The size field and the headers around every message body. Nothing here reads or writes a socket.
 
     frame = size (int32, without itself) + header + body
 
 Request header 1 is key, version, correlation id, client id; header 2 (flexible bodies, KIP-482) appends a tag section,
-and the client id keeps its two-byte length there. Response header 0 is the correlation id; header 1 appends a tag
-section. ApiVersions responses have header 0 at every version, so that a client which asked too high can read the answer
-(KIP-511)."""
+and its client id keeps the two-byte length. Response header 0 is the correlation id; header 1 appends a tag
+section. An ApiVersions response has header 0 in every version, so that a client whose version was too high can read it
+(KIP-511).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ _RESPONSE = Struct(">ii")
 
 
 def peek_request(view: memoryview) -> tuple[int, int, int]:
-    """Key, version and correlation id of a frame (without its size), before anything is known about that version."""
+    """The key, version and correlation id of a request frame without its size.
+
+    They are read before the broker knows whether it supports the version.
+    """
     if len(view) < 8:
         raise ProtocolError(f"request of {len(view)} bytes is shorter than a header")
     key, version, correlation_id, _ = _REQUEST.unpack_from(bytes(view[:8]) + b"\0\0", 0)
@@ -34,10 +38,12 @@ def peek_request(view: memoryview) -> tuple[int, int, int]:
 
 
 def read_request_header(view: memoryview, flexible_from: dict[int, int]) -> tuple[int, int, int, str, int]:
-    """(api_key, api_version, correlation_id, client_id, position of the body) of a frame without its size.
+    """Reads (api_key, api_version, correlation_id, client_id, position of the body) of a request frame without its
+    size.
 
-    `flexible_from` maps an API key to its first flexible version (`flexible_versions()`); a key that is not in it has
-    header 1. A null client id is the empty string. Raises `ProtocolError`."""
+    `flexible_from` maps an API key to its first flexible version (`flexible_versions()`). A key that is not in it has
+    header 1. A null client id becomes the empty string. Raises `ProtocolError`.
+    """
     limit = len(view)
     if limit < 10:
         raise ProtocolError(f"request of {limit} bytes is shorter than a header")
@@ -74,18 +80,20 @@ def _skip_tags(view: memoryview, position: int, limit: int) -> int:
 
 
 def flexible_versions() -> dict[int, int]:
-    """API key to its first flexible version, for the keys that have one."""
+    """Maps each API key that has flexible versions to the first of them."""
     return {key: first for key, _, _, first in messages.all_apis() if first is not None}
 
 
 def response_is_tagged(api_key: int, api_version: int, flexible_from: dict[int, int]) -> bool:
-    """Whether the response carries header 1: what a client asks before it reads one."""
+    """Whether a response has header 1. A client needs this to read the response."""
     return api_key != API_VERSIONS and api_version >= flexible_from.get(api_key, 32767)
 
 
 def start_response(correlation_id: int, tagged: bool) -> bytearray:
-    """The first chunk of a response: room for the size, then the header. The body's encoder appends; `finish_frame`
-    fills in the size."""
+    """The first chunk of a response: room for the size field, then the header.
+
+    The encoder of the body appends to it. `finish_frame` fills in the size.
+    """
     out = bytearray(_RESPONSE.pack(0, correlation_id))
     if tagged:
         out.append(0)
@@ -95,7 +103,7 @@ def start_response(correlation_id: int, tagged: bool) -> bytearray:
 def start_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None, tagged: bool
 ) -> bytearray:
-    """For a client: the first chunk of a request; as `start_response`."""
+    """The first chunk of a client's request: room for the size field, then the header."""
     name = b"" if client_id is None else client_id.encode()
     out = bytearray(4)
     out += _REQUEST.pack(api_key, api_version, correlation_id, -1 if client_id is None else len(name))
@@ -106,8 +114,10 @@ def start_request(
 
 
 def read_response_header(view: memoryview, tagged: bool) -> tuple[int, int]:
-    """For a client: (correlation id, position of the body) of a response frame without its size. Raises
-    `ProtocolError`."""
+    """Reads (correlation id, position of the body) of a response frame without its size, as a client does.
+
+    Raises `ProtocolError`.
+    """
     if len(view) < 4:
         raise ProtocolError(f"response of {len(view)} bytes is shorter than a header")
     (correlation_id,) = _SIZE.unpack_from(view, 0)
@@ -115,8 +125,10 @@ def read_response_header(view: memoryview, tagged: bool) -> tuple[int, int]:
 
 
 def finish_frame(chunks: list[Any]) -> int:
-    """Writes the size into the first chunk, drops an empty last one; returns the bytes of all chunks, the size field
-    included."""
+    """Writes the size into the first chunk and drops an empty last one.
+
+    Returns the number of bytes of all chunks, including the size field.
+    """
     total = 0
     for chunk in chunks:
         size = getattr(chunk, "chunk_size", None)

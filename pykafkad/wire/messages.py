@@ -1,23 +1,26 @@
-"""Every message of the protocol and of the internal logs as a class, made from the schema files on first use.
+"""Every message of the protocol and of the internal logs as a class, which is made from a schema file on first use.
 
-`messages.FetchRequest` is a slotted class for all versions: a field that a version does not carry keeps its default.
+`messages.FetchRequest` is one slotted class for all versions. A field that a version does not carry keeps its default.
 Nested structs are attributes of their message under Kafka's own names:
-`messages.FetchResponse.PartitionData(partition_index=0)`. Construction is by keyword. Names, types and defaults:
-`messages.pyi`, or the schema file itself.
+`messages.FetchResponse.PartitionData(partition_index=0)`. Constructors take keywords. `messages.pyi` and the schema files
+list names, types and defaults.
 
     decode = messages.decoder(messages.FetchRequest, 12)      # decode(buffer, position) -> (message, end_position)
     encode = messages.encoder(messages.FetchResponse, 12)     # encode(message, chunks), chunks[-1] a bytearray
 
-Both raise `ProtocolError`; `messages.sliced` has them as generators, for long messages. Values: uuid is 16 bytes;
-arrays are lists; bytes are bytes; `records` decode to a memoryview (or None) of the buffer and encode from bytes-like,
-None, or a file slice (anything with `chunk_size`), which becomes a chunk of its own. Text that is not UTF-8 decodes
-with U+FFFD in place of each bad byte. After an encoding error the content of `chunks` is unspecified.
+Both raise `ProtocolError`. `messages.sliced` returns them as generators, for long messages.
 
-An array whose row says `keep` may be a `messages.Kept`, for answers that are given again and again: it is encoded once
-per version.
+Values: a uuid is 16 bytes, arrays are lists, bytes are bytes. `records` decode to a memoryview of the buffer, or None.
+They are encoded from a bytes-like object, None, or a file slice (any object with `chunk_size`), which becomes a chunk of
+its own. In text that is not UTF-8, each bad byte decodes to U+FFFD. After an encoding error the content of `chunks` is
+unspecified.
 
-A struct field that is not nullable defaults to one shared instance per struct, and that instance refuses assignment:
-give the field a new struct instead of changing the default in place."""
+An array whose row says `keep` may be a `messages.Kept`. It is encoded once per version, for responses that are sent
+repeatedly.
+
+The default of a struct field that is not nullable is one shared instance per struct. That instance refuses assignment:
+assign a new struct to the field instead.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DIRECTORY = os.path.join(os.path.dirname(__file__), "schemas")
-# Files that are not an API's, in the order in which a name is looked for: first what a starting broker writes. No name
-# is in two.
+# The schema files that are not of an API, in the order in which a name is looked up: first those that a starting broker
+# needs. No name is in two files.
 COLLECTIONS = (
     "stored_metadata.txt",
     "control_records.txt",
@@ -47,8 +50,10 @@ COLLECTIONS = (
 
 
 class Struct:
-    """What every message and nested struct can do: compare by value, and print the fields that differ from their
-    defaults."""
+    """The base of every message and nested struct.
+
+    It compares by value, and prints the fields that differ from their defaults.
+    """
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
@@ -56,7 +61,7 @@ class Struct:
     _defaults: dict[str, object]
 
     def __eq__(self, other: object) -> bool:
-        # The frozen default instance is of a subclass without slots of its own.
+        # The shared default instance has a subclass of its own, without slots.
         if not isinstance(other, Struct) or self._root is not other._root:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self._root.__slots__)
@@ -81,7 +86,7 @@ def _itself(self: object, memo: object = None) -> object:
 
 
 class _FrozenList(list):
-    """The empty list inside a shared default: equal to any empty list, and refuses to grow."""
+    """The empty list inside a shared default. It equals any empty list and refuses to grow."""
 
     __slots__ = ()
     __copy__ = __deepcopy__ = _itself
@@ -93,8 +98,10 @@ class _FrozenList(list):
 
 
 class _Registry:
-    """The one place that remembers: file names, texts read, classes and functions made. Filled on demand, never
-    emptied."""
+    """The only state of this module: file names, schema texts, classes and functions.
+
+    It is filled on demand, never emptied.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[int, str]] = {}
@@ -104,7 +111,7 @@ class _Registry:
         self.functions: dict[tuple[type, int, str], Callable] = {}
 
     def apis(self) -> dict[str, tuple[int, str]]:
-        """Snake-case API name to (key, file), read off the file names."""
+        """Maps each API's name in snake case to (key, file), read from the file names."""
         if not self.files:
             for name in sorted(os.listdir(DIRECTORY)):
                 if name[:3].isdigit():
@@ -149,7 +156,7 @@ def __getattr__(name: str) -> type:
 
 
 def _class_text(struct: notation.Struct) -> str:
-    """The text of a struct's class with its `__init__`."""
+    """The Python text of a struct's class with its `__init__`."""
     names = [field.name for field in struct.fields]
     parameters, body = [], []
     for field in struct.fields:
@@ -172,11 +179,11 @@ def _class_text(struct: notation.Struct) -> str:
 
 
 def _make_classes(message: notation.Message) -> type:
-    """The class of a message, its nested classes as attributes."""
+    """Makes the class of a message. Its nested classes become attributes."""
     namespace: dict[str, object] = {"Struct": Struct, "__name__": __name__}
     classes: dict[str, type] = {}
     defaults: dict[str, object] = {}
-    # Inner structs first: an outer constructor names the default instance of the inner.
+    # Inner structs come first: the constructor of an outer struct uses the default instance of an inner one.
     pending = [message.root, *message.structs.values()]
     while pending:
         ready = [s for s in pending if all(f.struct is None or f.struct.name in classes for f in s.fields)]
@@ -214,7 +221,7 @@ def schema(cls: type) -> notation.Message:
     try:
         return _registry.schemas[cls]
     except KeyError:
-        raise TypeError(f"{cls!r} is no message class") from None
+        raise TypeError(f"{cls!r} is not a message class") from None
 
 
 def valid_versions(cls: type) -> range:
@@ -224,13 +231,15 @@ def valid_versions(cls: type) -> range:
 
 
 def flexible_from(cls: type) -> int | None:
-    """The first version with compact lengths and tags (KIP-482); None where there is none."""
+    """The first version with compact lengths and tags (KIP-482); None when there is none."""
     return schema(cls).flexible_from
 
 
 def decoder(cls: type, version: int) -> Callable:
-    """`decode(buffer, position) -> (message, end_position)`; compiled on first use. Raises `ProtocolError` for a
-    version that is not."""
+    """The function `decode(buffer, position) -> (message, end_position)`, compiled on first use.
+
+    Raises `ProtocolError` for an unknown version.
+    """
     try:
         return _registry.functions[cls, version, "decode"]
     except KeyError:
@@ -238,7 +247,7 @@ def decoder(cls: type, version: int) -> Callable:
 
 
 def encoder(cls: type, version: int) -> Callable:
-    """`encode(message, chunks)`; compiled on first use. Raises `ProtocolError` for a version that is not."""
+    """The function `encode(message, chunks)`, compiled on first use. Raises `ProtocolError` for an unknown version."""
     try:
         return _registry.functions[cls, version, "encode"]
     except KeyError:
@@ -246,7 +255,10 @@ def encoder(cls: type, version: int) -> Callable:
 
 
 def sliced(cls: type, version: int, direction: str) -> Callable:
-    """The `decode` or `encode` function of a version as a generator function: see `compiler.py`. Compiled on first use."""
+    """The `decode` or `encode` function of a version as a generator function, compiled on first use.
+
+    `compiler.py` describes this incremental form.
+    """
     try:
         return _registry.functions[cls, version, f"{direction} sliced"]
     except KeyError:
@@ -263,17 +275,17 @@ def _compile(cls: type, version: int, direction: str, *, sliced: bool = False) -
 
 
 def encode(message: Struct, version: int) -> bytearray:
-    """One message as bytes, for those who do not send file slices: records of internal logs, tests, tools."""
+    """Encodes one message without file slices: records of internal logs, tests, tools."""
     chunks = [bytearray()]
     encoder(type(message), version)(message, chunks)
     return chunks[0]
 
 
 def decode(cls: type, version: int, buffer: bytes | bytearray | memoryview) -> Struct:
-    """One message that fills the buffer exactly; `ProtocolError` when bytes are left over."""
+    """Decodes one message that fills the buffer exactly. Raises `ProtocolError` when bytes are left."""
     message, end = decoder(cls, version)(buffer, 0)
     if end != len(buffer):
-        raise ProtocolError(f"{len(buffer) - end} bytes are left over after {cls.__name__} v{version}")
+        raise ProtocolError(f"{len(buffer) - end} bytes are left after {cls.__name__} v{version}")
     return message
 
 
@@ -297,7 +309,7 @@ def response_class(api_key: int) -> type:
 
 
 def stored_class(name: str) -> type:
-    """The class of a record, header or embedded protocol by its name. Raises `ProtocolError` for an unknown one."""
+    """The class of a record, header or embedded protocol by its name. Raises `ProtocolError` for an unknown name."""
     try:
         return globals().get(name) or __getattr__(name)
     except AttributeError:
@@ -305,8 +317,10 @@ def stored_class(name: str) -> type:
 
 
 def stored_types(file: str) -> dict[int, dict[str, type]]:
-    """Record type to `{"Key": class, "Value": class}` (or `{"Record": class}`) for one internal log, e.g.
-    `stored_groups.txt`."""
+    """Maps each record type of an internal log to `{"Key": class, "Value": class}` or `{"Record": class}`.
+
+    `file` is the log's schema file, such as `stored_groups.txt`.
+    """
     found: dict[int, dict[str, type]] = {}
     for name in notation.headers(_registry.text(file)):
         cls = stored_class(name)
@@ -318,7 +332,7 @@ def stored_types(file: str) -> dict[int, dict[str, type]]:
 
 
 def record_type(cls: type) -> int:
-    """The number under which a record class is stored (or an API's key)."""
+    """The type number of a stored record, or the key of an API."""
     key = schema(cls).key
     if key is None:
         raise TypeError(f"{cls.__name__} has no type number")
@@ -337,6 +351,6 @@ def all_apis() -> list[tuple[int, str, range, int | None]]:
 
 
 def all_names() -> list[str]:
-    """The name of every message: APIs by key, then the internal logs and the rest."""
+    """The names of all messages: APIs by key, then the internal logs and the rest."""
     files = [file for _, file in sorted(_registry.apis().values())] + list(COLLECTIONS)
     return [name for file in files for name in notation.headers(_registry.text(file))]

@@ -1,26 +1,26 @@
-"""The column notation of the schema files: text in, `Message` values out.
+"""Parses the column notation of the schema files into `Message` values.
 
     api 12 Heartbeat request 0-4  flexible 4+
       group_id           string
       group_instance_id  string?  3+  = null
 
 A header line opens a message: `api KEY NAME request|response VERSIONS flexible FROM`, `record TYPE NAME VERSIONS
-flexible FROM` (a record of an internal log) or `data NAME VERSIONS flexible FROM`. FROM is `4+` or `none`. Below it
-stands one row per field, indented by two spaces per level of nesting, in the order of the wire:
+flexible FROM` (a record of an internal log) or `data NAME VERSIONS flexible FROM`. FROM is `4+` or `none`. The next
+lines have one row per field, in wire order, indented by two spaces per level of nesting:
 
     name  type  [life]  [tag N]  [null N+]  [drop]  [rigid]  [keep]  [= default]
 
 * type: a scalar (`bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records`), `{Struct}`, or `[X]`,
-  an array of either. A struct's rows follow, one level deeper, at its first use in the message; later uses name it
-  only. `?` makes it nullable.
-* life: the versions that carry the field (`3+`, `0-7`, `5`); left out means always.
-* `tag N`: a tagged field (KIP-482). `null N+`: nullable only from that version. `drop`: a value that the version cannot
-  carry is left out in silence; without it such a value is an error. `rigid`: keeps its two-byte length in flexible
-  versions. `keep`: an array of structs that may be a `messages.Kept`, whose bytes are remembered.
-* `= default`: what an absent field holds. Without it: zero, false, an empty string, bytes or list, a struct of
-  defaults; only nullable records start null.
+  an array of either. `?` makes it nullable. A struct's rows follow its first use in the message, one level deeper;
+  later uses only name the struct.
+* life: the versions that carry the field (`3+`, `0-7`, `5`); without it, all versions do.
+* `tag N`: a tagged field (KIP-482). `null N+`: nullable only from that version. `drop`: a value that the version does
+  not carry is left out; without `drop` it is an error. `rigid`: the field keeps its two-byte length in
+  flexible versions. `keep`: the array of structs may be a `messages.Kept`, which remembers its encoded bytes.
+* `= default`: the value of an absent field. Without it, that is zero, false, an empty string, bytes or list, or a
+  struct of defaults; for nullable records it is null.
 
-`#` begins a comment. Every error is a `NotationError` that names file, line and what is allowed.
+`#` starts a comment. Every error is a `NotationError` that names file, line and what is allowed.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _ZERO = {"bool": False, "float64": 0.0, "uuid": bytes(16), "string": "", "bytes"
 
 
 class NotationError(Exception):
-    """A schema text that cannot be read: file, line, the offending words, what is allowed."""
+    """A schema text is invalid. The message names file, line, the offending words and what is allowed."""
 
 
 class Field:
-    """One row: `type` is a scalar's name, or None where `struct` (a `Struct`) says what it holds; `first` and `last`
-    version are inclusive.
+    """One row. `type` is the name of a scalar, or None for a struct, which `struct` then holds.
 
-    `default` is the value of an absent field, `...` for a struct of defaults. `null_from` is None where null is never
-    allowed."""
+    `first` and `last` version are inclusive. `default` is the value of an absent field, `...` for a struct of defaults.
+    `null_from` is None where null is never allowed.
+    """
 
     __slots__ = (
         "default",
@@ -83,12 +83,12 @@ class Field:
         return self.first <= version <= self.last
 
     def nullable(self, version: int) -> bool:
-        """Whether this version may carry a null here."""
+        """Whether null is allowed in this version."""
         return self.null_from is not None and version >= self.null_from
 
 
 class Struct:
-    """A named list of fields; the same struct serves every version of its message."""
+    """A named list of fields. One struct serves every version of its message."""
 
     __slots__ = ("fields", "name")
 
@@ -98,7 +98,7 @@ class Struct:
 
 
 class Message:
-    """One message: `kind` is request, response, record or data; `key` the API key or record type (None for data)."""
+    """One message. `kind` is request, response, record or data. `key` is the API key or record type (None for data)."""
 
     __slots__ = ("first", "flexible_from", "key", "kind", "last", "name", "root", "source", "structs")
 
@@ -125,7 +125,7 @@ def _range(text: str, where: str) -> tuple[int, int]:
         pair = (int(first), int(last) if dash else int(first))
         if pair[0] <= pair[1]:
             return pair
-    raise NotationError(f"{where}: {text!r} is no version range: write 3, 0-7 or 3+")
+    raise NotationError(f"{where}: {text!r} is not a version range: write 3, 0-7 or 3+")
 
 
 def _header(words: list[str], where: str, source: str) -> Message:
@@ -169,7 +169,7 @@ def _default(text: str, field: Field, where: str) -> object:
 
 
 def _type(text: str, field: Field, message: Message, where: str) -> str | None:
-    """Sets type, array and nullability; returns the struct's name, if it is one."""
+    """Sets the field's type, array and nullability; returns the name of its struct, if it has one."""
     field.null_from = 0 if text.endswith("?") else None
     text = text.rstrip("?")
     field.is_array = text[0] == "[" and text[-1] == "]"
@@ -218,13 +218,14 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
             field.default = _default(rest.pop(), field, where)
         else:
             raise NotationError(
-                f"{where}: {word!r} is not understood: tag N, null N+ (of a nullable type), drop, rigid, keep (of an array of structs) or = default"
+                f"{where}: {word!r} is not understood: write tag N, null N+ (of a nullable type), drop, rigid, "
+                "keep (of an array of structs) or = default"
             )
     return field, struct_name
 
 
 def headers(text: str) -> dict[str, int]:
-    """The messages of a schema text, name to the line (from 0) of its header, without reading their rows."""
+    """Maps each message of a schema text to the line (from 0) of its header, without reading the rows."""
     found = {}
     for number, line in enumerate(text.split("\n")):
         if line and line[0] not in " #":
@@ -235,7 +236,7 @@ def headers(text: str) -> dict[str, int]:
 
 
 def parse(text: str, source: str, only: str | None = None) -> dict[str, Message]:
-    """Reads a schema text (`source` names it in errors); `only` picks one message. Raises `NotationError`."""
+    """Parses a schema text. `source` names it in errors; `only` selects one message. Raises `NotationError`."""
     lines = text.split("\n")
     start = 0 if only is None else headers(text)[only]
     messages: dict[str, Message] = {}
@@ -286,13 +287,12 @@ def _add(
         if known is None:
             known = message.structs[struct_name] = Struct(struct_name)
         field.struct = known
-        # Rows may follow only where the struct is used first; a second definition could contradict the first.
+        # Rows may follow only the struct's first use. A second definition could contradict the first.
         stack.append(None if known.fields else known)
 
 
 def _check(message: Message) -> None:
-    """What only the whole message shows: structs without rows, tags that are not 0, 1, 2 … or stand in versions without
-    tags."""
+    """Checks a whole message: structs without rows, duplicate tags, tags in a message that is never flexible."""
     for struct in (message.root, *message.structs.values()):
         if struct is not message.root and not struct.fields:
             raise NotationError(f"{message.source}: {message.name} uses {struct.name}, which has no rows")

@@ -1,7 +1,8 @@
-"""What the compiled functions call at run time: variable-length integers, limits and the errors of malformed bytes.
+"""Functions that the compiled decoders and encoders call: variable-length integers, limits, errors of malformed bytes.
 
 Positions are indexes into a memoryview of unsigned bytes. An index beyond the end raises `IndexError` or
-`struct.error`, which each compiled function turns into `ProtocolError`."""
+`struct.error`, which each compiled function turns into `ProtocolError`.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-# Elements of all arrays and tags of all tag sections of one message together. The largest honest message is a fetch of
-# every partition of a big cluster, a hundred thousand; a hostile one of a few megabytes could otherwise ask for
-# gigabytes of objects, and keep the loop for seconds.
+# The limit of elements of all arrays, plus tags of all tag sections, in one message. The largest honest message is a
+# fetch of every partition of a big cluster, about a hundred thousand. Without a limit, a hostile message of a few
+# megabytes could ask for gigabytes of objects and block the loop for seconds.
 MAX_ELEMENTS = 200_000
 
 
 class Kept(list):  # type: ignore[type-arg]
-    """Structs of an array whose row says `keep`: what they encode to is remembered by version, so they may not change
-    any more."""
+    """The structs of an array whose row says `keep`. The array remembers its encoded bytes by version.
+
+    The structs must not change any more.
+    """
 
     __slots__ = ("encoded",)
 
@@ -29,13 +32,13 @@ class Kept(list):  # type: ignore[type-arg]
         self.encoded: dict[int, bytes] = {}
 
 
-# Tags of a request's or response's header. Kafka defines one; nothing else bounds the loop over them but the frame's
-# size.
+# The limit of tags in a header. Kafka defines only one. Without this limit, only the frame size bounds the loop over
+# them.
 MAX_HEADER_TAGS = 1000
 
 
 def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits and five bytes; returns it and the position behind it."""
+    """Reads an unsigned varint of at most 32 bits and five bytes; returns its value and the position after it."""
     value = shift = 0
     for index in range(position, position + 5):
         byte = view[index]
@@ -57,13 +60,13 @@ def append_uvarint(out: bytearray, value: int) -> None:
 
 
 def unexpected_null(field: str) -> ProtocolError:
-    """The error of a null where the version allows none."""
+    """The error of a null in a version that allows none."""
     return ProtocolError(f"{field} is null, which this version does not allow")
 
 
 def overlong(field: str, size: int, position: int, limit: int) -> ProtocolError:
-    """The error of a length that points beyond the message."""
-    return ProtocolError(f"{field} claims {size} at byte {position}, but only {limit - position} bytes are left")
+    """The error of a length that reaches beyond the message."""
+    return ProtocolError(f"{field} claims {size} bytes at byte {position}, but only {limit - position} bytes are left")
 
 
 def too_many(field: str) -> ProtocolError:
@@ -77,10 +80,10 @@ def odd_tag(field: str, position: int, end: int) -> ProtocolError:
 
 
 def not_carried(field: str) -> ProtocolError:
-    """The error of encoding a value that the version has no room for."""
+    """The error of encoding a value that the version does not carry."""
     return ProtocolError(f"{field} is set, but this version does not carry it")
 
 
 def too_long(field: str, size: int, limit: int) -> ProtocolError:
-    """The error of a value longer than Kafka's length field can say, or of an id that is not 16 bytes."""
+    """The error of a value that is longer than Kafka's length field can say, or of an id that is not 16 bytes."""
     return ProtocolError(f"{field} has {size} bytes; {limit} are allowed")

@@ -1,7 +1,8 @@
-"""Records inside a batch: reading them, opening a compressed body under a cap, and writing one.
+"""Records inside a batch: reading them, decompressing a body up to a limit, writing one.
 
-Layout: KIP-98, and "Message format" in Kafka's documentation. Every length is checked against the bytes that are left
-before anything is sliced; a body that lies raises `KafkaError(INVALID_RECORD)`."""
+Layout: KIP-98, and "Message format" in Kafka's documentation. Every length is compared with the bytes that are left
+before anything is sliced. A wrong length or count raises `KafkaError(INVALID_RECORD)`.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
     from pykafkad.wire.batch import BatchHeader, Buffer
 
-# What one batch may open to. A one-megabyte zstd batch can hold 32 GiB of zeros; a broker that must look inside one
-# stops here. Kafka has no such cap; a correct client is far below it.
+# The limit of a decompressed batch. A zstd batch of one megabyte can hold 32 GiB of zeros, so reading stops here. Kafka
+# has no such limit; batches of correct clients are far below it.
 MAX_OPENED_BYTES = 64 * 1024 * 1024
 
-# And how many records. Two kilobytes of zstd can hold four million empty ones, which would keep the loop for half a
-# minute; a megabyte of the shortest useful records is below this.
+# The limit of records in a compressed batch. Two kilobytes of zstd can hold four million empty records, which would
+# block the loop for half a minute. A megabyte of the shortest useful records is below this limit.
 MAX_OPENED_RECORDS = 250_000
 
 
@@ -55,7 +56,7 @@ def encode_record(
     value: Buffer | None,
     headers: Sequence[tuple[str, Buffer | None]] = (),
 ) -> None:
-    """Append one record with its length in front to `out`."""
+    """Appends one record, with its length in front, to `out`."""
     body = bytearray(1)
     _append_varint(body, timestamp_delta)
     _append_varint(body, offset_delta)
@@ -99,15 +100,15 @@ def _read_field(body: Buffer, position: int, end: int, what: str) -> tuple[bytes
     if length < 0:
         return None, position
     if length > end - position:
-        raise _invalid(f"{what} of {length} bytes in a record that has {end - position} left")
+        raise _invalid(f"a {what} has {length} bytes where its record has {end - position} left")
     return bytes(body[position : position + length]), position + length
 
 
 def open_body(view: Buffer, header: BatchHeader, max_bytes: int = MAX_OPENED_BYTES) -> Buffer:
-    """The records' bytes of a batch, decompressed if a codec is set: `bytes`, or a slice of `view`.
+    """The bytes of a batch's records, decompressed where a codec is set: `bytes`, or a slice of `view`.
 
-    Raises `KafkaError(UNSUPPORTED_COMPRESSION_TYPE)` for a codec outside the table, `KafkaError(CORRUPT_MESSAGE)` for
-    bytes that do not decompress, `KafkaError(MESSAGE_TOO_LARGE)` above `max_bytes`.
+    Raises `KafkaError`: UNSUPPORTED_COMPRESSION_TYPE for an unknown codec, CORRUPT_MESSAGE for bytes that do not
+    decompress, MESSAGE_TOO_LARGE above `max_bytes`.
     """
     codec = header.attributes & CODEC_MASK
     body = view[HEADER_SIZE_BYTES : header.length + 12]
@@ -121,17 +122,17 @@ def open_body(view: Buffer, header: BatchHeader, max_bytes: int = MAX_OPENED_BYT
 def iterate_records(
     view: Buffer, header: BatchHeader | None = None, max_bytes: int = MAX_OPENED_BYTES
 ) -> Iterator[Record]:
-    """Yield the `Record`s of the batch that starts `view`, with absolute offsets and timestamps.
+    """Yields the `Record`s of the batch at the start of `view`, with absolute offsets and timestamps.
 
-    Checks as it goes: lengths, consecutive content, nothing left over behind the last record
-    (`KafkaError(INVALID_RECORD)`). A compressed batch of more than `MAX_OPENED_RECORDS` is
-    `KafkaError(MESSAGE_TOO_LARGE)`."""
+    Checks lengths, counts, and that nothing follows the last record: `KafkaError(INVALID_RECORD)`. A compressed batch
+    of more than `MAX_OPENED_RECORDS` is `KafkaError(MESSAGE_TOO_LARGE)`.
+    """
     if header is None:
         header = parse_header(view)
     if header.record_count > MAX_OPENED_RECORDS and header.attributes & CODEC_MASK:
         raise KafkaError(
             errors.MESSAGE_TOO_LARGE,
-            f"a compressed batch of {header.record_count} records; {MAX_OPENED_RECORDS} are opened",
+            f"a compressed batch has {header.record_count} records; at most {MAX_OPENED_RECORDS} are allowed",
         )
     body = open_body(view, header, max_bytes)
     position, size = 0, len(body)
@@ -141,13 +142,13 @@ def iterate_records(
             length, position = _read_varint(body, position)
             end = position + length
             if length < 0 or end > size:
-                raise _invalid(f"a record of {length} bytes where {size - position} are left")
+                raise _invalid(f"a record has {length} bytes where {size - position} are left")
             yield _read_record(body, position, end, header, log_append_time)
             position = end
     except IndexError:
-        raise _invalid(f"the batch says {header.record_count} records, its bytes end before") from None
+        raise _invalid(f"the batch ends before the last of {header.record_count} records") from None
     if position != size:
-        raise _invalid(f"{size - position} bytes are left behind the last of {header.record_count} records")
+        raise _invalid(f"{size - position} bytes follow the last of {header.record_count} records")
 
 
 def _read_record(body: Buffer, position: int, end: int, header: BatchHeader, log_append_time: int) -> Record:
@@ -157,9 +158,9 @@ def _read_record(body: Buffer, position: int, end: int, header: BatchHeader, log
     value, position = _read_field(body, position, end, "value")
     count, position = _read_varint(body, position)
     headers = []
-    # A header takes two bytes at least, so a count above the bytes that are left is a lie.
+    # A header takes at least two bytes, so a count above the bytes that are left is wrong.
     if count < 0 or count > end - position:
-        raise _invalid(f"a record says {count} headers in {end - position} bytes")
+        raise _invalid(f"a record has {count} headers in {end - position} bytes")
     for _ in range(count):
         name, position = _read_field(body, position, end, "header name")
         if name is None:
@@ -170,6 +171,6 @@ def _read_record(body: Buffer, position: int, end: int, header: BatchHeader, log
         except UnicodeDecodeError:
             raise _invalid("a header name is not UTF-8") from None
     if position != end:
-        raise _invalid(f"a record's fields end at {position}, its length says {end}")
+        raise _invalid(f"a record's fields end at byte {position} but its length says {end}")
     timestamp_ms = header.max_timestamp_ms if log_append_time else header.base_timestamp_ms + timestamp_delta
     return Record(header.base_offset + offset_delta, timestamp_ms, key, value, headers)

@@ -1,6 +1,6 @@
-"""Writes `messages.pyi`, the types of what `messages.py` makes at run time: `python -m pykafkad.wire.stub`.
+"""Writes `messages.pyi`, the types of the classes that `messages.py` makes: `python -m pykafkad.wire.stub`.
 
-A test compares the file with `text()`, so it cannot go stale.
+A test compares the file with `text()`, so it cannot become stale.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def test_unknown_names_and_versions():
         messages.decoder(messages.FetchRequest, 3)
     with pytest.raises(ProtocolError, match="versions 4-18, not 19"):
         messages.encoder(messages.FetchRequest, 19)
-    with pytest.raises(TypeError, match="no message class"):
+    with pytest.raises(TypeError, match="not a message class"):
         messages.valid_versions(int)
 
 
