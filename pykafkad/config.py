@@ -1,13 +1,14 @@
 """The settings table: every broker, topic, group and client-metrics setting of Apache Kafka 4.3.1, one row each.
 
-The rows are the text files in `pykafkad/settings/` (name, type, default, allowed values, when a change applies, whether
-this version acts on it, one line of help). Everything reads them: `Settings` and `TopicSettings` (typed, slotted, the
-names with dots turned into underscores), the checks of CreateTopics and AlterConfigs (`validate*`), DescribeConfigs
-(`settings/entries.py`), `pykafkad describe-config` and docs/settings.md.
+The rows are in the text files of `pykafkad/settings/`: name, type, default, allowed values, when a change applies,
+whether this version acts on the setting, one line of help. Everything reads them: `Settings` and `TopicSettings`
+(typed and slotted, with underscores in place of dots), the checks of CreateTopics and AlterConfigs (`validate*`),
+DescribeConfigs (`settings/entries.py`), `pykafkad describe-config` and docs/settings.md.
 
-Start reading at `Settings.from_properties` and `topic_settings`. Where values come from, strongest first: command line,
-`--set`, environment (`PYKAFKAD_NUM_PARTITIONS`), `server.properties`, default: see `settings/sources.py`. Values
-changed live through AlterConfigs are laid over these by `Settings.set_dynamic`."""
+Start reading at `Settings.from_properties` and `topic_settings`. `settings/sources.py` reads the sources of values,
+strongest first: command line, `--set`, environment (`PYKAFKAD_NUM_PARTITIONS`), `server.properties`, default.
+`Settings.set_dynamic` lays values that AlterConfigs changed live over these.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +41,10 @@ __all__ = [
     "validate_overrides",
 ]  # fmt: skip
 
-# A setting may be given for one listener only: listener.name.<listener>.<setting>.
+# A setting may be given for one listener only, as listener.name.<listener>.<setting>.
 LISTENER_PREFIX = "listener.name."
 
-# What Kafka lets change live only for one listener, never under its own name.
+# Settings that Kafka lets change live only for one listener, never under their own names.
 LISTENER_ONLY = frozenset(
     (
         "ssl.key.password",
@@ -61,17 +62,16 @@ LISTENER_ONLY = frozenset(
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
-# Settings that Kafka's authorizer reads and its broker does not know.
+# Settings that only Kafka's authorizer reads.
 _AUTHORIZER_SETTINGS = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
 
-# Plug-ins that refuse what they do not like: as Java classes they cannot run here, and whoever counts on them has to
-# know.
+# Plug-ins that refuse requests by a policy. Java classes cannot run here, so a warning says that nothing is refused.
 _POLICIES = frozenset(("create.topic.policy.class.name", "alter.config.policy.class.name"))
 
-# How alike (0 to 1) a name must be to one that there is, to be taken for a slip of it.
+# How similar (0 to 1) an unknown name must be to a setting's name to be taken for a typing error.
 _NEAR = 0.9
 
-# One quantity in several units: the first that is set wins.
+# One quantity in several units: the first that is set counts.
 SYNONYM_GROUPS = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
@@ -111,15 +111,15 @@ class Settings(BrokerAttributes):
 
     def __init__(self, static: Mapping[str, str]) -> None:
         rows = ROWS[BROKER]
-        # A default of ours that is not Kafka's counts as set at start: DescribeConfigs then shows both, as with Kafka's
-        # own sample server.properties, which sets the same.
+        # A default that differs from Kafka's counts as set at start. DescribeConfigs then shows both values, as it does
+        # for Kafka's sample server.properties, which sets the same ones.
         self.static = {
             row.name: row.default
             for row in rows.values()
             if row.default is not None and row.default != row.kafka_default
         }
         self.static.update(static)
-        # Kafka gives the older name of the same setting the same value.
+        # Kafka gives broker.id, the older name of node.id, the same value.
         self.static.setdefault("broker.id", self.static["node.id"])
         if "log.dirs" in static and "log.dir" not in static:
             del self.static["log.dir"]
@@ -136,10 +136,11 @@ class Settings(BrokerAttributes):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, tuple[str, str]]) -> Settings:
-        """Settings from `{name: (text, origin)}`; `origin` is where it was said, such as `server.properties:12`.
+        """Settings from `{name: (text, origin)}`. `origin` is the place of the text, such as `server.properties:12`.
 
         Raises `ConfigError` naming origin, setting and what is allowed. Unknown names and settings that this version
-        does not act on become sentences in `warnings`."""
+        does not act on become sentences in `warnings`.
+        """
         properties = _with_node_id(properties)
         rows = ROWS[BROKER]
         for name, (text, origin) in properties.items():
@@ -156,14 +157,15 @@ class Settings(BrokerAttributes):
 
     @property
     def log_directories(self) -> tuple[str, ...]:
-        """Where logs live: `log.dirs`, else `log.dir`."""
+        """The directories of the logs: `log.dirs`, else `log.dir`."""
         return self.log_dirs or self.log_dir
 
     def set_dynamic(self, defaults: Mapping[str, str], broker: Mapping[str, str]) -> None:
         """Lays the live values over the static ones, in place, so that every holder of these settings sees them.
 
-        `defaults` are the cluster-wide ones, `broker` those of this broker. A text that cannot be is skipped: it was
-        checked when it was set, and a broker that has it in its log must still start."""
+        `defaults` are the cluster-wide values, `broker` those of this broker. An invalid text is skipped: it was
+        checked when it was set, and a broker that has it in its metadata log must still start.
+        """
         rows = ROWS[BROKER]
         touched = {*self.dynamic_default, *self.dynamic_broker, *defaults, *broker}
         self.dynamic_default = dict(defaults)
@@ -189,7 +191,7 @@ class Settings(BrokerAttributes):
 class TopicSettings(TopicAttributes):
     """One topic's settings, typed: `retention_ms`, `segment_bytes`, `cleanup_policy` (a frozenset) …
 
-    `segment_bytes` already has Kafka's internal override (`internal.segment.bytes`, for tests) in it.
+    `segment_bytes` includes Kafka's internal override for tests, `internal.segment.bytes`.
     """
 
     __slots__ = ()
@@ -208,9 +210,9 @@ class TopicSettings(TopicAttributes):
 def topic_settings(settings: Settings, overrides: Mapping[str, str]) -> TopicSettings:
     """A topic's settings: its own `overrides` (texts), else the broker's by Kafka's synonyms, else the defaults.
 
-    Without overrides the same object is answered until the broker's settings change. Unknown or impossible overrides
-    are passed over: they were checked when they were set (`validate_overrides`), and a topic that has them must still
-    open."""
+    Without overrides the result is the same object until the broker's settings change. Unknown and invalid overrides
+    are skipped: `validate_overrides` checked them when they were set, and a topic that has them must still open.
+    """
     if settings._topic_defaults is None:
         settings._topic_defaults = _topic_defaults(settings)
     defaults = settings._topic_defaults
@@ -240,9 +242,10 @@ def _topic_defaults(settings: Settings) -> TopicSettings:
 
 
 def inherited(settings: Settings, row: Row) -> Any:
-    """What a topic or group that does not set `row` gets: the first broker setting that has a value, times its factor.
+    """The value that a topic or group without its own value for `row` inherits.
 
-    A negative time means "without end" and is -1 in whatever unit it was written, as in Kafka.
+    It is the first broker setting that has a value, times its factor. A negative time means "without limit" and is -1
+    in every unit, as in Kafka.
     """
     for name, factor in row.broker_settings:
         value = getattr(settings, name.replace(".", "_"))
@@ -252,12 +255,12 @@ def inherited(settings: Settings, row: Row) -> Any:
 
 
 def _with_node_id(properties: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """`node.id` and `broker.id` are one setting under two names, as in Kafka; a contradiction is an error."""
+    """Gives `node.id` and `broker.id` the same value, as Kafka does. Raises `ConfigError` when they differ."""
     properties = dict(properties)
     node, broker = properties.get("node.id"), properties.get("broker.id")
     if node and broker and node[0].strip() != broker[0].strip():
         raise ConfigError(
-            f"{node[1]}: node.id={node[0]} must equal broker.id={broker[0]} ({broker[1]}), or leave broker.id out"
+            f"{node[1]}: node.id={node[0]} must equal broker.id={broker[0]} ({broker[1]}); or remove broker.id"
         )
     given = node or broker
     if given:
@@ -266,7 +269,7 @@ def _with_node_id(properties: Mapping[str, tuple[str, str]]) -> dict[str, tuple[
 
 
 def _check_together(settings: Settings, properties: Mapping[str, tuple[str, str]]) -> None:
-    """Values that are possible alone but not together. Raises `ConfigError` naming one of them and its origin."""
+    """Checks values that are valid alone but not together. Raises `ConfigError` naming one of them and its origin."""
 
     def fail(name: str, text: str) -> None:
         origin = properties[name][1] if name in properties else "default"
@@ -275,12 +278,12 @@ def _check_together(settings: Settings, properties: Mapping[str, tuple[str, str]
     if "broker" not in settings.process_roles:
         fail(
             "process.roles",
-            f"must contain broker: a pykafkad that is only {', '.join(sorted(settings.process_roles))} is not offered",
+            f"must contain broker: a process that is only {', '.join(sorted(settings.process_roles))} is not supported",
         )
     if settings.authorizer_class_name not in ("", STANDARD_AUTHORIZER):
         fail(
             "authorizer.class.name",
-            f"{settings.authorizer_class_name} cannot run here: leave it out, or name {STANDARD_AUTHORIZER}",
+            f"{settings.authorizer_class_name} cannot run here: remove it or name {STANDARD_AUTHORIZER}",
         )
     if len(set(settings.log_directories)) != len(settings.log_directories):
         fail("log.dirs", "names a directory twice")
@@ -299,9 +302,9 @@ def _check_together(settings: Settings, properties: Mapping[str, tuple[str, str]
 
 
 def cordoned_problem(cordoned: Sequence[str], directories: Sequence[str]) -> str | None:
-    """Why these entries of `cordoned.log.dirs` cannot be, in words; None when they can."""
+    """The reason why these entries of `cordoned.log.dirs` are invalid; None when they are valid."""
     if "*" in cordoned:
-        return "* stands for all directories, and alone" if len(cordoned) > 1 else None
+        return "* means all directories and must be the only entry" if len(cordoned) > 1 else None
     unknown = [each for each in cordoned if each not in directories]
     return f"{', '.join(unknown)}: not in log.dirs" if unknown else None
 
@@ -321,9 +324,7 @@ def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
                 f"{origin}: {name}: ACLs are kept and shown, and not yet enforced: everybody may do everything"
             )
         elif name in _POLICIES and text:
-            sentences.append(
-                f"{origin}: {name}={text} is a Java class, which cannot run here: nothing is refused by it"
-            )
+            sentences.append(f"{origin}: {name}={text} is a Java class, which cannot run here: it refuses nothing")
         elif row is None:
             if name in _AUTHORIZER_SETTINGS or (name.startswith(LISTENER_PREFIX) and name.split(".", 3)[-1] in rows):
                 sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
@@ -335,18 +336,18 @@ def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
 
 
 def _unknown(name: str) -> str:
-    """What to say of a name that no broker setting has: what was meant, where that can be told."""
+    """The sentence about a name that no broker setting has. It names the setting that was probably meant."""
     of_topics = ROWS[TOPIC].get(name)
     if of_topics is not None:
-        inherited = f"; a broker's is {of_topics.broker_settings[0][0]}" if of_topics.broker_settings else ""
+        inherited = f"; the broker's setting is {of_topics.broker_settings[0][0]}" if of_topics.broker_settings else ""
         return f"{name} is a setting of topics, not of brokers, and is ignored{inherited}"
     from difflib import get_close_matches
 
     near = get_close_matches(name, [row.name for row in ROWS[BROKER].values() if row.documented], 1, _NEAR)
-    return f"{name} is not a setting of Kafka 4.3.1 and is ignored{f' (meant is {near[0]}?)' if near else ''}"
+    return f"{name} is not a setting of Kafka 4.3.1 and is ignored{f' (did you mean {near[0]}?)' if near else ''}"
 
 
-# The error that an impossible value gives, by scope: Kafka answers broker changes with INVALID_REQUEST, the others with
+# The error of an invalid value, by scope: Kafka answers changes of brokers with INVALID_REQUEST, the others with
 # INVALID_CONFIG.
 _ERRORS = {BROKER: INVALID_REQUEST, TOPIC: INVALID_CONFIG, GROUP: INVALID_CONFIG, CLIENT_METRICS: INVALID_CONFIG}
 _UNKNOWN = {
@@ -357,9 +358,10 @@ _UNKNOWN = {
 
 
 def validate(scope: str, name: str, text: str) -> object:
-    """The typed value of one setting. Raises `KafkaError` with the code and sentence that Kafka gives.
+    """The typed value of one setting. Raises `KafkaError` with Kafka's code and sentence.
 
-    A broker may be given names that Kafka does not know (plug-ins read them): those come back as they are.
+    For a broker, Kafka accepts names that it does not know, because plug-ins may read them. Such a text is returned
+    unchanged.
     """
     row = ROWS[scope].get(name)
     if row is None:
@@ -375,7 +377,10 @@ def validate(scope: str, name: str, text: str) -> object:
 
 
 def validate_overrides(scope: str, overrides: Mapping[str, str], settings: Settings) -> None:
-    """Checks all settings of one topic, group or client-metrics subscription, alone and together. Raises `KafkaError`."""
+    """Checks all settings of one topic, group or client-metrics subscription, each alone and then together.
+
+    Raises `KafkaError`.
+    """
     for name, text in overrides.items():
         validate(scope, name, text)
     if scope == TOPIC:
@@ -395,15 +400,21 @@ def _check_topic(values: TopicSettings, settings: Settings) -> None:
         )
     if values.remote_storage_enable:
         if not settings.remote_log_storage_system_enable:
-            sentence = "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+            sentence = (
+                "Tiered Storage functionality is disabled in the broker. "
+                "Topic cannot be configured with remote log storage."
+            )
             raise KafkaError(INVALID_CONFIG, sentence)
         if values.cleanup_policy - {"delete"}:
-            sentence = "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an empty list."
+            sentence = (
+                "Remote log storage only supports topics with cleanup.policy=delete "
+                "or cleanup.policy being an empty list."
+            )
             raise KafkaError(INVALID_CONFIG, sentence)
 
 
 def _check_group(overrides: Mapping[str, str], settings: Settings) -> None:
-    """A group's value lies between the broker's `group.<kind>.min.…` and `max.…`, and a session outlasts a heartbeat."""
+    """Checks that values lie within the broker's `group.<kind>.min.…` and `max.…`, and sessions outlast heartbeats."""
     rows = ROWS[GROUP]
     values = {
         name: inherited(settings, row) if name not in overrides else row.parse(overrides[name])
@@ -427,9 +438,12 @@ CLIENT_MATCHES = frozenset(("client_instance_id", "client_id", "client_software_
 
 
 def _check_client_metrics(overrides: Mapping[str, str]) -> None:
-    """KIP-714: the interval has bounds, a match is `name=pattern` with a known name."""
+    """Checks a client-metrics subscription (KIP-714): the bounds of the interval, and matches as `name=pattern`."""
     if "interval.ms" in overrides and not 100 <= int(overrides["interval.ms"]) <= 3600000:
-        sentence = f"Invalid value {int(overrides['interval.ms'])} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
+        sentence = (
+            f"Invalid value {int(overrides['interval.ms'])} for interval.ms, "
+            "interval must be between 100 and 3600000 (1 hour)"
+        )
         raise KafkaError(INVALID_REQUEST, sentence)
     for item in overrides.get("match", "").split(","):
         if item.strip() and not _is_client_match(item):
@@ -437,7 +451,7 @@ def _check_client_metrics(overrides: Mapping[str, str]) -> None:
 
 
 def _is_client_match(item: str) -> bool:
-    """Whether an item is `name=expression`, with a regular expression that can be one."""
+    """Whether an item is `name=expression` with a known name and a valid regular expression."""
     from pykafkad.settings import client_patterns
 
     name, _, expression = item.partition("=")
@@ -451,9 +465,9 @@ def _is_client_match(item: str) -> bool:
 
 
 def validate_broker_changes(changes: Mapping[str, str | None], settings: Settings, *, one_broker: bool) -> None:
-    """Checks a live change of broker `settings` (None deletes, which is always allowed). Raises `KafkaError`.
+    """Checks a live change of broker `settings`. Deleting (None) is always allowed. Raises `KafkaError`.
 
-    `one_broker` says whether the change is for a named broker; otherwise it is the default of all brokers.
+    `one_broker` says whether the change is for a named broker or is the default of all brokers.
     """
     rows = ROWS[BROKER]
     set_texts = {name: text for name, text in changes.items() if text is not None}

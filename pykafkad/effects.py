@@ -1,14 +1,15 @@
-"""What a pure machine wants done, as values.
+"""The actions that a pure state machine asks for, as values.
 
-A machine's `step(event, now, now_ms)` returns a list of these; the shell (`server/machine_runner.py`) performs them. **List order
-is causal order**: a `Reply` or `Send` that stands after an `Append` or `Persist` in the same list leaves only when that
-write is as durable as the policy asks. The shell may not reorder."""
+A machine's `step(event, now, now_ms)` returns a list of effects, and `server/machine_runner.py` performs them. **List
+order is causal order**: a `Reply` or `Send` after an `Append` or `Persist` in the same list is sent only when that
+write is as durable as the policy asks. Effects are never reordered.
+"""
 
 from __future__ import annotations
 
 
 class _Effect:
-    """Equality and a readable form from the slots, so that tests compare effects as values."""
+    """Equality and a readable form, so that tests compare effects as values."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -22,8 +23,10 @@ class _Effect:
 
 
 class StoredRecord(_Effect):
-    """A typed record of an internal log. `key` is a wire message, or None in the metadata log; `value` None is a
-    tombstone."""
+    """A typed record of an internal log.
+
+    `key` is a wire message, or None in the metadata log. `value` None is a tombstone.
+    """
 
     __slots__ = ("key", "value")
 
@@ -33,8 +36,10 @@ class StoredRecord(_Effect):
 
 
 class Append(_Effect):
-    """Write `records` (list of `StoredRecord`) as one batch to `log`, a `(topic, partition)`; the machine's own
-    `apply` is called for each record right after the local write."""
+    """Writes `records` (a list of `StoredRecord`) as one batch to `log`, a `(topic, partition)`.
+
+    The machine's own `apply` is called for each record right after the local write.
+    """
 
     __slots__ = ("log", "records")
 
@@ -44,7 +49,7 @@ class Append(_Effect):
 
 
 class Reply(_Effect):
-    """Answer the request that `token` stands for. A reply to a connection that is gone is dropped by the shell."""
+    """Answers the request of `token`. A reply to a closed connection is dropped."""
 
     __slots__ = ("message", "token")
 
@@ -54,7 +59,7 @@ class Reply(_Effect):
 
 
 class Send(_Effect):
-    """Send `request` to another node; its answer comes back as the event that `then(answer)` makes."""
+    """Sends `request` to another node. `then(answer)` turns the answer into an event."""
 
     __slots__ = ("peer", "request", "then")
 
@@ -65,7 +70,10 @@ class Send(_Effect):
 
 
 class Persist(_Effect):
-    """Replace the small file `name` of the machine by `value` (bytes): written, synced and renamed before what follows."""
+    """Replaces the machine's small file `name` by `value` (bytes).
+
+    It is written, synced and renamed before later effects.
+    """
 
     __slots__ = ("name", "value")
 
@@ -75,8 +83,10 @@ class Persist(_Effect):
 
 
 class SetTimer(_Effect):
-    """Deliver `TimerFired(key)` to the machine at monotonic second `at`; a second timer of the same key replaces the
-    first."""
+    """Delivers `TimerFired(key)` to the machine at monotonic second `at`.
+
+    It replaces an older timer of the same key.
+    """
 
     __slots__ = ("at", "key")
 
@@ -86,7 +96,7 @@ class SetTimer(_Effect):
 
 
 class CancelTimer(_Effect):
-    """Forget the timer of `key`, if there is one."""
+    """Removes the timer of `key`, if there is one."""
 
     __slots__ = ("key",)
 
@@ -95,7 +105,7 @@ class CancelTimer(_Effect):
 
 
 class Offload(_Effect):
-    """Run `job()` off the loop; its result comes back as the event that `then(result)` makes."""
+    """Runs `job()` outside the loop. `then(result)` turns the result into an event."""
 
     __slots__ = ("job", "then")
 
@@ -105,7 +115,7 @@ class Offload(_Effect):
 
 
 class TimerFired(_Effect):
-    """The event that a due `SetTimer` becomes."""
+    """The event of a `SetTimer` that is due."""
 
     __slots__ = ("key",)
 

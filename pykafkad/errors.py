@@ -3,14 +3,14 @@
 The constants are the table: one line per code of Apache Kafka 4.3.1, named as Kafka names it
 (`errors.UNKNOWN_TOPIC_OR_PARTITION == 3`).
 
-The four kinds (design: an error says whose fault it is, and is translated in one place):
+The four kinds. Each says whose fault it is, and one place translates it:
 
 * `ProtocolError`: the peer broke framing or schema. The connection is closed.
-* `KafkaError`: expected. Its code goes into the row of the response that it concerns.
-* `StorageFailure`: the disk failed under a log. That log goes offline, its clients are told `KAFKA_STORAGE_ERROR`.
-* anything else is a bug of ours: logged, counted, answered `UNKNOWN_SERVER_ERROR`.
+* `KafkaError`: an expected error. Its code goes into the row of the response that it concerns.
+* `StorageFailure`: the disk failed under a log. That log goes offline, and clients get `KAFKA_STORAGE_ERROR`.
+* Any other exception is a bug in pykafkad. It is logged, counted and answered with `UNKNOWN_SERVER_ERROR`.
 
-`ConfigError` is raised before there is a broker: a setting that cannot be.
+`ConfigError` is raised before a broker runs: a setting is invalid.
 """
 
 from __future__ import annotations
@@ -157,29 +157,29 @@ _NAMES = {value: key for key, value in list(globals().items()) if key.isupper() 
 
 
 def name(code: int) -> str:
-    """Kafka's name of an error code; a code outside the table is named by its number."""
+    """Kafka's name of an error code, or `ERROR_` and the number of an unknown code."""
     return _NAMES.get(code) or f"ERROR_{code}"
 
 
 def message(code: int) -> str:
-    """A sentence for people, for answers whose `error_message` nobody filled with something more precise."""
+    """A general error message, for answers without a more precise one."""
     return name(code).replace("_", " ").capitalize() + "."
 
 
 def codes() -> dict[int, str]:
-    """The whole table, code to name, for documentation and tests."""
+    """The whole table as code to name, for documentation and tests."""
     return dict(_NAMES)
 
 
 class ProtocolError(Exception):
-    """The peer broke framing or schema: the connection is closed, and the text goes to the log."""
+    """The peer broke framing or schema. The connection is closed, and the text goes to the log."""
 
 
 class KafkaError(Exception):
     """An expected error of one row of a request.
 
-    `code` is one of the constants above; `text` is what people read (None leaves the answer's message null);
-    `record_errors` is a list of `(index in the batch, text)` for produce errors that single out records.
+    `code` is one of the constants above. `text` is the error message (None leaves it null in the answer).
+    `record_errors` is a list of `(index in the batch, text)` for produce errors of single records.
     """
 
     def __init__(self, code: int, text: str | None = None, record_errors: list[tuple[int, str]] | None = None) -> None:
@@ -190,10 +190,10 @@ class KafkaError(Exception):
 
 
 class StorageFailure(Exception):
-    """The disk refused or lost something: names the operation, the path and the system's reason."""
+    """The disk refused an operation or lost data. The text has the operation, the path and the system's reason."""
 
     def __init__(self, operation: str, path: str, reason: BaseException | str) -> None:
-        # An OSError's own text repeats the path, and opens with a number.
+        # The text of an OSError repeats the path and begins with a number.
         super().__init__(f"{operation} {path}: {getattr(reason, 'strerror', None) or reason}")
         self.operation = operation
         self.path = path
@@ -201,18 +201,21 @@ class StorageFailure(Exception):
 
     @property
     def is_passing(self) -> bool:
-        """Whether nothing is wrong with the disk: there was no descriptor to be had, and soon there may be one."""
+        """Whether the disk works and only descriptors ran out, which may be free again soon."""
         return getattr(self.reason, "errno", None) in (errno.EMFILE, errno.ENFILE)
 
     def copy(self) -> StorageFailure:
-        """A new exception that says the same. What is kept, or raised again, is a copy: an exception that was raised
-        holds the stack that it came up through, and with it the bytes of the request."""
+        """A new exception with the same text.
+
+        Code that keeps or re-raises the failure uses a copy. A raised exception holds its stack, and with it the bytes
+        of the request.
+        """
         return StorageFailure(self.operation, self.path, getattr(self.reason, "strerror", None) or str(self.reason))
 
 
 class ConfigError(Exception):
-    """A setting that cannot be: names where it was set, the setting, and what is allowed."""
+    """A setting is invalid. The text has its origin, its name and what is allowed."""
 
 
 class StartFailure(ConfigError):
-    """Nothing is wrong with what was asked, but a broker can't start now: the port or the directory is taken."""
+    """The settings are valid, but the broker cannot start now: its port or directory is in use."""

@@ -1,4 +1,4 @@
-"""Python's collector of garbage, which a process that holds thousands of tests calls often."""
+"""Python's garbage collector, which runs often in a process with thousands of tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 
 
 def freeze() -> None:
-    """From now on the collector leaves alone what lives now, and no garbage is among it."""
+    """Collects garbage and freezes all living objects, so that later collections skip them."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

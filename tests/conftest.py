@@ -1,4 +1,4 @@
-"""What holds for every unit test."""
+"""Fixtures and settings of all unit tests."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ from hypothesis import HealthCheck, settings
 from tests import collector, seeds
 from tests.simulation.world import LateOffload
 
-# How long an example takes, and how long it takes to draw one, tells how busy the machine is; the same code has the
-# same result.
+# The duration of an example depends on how busy the machine is, and must not decide about a test's result.
 settings.register_profile(
     "any-machine", settings.default, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("quick", settings.get_profile("any-machine"), max_examples=seeds.QUICK_EXAMPLES)
 
-# Of one process between two tests; many a system allows 1024.
+# The number of descriptors of one process between two tests. Many systems allow 1024.
 MOST_DESCRIPTORS = 200
 
-# The C library keeps freed memory for the next block of up to that size, where it would give it back and have it zeroed
-# page by page.
+# The C library keeps freed memory of blocks up to this size, instead of returning it and zeroing new pages.
 bytearray(31 << 20)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before any test is made."""
+    """Called before any test is collected."""
     settings.load_profile("quick" if config.getoption("--quick") else "any-machine")
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and what they import are here to stay: the collector need not look at them again, as often as
-    it is called."""
+    """Freezes the collected tests and their modules: the garbage collector must not scan them on every run."""
     collector.freeze()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """Worlds that tests leave hold files until the collector comes, which is seldom, as little lives but what is
-    frozen."""
+    """Collects garbage when many descriptors are open.
+
+    Simulated worlds of earlier tests hold files until then, and collections are rare.
+    """
     LateOffload.end_threads()
     if len(os.listdir("/proc/self/fd")) > MOST_DESCRIPTORS:
         gc.collect()
@@ -49,15 +48,17 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.fixture
 def frozen_anew() -> Iterator[None]:
-    """For tests of what the collector finds, which give back to it what is frozen."""
+    """Freezes all objects again after a test that unfreezes them."""
     yield
     collector.freeze()
 
 
 @pytest.fixture
 def descriptors_at_rest() -> Iterator[None]:
-    """For tests that count descriptors: what earlier tests left to the garbage collector gives none back meanwhile, and
-    those in use are the lowest ones."""
+    """Collects garbage first, for tests that count descriptors.
+
+    Earlier tests then release no descriptor during the test, and the open descriptors have the lowest numbers.
+    """
     gc.collect()
     gc.disable()
     highest = max(map(int, os.listdir("/proc/self/fd")))

@@ -1,4 +1,4 @@
-"""Settings as the broker sees them: typed, with warnings, live changes, and topics that inherit."""
+"""Settings as the broker sees them: types, warnings, live changes, inheritance by topics."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def _settings(**named: str) -> config.Settings:
     return config.Settings.from_properties({name.replace("_", "."): (text, "test:1") for name, text in named.items()})
 
 
-def test_no_settings_at_all_is_a_broker_that_starts() -> None:
-    """One broker for tests: a node id, both roles, internal topics with one copy."""
+def test_defaults_are_a_broker_for_tests() -> None:
+    """Without settings there is a node id, both roles, and internal topics with one replica."""
     settings = config.Settings.from_properties({})
     assert settings.node_id == 1
     assert settings.process_roles == {"broker", "controller"}
@@ -22,8 +22,8 @@ def test_no_settings_at_all_is_a_broker_that_starts() -> None:
     assert settings.warnings == []
 
 
-def test_values_are_typed() -> None:
-    """Code sees numbers, booleans and tuples, never texts."""
+def test_settings_are_typed() -> None:
+    """Values are numbers, booleans and tuples instead of texts."""
     settings = _settings(
         num_partitions="3", delete_topic_enable="false", listeners="PLAINTEXT://:1,OTHER://:2", log_dirs="/a,/b"
     )
@@ -34,7 +34,7 @@ def test_values_are_typed() -> None:
 
 
 def test_an_unknown_attribute_is_an_error() -> None:
-    """Slots: a slip in the code does not read None, and does not write either."""
+    """A typing error in the code cannot read or write a setting, because the class has slots."""
     settings = _settings()
     with pytest.raises(AttributeError):
         settings.num_partition  # noqa: B018
@@ -42,17 +42,18 @@ def test_an_unknown_attribute_is_an_error() -> None:
         settings.num_partition = 1
 
 
-def test_an_impossible_value_names_place_setting_and_what_is_allowed() -> None:
-    """What a person needs to repair a server.properties."""
+def test_an_invalid_value_names_origin_setting_and_what_is_allowed() -> None:
+    """The message has what somebody needs to correct a server.properties."""
     with pytest.raises(ConfigError) as error:
         config.Settings.from_properties({"num.partitions": ("0", "server.properties:12")})
     assert str(error.value) == (
-        "server.properties:12: num.partitions: Invalid value 0 for configuration num.partitions: Value must be at least 1"
+        "server.properties:12: num.partitions: "
+        "Invalid value 0 for configuration num.partitions: Value must be at least 1"
     )
 
 
-def test_warnings_name_what_has_no_effect() -> None:
-    """Unknown names and settings that nothing reads are named; a broker still starts."""
+def test_warnings_name_settings_without_effect() -> None:
+    """A broker with unknown names or unused settings still starts."""
     settings = config.Settings.from_properties({
         "zookeeper.connect": ("localhost:2181", "p:1"),
         "num.network.threads": ("8", "p:2"),
@@ -63,27 +64,28 @@ def test_warnings_name_what_has_no_effect() -> None:
         "cleanup.policy": ("compact", "p:7"),
         "leader.replication.throttled.replicas": ("*", "p:8"),
     })  # fmt: skip
+    of_topics = "is a setting of topics, not of brokers, and is ignored"
     assert settings.warnings == [
         "p:1: zookeeper.connect is not a setting of Kafka 4.3.1 and is ignored",
         "p:2: num.network.threads has no effect in this version of pykafkad",
         "p:3: listener.name.internal.ssl.protocol has no effect in this version of pykafkad",
-        "p:5: num.partition is not a setting of Kafka 4.3.1 and is ignored (meant is num.partitions?)",
-        "p:6: retention.ms is a setting of topics, not of brokers, and is ignored; a broker's is log.retention.ms",
-        "p:7: cleanup.policy is a setting of topics, not of brokers, and is ignored; a broker's is log.cleanup.policy",
-        "p:8: leader.replication.throttled.replicas is a setting of topics, not of brokers, and is ignored",
+        "p:5: num.partition is not a setting of Kafka 4.3.1 and is ignored (did you mean num.partitions?)",
+        f"p:6: retention.ms {of_topics}; the broker's setting is log.retention.ms",
+        f"p:7: cleanup.policy {of_topics}; the broker's setting is log.cleanup.policy",
+        f"p:8: leader.replication.throttled.replicas {of_topics}",
     ]
 
 
-def test_a_broker_of_another_cluster_is_told_so() -> None:
-    """With process.roles=broker Kafka would look for its controllers elsewhere."""
+def test_process_roles_without_controller_is_a_warning() -> None:
+    """With process.roles=broker Kafka would use controllers of another process."""
     (sentence,) = _settings(process_roles="broker").warnings
     assert (
         sentence == "test:1: process.roles=broker: this version is always its own controller and joins no other cluster"
     )
 
 
-def test_node_id_and_broker_id_are_one() -> None:
-    """Either may be given; both must agree."""
+def test_node_id_and_broker_id_are_the_same_setting() -> None:
+    """Either may be given. Both must agree."""
     assert _settings(broker_id="7").node_id == 7
     assert _settings(node_id="7").broker_id == 7
     with pytest.raises(ConfigError, match=r"node.id=1 must equal broker.id=2"):
@@ -102,14 +104,14 @@ def test_node_id_and_broker_id_are_one() -> None:
         ),
     ],
 )
-def test_values_that_do_not_go_together(properties: dict[str, str], words: str) -> None:
-    """Each is possible alone; the error names one of them and where it stands."""
+def test_contradicting_values_are_refused(properties: dict[str, str], words: str) -> None:
+    """Each value is valid alone. The error names one of them and its origin."""
     with pytest.raises(ConfigError, match=words):
         _settings(**properties)
 
 
-def test_live_values_lie_over_static_ones() -> None:
-    """This broker's live value, then the live default of all brokers, then server.properties, then the default
+def test_live_values_override_static_ones() -> None:
+    """This broker's live value comes first, then the live default of all brokers, server.properties, the default
     (KIP-226)."""
     settings = _settings(message_max_bytes="10")
     settings.set_dynamic({"message.max.bytes": "20"}, {"message.max.bytes": "30"})
@@ -124,15 +126,15 @@ def test_live_values_lie_over_static_ones() -> None:
     assert settings.log_retention_ms is None
 
 
-def test_a_live_value_that_cannot_be_is_passed_over() -> None:
-    """It stands in the metadata log, perhaps from another version; the next weaker value counts."""
+def test_an_invalid_live_value_is_skipped() -> None:
+    """Such a value may be in the metadata log, written by another version. The next weaker value counts."""
     settings = _settings(message_max_bytes="10")
     settings.set_dynamic({"message.max.bytes": "20"}, {"message.max.bytes": "many", "no.such": "1"})
     assert settings.message_max_bytes == 20
 
 
-def test_topics_inherit_by_synonyms() -> None:
-    """The first unit that is set wins; minutes and hours become milliseconds; a negative time is without end."""
+def test_topics_inherit_broker_settings() -> None:
+    """The first unit that is set counts. Minutes and hours become milliseconds. A negative time is unlimited."""
     assert config.topic_settings(_settings(), {}).retention_ms == 7 * 24 * 3_600_000
     assert config.topic_settings(_settings(log_retention_hours="2"), {}).retention_ms == 7_200_000
     assert (
@@ -147,8 +149,8 @@ def test_topics_inherit_by_synonyms() -> None:
     )
 
 
-def test_a_topics_own_settings_win() -> None:
-    """Overrides are texts; unknown and impossible ones of an older log are passed over."""
+def test_a_topics_own_settings_override_the_brokers() -> None:
+    """Unknown and invalid overrides of an older log are skipped."""
     values = config.topic_settings(
         _settings(), {"retention.ms": "5", "cleanup.policy": "compact, delete", "old.one": "1", "segment.ms": "x"}
     )
@@ -162,13 +164,13 @@ def test_a_topics_own_settings_win() -> None:
     assert not neither.compacted and not neither.deleted
 
 
-def test_the_internal_segment_size_is_the_segment_size() -> None:
-    """Kafka's own tests use it to roll often; its limit of 1 MiB does not hold for it."""
+def test_the_internal_segment_size_overrides_the_segment_size() -> None:
+    """Kafka's own tests use it to roll segments often, so the minimum of 1 MiB does not hold for it."""
     assert config.topic_settings(_settings(), {"internal.segment.bytes": "100"}).segment_bytes == 100
 
 
 def test_topics_without_overrides_share_one_object_until_a_live_change() -> None:
-    """Ten thousand partitions, one set of defaults."""
+    """Ten thousand partitions share one set of defaults."""
     settings = _settings()
     first = config.topic_settings(settings, {})
     assert config.topic_settings(settings, {}) is first
@@ -178,8 +180,8 @@ def test_topics_without_overrides_share_one_object_until_a_live_change() -> None
 
 
 @pytest.mark.parametrize("expression", ["(", "(" * 5000 + ")" * 5000, "a{99999999999999999999}"])
-def test_what_is_no_regular_expression_matches_no_client(expression: str) -> None:
-    """Python says so in three ways."""
+def test_an_invalid_regular_expression_is_refused(expression: str) -> None:
+    """Python reports invalid expressions by three exceptions."""
     with pytest.raises(KafkaError, match="Illegal client matching pattern"):
         config.validate_overrides(config.CLIENT_METRICS, {"match": f"client_id={expression}"}, _settings())
 
@@ -196,14 +198,14 @@ def test_what_is_no_regular_expression_matches_no_client(expression: str) -> Non
     ],
 )
 def test_topic_overrides_are_checked_together(overrides: dict[str, str], words: str) -> None:
-    """Sentences as Kafka's."""
+    """The sentences are Kafka's."""
     with pytest.raises(KafkaError, match=words) as refused:
         config.validate_overrides(config.TOPIC, overrides, _settings())
     assert refused.value.code == INVALID_CONFIG
 
 
-def test_remote_storage_goes_with_delete_only() -> None:
-    """With tiered storage on, a compacted topic may not be tiered (KIP-405)."""
+def test_remote_storage_needs_cleanup_policy_delete() -> None:
+    """A compacted topic cannot use tiered storage (KIP-405)."""
     settings = _settings(remote_log_storage_system_enable="true")
     config.validate_overrides(config.TOPIC, {"remote.storage.enable": "true"}, settings)
     with pytest.raises(KafkaError, match="only supports topics with cleanup.policy=delete"):
@@ -212,8 +214,8 @@ def test_remote_storage_goes_with_delete_only() -> None:
         )
 
 
-def test_a_groups_session_must_outlast_its_heartbeat() -> None:
-    """Each may be within its limits, together they cannot be."""
+def test_a_groups_session_timeout_must_exceed_its_heartbeat_interval() -> None:
+    """Each value may be within its own limits."""
     settings = _settings(group_consumer_min_session_timeout_ms="1", group_consumer_max_heartbeat_interval_ms="60000")
     with pytest.raises(
         KafkaError, match="consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"
@@ -223,8 +225,8 @@ def test_a_groups_session_must_outlast_its_heartbeat() -> None:
         )
 
 
-def test_validate_gives_the_typed_value() -> None:
-    """A broker may be told things that only plug-ins know; a listener's own setting is checked as the general one."""
+def test_validate_returns_the_typed_value() -> None:
+    """A broker accepts names that only plug-ins know. A listener's own setting is checked like the general one."""
     assert config.validate(config.TOPIC, "retention.ms", "5") == 5
     assert config.validate(config.BROKER, "some.plugin.thing", "x") == "x"
     assert config.validate(config.BROKER, "listener.name.a.max.connections", "5") == 5
@@ -233,8 +235,7 @@ def test_validate_gives_the_typed_value() -> None:
 
 
 def test_deleting_is_always_allowed() -> None:
-    """None deletes: whatever stands in the metadata log may go, even what could not be set live, or not for all
-    brokers."""
+    """None deletes any setting of the metadata log, even one that could not be set live."""
     settings = config.Settings({})
     for name in ("message.max.bytes", "num.partitions", "ssl.keystore.type", "listeners", "no.such"):
         for one_broker in (True, False):
@@ -243,9 +244,11 @@ def test_deleting_is_always_allowed() -> None:
         config.validate_broker_changes({"num.partitions": "1", "message.max.bytes": None}, settings, one_broker=True)
 
 
-def test_authorizers() -> None:
-    """Kafka's own is known, with a warning as long as nothing is enforced; another would let everybody in unseen, so it
-    is an error."""
+def test_only_kafkas_authorizer_is_accepted() -> None:
+    """Kafka's own is accepted with a warning while ACLs are not enforced.
+
+    Another one would silently allow everything.
+    """
     settings = from_properties({"authorizer.class.name": config.STANDARD_AUTHORIZER, "super.users": "User:a"})
     assert any("not yet enforced" in sentence for sentence in settings.warnings)
     assert any("super.users has no effect" in sentence for sentence in settings.warnings)
@@ -255,8 +258,8 @@ def test_authorizers() -> None:
 
 
 @pytest.mark.parametrize("name", ["create.topic.policy.class.name", "alter.config.policy.class.name"])
-def test_policies_are_java_classes(name: str) -> None:
-    """They cannot run here, and whoever counts on their refusals is told."""
+def test_policies_are_warned_about(name: str) -> None:
+    """Policies are Java classes, which cannot run here, so a warning says that nothing is refused."""
     assert [
         sentence
         for sentence in from_properties({name: "my.Policy"}).warnings
@@ -266,5 +269,5 @@ def test_policies_are_java_classes(name: str) -> None:
 
 
 def from_properties(properties: dict[str, str]) -> config.Settings:
-    """Settings that were all said in one place."""
+    """Settings that all have the same origin."""
     return config.Settings.from_properties({name: (text, "test:1") for name, text in properties.items()})

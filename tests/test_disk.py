@@ -1,4 +1,4 @@
-"""The real disk: what a caller may rely on, and that every refusal names what, where and why."""
+"""The real disk: its guarantees, and failures that name operation, path and reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def disk():
     return Disk()
 
 
-def test_reading_and_writing_by_position(disk, tmp_path):
+def test_files_are_read_and_written_by_position(disk, tmp_path):
     file = disk.open(str(tmp_path / "f"), create=True)
     file.pwrite(b"hello", 0)
     file.pwritev([b" wor", memoryview(b"ld")], 5)
@@ -38,8 +38,8 @@ def test_a_file_is_closed_with_its_last_reference(disk, tmp_path):
         os.fstat(fd)
 
 
-def test_a_write_that_does_not_fit_is_a_failure(disk, tmp_path):
-    """The operating system may take a part first: the caller is told by the failure, and cuts the file back."""
+def test_a_partial_write_is_a_failure(disk, tmp_path):
+    """The operating system may write a part of the data. The failure tells the caller to truncate the file."""
     file = disk.open(str(tmp_path / "f"), create=True)
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     import signal
@@ -58,7 +58,7 @@ def test_a_write_that_does_not_fit_is_a_failure(disk, tmp_path):
     assert file.size() == 100
 
 
-def test_replacing_a_file_leaves_no_temporary_behind(disk, tmp_path):
+def test_replacing_a_file_leaves_no_temporary_file(disk, tmp_path):
     path = str(tmp_path / "checkpoint")
     for content in (b"one", b"two"):
         disk.replace(path, content)
@@ -66,7 +66,7 @@ def test_replacing_a_file_leaves_no_temporary_behind(disk, tmp_path):
     assert os.listdir(tmp_path) == ["checkpoint"]
 
 
-def test_what_is_not_there(disk, tmp_path):
+def test_missing_files_are_failures(disk, tmp_path):
     path = str(tmp_path / "none")
     assert (disk.read(path), disk.read_end(path, 5), disk.size(path), disk.modified_ms(path), disk.exists(path)) == (
         None,
@@ -91,7 +91,7 @@ def test_what_is_not_there(disk, tmp_path):
             attempt()
 
 
-def test_small_files_and_directories(disk, tmp_path):
+def test_small_files_and_directories_are_made_and_removed(disk, tmp_path):
     deep = str(tmp_path / "a" / "b")
     disk.make_directories(deep)
     disk.make_directories(deep)
@@ -110,8 +110,8 @@ def test_small_files_and_directories(disk, tmp_path):
         disk.remove_directory(str(tmp_path))
 
 
-def test_a_failure_says_what_is_wrong_once(disk, tmp_path):
-    """Operation, path, reason: no number, no second path; and where a file is in the way of a directory, which."""
+def test_a_failure_names_operation_path_and_reason_once(disk, tmp_path):
+    """The text has no error number and no second path. It names a file that is in the way of a directory."""
     (tmp_path / "file").write_bytes(b"")
     for path, text in (
         ("file", f"create directory {tmp_path}/file: {tmp_path}/file is not a directory"),
@@ -128,7 +128,7 @@ def test_a_failure_says_what_is_wrong_once(disk, tmp_path):
     assert str(caught.value) == "create directory /proc/none/such: No such file or directory"
 
 
-def test_a_lock_holds_until_it_is_closed(disk, tmp_path):
+def test_a_lock_is_held_until_it_is_closed(disk, tmp_path):
     path = str(tmp_path / ".lock")
     lock = disk.lock(path)
     with pytest.raises(ConfigError, match=f"another broker uses the directory {tmp_path}"):
@@ -137,7 +137,7 @@ def test_a_lock_holds_until_it_is_closed(disk, tmp_path):
     disk.lock(path).close()
 
 
-def test_the_limit_of_open_files_is_raised_to_what_is_allowed(disk):
+def test_the_limit_of_open_files_is_raised_to_the_hard_limit(disk):
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, before[1]), before[1]))
     try:
@@ -146,8 +146,8 @@ def test_the_limit_of_open_files_is_raised_to_what_is_allowed(disk):
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_the_last_descriptors_are_no_open_files(disk, tmp_path, descriptors_at_rest):
-    """What is opened for a moment finds one: a small file, a directory, the next module."""
+def test_some_descriptors_are_kept_free(disk, tmp_path, descriptors_at_rest):
+    """A file that is opened for a moment finds a descriptor: a small file, a directory, the next module."""
     path = str(tmp_path / "file")
     disk.write(path, b"content")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -159,7 +159,7 @@ def test_the_last_descriptors_are_no_open_files(disk, tmp_path, descriptors_at_r
         assert caught.value.is_passing and not caught.value.copy().is_passing
         assert disk.read(path) == b"content"
         disk.replace(path, b"new")
-        moments = [open(path, "rb") for _ in range(SPARE_DESCRIPTORS - 1)]
+        moments = [open(path, "rb") for _ in range(SPARE_DESCRIPTORS - 1)]  # noqa: SIM115  # closed below, all at once
         for each in moments:
             each.close()
     finally:

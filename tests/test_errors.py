@@ -1,4 +1,4 @@
-"""The table of error codes, against kafka-python's."""
+"""The table of error codes equals kafka-python's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pykafkad import errors
 
 
 def test_codes_are_dense_and_named() -> None:
-    """Kafka 4.3.1 has the codes -1 to 133 without a gap."""
+    """Kafka 4.3.1 has the codes -1 to 133 without gaps."""
     codes = errors.codes()
     assert sorted(codes) == list(range(-1, 134))
     assert len(set(codes.values())) == len(codes)
@@ -17,7 +17,7 @@ def test_codes_are_dense_and_named() -> None:
     assert errors.message(3) == "Unknown topic or partition."
 
 
-# Names that kafka-python writes otherwise than Kafka's own Errors.java does.
+# Names that kafka-python writes differently from Kafka's Errors.java.
 OTHER_NAMES = {
     -1: "UNKNOWN",
     0: "NO_ERROR",
@@ -28,7 +28,7 @@ OTHER_NAMES = {
 }
 
 
-def test_names_and_codes_equal_another_projects() -> None:
+def test_names_and_codes_equal_kafka_pythons() -> None:
     """Every code that kafka-python knows has the same name here."""
     kafka_errors = pytest.importorskip("kafka.errors")
     known = {
@@ -47,8 +47,8 @@ def test_names_and_codes_equal_another_projects() -> None:
     assert different == {}
 
 
-def test_kafka_error_reads_well() -> None:
-    """In a traceback the code has its name."""
+def test_the_text_of_a_kafka_error_has_the_codes_name() -> None:
+    """A traceback shows the code's name."""
     error = errors.KafkaError(errors.INVALID_CONFIG, "no such")
     assert str(error) == "INVALID_CONFIG: no such"
     assert (error.code, error.text, error.record_errors) == (40, "no such", [])

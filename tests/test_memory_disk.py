@@ -1,4 +1,4 @@
-"""The disk that is memory: the real one's behaviour call by call, and what happens at its bound."""
+"""The disk in memory behaves like the real one, call by call, and refuses data beyond its limit."""
 
 import os
 
@@ -25,8 +25,8 @@ def disk_and_root(request, tmp_path):
     return disk, root
 
 
-def test_both_disks_answer_alike(disk_and_root):
-    """A session with every method; what it gives is the same on the real disk."""
+def test_both_disks_give_the_same_results(disk_and_root):
+    """Calls every method of both disks and compares the results."""
     disk, root = disk_and_root
     disk.make_directories(f"{root}/t-0")
     disk.make_directories(f"{root}/t-0")
@@ -86,14 +86,14 @@ def test_both_disks_answer_alike(disk_and_root):
         lambda disk, root: disk.remove_directory(f"{root}/none"),
     ],
 )
-def test_both_refuse_alike(disk_and_root, call):
+def test_both_disks_refuse_the_same_calls(disk_and_root, call):
     disk, root = disk_and_root
     disk.write(f"{root}/file", b"x")
     with pytest.raises(StorageFailure):
         call(disk, root)
 
 
-def test_what_is_gone_counts_no_more():
+def test_removed_files_do_not_count():
     disk = MemoryDisk(10 * MB, ManualClock())
     disk.make_directories("m/t-0")
     files = [disk.open(f"m/t-0/{index}.log", create=True) for index in range(4)]
@@ -113,7 +113,7 @@ def test_what_is_gone_counts_no_more():
     assert disk.usage("m") == (10 * MB, 10 * MB - 10)
 
 
-def test_room_is_given_ahead_and_refused_at_the_bound():
+def test_space_is_reserved_and_refused_at_the_limit():
     disk = MemoryDisk(200_000, ManualClock())
     first, second = (disk.open(name, create=True) for name in "ab")
     end = disk.reserve(first, 1000)
@@ -140,7 +140,7 @@ def a_batch(**keywords):
 
 @pytest.fixture
 def world():
-    """A broker whose memory has room for four batches, and not for five."""
+    """A broker whose memory has room for four batches but not for five."""
     disk = MemoryDisk(64 * MB, ManualClock())
     world = World("memory", disk=disk, clock=disk.clock, log_segment_delete_delay_ms=0)
     for topic in ("t", "other"):
@@ -150,12 +150,15 @@ def world():
 
 
 def ask(world, topic="t", **keywords):
-    """The answer's row to one batch more."""
+    """The row of the answer to one more batch."""
     return row(world.connect().ask(produce(topic, {0: a_batch(**keywords)}), 8))
 
 
-def test_at_the_bound_producers_are_told_and_the_rest_goes_on(world):
-    """As on a full disk, KAFKA_STORAGE_ERROR; but nothing goes offline, and with room there is service again."""
+def test_at_the_limit_producers_get_an_error_and_other_requests_are_served(world):
+    """As on a full disk, producers get KAFKA_STORAGE_ERROR.
+
+    Nothing goes offline, and with room they are served again.
+    """
     codes = [ask(world, topic).error_code for topic in ("other", "t", "t", "t", "other")]
     assert codes == [0] * 3 + [errors.KAFKA_STORAGE_ERROR] * 2
     assert world.broker.partitions.get("t", 0).offline is None
@@ -168,8 +171,8 @@ def test_at_the_bound_producers_are_told_and_the_rest_goes_on(world):
     assert (answer.error_code, answer.base_offset) == (0, 2), "what was refused used no offset"
 
 
-def test_a_refused_idempotent_batch_may_come_again(world):
-    """Its sequence was not taken: the retry, once there is room, is no gap and no duplicate."""
+def test_a_refused_idempotent_batch_may_be_retried(world):
+    """Its sequence number was not used: the retry is neither a gap nor a duplicate."""
     for sequence in range(4):
         assert ask(world, producer_id=7, producer_epoch=0, base_sequence=sequence).error_code == 0
     assert ask(world, producer_id=7, producer_epoch=0, base_sequence=4).error_code == errors.KAFKA_STORAGE_ERROR
@@ -178,8 +181,8 @@ def test_a_refused_idempotent_batch_may_come_again(world):
     assert (answer.error_code, answer.base_offset) == (0, 4)
 
 
-def test_topics_are_kept_beyond_the_bound(world):
-    """Without what the broker notes of itself nothing could be deleted to make room."""
+def test_the_metadata_log_may_exceed_the_limit(world):
+    """Otherwise nothing could be deleted to make room."""
     while ask(world).error_code == 0:
         pass
     world.runtime.disk.max_bytes = world.runtime.disk.used_bytes
@@ -188,9 +191,11 @@ def test_topics_are_kept_beyond_the_bound(world):
     assert answer.responses[0].error_code == 0
 
 
-def test_small_files_that_nobody_has_open_take_no_descriptor(descriptors_at_rest):
-    """Each has its bytes all the same, under one name or two; what is large keeps its own, as copying it would take
-    long."""
+def test_small_closed_files_use_no_descriptor(descriptors_at_rest):
+    """Each file keeps its bytes, under one name or two.
+
+    A large file keeps its descriptor, because copying it is slow.
+    """
     disk = MemoryDisk(10 << 20, ManualClock())
     disk.make_directories("d")
     before = len(os.listdir("/proc/self/fd"))

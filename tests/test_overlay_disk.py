@@ -1,4 +1,4 @@
-"""The overlay: reads like a disk that was written to, and the disk under it stays as it was."""
+"""An overlay disk reads like a disk that was written to, and leaves the disk below unchanged."""
 
 import os
 import random
@@ -20,7 +20,7 @@ def contents(root):
 
 
 def seen(disk, root):
-    """The same, as a disk shows it."""
+    """The same files as a disk shows them."""
     found = {}
     for name in disk.listdir(root):
         path = f"{root}/{name}"
@@ -32,7 +32,7 @@ def seen(disk, root):
 
 
 def do_something(chance, disk, root):
-    """One random call, the same for the same chance; what it answered."""
+    """Makes one random call and returns its result. The same chance makes the same call."""
     directory = f"{root}/{chance.choice(('a-0', 'b-0', 'c-0'))}"
     path = f"{directory}/{chance.choice(('1.log', '2.log', 'small'))}"
     call = chance.randrange(12)
@@ -69,9 +69,8 @@ def do_something(chance, disk, root):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_it_reads_as_if_it_had_been_written(tmp_path, seed):
-    """The same calls on a real directory and on an overlay over its twin leave the same files and give the same
-    answers."""
+def test_an_overlay_reads_as_if_it_had_been_written(tmp_path, seed):
+    """The same calls on a real directory and on an overlay over its copy give the same files and results."""
     real, under = tmp_path / "real", tmp_path / "under"
     for name in ("a-0", "b-0"):
         (real / name).mkdir(parents=True)
@@ -97,7 +96,7 @@ def test_it_reads_as_if_it_had_been_written(tmp_path, seed):
 
 
 def damage(chance, root):
-    """Something that a crash or a hand does to one file."""
+    """Damages one file, as a crash or a person may."""
     files = [
         path
         for path in sorted(Path(root).rglob("*"))
@@ -118,8 +117,8 @@ def damage(chance, root):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_tried_start_tells_what_a_start_does(tmp_path, seed, monkeypatch):
-    """A directory that was left by a kill and damaged: the overlay ends with the very bytes that a real start leaves."""
+def test_a_start_on_an_overlay_equals_a_real_start(tmp_path, seed, monkeypatch):
+    """On a killed and damaged directory, the overlay ends with exactly the bytes that a real start leaves."""
     chance = random.Random(seed)
     (tmp_path / "one").mkdir()
     world = World(tmp_path / "one" / "data")

@@ -1,9 +1,10 @@
-"""Regular expressions of client-metrics subscriptions (KIP-714), matched in bounded time.
+r"""Regular expressions of client-metrics subscriptions (KIP-714), matched in bounded time.
 
-Anybody who may change settings writes them, and the loop matches them: Python's own matcher may take for ever over
-forty letters (`(a+)+b`). This one walks the same syntax tree with the set of places in the text that can be reached, so
-that no way is taken twice. References, look-around, word boundaries and flags for a part are refused. `\\d`, `\\w` and
-`\\s` mean ASCII, as in Java."""
+Everybody who may change settings writes such expressions, and the loop matches them. Python's own matcher may take
+forever for forty letters (`(a+)+b`). This one walks the same syntax tree with the set of positions that can be reached,
+so that it takes no path twice. It refuses references, look-around, word boundaries and flags for a part. `\d`, `\w` and
+`\s` mean ASCII, as in Java.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     Node = tuple[str, Any]
 
 MAX_STEPS = 100_000
-"""LongRequestLimiter looked at for one text, about 50 ms; a text that needs more does not match."""
+"""The limit of steps for one text, about 50 ms. A text that needs more does not match."""
 
 MAX_DEPTH = 40
-"""Groups and repetitions within each other."""
+"""The limit of nested groups and repetitions."""
 
 _DIGITS = frozenset("0123456789")
 _SPACES = frozenset(" \t\n\r\f\v")
@@ -33,10 +34,13 @@ _REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 
 @lru_cache(maxsize=100)
 def compiled(expression: str) -> Pattern:
-    """The pattern of a regular expression. Raises `ValueError` for what is none, or none that can be matched here."""
+    """The pattern of a regular expression.
+
+    Raises `ValueError` when it is invalid or cannot be matched in bounded time.
+    """
     import re
     import warnings
-    from re import _parser  # type: ignore[attr-defined]  # the one parser there is
+    from re import _parser  # type: ignore[attr-defined]  # there is no public parser
 
     try:
         with warnings.catch_warnings():
@@ -52,9 +56,9 @@ def compiled(expression: str) -> Pattern:
 
 
 def _plain(nodes: Iterable[Node], depth: int) -> list[Node]:
-    """The tree as (name, argument) pairs of what is known here. Raises `ValueError` for the rest."""
+    """The tree as (name, argument) pairs of the supported operations. Raises `ValueError` for others."""
     if depth > MAX_DEPTH:
-        raise ValueError("too many groups within each other")
+        raise ValueError("groups are nested too deeply")
     plain: list[Node] = []
     for code, argument in nodes:
         name = str(code)
@@ -74,12 +78,12 @@ def _plain(nodes: Iterable[Node], depth: int) -> list[Node]:
         elif name == "AT" and str(argument) in ("AT_BEGINNING", "AT_BEGINNING_STRING", "AT_END", "AT_END_STRING"):
             plain.append((name, str(argument)))
         else:
-            raise ValueError(f"{name} cannot be matched")
+            raise ValueError(f"{name} is not supported")
     return plain
 
 
 class Pattern:
-    """A regular expression; see `compiled`."""
+    """A regular expression; `compiled` makes it."""
 
     __slots__ = ("_ignores_case", "_nodes", "_takes_lines")
 
@@ -89,11 +93,11 @@ class Pattern:
         self._takes_lines = takes_lines
 
     def matches(self, text: str) -> bool:
-        """Whether it takes the whole of `text`."""
+        """Whether the pattern matches the whole of `text`."""
         return len(text) in _Walk(self, text).ends(self._nodes, {0})
 
     def takes(self, name: str, argument: Any, letter: str) -> bool:
-        """Whether a node that stands for one letter takes this one."""
+        """Whether a node that stands for one letter matches this letter."""
         if name == "ANY":
             return self._takes_lines or letter != "\n"
         variants = {letter, letter.lower(), letter.upper()} if self._ignores_case else (letter,)
@@ -116,7 +120,10 @@ def _is_in(kind: str, value: Any, letter: str) -> bool:
 
 
 class _Walk:
-    """One text under one pattern. Sets of places are what the text can be at; none is left when the steps are used up."""
+    """The matching of one text with one pattern.
+
+    A set of places holds the positions that can be reached. It is empty once the steps are used up.
+    """
 
     __slots__ = ("_pattern", "_steps", "_text")
 
@@ -126,7 +133,7 @@ class _Walk:
         self._steps = MAX_STEPS
 
     def ends(self, nodes: list[Node], places: set[int]) -> set[int]:
-        """Where a way through all `nodes` can end that begins at one of `places`."""
+        """The places where a match of all `nodes` can end that begins at one of `places`."""
         for name, argument in nodes:
             self._steps -= len(places) + 1
             if not places or self._steps < 0:
@@ -150,7 +157,7 @@ class _Walk:
                 break
         reached, new, count = set(places), places, least
         while new and count < most:
-            # A place that was reached before has had more repetitions left then.
+            # A place that was reached before had more repetitions left at that time.
             new = self.ends(item, new) - reached
             reached |= new
             count += 1

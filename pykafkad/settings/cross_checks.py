@@ -1,7 +1,7 @@
-"""Broker settings that are possible alone and not together, and live changes that are too large a step.
+"""Checks of broker settings that are valid alone but not together, and of live changes that are too large.
 
-The rules are those of Kafka 4.3.1: the first part holds at the start and for live changes, the second for live changes
-alone."""
+The rules are Kafka 4.3.1's. `problems` holds at start and for live changes, `steps_too_large` only for live changes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
 
-# How many threads there are may at most double and at most halve in one change; pykafkad has none of them.
+# A live change may at most double or halve a number of threads. pykafkad has none of these threads.
 THREADS = (
     "background.threads",
     "log.cleaner.threads",
@@ -28,7 +28,7 @@ THREADS = (
     "remote.log.reader.threads",
 )
 
-# Plug-ins: Java classes, of which none but the default can run here.
+# Plug-ins are Java classes. Only the default is accepted, because no Java class can run here.
 _PLUG_INS = ("metric.reporters", "principal.builder.class", "ssl.engine.factory.class")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -44,8 +44,10 @@ _RETENTION = (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.
 
 
 class Candidate:
-    """The values that broker `settings` would have after `changes` (name to text, None deletes), for one broker or for
-    all."""
+    """The values that broker `settings` would have after `changes`, for one broker or for all.
+
+    `changes` maps names to texts; None deletes a setting.
+    """
 
     __slots__ = ("_layers", "settings")
 
@@ -57,7 +59,7 @@ class Candidate:
         self.settings = settings
 
     def get(self, name: str) -> Any:
-        """The typed value of a setting; None where it has none."""
+        """The typed value of a setting; None when it has none."""
         row = ROWS[BROKER][name]
         for layer in self._layers:
             text = layer.get(name)
@@ -66,7 +68,7 @@ class Candidate:
         return row.typed_default()
 
     def milliseconds(self, units: tuple[tuple[str, int], ...]) -> int:
-        """A time in several units; a negative one is -1."""
+        """A time in several units, in milliseconds. A negative one is -1."""
         for name, factor in units:
             value: int | None = self.get(name)
             if value is not None:
@@ -75,7 +77,7 @@ class Candidate:
 
 
 def problems(candidate: Candidate) -> Iterator[tuple[str, str]]:
-    """What cannot be together: pairs of a setting's name and a sentence."""
+    """Yields the values that are invalid together, as pairs of a setting's name and a sentence."""
     get = candidate.get
     if candidate.milliseconds(_ROLL) < 1:
         yield "log.roll.ms", "must be at least 1"
@@ -112,7 +114,7 @@ def _is_override(item: str) -> bool:
 
 
 def steps_too_large(candidate: Candidate) -> Iterator[tuple[str, str]]:
-    """What cannot be changed so while the broker runs: pairs of a setting's name and a sentence."""
+    """Yields the changes that a running broker refuses, as pairs of a setting's name and a sentence."""
     settings, get = candidate.settings, candidate.get
     for name in THREADS:
         old, new = getattr(settings, name.replace(".", "_")), get(name)
@@ -137,7 +139,10 @@ def steps_too_large(candidate: Candidate) -> Iterator[tuple[str, str]]:
 
 
 def _listeners(listeners: tuple[str, ...], protocols: str) -> Iterator[tuple[str, str]]:
-    """The form of what may be set live and counts from the next start; whether it can be is seen then."""
+    """Checks the form of listeners, which may be set live but count from the next start.
+
+    Whether the broker can listen there shows at that start.
+    """
     for item in listeners:
         name, separator, address = item.partition("://")
         if not (name and separator and address.rpartition(":")[2].removeprefix("-").isdecimal()):
@@ -149,7 +154,7 @@ def _listeners(listeners: tuple[str, ...], protocols: str) -> Iterator[tuple[str
 
 
 def _local_retention(candidate: Candidate) -> Iterator[tuple[str, str]]:
-    """What is kept locally is a part of what is kept at all; -2 is all of it."""
+    """Checks that local retention is at most the whole retention; -2 means the same as the whole."""
     for name, local, whole in (
         ("ms", candidate.get("log.local.retention.ms"), candidate.milliseconds(_RETENTION)),
         ("bytes", candidate.get("log.local.retention.bytes"), candidate.get("log.retention.bytes")),

@@ -1,8 +1,8 @@
-"""What DescribeConfigs answers: every setting of one resource with its value, where that came from, and what lies under
-it.
+"""The answers of DescribeConfigs: every setting of a resource with its value, its source and its synonyms.
 
-Order and content are Kafka 4.3.1's: a value set live for this broker stands over one set live for all brokers, over one
-from `server.properties`, over the default; of several units of one quantity the first that is set wins (KIP-226)."""
+Order and content are Kafka 4.3.1's. A value set live for this broker overrides one set live for all brokers, then one
+from `server.properties`, then the default. Of several units of one quantity the first that is set counts (KIP-226).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Row, Settings
 
-# Where a value comes from, as DescribeConfigs counts.
+# Sources of a value, with the numbers of DescribeConfigs.
 TOPIC_CONFIG = 1
 DYNAMIC_BROKER_CONFIG = 2
 DYNAMIC_DEFAULT_BROKER_CONFIG = 3
@@ -41,7 +41,7 @@ _OWN_SOURCE = {TOPIC: TOPIC_CONFIG, GROUP: GROUP_CONFIG, CLIENT_METRICS: CLIENT_
 
 
 class Entry:
-    """One setting as answered. `synonyms` is a list of (name, text or None, source), strongest first."""
+    """One setting of an answer. `synonyms` is a list of (name, text or None, source), strongest first."""
 
     __slots__ = ("help", "name", "read_only", "sensitive", "source", "synonyms", "type_id", "value")
 
@@ -64,7 +64,7 @@ class Entry:
 
 
 def describe_broker(settings: Settings) -> list[Entry]:
-    """Every setting of this broker. What Kafka does not know but was set is listed too, its value hidden."""
+    """Every setting of this broker. Unknown names that were set are included, without their values."""
     rows = ROWS[BROKER]
     entries = []
     for row in rows.values():
@@ -85,7 +85,7 @@ def describe_broker(settings: Settings) -> list[Entry]:
 
 
 def describe_broker_defaults(settings: Settings) -> list[Entry]:
-    """What is set live for all brokers: the resource with the empty name."""
+    """The settings that are set live for all brokers: the resource with the empty name."""
     entries = []
     for name, text in settings.dynamic_default.items():
         row = ROWS[BROKER].get(name)
@@ -101,7 +101,10 @@ def describe_topic(settings: Settings, overrides: Mapping[str, str]) -> list[Ent
 
 
 def describe_created_topic(settings: Settings, overrides: Mapping[str, str]) -> list[Entry]:
-    """The same as CreateTopics tells it: every value as somebody typed it, only brought to the topic's unit, by name."""
+    """The settings of a topic as CreateTopics answers them, sorted by name.
+
+    Each value is as it was typed, only converted to the topic's unit.
+    """
     entries = sorted(describe_topic(settings, overrides), key=lambda entry: entry.name)
     for entry in entries:
         row = ROWS[TOPIC][entry.name]
@@ -113,7 +116,7 @@ def describe_created_topic(settings: Settings, overrides: Mapping[str, str]) -> 
 
 
 def _typed_for_broker(settings: Settings, row: Row) -> tuple[str, int] | None:
-    """What the broker's settings say for a topic's `row`, and where; None if they say nothing."""
+    """The value of the broker's settings for a topic's `row`, and its source; None when they have none."""
     for layer, source in _layers(settings):
         for name, factor in row.broker_settings:
             if name in layer:
@@ -160,13 +163,13 @@ def _inherited_text(settings: Settings, row: Row) -> str | None:
 
 
 def _broker_value(settings: Settings, row: Row) -> str | None:
-    """The value in force, as Kafka prints it; None for secrets and for what has no value."""
+    """The effective value as Kafka prints it; None for secrets and for settings without a value."""
     if row.sensitive:
         return None
     for layer in (settings.dynamic_broker, settings.dynamic_default):
         if row.name in layer:
             return row.normalised(layer[row.name])
-    # A live value in a smaller unit hides a static one in a larger unit, whose own value is then the default again.
+    # A live value in a smaller unit hides a static one in a larger unit: the value of the larger is then its default.
     names = _synonym_names(row.name)
     stronger = names[: names.index(row.name)]
     if row.name in settings.static and not any(
@@ -177,8 +180,10 @@ def _broker_value(settings: Settings, row: Row) -> str | None:
 
 
 def broker_synonyms(settings: Settings, name: str) -> list[tuple[str, str | None, int]]:
-    """All places where a broker setting has a value, strongest first; nothing weaker than the name's own stands before
-    it."""
+    """All values of a broker setting with their sources, strongest first.
+
+    No value that is weaker than the name's own stands before it.
+    """
     names = _synonym_names(name)
     found = []
     for layer, source in _layers(settings):
@@ -200,8 +205,7 @@ def _layers(settings: Settings) -> tuple[tuple[Mapping[str, str], int], ...]:
 
 
 def _has_no_default(row: Row) -> bool:
-    """Whether Kafka shows this setting only while it is set live, and no default of it: the throttles of moving
-    replicas."""
+    """Whether Kafka shows this setting only while it is set live, without a default: the throttles of replication."""
     ends = (".throttled.rate", "io.max.bytes.per.second")
     return row.applies == "cluster" and row.name.endswith(ends) and row.name != "log.cleaner.io.max.bytes.per.second"
 
@@ -209,7 +213,7 @@ def _has_no_default(row: Row) -> bool:
 def _synonym_names(name: str) -> tuple[str, ...]:
     if name.startswith(LISTENER_PREFIX):
         return (name, name.split(".", 3)[-1])
-    # The scheduler's interval stands in for the flush interval, not the other way round.
+    # The flush interval falls back to the scheduler's interval, but not the other way round.
     if name == "log.flush.scheduler.interval.ms":
         return (name,)
     return next((group for group in SYNONYM_GROUPS if name in group), (name,))

@@ -1,4 +1,4 @@
-"""Rows of the settings table: reading the text files, parsing and checking one value, printing it as Kafka prints it."""
+"""Rows of the settings table: reads the text files, parses, checks and prints one value as Kafka does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLIENT_METRICS = "client-metrics"
 SCOPES = (BROKER, TOPIC, GROUP, CLIENT_METRICS)
 
 OWN_PREFIX = "pykafkad."
-"""The names of settings that Kafka has not begin so."""
+"""The prefix of pykafkad's own settings, which Kafka does not have."""
 
 # Ranges of Java's integers by type name.
 INTEGER_RANGES = {"int": (-(2**31), 2**31 - 1), "short": (-(2**15), 2**15 - 1), "long": (-(2**63), 2**63 - 1)}
@@ -24,7 +24,7 @@ _NUMBER_STARTS = frozenset(".0123456789")
 
 
 class InvalidValue(ValueError):
-    """A text that a setting does not allow. `reason` says what is allowed; `str()` is Kafka's sentence for clients."""
+    """A setting does not allow this text. `reason` says what is allowed; `str()` is Kafka's sentence for clients."""
 
     def __init__(self, name: str, text: str | None, reason: str, *, whole: bool = False) -> None:
         super().__init__(reason if whole else f"Invalid value {text} for configuration {name}: {reason}")
@@ -34,10 +34,12 @@ class InvalidValue(ValueError):
 
 
 class Row:
-    """One setting. `default` is text or None; `applies` is when Kafka lets it change: `start`, `cluster`, `broker` (see
-    broker.txt) or `live`; `effect` says whether this version reads it, `acts_live` whether a live change counts at
-    once; `broker_settings` is a tuple of (broker setting, factor) from which a topic or group inherits, strongest
-    first."""
+    """One setting.
+
+    `default` is a text or None. `applies` is when Kafka lets it change: `start`, `cluster`, `broker` (see broker.txt)
+    or `live`. `effect` says whether this version reads it, `acts_live` whether a live change counts at once.
+    `broker_settings` is a tuple of (broker setting, factor) from which a topic or group inherits, strongest first.
+    """
 
     __slots__ = (
         "acts_live",
@@ -77,26 +79,28 @@ class Row:
 
     @property
     def is_choice(self) -> bool:
-        """Whether the value of this list is a set of choices, such as cleanup.policy: its order says nothing."""
+        """Whether the value is a set of choices, such as cleanup.policy: the order of the list has no meaning."""
         return "|" in self.allowed
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value is kept from answers and logs."""
+        """Whether answers and logs hide the value."""
         return self.type == "password"
 
     @property
     def documented(self) -> bool:
-        """Whether users are told of it: everything but Kafka's internal settings. Our own are hidden from
-        DescribeConfigs alone."""
+        """Whether the documentation lists the setting: all but Kafka's internal ones.
+
+        DescribeConfigs hides pykafkad's own too.
+        """
         return not self.internal or self.name.startswith(OWN_PREFIX)
 
     def typed_default(self) -> Any:
-        """The default as a typed value; None where there is none."""
+        """The default as a typed value; None when there is none."""
         return None if self.default is None else self.parse(self.default)
 
     def parse(self, text: str) -> Any:
-        """The typed value of `text`; raises `InvalidValue`."""
+        """The typed value of `text`. Raises `InvalidValue`."""
         text = text.strip()
         value = _PARSERS[self.type](self, text)
         if self.allowed != "any" and value is not None:
@@ -106,7 +110,7 @@ class Row:
         return value
 
     def normalised(self, text: str) -> str:
-        """`text` as Kafka prints the parsed value: DescribeConfigs answers this, not what was typed."""
+        """`text` as Kafka prints its parsed value. DescribeConfigs answers this form."""
         text = text.strip()
         if self.type == "boolean":
             return text.lower()
@@ -130,7 +134,7 @@ def _broker_settings(column: str) -> tuple[tuple[str, int], ...]:
 
 
 def java_double(value: float) -> str:
-    """A double as Java prints it (0.5, 1.0E-5, 1.7976931348623157E308, NaN, -Infinity): clients compare these texts."""
+    """A double as Java prints it (0.5, 1.0E-5, 1.7976931348623157E308, NaN, -Infinity). Clients compare these texts."""
     if value - value != 0:
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -154,7 +158,7 @@ def _parse_boolean(row: Row, text: str) -> bool:
 
 def _parse_integer(row: Row, text: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
-    # Java takes the decimal digits of any script, as Python does.
+    # Java accepts the decimal digits of any script, as Python does.
     if digits.isdecimal():
         value = int(text) if len(digits) <= 20 else None
         least, most = INTEGER_RANGES[row.type]
@@ -166,7 +170,7 @@ def _parse_integer(row: Row, text: str) -> int:
 def _parse_double(row: Row, text: str) -> float:
     unsigned = text[1:] if text[:1] in ("-", "+") else text
     if unsigned not in ("NaN", "Infinity"):
-        # Java's literals may end in their type; Python's words for what is no number are not Java's.
+        # Java's literals may end in a type letter. Python's words for NaN and infinity are not valid in Java.
         text = text[:-1] if unsigned[:1] in _NUMBER_STARTS and text[-1:] in ("d", "D", "f", "F") else text
         if not unsigned.isascii() or unsigned[:1] not in _NUMBER_STARTS or "_" in text:
             raise InvalidValue(row.name, text, "Not a number of type DOUBLE")
@@ -207,7 +211,7 @@ _PARSERS: dict[str, Callable[[Row, str], Any]] = {
 
 
 def _check(row: Row, text: str, value: Any) -> None:
-    """Holds a parsed value against the `allowed` column; raises `InvalidValue`."""
+    """Checks a parsed value against the `allowed` column. Raises `InvalidValue`."""
     allowed = row.allowed
     if allowed == "non-empty":
         if not value:
@@ -240,7 +244,7 @@ def _check_choice(row: Row, allowed: str, values: list[str]) -> None:
 def _check_range(row: Row, text: str, value: float) -> None:
     bounds, _, exception = row.allowed.partition("|")
     least, _, most = bounds.partition("..")
-    # Kafka's message shows the number that it read.
+    # Kafka's message shows the parsed number.
     text = str(value)
     if exception:
         if not (float(least) <= value <= float(most) or value == float(exception)):
@@ -252,7 +256,7 @@ def _check_range(row: Row, text: str, value: float) -> None:
 
 
 def _check_replicas(row: Row, text: str, value: list[str]) -> None:
-    """Throttled replicas: `*`, or partition:broker pairs (KIP-73)."""
+    """Checks throttled replicas: `*`, or partition:broker pairs (KIP-73)."""
     for item in value:
         partition, _, broker = item.partition(":")
         if value != ["*"] and not (partition.isdigit() and broker.isdigit()):
@@ -262,7 +266,7 @@ def _check_replicas(row: Row, text: str, value: list[str]) -> None:
 
 
 def _check_reset(row: Row, text: str) -> None:
-    """Where a share group starts (KIP-932): earliest, latest, or a duration back from now."""
+    """Checks the start of a share group (KIP-932): earliest, latest, or a duration back from now."""
     if text in ("earliest", "latest"):
         return
     kind, _, duration = text.partition(":")
@@ -270,14 +274,14 @@ def _check_reset(row: Row, text: str) -> None:
 
     if kind != "by_duration" or not re.fullmatch(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", duration):
         reason = (
-            f"Invalid value `{text}` for configuration {row.name}. The value must be either 'earliest', 'latest' or of the "
-            "format 'by_duration:<PnDTnHnMn.nS>'."
+            f"Invalid value `{text}` for configuration {row.name}. The value must be either 'earliest', 'latest' or "
+            "of the format 'by_duration:<PnDTnHnMn.nS>'."
         )
         raise InvalidValue(row.name, text, reason)
 
 
 class _Rows(dict[str, dict[str, Row]]):
-    """Scope to {name: Row}; a scope's text file is read when first asked for."""
+    """Maps each scope to {name: Row}. The text file of a scope is read on first use."""
 
     def __missing__(self, scope: str) -> dict[str, Row]:
         if scope not in SCOPES:

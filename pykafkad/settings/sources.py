@@ -1,7 +1,7 @@
-"""Where settings come from: a Java property file, the environment, `--set`, the command line.
+"""Reads the sources of settings: a Java property file, the environment, `--set` and the command line.
 
-Each reader gives `{name: (text, origin)}`; `gather` lays them over each other, the stronger one winning, and
-`Settings.from_properties` takes the result.
+Each reader returns `{name: (text, origin)}`. `gather` merges them by strength, and `Settings.from_properties` takes the
+result.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_PREFIX = "PYKAFKAD_"
 
-# Names with our prefix that the command line reads itself and that are no settings.
+# Variables with the prefix that are not settings: the command line reads them itself.
 ENVIRONMENT_RESERVED = frozenset(("PYKAFKAD_LOG_LEVEL",))
 
 FILE_SIZE_BYTES_MAX = 1 << 20
 
-# What stands in for a file where none is given: what Kafka's own sample server.properties says for trying things out, which
-# everybody who tests against a broker writes by hand otherwise. These count as set at start, as those of a file do.
+# The settings that replace a property file where none is given. Kafka's sample server.properties sets the same for
+# trials, and everybody who tests with a broker would have to write them. They count as set at start, like those of a
+# file.
 WITHOUT_FILE = {"group.initial.rebalance.delay.ms": ("0", "default without a property file")}
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -31,8 +32,10 @@ _SPACES = " \t\f"
 def gather(
     path: str | None, environment: Mapping[str, str], pairs: Iterable[str], command_line: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
-    """All sources as one mapping. Strongest last: file, or without one `WITHOUT_FILE`; environment, `--set` pairs, command
-    line. Raises `ConfigError`."""
+    """Merges all sources; raises `ConfigError`.
+
+    The strongest comes last: the file, or `WITHOUT_FILE` without one; the environment; `--set` pairs; the command line.
+    """
     properties = dict(WITHOUT_FILE) if path is None else from_file(path)
     properties.update(from_environment(environment))
     properties.update(from_pairs(pairs))
@@ -41,15 +44,15 @@ def gather(
 
 
 def from_file(path: str) -> dict[str, tuple[str, str]]:
-    """A `server.properties`; origins are `path:line`. Raises `ConfigError` when it cannot be read."""
+    """Reads a `server.properties`; origins are `path:line`. Raises `ConfigError` when it cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read(FILE_SIZE_BYTES_MAX + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > FILE_SIZE_BYTES_MAX:
-        raise ConfigError(f"{path}: larger than {FILE_SIZE_BYTES_MAX} bytes, which no property file is")
-    # Java reads property files as UTF-8 or, in its older form, as Latin-1; bytes that are not UTF-8 are the latter.
+        raise ConfigError(f"{path}: larger than {FILE_SIZE_BYTES_MAX} bytes, so it is not a property file")
+    # Java reads property files as UTF-8 or, in the older form, as Latin-1. Bytes that are not UTF-8 are Latin-1.
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -58,8 +61,11 @@ def from_file(path: str) -> dict[str, tuple[str, str]]:
 
 
 def parse_properties(text: str, path: str = "properties") -> list[tuple[str, str, int]]:
-    """Java's property format as (name, value, line number): `#` and `!` comments, `=`, `:` or blanks between name and
-    value, a backslash at the end continues on the next line, `\\uXXXX` and the usual escapes."""
+    r"""Parses Java's property format into (name, value, line number).
+
+    `#` and `!` start comments. `=`, `:` or blanks separate name and value. A backslash at the end continues the line.
+    `\uXXXX` and the usual escapes are replaced.
+    """
     entries = []
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     index = 0
@@ -127,8 +133,10 @@ def _unescape(text: str, origin: str) -> str:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Variables such as PYKAFKAD_SOCKET_REQUEST_MAX_BYTES; one that names no setting is an error, so that a slip is
-    seen."""
+    """Reads variables such as PYKAFKAD_SOCKET_REQUEST_MAX_BYTES.
+
+    An unknown name is an error, so that typing errors show.
+    """
     found = [name for name in environment if name.startswith(ENVIRONMENT_PREFIX) and name not in ENVIRONMENT_RESERVED]
     if not found:
         return {}
@@ -138,7 +146,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, tuple[str, str
         name = names.get(variable.removeprefix(ENVIRONMENT_PREFIX))
         if name is None:
             raise ConfigError(
-                f"environment: {variable} names no setting; write the setting's name in capitals with _ for each dot, "
+                f"environment: {variable} is not a setting; write the setting's name in capitals with _ for each dot, "
                 f"such as {ENVIRONMENT_PREFIX}NUM_PARTITIONS"
             )
         properties[name] = (environment[variable], f"environment {variable}")
@@ -146,7 +154,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, tuple[str, str
 
 
 def from_pairs(pairs: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """`name=value` texts of `--set`."""
+    """Reads the `name=value` texts of `--set`."""
     properties = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")

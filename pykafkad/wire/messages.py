@@ -2,8 +2,8 @@
 
 `messages.FetchRequest` is one slotted class for all versions. A field that a version does not carry keeps its default.
 Nested structs are attributes of their message under Kafka's own names:
-`messages.FetchResponse.PartitionData(partition_index=0)`. Constructors take keywords. `messages.pyi` and the schema files
-list names, types and defaults.
+`messages.FetchResponse.PartitionData(partition_index=0)`. Constructors take keywords. `messages.pyi` and the schema
+files list names, types and defaults.
 
     decode = messages.decoder(messages.FetchRequest, 12)      # decode(buffer, position) -> (message, end_position)
     encode = messages.encoder(messages.FetchResponse, 12)     # encode(message, chunks), chunks[-1] a bytearray
@@ -11,9 +11,9 @@ list names, types and defaults.
 Both raise `ProtocolError`. `messages.sliced` returns them as generators, for long messages.
 
 Values: a uuid is 16 bytes, arrays are lists, bytes are bytes. `records` decode to a memoryview of the buffer, or None.
-They are encoded from a bytes-like object, None, or a file slice (any object with `chunk_size`), which becomes a chunk of
-its own. In text that is not UTF-8, each bad byte decodes to U+FFFD. After an encoding error the content of `chunks` is
-unspecified.
+They are encoded from a bytes-like object, None, or a file slice (any object with `chunk_size`), which becomes a chunk
+of its own. In text that is not UTF-8, each bad byte decodes to U+FFFD. After an encoding error, the content of
+`chunks` is unspecified.
 
 An array whose row says `keep` may be a `messages.Kept`. It is encoded once per version, for responses that are sent
 repeatedly.

@@ -1,5 +1,8 @@
-"""Patterns of client-metrics subscriptions: Python's matcher as the oracle for what both take, and bounds where it has
-none."""
+"""Patterns of client-metrics subscriptions.
+
+Python's matcher is the oracle for expressions that both support. The steps are limited where Python's matcher has no
+limit.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ EXPRESSIONS = st.recursive(
 
 
 @given(EXPRESSIONS, st.text("abc1 \n", max_size=6), st.sampled_from(["", "(?i)", "(?s)"]))
-def test_takes_what_pythons_matcher_takes(expression, text, flags):
+def test_patterns_match_as_pythons_matcher(expression, text, flags):
     pattern = f"{flags}{expression}"
     assert compiled(pattern).matches(text) == (re.fullmatch(pattern, text) is not None)
 
@@ -43,15 +46,15 @@ def test_takes_what_pythons_matcher_takes(expression, text, flags):
         ("(?:)", "", True),
     ],
 )
-def test_what_subscriptions_say(expression, text, is_taken):
+def test_typical_patterns_of_subscriptions(expression, text, is_taken):
     assert compiled(expression).matches(text) is is_taken
 
 
 @pytest.mark.parametrize(
     "expression", ["(a+)+b", "(a|a)*b", "(a*)*b", "a*" * 30 + "b", "(a{1,50}){1,50}b", "((a{0,9}){0,9}){0,9999999}b"]
 )
-def test_no_pattern_takes_longer_than_its_steps(expression):
-    """Each of them keeps Python's matcher busy for years, and with it the loop."""
+def test_no_pattern_takes_more_than_its_steps(expression):
+    """Each of these patterns would keep Python's matcher, and so the loop, busy for years."""
     began = time.process_time()
     assert compiled(expression).matches("a" * 32_000) is False
     assert compiled(expression).matches("a" * 40) is False
@@ -68,6 +71,6 @@ def test_a_text_that_needs_too_many_steps_does_not_match(monkeypatch):
     "expression",
     ["(", r"(a)\1", "(?=a)", "(?<!a)b", r"a\b", "(?i:a)", "(?>a)", "a*+", "(" * 50 + ")" * 50, "(" * 5000 + ")" * 5000],
 )
-def test_what_cannot_be_matched_is_refused(expression):
+def test_unsupported_expressions_are_refused(expression):
     with pytest.raises(ValueError, match=r".+"):
         compiled(expression)

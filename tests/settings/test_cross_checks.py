@@ -1,5 +1,7 @@
-"""Broker settings held against each other, at the start and live. Every setting with every value:
-compat_tests/scenarios/setting_values.py."""
+"""Checks of broker settings against each other, at start and live.
+
+compat_tests/scenarios/setting_values.py tries every setting with every kind of value.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from pykafkad.settings.cross_checks import THREADS
 
 
 def settings(**values: str) -> config.Settings:
-    """Broker settings; underscores stand for dots."""
+    """Broker settings, with underscores in place of dots."""
     return config.Settings.from_properties(
         {name.replace("_", "."): (value, "test:1") for name, value in values.items()}
     )
 
 
 def change(base: config.Settings, *, one_broker: bool = True, **values: str | None) -> str | None:
-    """The setting that a live change is refused for, None if it is taken."""
+    """The setting by which a live change is refused; None when it is accepted."""
     try:
         config.validate_broker_changes(
             {name.replace("_", "."): value for name, value in values.items()}, base, one_broker=one_broker
@@ -45,13 +47,13 @@ def change(base: config.Settings, *, one_broker: bool = True, **values: str | No
         ({"connections_max_idle_ms": "100"}, "connection.failed.authentication.delay.ms"),
     ],
 )
-def test_what_cannot_be_at_the_start(values, named):
-    """The error names where it was said, and the setting."""
+def test_contradicting_settings_are_refused_at_start(values, named):
+    """The error names the setting and its origin."""
     with pytest.raises(ConfigError, match=rf"{named}: "):
         settings(**values)
 
 
-def test_what_can_be_together():
+def test_compatible_settings_are_accepted():
     settings(
         log_retention_ms="-1",
         log_roll_ms="1",
@@ -64,7 +66,7 @@ def test_what_can_be_together():
 
 
 @pytest.mark.parametrize("name", THREADS)
-def test_threads_double_or_halve_at_most(name):
+def test_numbers_of_threads_double_or_halve_at_most(name):
     attribute = name.replace(".", "_")
     base = settings(**{attribute: "8"})
     for count, taken in (("3", False), ("4", True), ("8", True), ("16", True), ("17", False)):
@@ -72,7 +74,7 @@ def test_threads_double_or_halve_at_most(name):
     assert change(settings(**{attribute: "1"}), **{attribute: "2"}) is None
 
 
-def test_what_is_kept_locally_is_a_part_of_the_whole():
+def test_local_retention_is_at_most_the_whole_retention():
     base = settings()
     assert (
         change(base, log_local_retention_ms="604800001")
@@ -87,8 +89,8 @@ def test_what_is_kept_locally_is_a_part_of_the_whole():
     assert change(settings(log_retention_hours="1"), log_local_retention_ms="3600001") == "log.local.retention.ms"
 
 
-def test_the_layer_that_counts():
-    """A change for all brokers is held against what this one has of its own."""
+def test_a_cluster_change_is_checked_against_the_brokers_own_values():
+    """A change for all brokers is checked with the values that are set for this broker."""
     base = settings()
     base.set_dynamic({}, {"log.retention.ms": "1000"})
     assert change(base, one_broker=False, log_local_retention_ms="1001") == "log.local.retention.ms"
@@ -114,18 +116,18 @@ def test_the_layer_that_counts():
         {"ssl_engine_factory_class": "x"},
     ],
 )
-def test_what_cannot_be_set_live(values):
+def test_contradicting_live_changes_are_refused(values):
     assert change(settings(), **values) == next(iter(values)).replace("_", ".")
 
 
-def test_what_can_be_set_live():
+def test_compatible_live_changes_are_accepted():
     base = settings(max_connections="0")
     assert change(base, max_connections_per_ip="5") is None
     assert change(base, listeners="A://:9,B://[::1]:9", listener_security_protocol_map="A:PLAINTEXT,B:SSL") is None
     assert change(base, metric_reporters="org.apache.kafka.common.metrics.JmxReporter", config_providers="a,,b") is None
 
 
-def test_numbers_as_java_writes_them():
+def test_numbers_in_messages_are_printed_as_in_java():
     rows = config.ROWS[config.TOPIC]
     assert rows["retention.ms"].parse("\u0663") == rows["retention.ms"].parse("+3") == 3
     ratio = rows["min.cleanable.dirty.ratio"]

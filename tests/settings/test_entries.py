@@ -1,7 +1,6 @@
-"""DescribeConfigs and the checks of AlterConfigs, against what a real Kafka 4.3.1 answered
-(`tests/golden/kafka_4_3_1/`).
+"""DescribeConfigs and the checks of AlterConfigs answer as a real Kafka 4.3.1 did (`tests/golden/kafka_4_3_1/`).
 
-That broker was given the properties below, then live settings; every row of its answers is in the files.
+That broker was given the properties below, then live settings. The files have every row of its answers.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ SOURCES = {
 }
 TYPES = {number: name.upper() for name, number in entries.TYPE_IDS.items()} | {0: "UNKNOWN"}
 
-# What differs on purpose: defaults of ours that these properties do not replace (log.dirs replaces log.dir).
+# Intended differences: defaults of pykafkad that these properties do not replace (log.dirs replaces log.dir).
 DIFFERENT = {
     row.name
     for row in config.ROWS[config.BROKER].values()
@@ -101,7 +100,7 @@ def _columns(entry: entries.Entry) -> list[str]:
 
 @pytest.mark.parametrize("resource", DESCRIBED)
 def test_describe_configs_answers_what_kafka_answers(resource: str) -> None:
-    """Names, values, sources, read-only and sensitive flags, types and synonyms in their order, for every setting."""
+    """Names, values, sources, read-only and sensitive flags, types and ordered synonyms are equal for every setting."""
     ours = {entry.name: _columns(entry) for entry in DESCRIBED[resource](_settings())}
     kafka = _answered(resource)
     if resource == "broker1":
@@ -110,8 +109,8 @@ def test_describe_configs_answers_what_kafka_answers(resource: str) -> None:
     assert ours == kafka
 
 
-def test_what_stands_in_for_a_file_is_shown_as_kafka_shows_a_line_of_one() -> None:
-    """Without a property file clients see a value that was set at start, and Kafka's default among its synonyms."""
+def test_settings_without_a_file_are_shown_as_set_at_start() -> None:
+    """Without a property file, clients see the value as set at start, and Kafka's default among its synonyms."""
     settings = config.Settings.from_properties(sources.gather(None, {}, [], {}))
     ours = {entry.name: _columns(entry) for entry in entries.describe_broker(settings)}
     kafka = _answered("broker1")
@@ -119,8 +118,8 @@ def test_what_stands_in_for_a_file_is_shown_as_kafka_shows_a_line_of_one() -> No
         assert ours[name] == kafka[name] and ours[name][:2] == [text, "STATIC_BROKER_CONFIG"]
 
 
-# Live values that are refused in words of our own: tests/settings/test_together.py,
-# compat_tests/scenarios/setting_values.py.
+# Live values whose error text is pykafkad's own: tests/settings/test_cross_checks.py and
+# compat_tests/scenarios/setting_values.py test them.
 NOT_CHECKED = {
     "log.cleaner.threads",
     "num.io.threads",
@@ -145,8 +144,8 @@ def _changes() -> list[tuple[str, ...]]:
     [row for row in _changes() if row[3] not in NOT_CHECKED],
     ids=lambda row: f"{row[0]}-{row[1]}-{row[3]}={row[4]}",
 )
-def test_changes_are_refused_with_kafkas_words(row: tuple[str, ...]) -> None:
-    """Every change that the real broker was sent: the same ones are taken, the others get the same error and sentence."""
+def test_live_changes_are_answered_as_by_kafka(row: tuple[str, ...]) -> None:
+    """Every change that the real broker was sent gets the same answer, error and sentence."""
     kind, resource, _, name, text, result, *sentence = row
     scope = {
         "TOPIC": config.TOPIC,
@@ -173,21 +172,21 @@ def test_changes_are_refused_with_kafkas_words(row: tuple[str, ...]) -> None:
 
 
 def test_a_live_value_in_milliseconds_hides_a_static_one_in_minutes() -> None:
-    """The topic follows log.retention.ms; once it is deleted, log.retention.minutes counts again."""
+    """The topic follows log.retention.ms. After that is deleted, log.retention.minutes counts again."""
     settings = _settings()
     assert config.topic_settings(settings, {}).retention_ms == 123456789
     settings.set_dynamic({}, {})
     assert config.topic_settings(settings, {}).retention_ms == 1000 * 60_000
 
 
-def test_secrets_are_not_shown() -> None:
+def test_secrets_are_hidden() -> None:
     """A password's value is null in the entry and in all its synonyms."""
     entry = next(entry for entry in entries.describe_broker(_settings()) if entry.name == "ssl.keystore.password")
     assert entry.sensitive and entry.value is None
     assert [text for _, text, _ in entry.synonyms] == [None]
 
 
-def test_a_listeners_own_setting_stands_over_the_general_one() -> None:
+def test_a_listeners_own_setting_overrides_the_general_one() -> None:
     """listener.name.<listener>.<setting> has the general setting as its synonym (KIP-103)."""
     settings = config.Settings({"listener.name.internal.ssl.protocol": "TLSv1.2"})
     synonyms = entries.broker_synonyms(settings, "listener.name.internal.ssl.protocol")
@@ -195,7 +194,7 @@ def test_a_listeners_own_setting_stands_over_the_general_one() -> None:
 
 
 def test_a_throttle_is_shown_only_while_it_is_set() -> None:
-    """The rates of KIP-73 come and go live, and Kafka shows no default of theirs."""
+    """The rates of KIP-73 are set live only, and Kafka shows no default."""
     name = "leader.replication.throttled.rate"
     settings = config.Settings({})
     assert name not in {entry.name for entry in entries.describe_broker(settings)}
@@ -204,8 +203,8 @@ def test_a_throttle_is_shown_only_while_it_is_set() -> None:
     assert (entry.value, entry.synonyms) == ("1000", [(name, "1000", entries.DYNAMIC_BROKER_CONFIG)])
 
 
-def test_a_created_topic_is_told_what_was_typed_for_the_broker() -> None:
-    """In its own unit, and from where it was said; what nobody said is the default."""
+def test_created_topics_show_the_brokers_values_as_typed() -> None:
+    """The values are in the topic's unit with their sources. Settings without a value show the default."""
     typed = {
         "log.retention.minutes": "-1",
         "unclean.leader.election.enable": "TRUE",

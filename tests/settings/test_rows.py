@@ -1,4 +1,4 @@
-"""One value of one setting: parsed, checked and printed as Kafka does."""
+"""Values of settings are parsed, checked and printed as in Kafka."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _row(type_name: str, allowed: str = "any", default: str = "-") -> Row:
         ("class", "a.B", "a.B"),
     ],
 )
-def test_texts_become_values(type_name: str, text: str, value: object) -> None:
-    """Blanks around a value do not count; a plus sign is allowed, as Java's parsers allow it."""
+def test_valid_texts_are_parsed(type_name: str, text: str, value: object) -> None:
+    """Blanks around a value are ignored. A plus sign is allowed, as in Java."""
     assert _row(type_name).parse(text) == value
 
 
@@ -48,7 +48,7 @@ def test_texts_become_values(type_name: str, text: str, value: object) -> None:
         ("list", "a,,b", "values must not be empty"),
     ],
 )
-def test_texts_that_are_no_values(type_name: str, text: str, words: str) -> None:
+def test_invalid_texts_are_refused(type_name: str, text: str, words: str) -> None:
     """The sentence is the one that Kafka's clients show."""
     with pytest.raises(InvalidValue, match=words):
         _row(type_name).parse(text)
@@ -74,16 +74,16 @@ def test_texts_that_are_no_values(type_name: str, text: str, words: str) -> None
         ("string", "reset", "earliest", "", "by_duration"),
     ],
 )
-def test_allowed_values(type_name: str, allowed: str, good: str, bad: str, words: str) -> None:
-    """Each form of the `allowed` column lets the good value pass and says what is allowed of the bad one."""
+def test_each_form_of_the_allowed_column(type_name: str, allowed: str, good: str, bad: str, words: str) -> None:
+    """A valid value is accepted. The error of an invalid one says what is allowed."""
     row = _row(type_name, allowed)
     row.parse(good)
     with pytest.raises(InvalidValue, match=words):
         row.parse(bad)
 
 
-def test_columns() -> None:
-    """The marks of the table: internal names, missing, empty and deviating defaults, inherited broker settings."""
+def test_marks_of_the_table() -> None:
+    """Internal names, missing, empty and differing defaults, and inherited broker settings."""
     assert ROWS[TOPIC]["internal.segment.bytes"].internal
     assert _row("int").default is None
     assert _row("list", default='""').default == ""
@@ -100,7 +100,7 @@ def test_columns() -> None:
 
 
 def test_an_unknown_scope_is_a_key_error() -> None:
-    """A scope is one of four; another does not become a file name."""
+    """There are four scopes. An unknown one does not become a file name."""
     with pytest.raises(KeyError):
         ROWS["../broker"]
 
@@ -124,7 +124,7 @@ def test_an_unknown_scope_is_a_key_error() -> None:
     ],
 )
 def test_doubles_are_printed_as_java_prints_them(value: float, text: str) -> None:
-    """Expected texts are Double.toString's."""
+    """The expected texts are those of Java's Double.toString."""
     assert java_double(value) == text
 
 
@@ -144,6 +144,6 @@ def test_doubles_are_printed_as_java_prints_them(value: float, text: str) -> Non
         ("double", "-0x1P+9999D", "-Infinity"),
     ],
 )
-def test_values_are_printed_parsed(type_name: str, text: str, printed: str) -> None:
-    """DescribeConfigs answers the parsed value, not what was typed."""
+def test_values_are_printed_as_parsed(type_name: str, text: str, printed: str) -> None:
+    """DescribeConfigs answers the parsed value instead of the typed text."""
     assert _row(type_name).normalised(text) == printed

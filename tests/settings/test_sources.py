@@ -1,4 +1,4 @@
-"""Property files, the environment, `--set`, and which of them wins."""
+"""Property files, the environment, `--set` and their order of strength."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ def _parsed(text: str) -> dict[str, str]:
         ("a==1", {"a": "=1"}),
     ],
 )
-def test_java_properties(text: str, expected: dict[str, str]) -> None:
+def test_property_files_are_parsed_as_in_java(text: str, expected: dict[str, str]) -> None:
     """The expected values are those of java.util.Properties."""
     assert _parsed(text) == expected
 
 
-def test_line_numbers_are_those_of_the_first_line() -> None:
-    """An error about a continued value points at where it begins."""
+def test_a_continued_value_has_its_first_line_number() -> None:
+    """Errors point at the line where the value begins."""
     assert sources.parse_properties("\n\na=1,\\\n 2\nb=3") == [("a", "1,2", 3), ("b", "3", 5)]
 
 
-def test_a_bad_escape_names_the_line() -> None:
-    """Java refuses the file; so do we, with the line."""
+def test_a_bad_escape_is_an_error_with_its_line() -> None:
+    """Java refuses such a file too."""
     with pytest.raises(ConfigError, match=r"properties:2: .*'12x4'"):
         sources.parse_properties("a=1\nb=\\u12x4")
 
 
-def test_files(tmp_path: Path) -> None:
-    """UTF-8 is read as such, other bytes as Latin-1; a file that cannot be read or is far too large is a ConfigError."""
+def test_encodings_and_errors_of_files(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 are Latin-1. An unreadable or far too large file is a ConfigError."""
     path = tmp_path / "server.properties"
     path.write_bytes("a=é".encode())
     assert sources.from_file(str(path)) == {"a": ("é", f"{path}:1")}
@@ -69,25 +69,28 @@ def test_files(tmp_path: Path) -> None:
         sources.from_file(str(path))
 
 
-def test_environment() -> None:
-    """A variable is a setting's name in capitals; a slip is an error, other programs' variables are not looked at."""
+def test_environment_variables() -> None:
+    """A variable is a setting's name in capitals.
+
+    A typing error is refused; variables of other programs are ignored.
+    """
     found = sources.from_environment(
         {"PYKAFKAD_SOCKET_REQUEST_MAX_BYTES": "7", "PATH": "x", "PYKAFKAD_LOG_LEVEL": "debug"}
     )
     assert found == {"socket.request.max.bytes": ("7", "environment PYKAFKAD_SOCKET_REQUEST_MAX_BYTES")}
-    with pytest.raises(ConfigError, match="PYKAFKAD_NUM_PARTITION names no setting"):
+    with pytest.raises(ConfigError, match="PYKAFKAD_NUM_PARTITION is not a setting"):
         sources.from_environment({"PYKAFKAD_NUM_PARTITION": "1"})
 
 
 @pytest.mark.parametrize("pair", ["num.partitions", "=1", " =1"])
-def test_set_needs_a_name_and_a_value(pair: str) -> None:
-    """`--set` without name or equals sign says what it must be."""
+def test_set_needs_a_name_and_an_equals_sign(pair: str) -> None:
+    """The error of `--set` says what form it must have."""
     with pytest.raises(ConfigError, match="must be name=value"):
         sources.from_pairs([pair])
 
 
 def test_the_stronger_source_wins(tmp_path: Path) -> None:
-    """Command line over --set over environment over file."""
+    """The command line overrides `--set`, which overrides the environment, which overrides the file."""
     path = tmp_path / "p"
     path.write_text("a=file\nnum.partitions=1\nlog.dirs=file\nbroker.rack=file")
     environment = {
@@ -101,7 +104,7 @@ def test_the_stronger_source_wins(tmp_path: Path) -> None:
 
 
 def test_without_a_file_a_new_group_begins_at_once(tmp_path: Path) -> None:
-    """A file is taken as it is, with Kafka's defaults; without one the delay is 0 unless something else is said."""
+    """A file keeps Kafka's defaults. Without a file the delay is 0 unless another source sets it."""
     name = "group.initial.rebalance.delay.ms"
     path = tmp_path / "p"
     path.write_text("num.partitions=1")

@@ -1,4 +1,4 @@
-"""The types of settings that type checkers see are those of the values that the broker sees."""
+"""The types that a type checker sees equal those of the broker's values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLASSES = {"BrokerAttributes": Settings, "TopicAttributes": TopicSettings}
 
 
 def _annotations(name: str) -> dict[str, str]:
-    """Attribute to annotation, as the stub says for one class."""
+    """Maps each attribute of one class of the stub to its annotation."""
     with open(stub.PATH, encoding="utf-8") as stream:
         tree = ast.parse(stream.read())
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)

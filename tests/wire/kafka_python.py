@@ -1,9 +1,9 @@
-"""kafka-python's record and compression code: another project's codec, imported without its deprecation warnings."""
+"""kafka-python's record and compression code as a second opinion, imported without its deprecation warnings."""
 
 import warnings
 
 with warnings.catch_warnings():
-    # It reads its schemas through a function that Python 3.11 and 3.12 call deprecated.
+    # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import codec
     from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder

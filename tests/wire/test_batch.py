@@ -1,4 +1,4 @@
-"""The 61-byte header, building a batch, and the checksum; kafka-python's own codec is the second opinion."""
+"""The 61-byte header, building a batch, and the checksum. kafka-python's own codec is the second opinion."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ RECORDS = st.lists(
 
 
 def test_crc32c_is_castagnoli():
-    """The check value of CRC-32C, and that it can go on from a first part."""
+    """The check value of CRC-32C is right, and a checksum can continue from a first part."""
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(b"6789", crc32c(b"12345")) == 0xE3069283
     assert crc32c(memoryview(b"x123456789")[1:]) == 0xE3069283
 
 
-def test_the_header_by_hand():
-    """Every field at its place: KIP-98's layout, big-endian."""
+def test_the_header_has_the_layout_of_kip_98():
+    """Every field is at its place, big-endian."""
     batch = build_batch(
         [(b"k", b"v"), (None, None)],
         base_offset=7,
@@ -69,7 +69,7 @@ def test_the_header_by_hand():
 
 @settings(max_examples=examples(100), deadline=None)
 @given(RECORDS, st.integers(0, 4))
-def test_kafka_python_reads_what_we_build(rows, codec):
+def test_kafka_python_reads_our_batches(rows, codec):
     batch = build_batch(rows, codec=codec)
     theirs = DefaultRecordBatch(bytes(batch))
     assert theirs.validate_crc()
@@ -80,7 +80,7 @@ def test_kafka_python_reads_what_we_build(rows, codec):
 
 @settings(max_examples=examples(100), deadline=None)
 @given(RECORDS, st.integers(0, 4))
-def test_we_read_what_kafka_python_builds(rows, codec):
+def test_we_read_kafka_pythons_batches(rows, codec):
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=codec,
@@ -100,14 +100,14 @@ def test_we_read_what_kafka_python_builds(rows, codec):
     ]
 
 
-def test_the_leaders_fields_are_not_under_the_checksum():
+def test_the_checksum_does_not_cover_the_leaders_fields():
     batch = memoryview(build_batch([(None, b"v")] * 3))
     PREFIX.pack_into(batch, 0, 1 << 40, len(batch) - LENGTH_OVERHEAD_BYTES, 12)
     header = validate(batch)
     assert (header.base_offset, header.leader_epoch) == (1 << 40, 12)
 
 
-def test_setting_the_timestamp_makes_the_checksum_new():
+def test_setting_the_timestamp_updates_the_checksum():
     batch = memoryview(build_batch([(None, b"v", (), 10), (None, b"v", (), 30)]))
     set_max_timestamp(batch, 99, log_append_time=True)
     header = validate(batch)
@@ -128,17 +128,17 @@ def test_setting_the_timestamp_makes_the_checksum_new():
         lambda data: b"",
     ],
 )
-def test_what_is_no_whole_batch_is_corrupt(change):
+def test_an_invalid_batch_is_corrupt(change):
     with pytest.raises(KafkaError) as caught:
         validate(change(bytes(build_batch([(b"k", b"v")]))))
     assert caught.value.code == errors.CORRUPT_MESSAGE
 
 
-def test_sequences_wrap():
+def test_sequence_numbers_wrap_to_zero():
     assert advance_sequence(MAX_SEQUENCE, 1) == 0
     assert advance_sequence(MAX_SEQUENCE - 1, 5) == 3
     assert advance_sequence(7, 0) == 7
 
 
-def test_control_keys():
+def test_keys_of_control_records():
     assert control_key(2) == b"\0\0\0\2"

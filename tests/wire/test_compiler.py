@@ -1,4 +1,4 @@
-"""What the compiler writes: the shape of the functions, for small schemas made here."""
+"""The shape of the functions that the compiler writes, for small schemas."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def _text(direction, message, version, parts):
     return {"decode": compiler.write_decoder, "encode": compiler.write_encoder}[direction](message, version, *parts)[0]
 
 
-def test_fixed_fields_are_one_struct():
-    """A run of fixed-size fields, with the length that follows it, is one unpack and one pack."""
-    rows = "  a int8\n  b int16\n  c uint16\n  d int32\n  e uint32\n  f int64\n  g float64\n  h bool\n  i uuid\n  j string\n"
+def test_consecutive_fixed_fields_are_one_struct():
+    """Fixed-size fields and the length after them are one unpack and one pack."""
+    types = ("int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "bool", "uuid", "string")
+    rows = "".join(f"  {name} {kind}\n" for name, kind in zip("abcdefghij", types, strict=True))
     cls, message, parts, decode, encode = _codec(rows, 0)
     assert "unpack_from_bhHiIqdo16sh(view, position)" in _text("decode", message, 0, parts)
     assert _text("decode", message, 0, parts).count("unpack_from_") == 1
@@ -41,9 +42,8 @@ def test_fixed_fields_are_one_struct():
     assert decode(chunks[0], 0) == (value, len(chunks[0]))
 
 
-def test_absent_fields_cost_a_constant():
-    """What a version does not carry is stored as its default, and only a field without `drop` is checked on the way
-    out."""
+def test_absent_fields_are_assigned_their_defaults():
+    """Only a field without `drop` is checked when it is encoded."""
     cls, message, parts, decode, encode = _codec("  old int32 0-3 = 7\n  new string 4+ drop\n  list [int32] 4+\n", 4)
     assert "m0.old = 7" in _text("decode", message, 4, parts)
     assert "'Sample.old'" in _text("encode", message, 4, parts)
@@ -54,9 +54,10 @@ def test_absent_fields_cost_a_constant():
 
 
 @pytest.mark.parametrize("flexible", ["none", "0+"])
-def test_every_kind_of_null(flexible):
-    """Strings, bytes, arrays, structs and records, null and not, with both kinds of length."""
-    rows = "  s string?\n  b bytes?\n  a [string]?\n  t {T}?\n    x int8\n  u [uuid]?\n  n [int16]?\n  r records?\n  z [bytes]?\n"
+def test_every_kind_of_null_is_encoded(flexible):
+    """Strings, bytes, arrays, structs and records, null and not null, with both kinds of length."""
+    rows = "  s string?\n  b bytes?\n  a [string]?\n  t {T}?\n    x int8\n"
+    rows += "  u [uuid]?\n  n [int16]?\n  r records?\n  z [bytes]?\n"
     cls, _, _, decode, encode = _codec(rows, 0, flexible)
     struct = cls.T
     full = cls(s="s", b=b"b", a=["", "a"], t=struct(x=3), u=[bytes(16)], n=[1, -1], r=memoryview(b"rr"), z=[b"", b"z"])
@@ -72,9 +73,8 @@ def test_every_kind_of_null(flexible):
     assert chunks[0].hex() == null.replace(" ", "")
 
 
-def test_tagged_fields_of_every_type():
-    """Tags ascend whatever the order of the rows; defaults are left out; a null that differs from the default is
-    written."""
+def test_tagged_fields_are_encoded_in_ascending_order():
+    """The order of the rows does not matter. Defaults are left out. A null that is not the default is written."""
     rows = "  b bytes tag 3\n  s string? tag 0\n  a [int32]? tag 1\n  t {T} tag 2\n    x int8 = 5\n"
     rows += "  n {U}? tag 130 = null\n    y bool\n  o {V}? tag 4\n    z bool\n"
     cls, _, _, decode, encode = _codec(rows, 0, "0+")
@@ -99,7 +99,7 @@ def test_tagged_fields_of_every_type():
 
 @pytest.mark.parametrize("flexible", ["none", "0+"])
 def test_kept_arrays_are_encoded_once_per_version(flexible):
-    """The bytes are those of a plain list, and no element is looked at again; each version has its own."""
+    """The bytes are those of a plain list. Each version remembers its own, and elements are not encoded again."""
     rows = "  before int8\n  items [T] keep\n    name string\n    size int32 1+ drop\n  after int16\n"
     for version in (0, 1):
         cls, _, _, decode, encode = _codec(rows, version, flexible)
@@ -114,8 +114,8 @@ def test_kept_arrays_are_encoded_once_per_version(flexible):
         assert len(decode(plain[0], 0)[0].items) == 2
 
 
-def test_kept_is_for_arrays_of_structs():
-    """Other types have nothing to win."""
+def test_keep_is_allowed_for_arrays_of_structs_only():
+    """Other types would gain nothing."""
     for row in ("  a int8 keep\n", "  a [int8] keep\n", "  a [T]? keep\n    b int8\n"):
         with pytest.raises(notation.NotationError, match="keep"):
             notation.parse(f"data Sample 0 flexible none\n{row}", "sample")

@@ -1,4 +1,4 @@
-"""The codecs: what goes in comes out, never more than the cap, and garbage is an error."""
+"""The codecs return the same bytes, never exceed the limit, and reject garbage."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ THEIRS = {
 @pytest.mark.parametrize("codec", REAL)
 @settings(max_examples=examples(30), deadline=None)
 @given(data=st.binary(max_size=2000), times=st.integers(1, 200))
-def test_what_goes_in_comes_out(codec, data, times):
+def test_decompressing_returns_the_compressed_data(codec, data, times):
     data *= times
     assert decompress(codec, compress(codec, data), CAP) == data
 
 
 @pytest.mark.parametrize("codec", REAL)
-def test_kafka_pythons_codecs_agree(codec):
-    """Frames of another client are read, and it reads ours."""
+def test_kafka_pythons_frames_are_compatible(codec):
+    """We read frames of kafka-python, and it reads ours."""
     encode, decode = THEIRS[codec]
     data = b"".join(b"%d " % number for number in range(20_000))
     assert bytes(decode(compress(codec, data))) == data
@@ -44,7 +44,7 @@ def test_kafka_pythons_codecs_agree(codec):
 
 @pytest.mark.parametrize("codec", REAL)
 @pytest.mark.parametrize("size", [10, 100_000, CAP])
-def test_no_more_than_the_cap_comes_out(codec, size):
+def test_decompressing_stops_at_the_limit(codec, size):
     data = bytes(size)
     squeezed = compress(codec, data)
     assert decompress(codec, squeezed, size) == data
@@ -54,7 +54,7 @@ def test_no_more_than_the_cap_comes_out(codec, size):
 
 
 @pytest.mark.parametrize("codec", REAL)
-def test_damaged_data_is_corrupt(codec):
+def test_damaged_data_is_a_corrupt_message(codec):
     squeezed = compress(codec, b"some text that is long enough " * 50)
     for damaged in (squeezed[:-5], b"\x5a" * 60, squeezed[:4], b""):
         if codec == SNAPPY and damaged in (b"",):
@@ -67,7 +67,7 @@ def test_damaged_data_is_corrupt(codec):
 @pytest.mark.parametrize("codec", REAL)
 @settings(max_examples=examples(100), deadline=None)
 @given(data=st.binary(max_size=80), framed=st.booleans())
-def test_any_bytes_are_data_or_an_error(codec, data, framed):
+def test_any_bytes_decompress_or_raise_a_kafka_error(codec, data, framed):
     if framed:
         data = compress(codec, b"x" * 50)[:12] + data
     try:
@@ -76,8 +76,8 @@ def test_any_bytes_are_data_or_an_error(codec, data, framed):
         assert error.code in (errors.CORRUPT_MESSAGE, errors.MESSAGE_TOO_LARGE)
 
 
-def test_a_snappy_block_that_lies_about_its_size_allocates_nothing():
-    """Its preamble may claim four gigabytes: that is compared, never believed (CVE-2023-34455's class)."""
+def test_a_snappy_block_with_a_false_size_allocates_nothing():
+    """The preamble may claim four gigabytes. The claim is checked before allocating (as in CVE-2023-34455)."""
     lie = b"\xff\xff\xff\xff\x0f" + b"\0" * 20
     xerial = compress(SNAPPY, b"x")[:16] + struct.pack(">i", len(lie)) + lie
     for data in (lie, xerial):
@@ -93,13 +93,13 @@ def test_raw_snappy_is_read():
     assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(b"text" * 50)), CAP) == b"text" * 50
 
 
-def test_lz4_frames_are_as_kafkas_reader_wants_them():
-    """Version 1 and independent blocks; linked blocks are refused there."""
+def test_lz4_frames_suit_kafkas_reader():
+    """They have version 1 and independent blocks. Kafka's reader refuses linked blocks."""
     flags = compress(LZ4, b"x" * 100)[4]
     assert (flags >> 6, flags >> 5 & 1) == (1, 1)
 
 
-def test_levels():
+def test_levels_of_the_codecs():
     data = b"".join(b"%d " % (number * 7919 % 5000) for number in range(20_000))
     for codec in (GZIP, LZ4, ZSTD):
         _, low, high, _ = CODECS[codec]
@@ -108,7 +108,7 @@ def test_levels():
     assert zlib.decompress(compress(GZIP, b"x"), 31) == b"x"
 
 
-def test_unknown_codecs():
+def test_unknown_codecs_are_refused():
     assert IDS == {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
     with pytest.raises(KafkaError) as caught:
         decompress(5, b"", CAP)

@@ -1,4 +1,4 @@
-"""Frames and headers, whole, cut off and lying."""
+"""Frames and headers: valid ones, incomplete ones and ones with false lengths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FLEXIBLE = frames.flexible_versions()
 
 
 def test_flexible_versions_of_every_api():
-    """SaslHandshake and OffsetDelete never became flexible; the others did, as in Kafka's table."""
+    """All APIs have flexible versions but SaslHandshake and OffsetDelete, as in Kafka."""
     assert FLEXIBLE[0] == 9 and FLEXIBLE[18] == 3 and FLEXIBLE[52] == 0
     assert {key for key, _, _, _ in messages.all_apis()} - set(FLEXIBLE) == {17, 47}
 
@@ -28,8 +28,8 @@ def test_flexible_versions_of_every_api():
         (17, 1, "é", "0011 0001 00000007 0002 c3a9"),
     ],
 )
-def test_request_headers(key, version, client, text):
-    """Header 2 keeps the two-byte length of the client id (KIP-482's one exception) and adds tags."""
+def test_request_headers_of_both_versions(key, version, client, text):
+    """Header 2 keeps the two-byte length of the client id (an exception of KIP-482) and adds tags."""
     data = bytes.fromhex(text.replace(" ", ""))
     assert frames.read_request_header(memoryview(data + b"body"), FLEXIBLE) == (key, version, 7, client, len(data))
     assert frames.peek_request(memoryview(data)) == (key, version, 7)
@@ -41,8 +41,8 @@ def test_request_headers(key, version, client, text):
     assert messages.encode(header, 2 if tagged else 1) == data
 
 
-def test_null_client_id_is_empty():
-    """So says Kafka's parser of any negative length."""
+def test_a_negative_length_is_an_empty_client_id():
+    """Kafka's parser treats any negative length so."""
     assert frames.read_request_header(memoryview(bytes.fromhex("00000008" + "00000007" + "ffff")), FLEXIBLE)[3:] == (
         "",
         10,
@@ -54,8 +54,8 @@ def test_null_client_id_is_empty():
     assert frames.start_request(0, 8, 7, None, False)[-2:] == b"\xff\xff"
 
 
-def test_unknown_key_has_header_1():
-    """What is not known cannot be flexible; the caller refuses it by its key."""
+def test_an_unknown_api_key_has_header_1():
+    """An unknown API has no flexible versions. The caller refuses it by its key."""
     assert frames.read_request_header(memoryview(bytes.fromhex("03e70009" + "00000007" + "0000")), FLEXIBLE) == (
         999,
         9,
@@ -66,15 +66,15 @@ def test_unknown_key_has_header_1():
 
 
 def test_header_tags_are_skipped():
-    """Unknown tagged fields of a header are skipped, long ones too."""
+    """Unknown tagged fields of a header are skipped, including long ones."""
     head = bytes.fromhex("00000009000000070000")
     tags = b"\2" + b"\0\1x" + b"\x81\1" + b"\x81\1" + bytes(129)
     assert frames.read_request_header(memoryview(head + tags + b"b"), FLEXIBLE)[4] == 10 + len(tags)
     assert frames.read_response_header(memoryview(b"\0\0\0\7" + tags), True) == (7, 4 + len(tags))
 
 
-def test_cut_off_and_lying_headers():
-    """Every end that comes early is a `ProtocolError`."""
+def test_incomplete_and_false_headers_are_refused():
+    """Each is a `ProtocolError`."""
     whole = bytes.fromhex("0000 0009 00000007 0003 636c69 01 05 02 0000".replace(" ", ""))
     assert frames.read_request_header(memoryview(whole), FLEXIBLE)[4] == len(whole)
     for end in range(len(whole)):
@@ -93,8 +93,8 @@ def test_cut_off_and_lying_headers():
         frames.read_response_header(memoryview(b"\0\0\0"), False)
 
 
-def test_responses():
-    """Header 1 from the flexible version on, but never for ApiVersions (KIP-511)."""
+def test_response_headers():
+    """Flexible versions have header 1, except ApiVersions (KIP-511)."""
     assert frames.response_is_tagged(0, 9, FLEXIBLE) and not frames.response_is_tagged(0, 8, FLEXIBLE)
     assert not any(frames.response_is_tagged(18, version, FLEXIBLE) for version in range(5))
     assert not frames.response_is_tagged(17, 1, FLEXIBLE)
@@ -107,8 +107,8 @@ class _Slice:
     chunk_size = 1000
 
 
-def test_finish_frame():
-    """The size counts file slices by what they cover; an empty buffer behind the last slice is not worth a system call."""
+def test_the_frame_size_counts_file_slices():
+    """A file slice counts with its length. An empty last buffer is dropped, to save a system call."""
     chunks = [frames.start_response(7, False)]
     assert frames.finish_frame(chunks) == 8 and chunks == [b"\0\0\0\4\0\0\0\7"]
     chunks = [frames.start_response(7, True), _Slice(), bytearray(b"xy"), _Slice(), bytearray()]
@@ -120,8 +120,8 @@ def test_finish_frame():
         frames.finish_frame([bytearray(4), huge])
 
 
-def test_tags_of_a_header_are_capped():
-    """A header of a hundred megabytes of tags would keep the loop for half a minute."""
+def test_the_tags_of_a_header_are_limited():
+    """A header with a hundred megabytes of tags would block the loop for half a minute."""
     for count, fits in ((MAX_HEADER_TAGS, True), (MAX_HEADER_TAGS + 1, False)):
         header = bytearray(struct.pack(">hhih", 18, 3, 1, -1))
         append_uvarint(header, count)

@@ -29,7 +29,7 @@ GOLDEN = [
         "02 67  00000007  02 6d  02 69  00",
     ),
     (
-        # Tagged cluster id: tag 0, size 2, compact string "c"; no replica state, since it is the default.
+        # The cluster id is tagged: tag 0, size 2, compact string "c". The replica state is the default and so left out.
         "FetchRequest",
         15,
         dict(max_wait_ms=1, min_bytes=2, max_bytes=3, isolation_level=1, cluster_id="c"),
@@ -39,7 +39,8 @@ GOLDEN = [
         "FetchRequest",
         15,
         dict(replica_state=messages.FetchRequest.ReplicaState(replica_id=5, replica_epoch=6), cluster_id="c"),
-        "00000000 00000000 7fffffff 00 00000000 ffffffff  01  01  01  02  00 02 02 63  01 0d 00000005 0000000000000006 00",
+        "00000000 00000000 7fffffff 00 00000000 ffffffff  01  01  01  "
+        "02  00 02 02 63  01 0d 00000005 0000000000000006 00",
     ),
     (
         "ProduceResponse",
@@ -58,7 +59,7 @@ GOLDEN = [
         "02 02 74  02 00000001 0000 0000000000000005 ffffffffffffffff 0000000000000002 01 00 00  00  00000009 00",
     ),
     (
-        # A struct that may be null has a byte before it: -1 null, 1 present.
+        # A nullable struct has a byte before it: -1 for null, 1 for present.
         "ConsumerGroupHeartbeatResponse",
         0,
         dict(
@@ -72,7 +73,8 @@ GOLDEN = [
                 ]
             ),
         ),
-        "00000000 0000 00 02 6d 00000001 00000000  01 02 000102030405060708090a0b0c0d0e0f 03 00000000 00000001 00 00  00",
+        "00000000 0000 00 02 6d 00000001 00000000  "
+        "01 02 000102030405060708090a0b0c0d0e0f 03 00000000 00000001 00 00  00",
     ),
     ("ConsumerGroupHeartbeatResponse", 0, {}, "00000000 0000 00 00 00000000 00000000 ff 00"),
     ("OffsetCommitKey", 0, dict(group="g", topic="t", partition=3), "0001 67 0001 74 00000003"),

@@ -1,4 +1,4 @@
-"""The message classes and the compiled codec: golden bytes, every version there and back, limits, and malformed bytes."""
+"""The message classes and the compiled codec: round trips of every version, limits, and malformed bytes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from tests.wire.values import Values, every_version
 NAMES = messages.all_names()
 
 
-# Every message and version.
+# Round trips of every message and version.
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_version_there_and_back(name):
-    """Any values survive encoding and decoding, alone and with bytes around them; decoding says where it stopped."""
+def test_every_version_round_trips(name):
+    """Values stay the same through encoding and decoding, also with bytes around them.
+
+    Decoding returns the end position.
+    """
     cls = messages.stored_class(name)
     for version in messages.valid_versions(cls):
         for seed in range(3):
@@ -38,7 +41,7 @@ def test_every_version_there_and_back(name):
 
 
 def drain(generator):
-    """What a generator returns, and how often it yielded."""
+    """The result of a generator, and its number of yields."""
     count = 0
     while True:
         try:
@@ -49,8 +52,8 @@ def drain(generator):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_sliced_form_does_the_same(name):
-    """The generators that read and write long messages in turns give what the plain functions give."""
+def test_the_incremental_form_gives_the_same_result(name):
+    """The generators for long messages give the results of the plain functions."""
     cls = messages.stored_class(name)
     versions = messages.valid_versions(cls)
     for version in dict.fromkeys((versions[0], versions[-1])):
@@ -62,14 +65,14 @@ def test_the_sliced_form_does_the_same(name):
         assert b"".join(chunks) == b"#" + data
 
 
-def test_the_sliced_form_yields_for_each_element():
+def test_the_incremental_form_yields_for_each_element():
     request = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="t")] * 50)
     assert drain(messages.sliced(type(request), 12, "encode")(request, [bytearray()]))[1] > 50
     assert drain(messages.sliced(type(request), 12, "decode")(messages.encode(request, 12), 0))[1] > 50
 
 
-def test_counts_of_apis_and_messages():
-    """Kafka 4.3.1 has request keys 0 to 92, of which 4 to 7 have no version left."""
+def test_all_apis_of_kafka_are_there():
+    """Kafka 4.3.1 has the API keys 0 to 92. Keys 4 to 7 have no versions left."""
     rows = messages.all_apis()
     assert [key for key, _, _, _ in rows] == [key for key in range(93) if key not in (4, 5, 6, 7)]
     assert len(NAMES) == len(set(NAMES))
@@ -81,8 +84,8 @@ def test_counts_of_apis_and_messages():
     assert rows[0] == (0, "Produce", range(3, 14), 9)
 
 
-def test_stored_types_are_listed():
-    """Record types of the internal logs: the number in the key or in the frame leads to the class."""
+def test_stored_types_lead_to_classes():
+    """The record type in the key or the frame of an internal log's record gives its class."""
     groups = messages.stored_types("stored_groups.txt")
     assert groups[1] == {"Key": messages.OffsetCommitKey, "Value": messages.OffsetCommitValue}
     assert groups[2]["Value"] is messages.GroupMetadataValue
@@ -95,8 +98,8 @@ def test_stored_types_are_listed():
 # Classes.
 
 
-def test_classes_construct_compare_and_print():
-    """Unset fields hold the schema's default; equality is by value; the text shows what is not default."""
+def test_messages_are_constructed_compared_and_printed():
+    """Unset fields have the schema's default. Equality is by value. The text shows the fields that are not default."""
     first = messages.FetchRequest(max_wait_ms=5, topics=[messages.FetchRequest.FetchTopic(topic="t")])
     assert first.max_bytes == 0x7FFFFFFF and first.session_epoch == -1 and first.cluster_id is None
     assert first == messages.FetchRequest(max_wait_ms=5, topics=[messages.FetchRequest.FetchTopic(topic="t")])
@@ -109,8 +112,8 @@ def test_classes_construct_compare_and_print():
         first.nothing = 1
 
 
-def test_shared_default_struct_cannot_be_changed_in_place():
-    """One default instance serves all messages, so changing it would change them all."""
+def test_a_shared_default_struct_cannot_be_changed():
+    """All messages share one default instance, so changing it would change them all."""
     partition = messages.FetchResponse.PartitionData()
     with pytest.raises(AttributeError, match="shared default"):
         partition.current_leader.leader_id = 3
@@ -123,8 +126,8 @@ def test_shared_default_struct_cannot_be_changed_in_place():
     assert messages.FetchResponse.PartitionData().current_leader.leader_id == -1
 
 
-def test_unknown_names_and_versions():
-    """What does not exist is refused by name."""
+def test_unknown_names_and_versions_are_refused():
+    """The error names what does not exist."""
     with pytest.raises(AttributeError, match="UpdateMetadataRequest"):
         messages.UpdateMetadataRequest  # noqa: B018
     with pytest.raises(ProtocolError, match="no message is named"):
@@ -143,8 +146,8 @@ def test_unknown_names_and_versions():
 # Encoding.
 
 
-def test_value_that_the_version_cannot_carry():
-    """Such a value is an error, unless the field may be dropped."""
+def test_a_value_that_the_version_does_not_carry_is_an_error():
+    """A field with `drop` is left out instead."""
     with pytest.raises(ProtocolError, match="FetchRequest.forgotten_topics_data is set"):
         messages.encode(messages.FetchRequest(forgotten_topics_data=[messages.FetchRequest.ForgottenTopic()]), 4)
     dropped = messages.decode(
@@ -163,14 +166,14 @@ def test_value_that_the_version_cannot_carry():
         (dict(group_id="x" * 32768), "HeartbeatRequest.group_id has 32768 bytes"),
     ],
 )
-def test_values_of_the_wrong_kind(fields, reason):
-    """A value that does not fit is a `ProtocolError` that names the message, not silent damage."""
+def test_values_of_the_wrong_type_are_errors(fields, reason):
+    """The `ProtocolError` names the message."""
     with pytest.raises(ProtocolError, match=reason):
         messages.encode(messages.HeartbeatRequest(**fields), 0)
 
 
-def test_uuid_must_have_16_bytes():
-    """`struct` would pad or cut it."""
+def test_a_uuid_must_have_16_bytes():
+    """`struct` would pad or cut other lengths."""
     with pytest.raises(ProtocolError, match="topic_id"):
         messages.encode(messages.TopicRecord(topic_id=b"short"), 0)
 
@@ -180,9 +183,8 @@ class _Slice:
         self.chunk_size = size
 
 
-def test_file_slice_becomes_a_chunk_of_its_own():
-    """What a slice covers is never copied: the encoder writes its length, and leaves its bytes to whoever sends the
-    chunks."""
+def test_a_file_slice_becomes_a_chunk_of_its_own():
+    """The encoder writes the slice's length but does not read its bytes."""
     response = messages.FetchResponse
     values = (_Slice(300), b"abc", None, _Slice(0))
     data = [response.PartitionData(partition_index=index, records=records) for index, records in enumerate(values)]
@@ -199,8 +201,8 @@ def test_file_slice_becomes_a_chunk_of_its_own():
 # Decoding.
 
 
-def test_records_are_a_view_of_the_frame():
-    """Records are not copied: they are a slice of what was received, and writable where that is."""
+def test_records_decode_to_a_view_of_the_frame():
+    """Records are not copied. The view is writable when the buffer is."""
     request = messages.ProduceRequest
     topic = request.TopicProduceData(name="t", partition_data=[request.PartitionProduceData(records=b"12345")])
     frame = messages.encode(request(topic_data=[topic]), 9)
@@ -210,13 +212,13 @@ def test_records_are_a_view_of_the_frame():
     assert b"92345" in frame
 
 
-def test_bad_utf8_is_replaced():
-    """Text that is not UTF-8 reads as U+FFFD, as in Java."""
+def test_invalid_utf8_is_replaced():
+    """Each invalid byte becomes U+FFFD, as in Java."""
     assert messages.decode(messages.HeartbeatRequest, 0, b"\0\2\xffa" + bytes(4) + b"\0\0").group_id == "\ufffda"
 
 
-def test_unknown_tags_are_skipped_everywhere():
-    """A newer peer's tagged fields are skipped in every struct (KIP-482), long tag numbers and sizes too."""
+def test_unknown_tags_are_skipped_in_every_struct():
+    """A newer peer may send unknown tagged fields (KIP-482), with long tag numbers and sizes too."""
     plain = "02 67 00000007 02 6d 00".replace(" ", "")
     tags = "02  05 03 aabbcc  ff01 8101" + "00" * 129
     data = bytes.fromhex((plain + tags).replace(" ", ""))
@@ -247,15 +249,15 @@ def test_unknown_tags_are_skipped_everywhere():
         ("MetadataResponse", 0, "00020000 00", "claims"),
     ],
 )  # fmt: skip
-def test_malformed_bytes_are_named(name, version, text, reason):
-    """A null where none may be, lengths beyond the message, varints without end: each error says which field and where."""
+def test_errors_of_malformed_bytes_name_the_field(name, version, text, reason):
+    """Forbidden nulls, lengths beyond the message, endless varints: each error names the field and the position."""
     with pytest.raises(ProtocolError, match=reason):
         messages.decoder(messages.stored_class(name), version)(bytes.fromhex(text.replace(" ", "")), 0)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_truncated_at_every_byte(name):
-    """A message that ends early is a `ProtocolError` at every possible end, never a value and never another error."""
+def test_a_truncated_message_is_an_error(name):
+    """A message that ends early is a `ProtocolError` at every possible end."""
     cls = messages.stored_class(name)
     for version in messages.valid_versions(cls):
         data = bytes(messages.encode(Values((name, version)).message(cls, version), version))
@@ -265,8 +267,8 @@ def test_truncated_at_every_byte(name):
                 decode(data[:end], 0)
 
 
-def test_truncated_large_message_at_exactly_every_byte():
-    """The same without leaving any position out, for one message of each kind of length."""
+def test_a_truncated_large_message_is_an_error_at_every_byte():
+    """No position is left out, for one message of each kind of length."""
     for version in (4, 12, 18):
         data = bytes(messages.encode(Values("whole").message(messages.FetchRequest, version), version))
         for end in range(len(data)):
@@ -276,7 +278,7 @@ def test_truncated_large_message_at_exactly_every_byte():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_flipped_bytes_give_a_value_or_a_protocol_error(name):
-    """Damage anywhere is decoded to some value or refused; nothing else is raised."""
+    """Damage anywhere decodes to some value or raises `ProtocolError`, never another exception."""
     cls = messages.stored_class(name)
     dice = random.Random(name)
     for version in messages.valid_versions(cls):
@@ -292,8 +294,8 @@ def test_flipped_bytes_give_a_value_or_a_protocol_error(name):
                 pass
 
 
-def test_lying_lengths_allocate_nothing():
-    """A few bytes that promise millions of elements or gigabytes are refused before anything of that size exists."""
+def test_false_lengths_allocate_nothing():
+    """A few bytes that claim millions of elements or gigabytes are refused before allocating."""
     lies = [
         (messages.MetadataResponse, 0, "7fffffff"),
         (messages.MetadataResponse, 9, "00000000 ffffffff0f"),
@@ -315,8 +317,8 @@ def test_lying_lengths_allocate_nothing():
         assert peak < 100_000, (cls, peak)
 
 
-def test_elements_of_a_message_are_capped():
-    """All arrays together hold at most `MAX_ELEMENTS`, even where the bytes would allow more."""
+def test_the_elements_of_a_message_are_limited():
+    """All arrays of a message together have at most `MAX_ELEMENTS`, even where the bytes would allow more."""
     most = primitives.MAX_ELEMENTS
     decode = messages.decoder(messages.SyncGroupRequest, 0)
     head = b"\0\0" + bytes(4) + b"\0\0"
@@ -324,7 +326,7 @@ def test_elements_of_a_message_are_capped():
     assert len(message.assignments) == 1000
     with pytest.raises(ProtocolError, match=f"more than {most} elements"):
         decode(head + (most + 1).to_bytes(4, "big") + bytes(6 * (most + 1)), 0)
-    # Two arrays that are legal each, but not together.
+    # Each of the two arrays is within the limit, but not both together.
     offsets = messages.decoder(messages.OffsetFetchRequest, 1)
     half = most // 2
     partitions = half.to_bytes(4, "big") + bytes(4 * half)
@@ -332,19 +334,19 @@ def test_elements_of_a_message_are_capped():
         offsets(b"\0\0" + (2).to_bytes(4, "big") + 2 * (b"\0\0" + partitions), 0)
 
 
-def test_left_over_bytes_are_the_callers_business():
-    """`decoder` returns where it stopped; `decode` insists on the end."""
+def test_only_decode_refuses_bytes_after_the_message():
+    """`decoder` functions return the end position. `decode` requires that it is the end of the buffer."""
     data = bytes(messages.encode(messages.HeartbeatRequest(), 0))
     assert messages.decoder(messages.HeartbeatRequest, 0)(data + b"x", 0)[1] == len(data)
-    with pytest.raises(ProtocolError, match="1 bytes are left over"):
+    with pytest.raises(ProtocolError, match="1 bytes are left"):
         messages.decode(messages.HeartbeatRequest, 0, data + b"x")
 
 
-# Around the codec.
+# The rest of the codec.
 
 
 def test_tracebacks_show_the_compiled_lines():
-    """An error in a compiled function shows its source line, though no file holds it."""
+    """The traceback of a compiled function shows the source line, although no file holds it."""
     try:
         messages.encode(messages.HeartbeatRequest(generation_id="x"), 0)
     except ProtocolError as error:
@@ -352,22 +354,22 @@ def test_tracebacks_show_the_compiled_lines():
     assert "HeartbeatRequest v0 encode" in text and "out += pack_ih(m0.generation_id, len(v2))" in text
 
 
-def test_source_of_a_compiled_function():
-    """`describe-apis --source` prints what runs."""
+def test_source_returns_the_text_of_a_compiled_function():
+    """`describe-apis --source` prints the function that runs."""
     assert "unpack_from_iiqiqiB" in compiler.source(messages.FetchRequest, 12, "decode")
     assert compiler.source(messages.FetchRequest, 12, "encode").startswith("def encode(m0, chunks):")
     with pytest.raises(ValueError, match="direction"):
         compiler.source(messages.FetchRequest, 12, "read")
 
 
-def test_stub_is_fresh():
-    """`messages.pyi` is what `python -m pykafkad.wire.stub` would write."""
+def test_the_stub_is_fresh():
+    """`messages.pyi` is what `python -m pykafkad.wire.stub` writes now."""
     with open(stub.PATH, encoding="utf-8") as stream:
         assert stream.read() == stub.text(), "run python -m pykafkad.wire.stub"
 
 
-def test_every_schema_text_has_only_its_own_messages():
-    """One file per API, named after key and name; no message in two files; collections are all known."""
+def test_every_schema_file_has_only_its_own_messages():
+    """An API has one file, named by key and name. No message is in two files. All other files are known collections."""
     files = sorted(os.listdir(messages.DIRECTORY))
     assert set(files) == {file for _, file in messages._registry.apis().values()} | set(messages.COLLECTIONS)
     for file in files:
@@ -380,13 +382,15 @@ def test_every_schema_text_has_only_its_own_messages():
 
 
 def test_serving_imports_nothing_heavy_and_compiles_on_demand():
-    """Start-up is a feature: importing and using the codec brings in none of the slow modules, and parses no schema
-    before its use."""
+    """Importing and using the codec imports no slow modules. A schema is parsed on first use."""
     code = (
-        "import sys; before = set(sys.modules); from pykafkad.wire import messages, frames; assert not messages._registry.texts\n"
-        "data = messages.encode(messages.ApiVersionsRequest(), 3); messages.decode(messages.ApiVersionsRequest, 3, data)\n"
+        "import sys; before = set(sys.modules); from pykafkad.wire import messages, frames\n"
+        "assert not messages._registry.texts\n"
+        "data = messages.encode(messages.ApiVersionsRequest(), 3)\n"
+        "messages.decode(messages.ApiVersionsRequest, 3, data)\n"
         "assert len(messages._registry.texts) == 1, messages._registry.texts.keys()\n"
-        "slow = {'typing', 'dataclasses', 're', 'enum', 'pathlib', 'inspect', 'linecache', 'logging', 'json', 'collections.abc'}\n"
+        "slow = {'typing', 'dataclasses', 're', 'enum', 'pathlib', 'inspect', 'linecache', 'logging', 'json'}\n"
+        "slow.add('collections.abc')\n"
         "print(*sorted((set(sys.modules) - before) & slow))"
     )
     paths = os.pathsep.join(path for path in sys.path if path)
@@ -397,8 +401,8 @@ def test_serving_imports_nothing_heavy_and_compiles_on_demand():
     assert (result.stdout.strip(), result.stderr) == ("", "")
 
 
-def test_tags_count_as_elements():
-    """Tag sections may claim as many tags as they have bytes for; looking at each of them takes the loop's time."""
+def test_tags_count_as_elements_of_the_limit():
+    """A tag section may claim as many tags as it has bytes, and reading each takes time."""
     most = primitives.MAX_ELEMENTS
     decode = messages.decoder(messages.ApiVersionsRequest, 3)
     for count in (1000, most + 1):

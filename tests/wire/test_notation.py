@@ -1,4 +1,4 @@
-"""The column notation: what it means, and that every mistake is named with its line."""
+"""The column notation: its meaning, and mistakes that are named with their line."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ data ExampleThing 0-1  flexible 0+
 """
 
 
-def test_headers_and_rows():
-    """Four kinds of message; lives, tags, nullability, defaults and shared structs as written."""
+def test_headers_and_rows_are_parsed():
+    """All four kinds of message, with lives, tags, nullability, defaults and shared structs."""
     found = parse(EXAMPLE, "example.txt")
     assert list(found) == list(headers(EXAMPLE)) == ["ExampleRequest", "ExampleResponse", "ExampleKey", "ExampleThing"]
     request = found["ExampleRequest"]
@@ -56,8 +56,8 @@ def test_headers_and_rows():
     assert fields["client"].rigid and fields["payload"].default is None
 
 
-def test_only_one_message_is_read():
-    """Others are not looked at, broken or not."""
+def test_only_the_selected_message_is_parsed():
+    """Other messages are not parsed, so their mistakes do not matter."""
     text = EXAMPLE + "\ndata Broken 0  flexible none\n  what nothing\n"
     assert list(parse(text, "x", only="ExampleKey")) == ["ExampleKey"]
     with pytest.raises(NotationError):
@@ -71,8 +71,8 @@ def test_only_one_message_is_read():
         ("api 1 Example question 0 flexible none", r"f.txt:1: a header is"),
         ("api 1 Example request 0 flexible", r"f.txt:1: a header is"),
         ("thing 1 Example 0 flexible none", r"f.txt:1: a header is"),
-        ("api 1 Example request 3-1 flexible none", r"f.txt:1: '3-1' is no version range: write 3, 0-7 or 3\+"),
-        ("api 1 Example request 0 flexible x", r"f.txt:1: 'x' is no version range"),
+        ("api 1 Example request 3-1 flexible none", r"f.txt:1: '3-1' is not a version range: write 3, 0-7 or 3\+"),
+        ("api 1 Example request 0 flexible x", r"f.txt:1: 'x' is not a version range"),
         ("  name string", r"f.txt:1: a row is indented"),
         ("data A 0 flexible none\n   name string", r"f.txt:2: a row is indented by two spaces"),
         ("data A 0 flexible none\n  name string\n    inner string", r"f.txt:3: a row is indented"),
@@ -81,8 +81,8 @@ def test_only_one_message_is_read():
         ("data A 0 flexible none\n  name strong", r"f.txt:2: unknown type 'strong'"),
         ("data A 0 flexible none\n  name [records]", r"f.txt:2: unknown type"),
         ("data A 0 flexible none\n  name {string}", r"f.txt:2: unknown type"),
-        ("data A 0 flexible none\n  name string 3-", r"f.txt:2: '3-' is no version range"),
-        ("data A 0 flexible none\n  name string sometimes", r"f.txt:2: 'sometimes' is not understood: tag N"),
+        ("data A 0 flexible none\n  name string 3-", r"f.txt:2: '3-' is not a version range"),
+        ("data A 0 flexible none\n  name string sometimes", r"f.txt:2: 'sometimes' is not understood: write tag N"),
         ("data A 0 flexible 0+\n  name string tag", r"f.txt:2: 'tag' is not understood"),
         ("data A 0 flexible none\n  name string null 1+", r"f.txt:2: 'null' is not understood"),
         ("data A 0 flexible none\n  name string = null", r"f.txt:2: name is not nullable"),
@@ -103,7 +103,7 @@ def test_only_one_message_is_read():
         ),
     ],
 )
-def test_mistakes_are_named(rows, reason):
-    """File, line, what was found and what is allowed."""
+def test_mistakes_are_named_with_their_line(rows, reason):
+    """The error has the file, the line, the offending words and what is allowed."""
     with pytest.raises(NotationError, match=reason):
         parse(rows, "f.txt")

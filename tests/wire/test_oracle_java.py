@@ -1,10 +1,10 @@
-"""Stored records against Kafka's own classes: bytes that Apache Kafka 4.3.1 read and wrote back unchanged, value by
-value.
+"""Stored records equal those of Kafka's own classes.
 
-`java_records.txt` holds one line per version of each record of the internal logs, which no Python codec knows: name,
-version, bytes. The values count upwards in the order of the fields, so two fields of one type cannot be swapped unseen.
-Each line was decoded by the Java class of that name, whose printed values were compared, and which encoded it to the
-same bytes."""
+`java_records.txt` has one line per version of each record of the internal logs, which no Python codec knows: name,
+version, bytes. The values count upwards in the order of the fields, so swapped fields of one type would show. Apache
+Kafka 4.3.1's class of that name decoded each line, its printed values were compared, and it encoded them to the same
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ with open(os.path.join(os.path.dirname(__file__), "java_records.txt"), encoding=
 
 
 class Numbered(Values):
-    """Every field holds the next number, in the form of its type; arrays of scalars have two elements, arrays of
-    structs one."""
+    """A message in which every field holds the next number, in the form of its type.
+
+    Arrays of scalars have two elements, arrays of structs one.
+    """
 
     count = 0
 
@@ -40,8 +42,8 @@ class Numbered(Values):
         return forms[field.type]
 
 
-def test_every_version_of_the_internal_logs_is_there():
-    """No record class is left without a line."""
+def test_every_version_of_the_internal_logs_has_a_line():
+    """The file has a line for each version of every record class."""
     wanted = {
         (name, str(version))
         for file in messages.COLLECTIONS
@@ -55,8 +57,8 @@ def test_every_version_of_the_internal_logs_is_there():
 
 
 @pytest.mark.parametrize(("name", "version", "text"), LINES, ids=lambda value: value[:30])
-def test_bytes_of_kafkas_own_classes(name, version, text):
-    """The counted message has exactly these bytes, and these bytes are that message."""
+def test_our_bytes_equal_kafkas(name, version, text):
+    """The message that counts upwards encodes to the line's bytes, and they decode to the message."""
     cls = messages.stored_class(name)
     message = Numbered(0).message(cls, int(version))
     assert messages.encode(message, int(version)).hex() == text

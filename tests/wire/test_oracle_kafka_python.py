@@ -1,4 +1,4 @@
-"""kafka-python's own codec as a second opinion: byte-equal in every version of every message that it knows."""
+"""kafka-python's codec as a second opinion: equal bytes in every version of every message that it knows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = 1500
 
 def _classes() -> dict[str, type]:
     with warnings.catch_warnings():
-        # It reads its schemas through a function that Python 3.11 and 3.12 call deprecated.
+        # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
         warnings.simplefilter("ignore", DeprecationWarning)
         return _load()
 
@@ -45,17 +45,17 @@ SHARED = sorted(set(THEIRS) & set(messages.all_names()))
 
 
 class _Values(EdgeValues):
-    """kafka-python takes records as bytes, and reads an ApiVersions answer with an error as version 0."""
+    """Values that kafka-python can handle: records as bytes, and errors of ApiVersions only in version 0."""
 
     def integer(self, field: notation.Field) -> int:
         return 0 if field.name == "error_code" else super().integer(field)
 
     def scalar(self, field: notation.Field):
         if field.type == "uuid":
-            # They read sixteen zeros as None.
+            # kafka-python decodes sixteen zeros to None.
             return self.random.randbytes(16)
         if field.type == "float64":
-            # No float equals itself when it is no number; the Java classes see those.
+            # NaN does not equal itself, so it cannot be compared here. The test with Java's classes covers it.
             return self.random.choice((0.0, 1.5, -2.25))
         value = super().scalar(field)
         return bytes(value) if isinstance(value, memoryview) else value
@@ -64,17 +64,17 @@ class _Values(EdgeValues):
 def _same(
     schema: notation.Message, struct: notation.Struct, version: int, ours: object, theirs: object, where: str
 ) -> None:
-    """Compares what the version carries, field by field; the names must agree too."""
+    """Compares the fields that the version carries, by name."""
     for field in struct.fields:
         if not field.alive(version):
             continue
         if field.name.endswith("authorized_operations"):
-            continue  # They rename it and make a set of it; its bytes are compared with everything else's.
+            continue  # kafka-python renames this field and makes a set of it. The comparison of bytes covers it.
         left, right, path = getattr(ours, field.name), getattr(theirs, field.name), f"{where}.{field.name}"
         if field.default is ... and right is None:
             right = (
                 left if left == type(left)() else None
-            )  # A tagged struct that is not there is None for them, a default for us.
+            )  # A tagged struct that is absent is None in kafka-python and a default here.
         if field.type is None and left is not None and right is not None:
             pairs = zip(left, right, strict=True) if field.is_array else [(left, right)]
             for index, (inner, other) in enumerate(pairs):
@@ -86,7 +86,7 @@ def _same(
 
 
 def test_the_oracle_knows_enough():
-    """A guard against an oracle that silently shrinks."""
+    """The number of compared messages does not shrink unnoticed."""
     assert len(SHARED) > 90
 
 
@@ -96,7 +96,7 @@ def _shared_versions(name: str) -> list[int]:
 
 
 def _compare(name: str, version: int, values: Values) -> None:
-    """They decode what we encode to the same values and encode those to our bytes, which we decode to what we had."""
+    """kafka-python decodes our bytes to the same values and encodes those to our bytes, which we decode again."""
     cls = messages.stored_class(name)
     schema, message = messages.schema(cls), values.message(cls, version)
     data = bytes(messages.encode(message, version))
@@ -110,7 +110,7 @@ def _compare(name: str, version: int, values: Values) -> None:
 
 @pytest.mark.parametrize("name", SHARED)
 def test_every_version_byte_equal_with_kafka_python(name):
-    """Seeded values, so that no version is left out by chance."""
+    """The values are seeded, so that every version is always tried."""
     for version in _shared_versions(name):
         for seed in range(2):
             _compare(name, version, _Values((name, version, seed)))
@@ -122,5 +122,5 @@ def test_every_version_byte_equal_with_kafka_python(name):
     st.integers(min_value=0),
 )
 def test_hypothesis_byte_equal_with_kafka_python(which, seed):
-    """Any message, any version, values of any seed."""
+    """Any message and version, with values of any seed."""
     _compare(*which, _Values(seed))

@@ -1,4 +1,4 @@
-"""kio's own codec as a second opinion: byte-equal in every version of every message that it knows."""
+"""kio's codec as a second opinion: equal bytes in every version of every message that it knows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ SHARED = sorted(set(THEIRS) & set(messages.all_names()))
 
 
 class _Values(EdgeValues):
-    """kio turns error codes, durations and timestamps into objects, so those are drawn from what the objects can hold."""
+    """Values that kio can handle.
+
+    kio turns error codes, durations and timestamps into objects, so values are drawn from the range of these objects.
+    """
 
     def integer(self, field: notation.Field) -> int:
         if "error_code" in field.name:
@@ -44,12 +47,12 @@ class _Values(EdgeValues):
         return super().integer(field)
 
     def scalar(self, field: notation.Field):
-        # No float equals itself when it is no number; the Java classes see those.
+        # NaN does not equal itself, so it cannot be compared here. The test with Java's classes covers it.
         return self.random.choice((0.0, 1.5, -2.25)) if field.type == "float64" else super().scalar(field)
 
 
 def _plain(value: object) -> object:
-    """Their value as ours."""
+    """A value of kio as ours."""
     if value is None or isinstance(value, (bool, str, bytes, float)):
         return value
     if isinstance(value, uuid.UUID):
@@ -78,7 +81,7 @@ def _same(ours: object, theirs: object, where: str) -> None:
 
 
 def test_the_oracle_knows_enough():
-    """A guard against an oracle that silently shrinks."""
+    """The number of compared messages does not shrink unnoticed."""
     assert len(SHARED) > 180
 
 
@@ -87,7 +90,7 @@ def _shared_versions(name: str) -> list[int]:
 
 
 def _compare(name: str, version: int, values: Values) -> None:
-    """They decode what we encode to the same values and encode those to our bytes, which we decode to what we had."""
+    """kio decodes our bytes to the same values and encodes those to our bytes, which we decode again."""
     cls, entity = messages.stored_class(name), _resolve(THEIRS[name][version])
     message = values.message(cls, version)
     data = bytes(messages.encode(message, version))
@@ -102,7 +105,7 @@ def _compare(name: str, version: int, values: Values) -> None:
 
 @pytest.mark.parametrize("name", SHARED)
 def test_every_version_byte_equal_with_kio(name):
-    """Seeded values, so that no version is left out by chance."""
+    """The values are seeded, so that every version is always tried."""
     for version in _shared_versions(name):
         for seed in range(2):
             _compare(name, version, _Values((name, version, seed)))
@@ -114,5 +117,5 @@ def test_every_version_byte_equal_with_kio(name):
     st.integers(min_value=0),
 )
 def test_hypothesis_byte_equal_with_kio(which, seed):
-    """Any message, any version, values of any seed."""
+    """Any message and version, with values of any seed."""
     _compare(*which, _Values(seed))

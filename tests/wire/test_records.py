@@ -1,4 +1,4 @@
-"""Records inside a batch: what they may not say."""
+"""Records inside a batch: valid and malformed bodies."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.seeds import examples
 
 
 def with_body(body: bytes, count=1) -> bytes:
-    """A batch header for `count` records before any bytes."""
+    """A batch header of `count` records before these bytes."""
     header = bytearray(build_batch([(None, None)] * count)[:HEADER_SIZE_BYTES])
     header[8:12] = (HEADER_SIZE_BYTES - 12 + len(body)).to_bytes(4, "big")
     return bytes(header) + body
 
 
 def record(*rest: int) -> bytes:
-    """A record of these bytes behind attributes, timestamp and offset delta, with its length in front."""
+    """A record with its length, attributes, timestamp delta and offset delta before these bytes."""
     return bytes([2 * (3 + len(rest)), 0, 0, 0, *rest])
 
 
@@ -50,20 +50,22 @@ GOOD = record(1, 1, 0)
     ],
     ids=bytes.hex,
 )
-def test_lying_lengths_and_counts_are_refused(body):
-    """Record, key, value, header name and header value lengths, header counts, a varint without end, null header names,
-    bytes that are left over: INVALID_RECORD, and nothing is read beyond the batch."""
+def test_false_lengths_and_counts_are_invalid_records(body):
+    """Lengths of records, keys, values and headers, header counts, endless varints, null header names, extra bytes.
+
+    Nothing is read beyond the batch.
+    """
     with pytest.raises(KafkaError) as caught:
         list(iterate_records(with_body(body) + GOOD * 3))
     assert caught.value.code == errors.INVALID_RECORD
 
 
-def test_a_good_body_is_read():
+def test_a_valid_body_is_read():
     assert [tuple(found) for found in iterate_records(with_body(GOOD))] == [(0, 0, None, None, [])]
 
 
 @pytest.mark.parametrize("count", [0, 2, 2**31 - 1])
-def test_the_count_in_the_header_must_be_true(count):
+def test_the_record_count_must_match_the_body(count):
     header = parse_header(with_body(GOOD))._replace(record_count=count)
     with pytest.raises(KafkaError) as caught:
         list(iterate_records(with_body(GOOD), header))
@@ -72,7 +74,7 @@ def test_the_count_in_the_header_must_be_true(count):
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 4), st.integers(1, 3))
-def test_any_bytes_are_records_or_a_kafka_error(body, codec, count):
+def test_any_bytes_are_records_or_raise_a_kafka_error(body, codec, count):
     batch = bytearray(with_body(body, count))
     batch[22] = codec
     try:
@@ -84,7 +86,7 @@ def test_any_bytes_are_records_or_a_kafka_error(body, codec, count):
 
 
 @given(st.integers(-(2**62), 2**62), st.integers(0, 2**31 - 1))
-def test_deltas_of_any_size(timestamp_delta, offset_delta):
+def test_deltas_of_any_size_round_trip(timestamp_delta, offset_delta):
     out = bytearray()
     encode_record(out, offset_delta, timestamp_delta, None, b"v")
     header = parse_header(with_body(bytes(out)))._replace(base_timestamp_ms=0)
@@ -92,9 +94,8 @@ def test_deltas_of_any_size(timestamp_delta, offset_delta):
     assert (found.offset, found.timestamp_ms) == (offset_delta, timestamp_delta)
 
 
-def test_a_compressed_batch_of_too_many_records_is_not_opened():
-    """A few hundred bytes of zstd hold a million empty records: looking at them would take the broker's time, for
-    nothing."""
+def test_a_compressed_batch_with_too_many_records_is_refused():
+    """A few hundred bytes of zstd can hold a million empty records, which would take long to read."""
     for count, fits in ((1000, True), (MAX_OPENED_RECORDS + 1, False)):
         batch = bytearray(with_body(compress(ZSTD, GOOD * count)))
         assert len(batch) < 1000

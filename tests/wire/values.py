@@ -1,4 +1,4 @@
-"""Seeded values for every message: what the codec tests and the oracles feed."""
+"""Seeded values of every message, for the tests of the codec and the oracles."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TEXTS = ("", "a", "topic-1", "größe", "x" * 126, "y" * 127, "z" * 200)
 
 
 class Values:
-    """Builds messages of a class and version. Overridden where an oracle knows fewer values."""
+    """Draws messages of a class and version. Tests override methods where an oracle supports fewer values."""
 
     def __init__(self, seed: object) -> None:
         self.random = random.Random(repr(seed))
 
     def message(self, cls: type, version: int):
-        """A message in which every field that the version carries is drawn; the others keep their defaults."""
+        """A message in which every field that the version carries is drawn. The others keep their defaults."""
         schema = messages.schema(cls)
         classes = {name: getattr(cls, name) for name in schema.structs}
         return self._struct(cls, schema.root, classes, version)
@@ -65,14 +65,16 @@ class Values:
         return self.random.randbytes(self.random.choice((0, 1, 127)))
 
     def integer(self, field: notation.Field) -> int:
-        """An integer: small, at the edge, or anything."""
+        """An integer: small, at the limit of its type, or any."""
         low, high = RANGES[field.type]
         return self.random.choice((low, high - 1, 0, 1, max(low, -1), self.random.randrange(low, high)))
 
 
 class EdgeValues(Values):
-    """Values at the limits of their types as often as not: text outside the BMP, floats that are no numbers, lengths
-    around 127 and 16383."""
+    """Draws values at the limits of their types half of the time.
+
+    Such values are text outside the BMP, NaN and infinite floats, lengths around 127 and 16383.
+    """
 
     LENGTHS = (0, 1, 2, 126, 127, 128, 129, 300)
     DOUBLES = (0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, 5e-324, 1.7976931348623157e308)
@@ -89,7 +91,7 @@ class EdgeValues(Values):
         return [self._element(field, classes, version) for _ in range(count)]
 
     def scalar(self, field: notation.Field):
-        """See the class."""
+        """A scalar value, often at the limits of its type."""
         draw, kind = self.random, field.type
         if kind == "float64":
             return draw.choice(self.DOUBLES)
