@@ -1,0 +1,221 @@
+"""Bugs to plant in `pykafkad/coordinator`."""
+
+from __future__ import annotations
+
+from tests.planted.plant import Plant
+
+MEMBERS = ("tests/coordinator/test_join.py", "tests/coordinator/test_sync_heartbeat_leave.py")
+OFFSETS = ("tests/coordinator/test_offsets.py",)
+LOADING = ("tests/coordinator/test_loading.py",)
+CODEC = ("tests/coordinator/test_record_codec.py",)
+
+PLANTS = (
+    # Members.
+    Plant(
+        "a heartbeat does not extend the session",
+        "coordinator/membership.py",
+        "step.expect_heartbeat(group, group.members[request.member_id])",
+        "pass",
+        MEMBERS,
+    ),
+    Plant(
+        "a fenced static member is accepted",
+        "coordinator/classic_group.py",
+        "if known != member_id:\n    return FENCED_INSTANCE_ID",
+        "",
+        MEMBERS,
+    ),
+    Plant(
+        "a member of any generation is accepted",
+        "coordinator/classic_group.py",
+        "return NONE if generation == self.generation else ILLEGAL_GENERATION",
+        "return NONE",
+        MEMBERS,
+    ),
+    Plant(
+        "a group has no maximal size",
+        "coordinator/membership.py",
+        "if group.state is EMPTY or len(group.members) < limit:",
+        "if True:",
+        MEMBERS,
+    ),
+    Plant(
+        "a group gives out any number of member ids",
+        "coordinator/membership.py",
+        "if not member_id and len(group.pending_joins) >= MAX_PENDING_JOINS:",
+        "if False:",
+        MEMBERS,
+    ),
+    Plant(
+        "a new member whose answer is delayed never expires",
+        "coordinator/member.py",
+        "return not self.is_new and (self",
+        "return (self",
+        MEMBERS,
+    ),
+    Plant(
+        "a follower that joins a stable group again gets no answer before a rebalance",
+        "coordinator/membership.py",
+        "(group.state is STABLE and group.leader_id != member.member_id)",
+        "False",
+        MEMBERS,
+    ),
+    Plant(
+        "a leader that joins a stable group again starts no rebalance",
+        "coordinator/membership.py",
+        "(group.state is STABLE and group.leader_id != member.member_id)",
+        "group.state is STABLE",
+        MEMBERS,
+    ),
+    Plant(
+        "requests that wait are not answered when the coordinator resigns",
+        "coordinator/shard.py",
+        "rebalance.answer_join(step, member, rebalance.join_error(errors.NOT_COORDINATOR, member.member_id))",
+        "pass",
+        MEMBERS,
+    ),
+    # Rebalances.
+    Plant(
+        "a dynamic member that has not joined stays in the group",
+        "coordinator/rebalance.py",
+        "if member.join_token is None and member.instance_id is None:",
+        "if False:",
+        MEMBERS,
+    ),
+    Plant(
+        "a static member that has not joined is removed",
+        "coordinator/rebalance.py",
+        "if member.join_token is None and member.instance_id is None:",
+        "if member.join_token is None:",
+        MEMBERS,
+    ),
+    Plant(
+        "a member that never fetches its assignment stays in the group",
+        "coordinator/rebalance.py",
+        "if group.pending_syncs and group.state in (COMPLETING_REBALANCE, STABLE):",
+        "if False:",
+        MEMBERS,
+    ),
+    Plant(
+        "the initial delay ends when all members have joined",
+        "coordinator/rebalance.py",
+        "group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.has_all_joined()",
+        "group.state is PREPARING_REBALANCE and group.has_all_joined()",
+        MEMBERS,
+    ),
+    Plant(
+        "new members do not extend the initial delay",
+        "coordinator/rebalance.py",
+        "if group.previous_state is EMPTY and group.new_member_added and group.remaining_delay_ms:",
+        "if False:",
+        MEMBERS,
+    ),
+    Plant(
+        "assignments are sent before they are written",
+        "coordinator/assignment.py",
+        (
+            "step.append([record])\n"
+            "for member, content in members:\n"
+            "    rebalance.answer_sync(step, group, member, sync_response(group, content))"
+        ),
+        (
+            "for member, content in members:\n"
+            "    rebalance.answer_sync(step, group, member, sync_response(group, content))\n"
+            "step.append([record])"
+        ),
+        MEMBERS,
+    ),
+    # Offsets.
+    Plant(
+        "an offset of an earlier topic of the same name is returned",
+        "coordinator/offsets.py",
+        "NO_TOPIC_ID != topic.topic_id != committed.topic_id != NO_TOPIC_ID",
+        "False",
+        OFFSETS,
+    ),
+    Plant(
+        "offsets of a later topic of the same name are deleted",
+        "coordinator/offsets.py",
+        "if committed.topic_id in (NO_TOPIC_ID, topic_id)",
+        "if True",
+        OFFSETS,
+    ),
+    Plant(
+        "offsets of subscribed topics expire",
+        "coordinator/offsets.py",
+        "if not subscribed and _is_expired(",
+        "if _is_expired(",
+        OFFSETS,
+    ),
+    Plant(
+        "the retention time begins with the commit while the group has members",
+        "coordinator/offsets.py",
+        "committed.commit_timestamp_ms if since_ms is None else since_ms",
+        "committed.commit_timestamp_ms",
+        OFFSETS,
+    ),
+    Plant(
+        "a commit during a rebalance is accepted",
+        "coordinator/offsets.py",
+        "return errors.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else errors.NONE",
+        "return errors.NONE",
+        OFFSETS,
+    ),
+    Plant(
+        "metadata that is too long is committed",
+        "coordinator/offsets.py",
+        "if not too_long:",
+        "if True:",
+        OFFSETS,
+    ),
+    Plant(
+        "a commit does not keep the session alive",
+        "coordinator/shard.py",
+        "if group is not None and request.member_id in group.members:",
+        "if False:",
+        OFFSETS,
+    ),
+    # Loading and the log.
+    Plant(
+        "offsets of an aborted transaction take effect",
+        "coordinator/loading.py",
+        "if any(record.key == _COMMIT for record in records):",
+        "if True:",
+        LOADING,
+    ),
+    Plant(
+        "offsets of an open transaction take effect",
+        "coordinator/loading.py",
+        "elif header.is_transactional:",
+        "elif False:",
+        LOADING,
+    ),
+    Plant(
+        "the record that took effect last wins, whatever its offset is",
+        "coordinator/loading.py",
+        "if known is None or known[0] < record.offset:",
+        "if True:",
+        LOADING,
+    ),
+    Plant(
+        "a hash without absolute value gives a negative partition",
+        "coordinator/partitioning.py",
+        "(0 if value == -0x8000_0000 else abs(value))",
+        "(value & 0x7FFF_FFFF)",
+        CODEC,
+    ),
+    Plant(
+        "an id beyond the block of producer ids is given out",
+        "coordinator/producer_ids.py",
+        "if self.next_id == self.end_id:",
+        "if self.next_id > self.end_id:",
+        CODEC,
+    ),
+    Plant(
+        "an offset with an expiry time is written without it",
+        "coordinator/record_codec.py",
+        "elif value.expire_timestamp != NO_TIMESTAMP:",
+        "elif False:",
+        OFFSETS,
+    ),
+)
