@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.planted import coordinator_plants, log_plants, metadata_plants
+from tests.planted import coordinator_plants, log_plants, metadata_plants, wire_plants
 
-PLANTS = (*log_plants.PLANTS, *metadata_plants.PLANTS, *coordinator_plants.PLANTS)
+PLANTS = (*wire_plants.PLANTS, *log_plants.PLANTS, *metadata_plants.PLANTS, *coordinator_plants.PLANTS)
