@@ -5,7 +5,7 @@ them. Each has a module `handlers/<module>.py` with one public `handle(ctx, requ
 
 * `OFFERED`: served, and advertised (but for those that Kafka hides too).
 * `REFUSED`: answered with the error that Kafka gives while the feature is off, and not advertised (but for one); `gaps`
-  says why.
+  says why. Most have no module: `refused.py` answers with the row's `refusal`.
 
 `UNANSWERED` are the other keys, which close the connection here as they do on Kafka's broker listeners:
 
@@ -20,7 +20,16 @@ from __future__ import annotations
 from collections import namedtuple
 from sys import modules
 
+from pykafkad import errors
 from pykafkad.handlers.authorization_rules import CLUSTER_ACTION, RULES
+
+Refusal = namedtuple("Refusal", ("code", "with_text", "is_watched"))
+Refusal.__doc__ = """What a refused API answers on each row that was asked about: the error, whether Kafka's text for it
+comes along, and whether the API's rules are looked at before."""
+FEATURE_OFF = Refusal(errors.UNSUPPORTED_VERSION, with_text=False, is_watched=False)
+FEATURE_OFF_IN_WORDS = FEATURE_OFF._replace(with_text=True)
+# InitProducerId gives out no transactional ids, so whichever is named is one that nobody has.
+NOBODYS_ID = Refusal(errors.INVALID_PRODUCER_ID_MAPPING, with_text=False, is_watched=True)
 
 OFFERED = "offered"
 REFUSED = "refused"
@@ -41,12 +50,15 @@ class Api(
             "authorization",
             "gaps",
             "advertised_min",
+            "refusal",
         ),
+        defaults=(None,),
     )
 ):
     """One API: its key and Kafka's name, the versions answered here, the versions Kafka 4.3.1 answers (text), its
     state, the rules of what a caller may (`authorization.py`), its gaps, and the least version that ApiVersions tells
-    (None: not advertised). An API that is not answered has no versions here (None)."""
+    (None: not advertised). An API that is not answered has no versions here (None). One that is refused as a whole has
+    the `refusal` that it is answered with, and no module."""
 
     __slots__ = ()
 
@@ -80,8 +92,10 @@ def _row(
     return Api(key, name, int(low), int(high or low), versions, OFFERED, RULES.get(name, ()), gaps, first)
 
 
-def _refused(key: int, name: str, versions: str, gaps: str, *, advertised: bool = False) -> Api:
-    return _row(key, name, versions, gaps, advertised=advertised)._replace(state=REFUSED)
+def _refused(
+    key: int, name: str, versions: str, gaps: str, refusal: Refusal | None = FEATURE_OFF, *, advertised: bool = False
+) -> Api:
+    return _row(key, name, versions, gaps, advertised=advertised)._replace(state=REFUSED, refusal=refusal)
 
 
 def _controller(key: int, name: str, versions: str) -> Api:
@@ -131,11 +145,11 @@ ROWS: tuple[Api, ...] = (
     _row(21, "DeleteRecords", "0-2"),
     _row(22, "InitProducerId", "0-5", f"{_NO_TRANSACTIONS}: a transactional id is refused"),
     _row(23, "OffsetForLeaderEpoch", "2-4"),
-    _refused(24, "AddPartitionsToTxn", "0-5", _NO_TRANSACTIONS),
-    _refused(25, "AddOffsetsToTxn", "0-4", _NO_TRANSACTIONS),
-    _refused(26, "EndTxn", "0-5", _NO_TRANSACTIONS),
-    _refused(27, "WriteTxnMarkers", "1-2", _NO_TRANSACTIONS),
-    _refused(28, "TxnOffsetCommit", "0-5", _NO_TRANSACTIONS),
+    _refused(24, "AddPartitionsToTxn", "0-5", _NO_TRANSACTIONS, None),
+    _refused(25, "AddOffsetsToTxn", "0-4", _NO_TRANSACTIONS, NOBODYS_ID),
+    _refused(26, "EndTxn", "0-5", _NO_TRANSACTIONS, NOBODYS_ID),
+    _refused(27, "WriteTxnMarkers", "1-2", _NO_TRANSACTIONS, None),
+    _refused(28, "TxnOffsetCommit", "0-5", _NO_TRANSACTIONS, None),
     _row(29, "DescribeAcls", "1-3", _NOT_ENFORCED),
     _row(30, "CreateAcls", "1-3", _NOT_ENFORCED),
     _row(31, "DeleteAcls", "1-3", _NOT_ENFORCED),
@@ -198,16 +212,16 @@ ROWS: tuple[Api, ...] = (
     _refused(79, "ShareAcknowledge", "1-2", _NO_SHARE_GROUPS),
     _row(80, "AddRaftVoter", "0-1", "for clusters of more than one broker; a further voter is never reached"),
     _row(81, "RemoveRaftVoter", "0"),
-    _refused(83, "InitializeShareGroupState", "0", _NO_SHARE_GROUPS),
-    _refused(84, "ReadShareGroupState", "0", _NO_SHARE_GROUPS),
-    _refused(85, "WriteShareGroupState", "0-1", _NO_SHARE_GROUPS),
-    _refused(86, "DeleteShareGroupState", "0", _NO_SHARE_GROUPS),
-    _refused(87, "ReadShareGroupStateSummary", "0-1", _NO_SHARE_GROUPS),
+    _refused(83, "InitializeShareGroupState", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
+    _refused(84, "ReadShareGroupState", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
+    _refused(85, "WriteShareGroupState", "0-1", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
+    _refused(86, "DeleteShareGroupState", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
+    _refused(87, "ReadShareGroupStateSummary", "0-1", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
     _refused(88, "StreamsGroupHeartbeat", "0", _NO_STREAMS_GROUPS),
     _refused(89, "StreamsGroupDescribe", "0", _NO_STREAMS_GROUPS),
     _refused(90, "DescribeShareGroupOffsets", "0-1", _NO_SHARE_GROUPS),
-    _refused(91, "AlterShareGroupOffsets", "0", _NO_SHARE_GROUPS),
-    _refused(92, "DeleteShareGroupOffsets", "0", _NO_SHARE_GROUPS),
+    _refused(91, "AlterShareGroupOffsets", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
+    _refused(92, "DeleteShareGroupOffsets", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
 )
 
 UNANSWERED: tuple[Api, ...] = (
@@ -244,7 +258,8 @@ def handler(row: Api) -> object:
     """The `handle` function of an API, imported now."""
     from importlib import import_module
 
-    return import_module(f"pykafkad.handlers.{module_name(row)}").handle
+    name = module_name(row) if row.refusal is None else "refused"
+    return import_module(f"pykafkad.handlers.{name}").handle
 
 
 def long_handler(row: Api) -> object:

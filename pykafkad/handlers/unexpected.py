@@ -90,13 +90,13 @@ _WITH_TEXT = frozenset((
 ))  # fmt: skip
 
 
-def answer(api: Api, version: int, request: object, code: int) -> object | None:
-    """The answer with error `code`; None for a request that wants none (Produce with acks=0), whose connection Kafka
-    closes."""
+def answer(api: Api, version: int, request: object, code: int, *, with_text: bool | None = None) -> object | None:
+    """The answer with error `code`, and the code's text where Kafka gives it unless the caller says whether
+    (`with_text`); None for a request that wants none (Produce with acks=0), whose connection Kafka closes."""
     if getattr(request, "acks", None) == 0:
         return None
     cls = messages.response_class(api.key)
-    text = errors.message(code) if api.name in _WITH_TEXT else None
+    text = errors.message(code) if (api.name in _WITH_TEXT if with_text is None else with_text) else None
     codes = dict.fromkeys(("error_code", "partition_error_code"), code)
     making = _Making(cls, version, {**codes, "error_message": text, **_VALUES.get(api.name, {})})
     fields = messages.schema(cls).root.fields

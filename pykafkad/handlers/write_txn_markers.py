@@ -12,7 +12,6 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.handlers.authorization import refusal
 from pykafkad.handlers.authorization_rules import RULES
-from pykafkad.handlers.refusals import FEATURE_OFF
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -48,7 +47,11 @@ def handle(ctx: Context, request: object) -> object:
 
 
 def _error(ctx: Context, topic: str, index: int) -> int:
-    return FEATURE_OFF if ctx.metadata.partition(topic, index) is not None else errors.UNKNOWN_TOPIC_OR_PARTITION
+    return (
+        errors.UNSUPPORTED_VERSION
+        if ctx.metadata.partition(topic, index) is not None
+        else errors.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 def _topic(name: str, rows: dict[int, int]) -> object:

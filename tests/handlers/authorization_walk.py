@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pykafkad import errors
 from pykafkad.handlers import table
-from pykafkad.handlers.authorization import Rule
+from pykafkad.handlers.authorization import HIDDEN, OTHERWISE, Rule
 from pykafkad.wire import messages, notation
 from pykafkad.wire.batch import build_batch
 from tests.wire.values import Values
@@ -59,7 +60,6 @@ VALUES: dict[str, dict[str, object]] = {
     "DescribeClientQuotas": {"components": [], "strict": False},
     "AlterClientQuotas": {"entries.entity.entity_type": "user", "entries.entity.entity_name": "x", "entries.ops.key": "producer_byte_rate",
                           "entries.ops.value": 1000.0},
-    "DescribeUserScramCredentials": {"users": None},
     "UnregisterBroker": {"broker_id": 77},
     "DescribeCluster": {"endpoint_type": 1, "include_cluster_authorized_operations": True, "include_fenced_brokers": False},
     "UpdateFeatures": {"feature_updates": []},
@@ -174,3 +174,31 @@ def cases(row: table.Api, *, every: bool = True) -> Iterator[tuple[int, dict[str
 def request(row: table.Api, version: int, values: dict[str, object], topic_id: bytes) -> object:
     """The request of one case, about a topic of that id."""
     return _Request(row, topic_id, values).message(messages.request_class(row.key), version)
+
+
+def codes(value: object) -> set[int]:
+    """The error codes of an answer."""
+    found = set()
+    for name in value._root.__slots__:
+        inner = getattr(value, name)
+        if name.endswith("error_code"):
+            found.add(inner)
+        for each in inner if isinstance(inner, list) else ():
+            if hasattr(each, "_root"):
+                found |= codes(each)
+    return found - {errors.NONE}
+
+
+def pairs(rules: tuple[Rule, ...]) -> set[tuple[str, str]]:
+    """What rules ask for first."""
+    return {(rule.operation, rule.resource_type) for rule in rules}
+
+
+def is_refused(answer: object, rule: Rule) -> bool:
+    """Whether an answer says of the case's resource what the rule says of a refused one."""
+    if rule.answer == HIDDEN:
+        return not codes(answer) and not any(name in repr(answer) for name in (TOPIC, TRANSACTIONAL_ID))
+    if rule.answer == OTHERWISE:
+        return codes(answer) <= {rule.error}
+    # Up to version 2 DescribeLogDirs has nowhere to say it; its answer is empty.
+    return codes(answer) == {rule.error} or (not codes(answer) and getattr(answer, "results", None) == [])

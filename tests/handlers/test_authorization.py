@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pykafkad import errors
 from pykafkad.config import STANDARD_AUTHORIZER
 from pykafkad.handlers import table
-from pykafkad.handlers.authorization import CLUSTER_NAME, ERRORS, HIDDEN, OTHERWISE, Rule
+from pykafkad.handlers.authorization import CLUSTER_NAME, ERRORS, OTHERWISE, Rule
 from pykafkad.wire import messages
 from tests.handlers.authorization_walk import (
     CASES,
@@ -20,6 +19,9 @@ from tests.handlers.authorization_walk import (
     TRANSACTIONAL_ID,
     UNREACHABLE,
     cases,
+    codes,
+    is_refused,
+    pairs,
     request,
 )
 from tests.handlers.requests import batch, produce
@@ -96,34 +98,6 @@ class Cluster:
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     """For those who may nothing, or too little: they change nothing."""
     return Cluster(tmp_path_factory.mktemp("walk"))
-
-
-def codes(value: object) -> set[int]:
-    """The error codes of an answer."""
-    found = set()
-    for name in value._root.__slots__:
-        inner = getattr(value, name)
-        if name.endswith("error_code"):
-            found.add(inner)
-        for each in inner if isinstance(inner, list) else ():
-            if hasattr(each, "_root"):
-                found |= codes(each)
-    return found - {errors.NONE}
-
-
-def pairs(rules: tuple[Rule, ...]) -> set[tuple[str, str]]:
-    """What rules ask for first."""
-    return {(rule.operation, rule.resource_type) for rule in rules}
-
-
-def is_refused(answer: object, rule: Rule) -> bool:
-    """Whether an answer says of the case's resource what the rule says of a refused one."""
-    if rule.answer == HIDDEN:
-        return not codes(answer) and not any(name in repr(answer) for name in (TOPIC, TRANSACTIONAL_ID))
-    if rule.answer == OTHERWISE:
-        return codes(answer) <= {rule.error}
-    # Up to version 2 DescribeLogDirs has nowhere to say it; its answer is empty.
-    return codes(answer) == {rule.error} or (not codes(answer) and getattr(answer, "results", None) == [])
 
 
 def case_id(value: object) -> str:

@@ -1,0 +1,33 @@
+"""The APIs whose machinery is not here: each is answered with the refusal of its row, as Kafka answers while the feature
+is switched off, on every row that was asked about.
+
+UNSUPPORTED_VERSION is Kafka's code for a feature whose level is 0. Kafka has no switch for its share coordinator, which
+brokers ask and no client; that is refused with the same code. A transactional id is INVALID_PRODUCER_ID_MAPPING, as
+nobody has one, or INVALID_REQUEST if it is empty."""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.handlers import unexpected
+from pykafkad.handlers.authorization import refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.handlers.context import Context
+    from pykafkad.wire.messages import Struct
+
+
+def handle(ctx: Context, request: Struct) -> Struct | None:
+    """The refusal of the request's API, or that of its rules where those are looked at before."""
+    row = ctx.route.row
+    code, with_text, is_watched = row.refusal
+    if is_watched:
+        code = _watched(ctx, request) or code
+    return unexpected.answer(row, ctx.version, request, code, with_text=with_text)
+
+
+def _watched(ctx: Context, request: Struct) -> int:
+    for rule in ctx.route.row.authorization:
+        if error := refusal(ctx, rule, getattr(request, rule.names[0])):
+            return error
+    return errors.NONE if getattr(request, "transactional_id", None) else errors.INVALID_REQUEST
