@@ -12,6 +12,12 @@ import os
 
 from pykafkad.errors import StartFailure, StorageFailure
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Buffer = bytes | bytearray | memoryview
+
 # writev takes at most 1024 pieces on Linux.
 MAX_PIECES = 1024
 NO_BOUND = 1 << 62
@@ -62,7 +68,7 @@ class File:
         except OSError as error:
             raise StorageFailure("read", self.path, error) from error
 
-    def pwrite(self, data, position: int) -> None:
+    def pwrite(self, data: Buffer, position: int) -> None:
         """Write all of `data` at `position`. After a failure the file may hold a part of it."""
         try:
             written = os.pwrite(self._fd, data, position)
@@ -76,7 +82,7 @@ class File:
         while written < len(view):
             written += os.pwrite(self._fd, view[written:], position + written)
 
-    def pwritev(self, pieces: list, position: int) -> None:
+    def pwritev(self, pieces: Sequence[Buffer], position: int) -> None:
         """Write all pieces behind one another from `position` on; at most `MAX_PIECES` of them."""
         total = sum(len(piece) for piece in pieces)
         try:
@@ -180,7 +186,7 @@ class Disk:
         except OSError as error:
             raise StorageFailure("sync", path, error) from error
 
-    def write(self, path: str, data, *, sync: bool = False) -> None:
+    def write(self, path: str, data: Buffer, *, sync: bool = False) -> None:
         """Replace the content of a file in place: for files that can be rebuilt, such as indexes."""
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
@@ -195,7 +201,7 @@ class Disk:
         except OSError as error:
             raise StorageFailure("write", path, error) from error
 
-    def replace(self, path: str, data, *, sync: bool = True) -> None:
+    def replace(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         """Replace a file so that a crash leaves the old content or the new one: temporary file, sync, rename, sync.
 
         Without `sync` that holds for the death of the process only, for what can be rebuilt after the machine's.

@@ -16,7 +16,13 @@ from pykafkad.errors import KafkaError, StorageFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
     from pykafkad.clock import Clock
+    from pykafkad.disk import Buffer
+
+    Entry: TypeAlias = "dict[str, Entry] | _Content"
 
 _STRIDE_BYTES = 64 * 1024
 """Room is handed out in pieces of this size, so that few appends have to ask."""
@@ -27,7 +33,8 @@ such pieces."""
 
 
 class _Content:
-    """One file's bytes, by whatever names and handles it is reached. `charged` is what it counts for against the bound."""
+    """One file's bytes, by whatever names and handles it is reached. `charged` is what it counts for against the
+    bound."""
 
     __slots__ = ("charged", "data", "disk", "fd", "handles", "modified_ms", "names", "size")
 
@@ -96,12 +103,12 @@ class MemoryFile(File):
         super().__init__(path, content.open(path))
         self.content = content
 
-    def pwrite(self, data, position: int) -> None:
+    def pwrite(self, data: Buffer, position: int) -> None:
         """Write all of `data` at `position`."""
         super().pwrite(data, position)
         self.content.resized(max(self.content.size, position + len(data)))
 
-    def pwritev(self, pieces: list, position: int) -> None:
+    def pwritev(self, pieces: Sequence[Buffer], position: int) -> None:
         """Write all pieces behind one another."""
         super().pwritev(pieces, position)
         self.content.resized(max(self.content.size, position + sum(len(piece) for piece in pieces)))
@@ -134,44 +141,50 @@ class MemoryDisk(Disk):
         self.max_bytes = max_bytes
         self.clock = clock
         self.used_bytes = 0
-        self._root: dict[str, object] = {}
+        self._root: dict[str, Entry] = {}
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
-    def _entry(self, path: str) -> object | None:
-        entry: object = self._root
+    def _entry(self, path: str) -> Entry | None:
+        entry: Entry = self._root
         for name in _parts(path):
             if not isinstance(entry, dict) or name not in entry:
                 return None
             entry = entry[name]
         return entry
 
-    def _parent(self, operation: str, path: str) -> tuple[dict[str, object], str]:
+    def _parent(self, operation: str, path: str) -> tuple[dict[str, Entry], str]:
         *parents, name = _parts(path)
         entry = self._entry("/".join(parents))
         if not isinstance(entry, dict):
             raise StorageFailure(operation, path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
         return entry, name
 
-    def _content(self, operation: str, path: str, *, create: bool = False) -> _Content | None:
+    def _content(self, operation: str, path: str) -> _Content:
+        """The file at `path`. Raises StorageFailure where there is none, or a directory."""
         parent, name = self._parent(operation, path)
         found = parent.get(name)
-        if found is None and create:
-            found = parent[name] = _Content(self)
+        if found is None:
+            raise StorageFailure(operation, path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
         if isinstance(found, dict):
             raise StorageFailure(operation, path, OSError(errno.EISDIR, os.strerror(errno.EISDIR)))
         return found
 
+    def _content_or_new(self, operation: str, path: str) -> _Content:
+        """The file at `path`, made where there is none."""
+        parent, name = self._parent(operation, path)
+        if name not in parent:
+            parent[name] = _Content(self)
+        return self._content(operation, path)
+
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False) -> File:
-        content = self._content("open", path, create=create)
-        if content is None:
-            raise StorageFailure("open", path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
-        return MemoryFile(path, content)
+        return MemoryFile(path, self._content_or_new("open", path) if create else self._content("open", path))
 
     def reserve(self, file: File, end_position: int, *, beyond_bound: bool = False) -> int:
         """Room in `file` up to `end_position` at least; up to where there is room now. Raises KafkaError without it."""
+        assert isinstance(file, MemoryFile)
         content = file.content
         for wanted in (end_position + _STRIDE_BYTES, end_position):
             if beyond_bound or self.used_bytes - content.charged + wanted <= self.max_bytes:
@@ -189,8 +202,8 @@ class MemoryDisk(Disk):
     def read_end(self, path: str, size_bytes: int) -> bytes:
         return (self.read(path) or b"")[-size_bytes:] if size_bytes else b""
 
-    def write(self, path: str, data, *, sync: bool = False) -> None:
-        content = self._content("write", path, create=True)
+    def write(self, path: str, data: Buffer, *, sync: bool = False) -> None:
+        content = self._content_or_new("write", path)
         if content.fd >= 0:
             os.ftruncate(content.fd, 0)
             os.pwrite(content.fd, data, 0)
@@ -199,7 +212,7 @@ class MemoryDisk(Disk):
         content.resized(len(data))
         content.charge(len(data))
 
-    def replace(self, path: str, data, *, sync: bool = True) -> None:
+    def replace(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         temporary = path + ".tmp"
         self.write(temporary, data)
         self.rename(temporary, path)
@@ -213,10 +226,7 @@ class MemoryDisk(Disk):
         return found.modified_ms if isinstance(found, _Content) else 0
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        content = self._content("stat", path)
-        if content is None:
-            raise StorageFailure("stat", path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
-        content.modified_ms = modified_ms
+        self._content("stat", path).modified_ms = modified_ms
 
     def unlink(self, path: str) -> None:
         parent = self._entry(os.path.dirname(path))
@@ -227,9 +237,8 @@ class MemoryDisk(Disk):
     def link(self, source: str, target: str) -> None:
         content = self._content("link", source)
         parent, name = self._parent("link", target)
-        if content is None or name in parent:
-            code = errno.ENOENT if content is None else errno.EEXIST
-            raise StorageFailure("link", source, OSError(code, os.strerror(code)))
+        if name in parent:
+            raise StorageFailure("link", source, OSError(errno.EEXIST, os.strerror(errno.EEXIST)))
         parent[name] = content
         content.names += 1
 
@@ -258,11 +267,12 @@ class MemoryDisk(Disk):
         return isinstance(self._entry(path), dict)
 
     def make_directories(self, path: str) -> None:
-        entry: object = self._root
+        entry = self._root
         for name in _parts(path):
-            entry = entry.setdefault(name, {})
-            if not isinstance(entry, dict):
+            below = entry.setdefault(name, {})
+            if not isinstance(below, dict):
                 raise StorageFailure("create directory", path, f"{name} is not a directory")
+            entry = below
 
     def rename(self, source: str, target: str) -> None:
         parent, name = self._parent("rename", source)

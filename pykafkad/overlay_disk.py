@@ -15,7 +15,9 @@ from pykafkad.errors import StartFailure, StorageFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from pykafkad.disk import Buffer
 
 Change = namedtuple("Change", ("path", "what"))
 Change.__doc__ = "One file or directory that would be different, and in words how."
@@ -48,7 +50,7 @@ class _Layer:
             del self.tail[length:]
             self.tail.extend(bytes(length - len(self.tail)))
 
-    def write(self, data, position: int) -> None:
+    def write(self, data: Buffer, position: int) -> None:
         """Put `data` at `position`. What it covers of the real file is held in memory from here on."""
         if position < self.kept:
             self.tail[:0] = _read(self.source, self.kept - position, position)
@@ -65,7 +67,10 @@ class _Layer:
         return below + bytes(self.tail[start : start + size_bytes - len(below)])
 
 
-def _read(path: str, size_bytes: int, position: int) -> bytes:
+def _read(path: str | None, size_bytes: int, position: int) -> bytes:
+    """Bytes of a real file; none of one that was made here (None)."""
+    if path is None:
+        return b""
     try:
         with open(path, "rb", buffering=0) as file:
             return os.pread(file.fileno(), size_bytes, position)
@@ -85,10 +90,10 @@ class OverlayFile(File):
     def pread(self, size_bytes: int, position: int) -> bytes:
         return self._layer.read(size_bytes, position)
 
-    def pwrite(self, data, position: int) -> None:
+    def pwrite(self, data: Buffer, position: int) -> None:
         self._layer.write(data, position)
 
-    def pwritev(self, pieces: list, position: int) -> None:
+    def pwritev(self, pieces: Sequence[Buffer], position: int) -> None:
         self._layer.write(b"".join(pieces), position)
 
     def truncate(self, size_bytes: int) -> None:
@@ -182,12 +187,12 @@ class OverlayDisk(Disk):
         found = self._entry(path)
         return found.read(size_bytes, max(found.size - size_bytes, 0)) if isinstance(found, _Layer) else b""
 
-    def write(self, path: str, data, *, sync: bool = False) -> None:
+    def write(self, path: str, data: Buffer, *, sync: bool = False) -> None:
         layer = self._file("write", path, create=True)
         layer.kept = 0
         layer.tail[:] = data
 
-    def replace(self, path: str, data, *, sync: bool = True) -> None:
+    def replace(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         temporary = path + ".tmp"
         self.write(temporary, data)
         self.rename(temporary, path)
@@ -281,7 +286,8 @@ class OverlayDisk(Disk):
     # -- what would be different ---------------------------------------------------------------------------------------
 
     def changes(self, path: str) -> list[Change]:
-        """Every file and directory below the directory `path` that would not be as it is, in the order of their names."""
+        """Every file and directory below the directory `path` that would not be as it is, in the order of their
+        names."""
         found = self._entry(path)
         return list(_changes(path, found)) if isinstance(found, _Directory) else []
 

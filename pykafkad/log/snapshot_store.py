@@ -11,7 +11,7 @@ unknown folders in it."""
 from __future__ import annotations
 
 import errno
-import os.path
+import os
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, swap
@@ -168,7 +168,7 @@ def materialize(disk: Disk, source: str, target: str, *, forget_producers: bool 
     # The files at the top come after the partitions, and the marker of a clean stop comes last.
     for name in sorted(names, key=lambda name: name == checkpoints.CLEAN_SHUTDOWN_FILE):
         if name != DIRECTORIES_FILE and not disk.is_directory(f"{source}/{name}"):
-            disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
+            _copy(disk, f"{source}/{name}", f"{target}/{name}")
 
 
 def directories_of(disk: Disk, path: str, name: str) -> dict[str, str]:
@@ -301,9 +301,16 @@ def link_partition(disk: Disk, source: str, target: str, *, forget_producers: bo
             states = ProducerStates.from_snapshot(disk.read(f"{source}/{name}") or b"") or ProducerStates()
             disk.write(f"{target}/{name}", states.without_sequences().to_snapshot())
         elif name in own:
-            disk.write(f"{target}/{name}", disk.read(f"{source}/{name}"))
+            _copy(disk, f"{source}/{name}", f"{target}/{name}")
         else:
             _link(disk, f"{source}/{name}", f"{target}/{name}")
+
+
+def _copy(disk: Disk, source: str, target: str) -> None:
+    content = disk.read(source)
+    if content is None:
+        raise StorageFailure("read", source, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    disk.write(target, content)
 
 
 def _link(disk: Disk, source: str, target: str) -> None:

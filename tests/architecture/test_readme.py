@@ -1,4 +1,5 @@
-"""The documents tell the truth: their tables are the code's tables, and the paths, commands and figures in them exist."""
+"""The documents tell the truth: their tables are the code's tables, and the paths, commands and figures in them
+exist."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ DOCUMENTS = {
 README_LIMIT_BYTES = 10_000
 FOLDERS = r"(?:pykafkad|tests|compat_tests|spark_it|requirements|docs|\.ci)"
 
-# What a reader new to the code looks for: words that the map's row must have, the file it must name, and a line that shows
-# that the fact lives there.
+# What a reader new to the code looks for: words that the map's row must have, the file it must name, and a line that
+# shows that the fact lives there.
 FACTS = (
     ("versions there are", "pykafkad/handlers/table.py", "ROWS"),
     ("error code", "pykafkad/errors.py", "NOT_ENOUGH_REPLICAS"),

@@ -1,4 +1,5 @@
-"""A confluent-kafka producer or consumer as a process: `produce|consume PORT TOPIC RECORDS RECORD_BYTES`, prints JSON."""
+"""A confluent-kafka producer or consumer as a process: `produce|consume PORT TOPIC RECORDS RECORD_BYTES`, prints
+JSON."""
 
 from __future__ import annotations
 

@@ -170,7 +170,8 @@ def _pair(figures, name, unit=True):
 
 
 def _has_ratio(name, kafka):
-    """Whether a ratio to Kafka's figure says anything: not if it is nothing as printed, nor if it is a ratio already."""
+    """Whether a ratio to Kafka's figure says anything: not if it is nothing as printed, nor if it is a ratio
+    already."""
     figure = FIGURES[name]
     return bool(kafka and figure.unit and round(kafka, figure.digits))
 
@@ -199,7 +200,8 @@ def closing_line(summaries):
     missed = [summary["name"] for summary in summaries if failed(summary)]
     skipped = [f"{summary['name']} ({summary['skipped']})" for summary in summaries if summary["skipped"]]
     text = Text(
-        f"{len(summaries) - len(missed) - len(skipped)} cases passed, {len(missed)} missed or failed, {len(skipped)} skipped"
+        f"{len(summaries) - len(missed) - len(skipped)} cases passed, {len(missed)} missed or failed, {len(skipped)} "
+        "skipped"
     )
     for title, names in (("missed or failed", missed), ("skipped", skipped)):
         if names:

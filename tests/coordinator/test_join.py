@@ -269,7 +269,8 @@ def test_a_resigning_coordinator_sends_waiting_members_to_the_next():
     world = World()
     _generation, (leader, follower) = world.stable(2, group="h")
     joining = world.join()
-    a, b = world.join(leader, group="h"), world.join(follower, group="h")
+    world.join(leader, group="h")
+    b = world.join(follower, group="h")
     syncing = world.sync(follower, world.answer(b).generation_id, group="h")
     world.send(Resigned())
     assert [error(world.answer(each)) for each in (joining, syncing)] == ["NOT_COORDINATOR"] * 2

@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz --inputs 10000000`: mutated bytes, or atheris's, into every decoder, and what became of them."""
+"""`python -m tests.fuzz --inputs 10000000`: mutated bytes, or atheris's, into every decoder, and what became of
+them."""
 
 from __future__ import annotations
 

@@ -260,7 +260,8 @@ def _stored_examples() -> list[bytes]:
 
 
 def check_stored(data: bytes) -> bool:
-    """A record of `__cluster_metadata` or `__consumer_offsets`; the first byte says which log, and how long the key is."""
+    """A record of `__cluster_metadata` or `__consumer_offsets`; the first byte says which log, and how long the key
+    is."""
     if not data:
         return False
     key, value = data[1 : 1 + (data[0] >> 2)], data[1 + (data[0] >> 2) :]

@@ -1,5 +1,5 @@
-"""A shell for one node in memory: it performs the machines' effects on a list of encoded records, as `server/machine_runner.py`
-on disk."""
+"""A shell for one node in memory: it performs the machines' effects on a list of encoded records, as
+`server/machine_runner.py` on disk."""
 
 from __future__ import annotations
 

@@ -60,7 +60,8 @@ def test_what_is_there_already_is_not_created_again():
 @pytest.mark.parametrize(
     "fields",
     [
-        {"name": ""}, {"resource_type": 4}, {"resource_type": 8}, {"resource_type": -1}, {"resource_pattern_type": 5}, {"operation": 16},
+        {"name": ""}, {"resource_type": 4}, {"resource_type": 8}, {"resource_type": -1}, {"resource_pattern_type": 5},
+        {"operation": 16},
         {"permission_type": 4}, {"principal": "a"}, {"principal": ""},
     ],
 )  # fmt: skip

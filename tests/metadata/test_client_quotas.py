@@ -63,9 +63,11 @@ def test_set_changed_and_removed():
 @pytest.mark.parametrize(
     ("entity", "key", "value"),
     [
-        ({}, RATE, 1.0), ({"group": "g"}, RATE, 1.0), ({"user": ""}, RATE, 1.0), ({"ip": "1.2.3.4", "user": "a"}, CONNECTIONS, 1.0),
-        ({"ip": "no.such.host"}, CONNECTIONS, 1.0), ({"user": "a"}, CONNECTIONS, 1.0), ({"ip": None}, RATE, 1.0), ({"user": "a"}, RATE, 0.0),
-        ({"user": "a"}, RATE, -1.0), ({"user": "a"}, RATE, 1.5), ({"user": "a"}, RATE, 1e19), ({"user": "a"}, RATE, float("inf")),
+        ({}, RATE, 1.0), ({"group": "g"}, RATE, 1.0), ({"user": ""}, RATE, 1.0),
+        ({"ip": "1.2.3.4", "user": "a"}, CONNECTIONS, 1.0), ({"ip": "no.such.host"}, CONNECTIONS, 1.0),
+        ({"user": "a"}, CONNECTIONS, 1.0), ({"ip": None}, RATE, 1.0),
+        ({"user": "a"}, RATE, 0.0), ({"user": "a"}, RATE, -1.0), ({"user": "a"}, RATE, 1.5),
+        ({"user": "a"}, RATE, 1e19), ({"user": "a"}, RATE, float("inf")),
         ({"ip": None}, CONNECTIONS, 2.0**31),
     ],
 )  # fmt: skip
@@ -107,7 +109,8 @@ def test_filters():
     assert found(("client-id", SPECIFIED, None), ("user", SPECIFIED, None)) == [{"user": "a", "client-id": "c"}]
     assert len(found()) == 5 and found(strict=True) == []
     for wrong in (
-        [("", EXACT, "a")], [("user", EXACT, None)], [("user", DEFAULT, "a")], [("user", SPECIFIED, "a")], [("user", 3, None)],
+        [("", EXACT, "a")], [("user", EXACT, None)], [("user", DEFAULT, "a")], [("user", SPECIFIED, "a")],
+        [("user", 3, None)],
         [("user", EXACT, "a"), ("user", DEFAULT, None)], [("ip", DEFAULT, None), ("user", DEFAULT, None)],
     ):  # fmt: skip
         with pytest.raises(KafkaError) as raised:

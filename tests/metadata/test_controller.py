@@ -177,7 +177,8 @@ def test_each_topic_has_its_own_error():
     create(cluster, topic("a"), topic("x.y_z"))
     results = create(
         cluster,
-        topic("a"), topic(""), topic("a/b"), topic("x_y.z"), topic("p0", 0), topic("p-2", -2), topic("r0", 1, 0), topic("r2", 1, 2),
+        topic("a"), topic(""), topic("a/b"), topic("x_y.z"), topic("p0", 0), topic("p-2", -2), topic("r0", 1, 0),
+        topic("r2", 1, 2),
         topic("c1", nope="1"), topic("c2", retention_ms="x"), topic("c3", retention_ms=None), topic("good", -1, -1),
         topic("__cluster_metadata"),
     )  # fmt: skip

@@ -50,7 +50,8 @@ def test_what_changed_is_told_once():
 
 def test_a_topic_that_came_and_went_is_in_no_list():
     image = picture(
-        a_topic(), a_partition(), messages.ConfigRecord(resource_type=TYPE_TOPIC, resource_name="a", name="retention.ms", value="1"),
+        a_topic(), a_partition(),
+        messages.ConfigRecord(resource_type=TYPE_TOPIC, resource_name="a", name="retention.ms", value="1"),
         messages.RemoveTopicRecord(topic_id=b"a" * 16),
     )  # fmt: skip
     assert not image.take_delta()

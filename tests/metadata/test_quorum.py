@@ -187,7 +187,8 @@ def test_state_file_of_kafka_is_read():
     new = b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
     assert parse_state(new) == (1, 1, -1, b"\0" * 16)
     assert format_state(1, 1, -1, b"\0" * 16) == new
-    old = b'{"clusterId":"","leaderId":3,"leaderEpoch":12,"votedId":2,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}'
+    old = b'{"clusterId":"","leaderId":3,"leaderEpoch":12,"votedId":2,"appliedOffset":0,'
+    old += b'"currentVoters":[{"voterId":1}],"data_version":0}'
     assert parse_state(old) == (12, 3, 2, b"\0" * 16)
     assert parse_state(None) == (0, -1, -1, b"\0" * 16)
     for damaged in (b'{"leaderEpoch":12', b"", bytes(20), b"\xff\xfe", b'{"leaderEpoch":1x2}'):

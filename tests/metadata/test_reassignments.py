@@ -1,4 +1,5 @@
-"""Reassignments, elections and the changes of a partition behind both, with brokers that are registered but not there."""
+"""Reassignments, elections and the changes of a partition behind both, with brokers that are registered but not
+there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Snapshots of the metadata: what is written is what is read, whatever changes meanwhile, and what is broken is said."""
+"""Snapshots of the metadata: what is written is what is read, whatever changes meanwhile, and what is broken is
+said."""
 
 from __future__ import annotations
 

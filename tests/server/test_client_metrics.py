@@ -11,8 +11,8 @@ def test_a_full_file_becomes_the_old_one(tmp_path, monkeypatch):
     monkeypatch.setattr(client_metrics, "FILE_BYTES", 100)
     for number in range(40):
         append_line(Disk(), str(tmp_path), b"%030d" % number)
-    lines = [(tmp_path / name).read_text().split() for name in (OLD_FILE_NAME, FILE_NAME)]
-    assert [int(line) for line in sum(lines, [])] == [36, 37, 38, 39][-len(sum(lines, [])) :]
+    lines = [line for name in (OLD_FILE_NAME, FILE_NAME) for line in (tmp_path / name).read_text().split()]
+    assert lines and [int(line) for line in lines] == [36, 37, 38, 39][-len(lines) :]
     assert max((tmp_path / name).stat().st_size for name in (OLD_FILE_NAME, FILE_NAME)) <= 100
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted((OLD_FILE_NAME, FILE_NAME))
 

@@ -347,7 +347,8 @@ def test_a_topic_that_came_later_keeps_its_records(world):
 
 
 def test_an_action_is_not_taken_for_a_setting(world):
-    """AlterConfigs, which older clients send, and the resource of all brokers would store it, and say that it is done."""
+    """AlterConfigs, which older clients send, and the resource of all brokers would store it, and say that it is
+    done."""
     code, words = act(world, "create", "one", resource="")
     assert code == errors.INVALID_REQUEST and "IncrementalAlterConfigs" in words
     entry = messages.AlterConfigsRequest.AlterableConfig(name="pykafkad.snapshot.create", value="one")
@@ -384,7 +385,8 @@ def test_no_other_action_while_a_way_back_has_begun(world, name, value):
 
 
 def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monkeypatch):
-    """The request is parked, the loop ends, and who asked is answered on its connection by the node that serves then."""
+    """The request is parked, the loop ends, and who asked is answered on its connection by the node that serves
+    then."""
     act(world, "create", "one")
     fill(world, 10, 10)
     peer = world.connect()

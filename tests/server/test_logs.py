@@ -123,7 +123,8 @@ def test_timestamps_equal_datetimes(now_ms: int) -> None:
 
 
 def test_standard_error_does_not_block() -> None:
-    """A pipe that nobody reads: writing fails at once instead of waiting, and the pipe's other holders stay blocking."""
+    """A pipe that nobody reads: writing fails at once instead of waiting, and the pipe's other holders stay
+    blocking."""
     import os
     import subprocess
     import sys

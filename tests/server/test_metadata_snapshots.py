@@ -220,7 +220,8 @@ def test_a_snapshot_that_cannot_be_written_hurts_nobody(disk, operation):
 
 
 def test_a_bug_while_one_is_written_is_told_and_the_next_one_is_made(disk, monkeypatch):
-    """Left as it is it would count as under way for good, and no other be begun; so would the checks of one that fails."""
+    """Left as it is it would count as under way for good, and no other be begun; so would the checks of one that
+    fails."""
     world = start(
         disk,
         **settings(
