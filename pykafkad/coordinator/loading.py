@@ -36,15 +36,26 @@ def committed_records(batches: Iterable[tuple[BatchHeader, list[Record]]]) -> It
             yield from records
 
 
-def latest_by_key(records: Iterable[Record]) -> dict[bytes | None, bytes | None]:
-    """The value of each key's last record, in the order of those records: what compaction would keep.
+class LatestByKey:
+    """The value of each key's last record: what compaction would keep.
 
     The last record of a key is the one with the highest offset, no matter when it took effect.
     """
-    found: dict[bytes | None, tuple[int, bytes | None]] = {}
-    for record in records:
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[bytes | None, tuple[int, bytes | None]] = {}
+
+    def add(self, record: Record) -> None:
+        """Take the next record that takes effect."""
+        found = self._found
         known = found.get(record.key)
         if known is None or known[0] < record.offset:
             found.pop(record.key, None)  # A dict keeps the first position of a key; this moves the key to the end.
             found[record.key] = (record.offset, record.value)
-    return {key: value for key, (_, value) in found.items()}
+
+    def items(self) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Keys and values, in the order of those records."""
+        for key, (_, value) in self._found.items():
+            yield key, value

@@ -22,6 +22,9 @@ from pykafkad.wire import messages
 
 TOPIC = "__consumer_offsets"
 TIMER_EXPIRY = ("expiry",)
+RECORDS_PER_STEP = 200
+"""Records that are loaded in one step."""
+
 RECORDS_PER_APPEND = 1_000
 """The most tombstones of an expiry check or of a topic deletion in one batch. They need not be written together."""
 
@@ -33,7 +36,7 @@ _GROUP_TIMERS = {
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from random import Random
     from typing import Any
 
@@ -85,10 +88,22 @@ class GroupShard:
         Only the last record of each key is decoded, because a log that has not been compacted yet holds every commit of
         a group. Raises `ProtocolError` for bytes that are no record of this topic.
         """
-        for key, value in loading.latest_by_key(loading.committed_records(batches)).items():
-            record = record_codec.decode(key, value)
-            if record is not None:
-                self.apply(record)
+        for _ in self.load_in_steps(batches):
+            pass
+
+    def load_in_steps(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Iterator[None]:
+        """`load`, yielding now and then, so that the shell can do something else meanwhile."""
+        latest = loading.LatestByKey()
+        for count, record in enumerate(loading.committed_records(batches)):
+            latest.add(record)
+            if count % RECORDS_PER_STEP == 0:
+                yield
+        for count, (key, value) in enumerate(latest.items()):
+            decoded = record_codec.decode(key, value)
+            if decoded is not None:
+                self.apply(decoded)
+            if count % RECORDS_PER_STEP == 0:
+                yield
 
     # Events.
 

@@ -9,6 +9,7 @@ Gaps: the only group type is `classic`; groups of other protocols do not exist y
 
 from __future__ import annotations
 
+from pykafkad import errors
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.wire import messages
@@ -27,6 +28,9 @@ def handle(ctx: Context, request: object) -> Generator:
     states = {state.strip().lower() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
     answer = messages.ListGroupsResponse()
+    if ctx.groups.is_loading:
+        answer.error_code = errors.COORDINATOR_LOAD_IN_PROGRESS
+        return answer
     for shard in ctx.groups.shards():
         for row in shard.listed():
             yield

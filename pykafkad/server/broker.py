@@ -5,6 +5,7 @@ It wires its parts and holds no logic of any API. It learns of the metadata as t
 from __future__ import annotations
 
 from pykafkad import uuids
+from pykafkad.coordinator import record_codec, shard
 from pykafkad.errors import StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
 from pykafkad.metadata import events
@@ -13,8 +14,8 @@ from pykafkad.server import logs
 from pykafkad.server.client_metrics import ClientMetrics
 from pykafkad.server.commits import Commits
 from pykafkad.server.connection import SCRATCH_BYTES
+from pykafkad.server.coordinator_host import CoordinatorHost
 from pykafkad.server.dispatch import Dispatcher
-from pykafkad.server.groups import Groups
 from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.logs import logger
 from pykafkad.server.partitions import Partitions
@@ -77,7 +78,7 @@ class Broker(RuntimeNode):
         self.sessions = Sessions(fast_paths, authorizer)
         self.metrics = runtime.metrics
         self.producer_ids = ProducerIdBlocks(self)
-        self.groups = Groups(self)
+        self.groups = CoordinatorHost(self, shard.TOPIC, shard.GroupShard, record_codec.encode)
         self.client_metrics = ClientMetrics(self)
         self.housekeeping = Housekeeping(self)
         self._moves: Moves | None = None
@@ -181,7 +182,7 @@ class Broker(RuntimeNode):
         directories.tell_cordoned()
         if any(directory.futures for directory in directories.online):
             self.moves.resume()
-        self.groups.take_over()
+        self.groups.follow()
         self.housekeeping.start()
         self.serving = True
 
@@ -301,6 +302,4 @@ class Broker(RuntimeNode):
         self.client_metrics.configs_changed(delta.configs)
         if delta.topics_deleted:
             self.housekeeping.plan_deletions()
-            self.groups.topics_deleted([(topic.name, topic.id) for topic in delta.topics_deleted])
-        if delta.topics_created:
-            self.groups.take_over()
+        self.groups.metadata_changed(delta)

@@ -25,6 +25,7 @@ class Groups:
     def __init__(self, world: World) -> None:
         self.world = world
         self.error_code = 0
+        self.is_loading = False
 
     def shard_for(self, group_id: str) -> tuple[object, int]:
         return (None, self.error_code) if self.error_code else (self.world.shard, 0)

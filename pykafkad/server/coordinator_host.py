@@ -1,0 +1,287 @@
+"""A coordinator's place in the shell: one shard for each partition of its topic that this broker leads.
+
+`CoordinatorHost` follows leadership. A shard is loaded when its partition is led here, in steps, so that a long log
+does not hold the loop. It resigns when the partition is no longer led here, or in another epoch, or cannot be written,
+also while it is being loaded. Each leadership has a `ShardRunner` of its own. An answer, a timer or a step of loading
+that comes late for one that has resigned changes nothing."""
+
+from __future__ import annotations
+
+from pykafkad import effects, errors
+from pykafkad.coordinator import events
+from pykafkad.coordinator.partitioning import partition_for
+from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
+from pykafkad.handlers.context import DEFERRED
+from pykafkad.log.replay import batches
+from pykafkad.log.replica import LEADER
+from pykafkad.server.incremental_tasks import IncrementalTask
+from pykafkad.server.logs import logger
+from pykafkad.server.machine_runner import CompositeReply, MachineRunner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+    from random import Random
+    from typing import Any, Protocol
+
+    from pykafkad.config import Settings
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.image import MetadataDelta
+    from pykafkad.server.broker import Broker
+    from pykafkad.wire.batch import BatchHeader
+    from pykafkad.wire.records import Record
+
+    class Shard(Protocol):
+        """One partition's machine (`coordinator/shard.py`)."""
+
+        def step(self, event: object, now: float, now_ms: int) -> list[object]: ...
+
+        def apply(self, record: effects.StoredRecord) -> None: ...
+
+        def load_in_steps(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Generator[None, None, None]: ...
+
+    ShardClass = Callable[[int, Settings, Random], Any]
+    Encode = Callable[[effects.StoredRecord], tuple[bytes | None, bytes | None]]
+
+log_lines = logger("groups")
+
+
+class ShardRunner(MachineRunner):
+    """A shard with its log, for one leadership. The machine's `apply` sees a record right after the local append;
+    answers leave when everything that was appended before them is committed."""
+
+    __slots__ = ("_broker", "_host", "_missed", "has_resigned", "is_loading", "leader_epoch", "log")
+
+    machine: Shard
+
+    def __init__(self, broker: Broker, host: CoordinatorHost, shard: Shard, log: PartitionLog) -> None:
+        super().__init__(broker.runtime, shard)
+        self._broker = broker
+        self._host = host
+        # Events that no request waits for, and that came while the shard was being loaded.
+        self._missed: list[object] = []
+        self.log = log
+        self.leader_epoch = log.replica.leader_epoch
+        self.is_loading = True
+        self.has_resigned = False
+
+    # --- loading -----------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Replay the whole partition, as long as each turn has time for it; then the shard serves."""
+        self.runtime.tasks.begin(IncrementalTask(None, self._replay(), self._loaded, self._load_failed))
+
+    def _replay(self) -> Generator[None, None, None]:
+        log = self.log
+        for _ in self.machine.load_in_steps(batches(log, log.log_start_offset)):
+            yield
+            if self.has_resigned:
+                return
+
+    def _loaded(self, _: object) -> None:
+        if self.has_resigned:
+            return
+        self.is_loading = False
+        for event in (events.Loaded(), *self._missed):
+            self.step(event)
+
+    def _load_failed(self, error: Exception) -> None:
+        if self.has_resigned:
+            return
+        if not isinstance(error, StorageFailure | KafkaError | ProtocolError):
+            self.runtime.unexpected(error)
+        self._host.shard_failed(self, error)
+
+    # --- serving -----------------------------------------------------------------------------------------------------
+
+    def step(self, event: object) -> object:
+        """Feed the shard, if it still serves."""
+        return DEFERRED if self.has_resigned else super().step(event)
+
+    def tell(self, event: object) -> None:
+        """Feed the shard what no request waits for; one that is being loaded gets it afterwards."""
+        if self.is_loading:
+            self._missed.append(event)
+        else:
+            self.step(event)
+
+    def append(self, effect: effects.Append) -> None:
+        log = self.log
+        encode = self._host.encode
+        log.append_records([encode(record) for record in effect.records], self.runtime.now_ms)
+        self._broker.commits.mark(log)
+        self._broker.commits.after(log, log.end_offset, self._committed)
+        for record in effect.records:
+            self.machine.apply(record)
+
+    def _committed(self, failure: Exception | None) -> None:
+        if failure is not None:
+            self.failed(failure)
+
+    def reply(self, effect: effects.Reply) -> None:
+        if self.has_resigned:
+            super().reply(effect)
+            return
+
+        def then(failure: Exception | None) -> None:
+            if failure is None and not self.has_resigned:
+                self.runtime.replies.reply(effect.token, effect.message)
+            else:
+                # What the machine has done can't be turned into an error: the client must ask again.
+                reason = failure or "the coordinator has moved"
+                self.runtime.replies.abandon(effect.token, f"its answer depends on a write that failed: {reason}")
+
+        self._broker.commits.after_all(self.log, then)
+
+    def hold_until_committed(self, token: object) -> None:
+        """The answer to `token` follows from records that may not be committed yet."""
+        connection = self.runtime.replies.connection_of(token)
+        if connection is not None:
+            self._broker.commits.hold_for(self.log, connection)
+
+    def resign(self) -> None:
+        """Send everybody who waits in the shard away; from now on nothing reaches it."""
+        if self.has_resigned:
+            return
+        self.has_resigned = True
+        if not self.is_loading:
+            wanted = self.machine.step(events.Resigned(), self.runtime.now, self.runtime.now_ms)
+            self.perform([effect for effect in wanted if type(effect) is effects.Reply])
+
+    def failed(self, failure: Exception) -> None:
+        if not self.has_resigned:
+            self._host.shard_failed(self, failure)
+
+
+class CoordinatorHost:
+    """The shards of one topic. A key (a group's id) lives in the shard that the Java hash of it names.
+
+    `shard_class(partition, settings, random)` makes a shard; `encode(record)` gives key and value of a record."""
+
+    __slots__ = ("_broker", "_failed", "_runners", "_shard_class", "_topic", "encode")
+
+    def __init__(self, broker: Broker, topic: str, shard_class: ShardClass, encode: Encode) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._shard_class = shard_class
+        self.encode = encode
+        self._runners: dict[int, ShardRunner] = {}
+        # Leaderships that ended with a failure: they are not tried again.
+        self._failed: dict[int, tuple[PartitionLog, int]] = {}
+
+    # --- what handlers use -------------------------------------------------------------------------------------------
+
+    def shard_for(self, key: str) -> tuple[Any, int]:
+        """The shard of a key and NONE, or None and the error that its clients are told."""
+        runner, error = self._runner(key)
+        return (None if runner is None else runner.machine), error
+
+    def submit(self, key: str, event: object) -> object:
+        """Hand an event to the key's shard; the caller has made sure by `shard_for` that there is one."""
+        runner, _ = self._runner(key)
+        assert runner is not None
+        return runner.step(event)
+
+    def read(self, key: str, token: object) -> None:
+        """The answer to `token` tells of the key what may not be committed yet: then it leaves after that."""
+        runner, _ = self._runner(key)
+        if runner is not None:
+            runner.hold_until_committed(token)
+
+    def submit_many(
+        self, entries: list[tuple[str, Any]], combine: Callable[[list[object]], object], token: object
+    ) -> object:
+        """Several events of one request: each gets a token of its own, `combine(messages)` makes the answer."""
+        replies = self._broker.runtime.replies
+        if not entries:
+            replies.reply(token, combine([]))
+            return DEFERRED
+        composite = CompositeReply(len(entries), combine, token, replies.reply)
+        for index, (key, event) in enumerate(entries):
+            event.token = composite.part(index)
+            self.submit(key, event)
+        return DEFERRED
+
+    def shards(self) -> list[Any]:
+        """All shards that serve, in the order of their partitions."""
+        runners = (self._runners[partition] for partition in sorted(self._runners))
+        return [runner.machine for runner in runners if not runner.is_loading]
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a shard is being loaded."""
+        return any(runner.is_loading for runner in self._runners.values())
+
+    # --- what the broker uses ----------------------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Bring the shards in step with who leads: call it when partitions have changed, in any order and any time."""
+        broker = self._broker
+        topic = broker.image.topics.get(self._topic)
+        count = 0 if topic is None else len(topic.partitions)
+        for partition in [each for each in self._runners if each >= count]:
+            self._resign(partition)
+        for partition in range(count):
+            log = broker.partitions.get(self._topic, partition)
+            runner = self._runners.get(partition)
+            if log is None or not log.replica.has_min_isr or log.offline is not None:
+                self._resign(partition)
+                continue
+            if runner is not None and (runner.log is not log or runner.leader_epoch != log.replica.leader_epoch):
+                self._resign(partition)
+                runner = None
+            if runner is None and self._failed.get(partition) != (log, log.replica.leader_epoch):
+                self._failed.pop(partition, None)
+                shard = self._shard_class(partition, broker.settings, broker.runtime.random)
+                runner = self._runners[partition] = ShardRunner(broker, self, shard, log)
+                runner.load()
+
+    def _resign(self, partition: int) -> None:
+        runner = self._runners.pop(partition, None)
+        if runner is not None:
+            runner.resign()
+
+    def shard_failed(self, runner: ShardRunner, failure: Exception) -> None:
+        """The shard can't be loaded or written: send everybody who waits away. It is refused until its partition is led
+        here in another epoch, and loaded again at once if only an append has failed that may go better."""
+        partition = runner.log.partition
+        log_lines.error("shard-offline", topic=self._topic, partition=partition, reason=failure)
+        may_go_better = not runner.is_loading and runner.log.offline is None
+        if self._runners.get(partition) is runner:
+            del self._runners[partition]
+            if not may_go_better:
+                self._failed[partition] = runner.log, runner.leader_epoch
+        runner.resign()
+        if may_go_better and not runner.log.closed:
+            self.follow()
+
+    def resign(self) -> None:
+        """The broker stops: everybody who waits is sent to look for the next coordinator."""
+        for partition in list(self._runners):
+            self._resign(partition)
+
+    def metadata_changed(self, delta: MetadataDelta) -> None:
+        """Follow the partitions of the topic; what concerns deleted topics goes."""
+        if delta.partitions or delta.topics_deleted or delta.configs:
+            self.follow()
+        if delta.topics_deleted:
+            deleted = events.TopicsDeleted([(topic.name, topic.id) for topic in delta.topics_deleted])
+            for runner in list(self._runners.values()):
+                runner.tell(deleted)
+
+    def _runner(self, key: str) -> tuple[ShardRunner | None, int]:
+        """The runner that serves a key and NONE, or None and the error for its clients."""
+        topic = self._broker.image.topics.get(self._topic)
+        if topic is None:
+            return None, errors.NOT_COORDINATOR
+        partition = partition_for(key, len(topic.partitions))
+        runner = self._runners.get(partition)
+        if runner is None:
+            log = self._broker.partitions.get(self._topic, partition)
+            if log is not None and log.replica.role == LEADER and not log.replica.has_min_isr:
+                # Kafka would still read, and refuse what has to be written.
+                return None, errors.COORDINATOR_NOT_AVAILABLE
+            return None, errors.NOT_COORDINATOR
+        if runner.is_loading:
+            return None, errors.COORDINATOR_LOAD_IN_PROGRESS
+        return runner, errors.NONE
