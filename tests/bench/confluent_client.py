@@ -1,5 +1,7 @@
-"""A confluent-kafka producer or consumer as a process: `produce|consume PORT TOPIC RECORDS RECORD_BYTES`, prints
-JSON."""
+"""A confluent-kafka producer or consumer as a process, which prints its figures as JSON.
+
+Arguments: `produce|consume PORT TOPIC RECORDS RECORD_BYTES`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ CONSUME_AT_ONCE = 1000
 
 
 def produce(bootstrap, topic, records, record_bytes):
-    """Produces with a linger of 5 ms and 64 KB batches; returns the seconds until everything is acknowledged."""
+    """Produces with a linger of 5 ms and 64 KB batches; returns the seconds until all records are acknowledged."""
     failed = []
 
     def delivered(error, _message):
@@ -48,7 +50,7 @@ def produce(bootstrap, topic, records, record_bytes):
 
 
 def consume(bootstrap, topic, records):
-    """Reads all partitions from the start, without a group's rebalance; returns seconds from the first record on."""
+    """Reads all partitions from the start without a group; returns the seconds from the first record on."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
     partitions = consumer.list_topics(topic).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])

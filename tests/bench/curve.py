@@ -1,4 +1,4 @@
-"""`python -m tests.bench.curve`: what the size of a log costs whoever writes to it and reads it.
+"""`python -m tests.bench.curve`: how the size of a log affects the speed of writes and reads.
 
 One log of one partition grows from 10 MB to `--up-to`. At each size four things are measured, on one connection, one
 request after the other: produce of a 1 KB batch, fetch at the end, fetch of a batch at a random old offset, look-up of
@@ -31,10 +31,10 @@ UNITS = {"MB": MB, "GB": 1000 * MB}
 SMALLEST_BYTES = 10 * MB
 FILL_BATCH_BYTES = 64 * 1024
 FILL_DEPTH = 5
-# Enough for a median, little beside the smallest log.
+# Enough requests for a median, and little data beside the smallest log.
 PRODUCED_BATCH_BYTES, PRODUCED_BATCHES = 1024, 2000
 PLACES = 300
-# So many requests that every place was read before the measured seconds begin.
+# So many requests read every place before the measured seconds begin.
 WARMING_REQUESTS = PLACES + 50
 CONFIGS = {"message.timestamp.type": "LogAppendTime", "retention.ms": "-1"}
 MEASURES = {
@@ -63,7 +63,7 @@ class Log:
             self.topic_id = session.create_topics({topic: 1}, CONFIGS)[topic]
 
     def append(self, batch, count, depth=1):
-        """Append the batch so many times; the figures of the run."""
+        """Appends the batch so many times; returns the figures of the run."""
         path = produce_templates(self.bench, self.topic, self.topic_id, batch, partitions=1)
         records = wire_bytes.record_count(batch)
         begin_ms = time.time_ns() // 1_000_000
@@ -75,7 +75,7 @@ class Log:
         return figures
 
     def grow(self, to_bytes):
-        """Fill it up."""
+        """Fills the log up to a size."""
         missing = (to_bytes - self.size_bytes) // FILL_BATCH_BYTES
         if missing > 0:
             self.append(encoded_batch(FILL_BATCH_BYTES), missing, depth=FILL_DEPTH)
@@ -135,7 +135,7 @@ def size_of(text):
 
 
 def sizes_up_to(limit_bytes):
-    """10 MB, and three times as much again and again, and the limit."""
+    """The measured sizes: 10 MB, then three times as much each, and the limit at the end."""
     sizes = [SMALLEST_BYTES]
     while sizes[-1] * 3 * 1.5 < limit_bytes:
         sizes.append(sizes[-1] * 3)
@@ -149,7 +149,7 @@ def curve_of(broker_name, bench, sizes, told):
     try:
         broker.start()
         log = Log(broker, bench, "curve")
-        # The first answers of a broker are those of code that has not run before.
+        # A broker's first answers include the start-up of code that has not run before.
         log.append(encoded_batch(PRODUCED_BATCH_BYTES), PRODUCED_BATCHES)
         for size in sizes:
             told(f"{broker_name}: {size / 1e6:,.0f} MB")

@@ -1,6 +1,6 @@
 """Loads of administrators: describing many settings and many partitions, and validating many topics.
 
-One client, one request after the other: what counts is how long somebody waits for the answer.
+One client sends one request after the other. The figure is the time until an answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .own_broker_loads import OwnBrokerLoad
 from .session import Session
 
 PAGE_PARTITIONS = 2000
-# Kafka makes thousands of logs on one disk while it answers for them already.
+# Kafka creates thousands of logs on one disk while it already answers for them.
 CREATION_SECONDS = 300
 
 

@@ -1,6 +1,6 @@
-"""Loads about the broker's life: its start, its idle memory, idle connections, many partitions.
+"""Loads of a broker's life cycle: start, idle memory, idle connections, many partitions.
 
-All but the idle connections start brokers of their own on fresh folders.
+All but the load of idle connections start their own brokers on fresh folders.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class StartLoad(Load):
 
 
 class IdleMemoryLoad(Load):
-    """Memory of a broker that nobody uses."""
+    """Memory of an idle broker."""
 
     def round(self, broker, bench):
-        """`rss_mb`, some seconds after the start."""
+        """`rss_mb` some seconds after the start."""
         own = bench.fresh(broker.name)
         try:
             own.start()
@@ -51,7 +51,7 @@ class IdleMemoryLoad(Load):
 
 
 class IdleConnectionsLoad(Load):
-    """What idle connections cost in memory, and what they cost those who work."""
+    """The memory of idle connections, and their effect on the speed of active ones."""
 
     def __init__(self, connections):
         self.connections = connections

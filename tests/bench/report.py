@@ -1,4 +1,4 @@
-"""What comes out: a table for the terminal, one for docs/bench.md, and JSON."""
+"""Reports: a table for the terminal, one for docs/bench.md, and JSON."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def load_table(summaries):
 
 
 def other_table(summaries):
-    """A rich table of the figures that are no load's: starts, memory, idle connections."""
+    """A rich table of figures without throughput: starts, memory, idle connections."""
     table = Table(title="Life", header_style="bold")
     for title in ("case", "figure", REFERENCE, SUBJECT, "ratio"):
         table.add_column(title, no_wrap=True, justify="left" if title in ("case", "figure") else "right")
@@ -170,8 +170,7 @@ def _pair(figures, name, unit=True):
 
 
 def _has_ratio(name, kafka):
-    """Whether a ratio to Kafka's figure says anything: not if it is nothing as printed, nor if it is a ratio
-    already."""
+    """Whether a ratio to Kafka's figure is meaningful: not if Kafka's figure prints as 0 or is a ratio itself."""
     figure = FIGURES[name]
     return bool(kafka and figure.unit and round(kafka, figure.digits))
 
@@ -187,7 +186,7 @@ def _lone(figures):
 
 
 def rewrite(text, table):
-    """`text` with what stands between the markers replaced by the table; raises ValueError without the markers."""
+    """`text` with the table in place of the text between the markers. Raises ValueError without markers."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -196,13 +195,11 @@ def rewrite(text, table):
 
 
 def closing_line(summaries):
-    """A rich line that says how it went."""
+    """A rich line with the verdict."""
     missed = [summary["name"] for summary in summaries if failed(summary)]
     skipped = [f"{summary['name']} ({summary['skipped']})" for summary in summaries if summary["skipped"]]
-    text = Text(
-        f"{len(summaries) - len(missed) - len(skipped)} cases passed, {len(missed)} missed or failed, {len(skipped)} "
-        "skipped"
-    )
+    passed = len(summaries) - len(missed) - len(skipped)
+    text = Text(f"{passed} cases passed, {len(missed)} missed or failed, {len(skipped)} skipped")
     for title, names in (("missed or failed", missed), ("skipped", skipped)):
         if names:
             text.append(f"\n{title}: {', '.join(names)}")
@@ -210,5 +207,5 @@ def closing_line(summaries):
 
 
 def to_json(summaries, machine, options):
-    """Everything, with every round, as text."""
+    """All results, with every round, as text."""
     return json.dumps({"machine": machine, "options": options, "cases": summaries}, indent=1)

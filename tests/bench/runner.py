@@ -63,7 +63,7 @@ class Bench:
         broker.wait_until_deleted(topic)
 
     def _deaths(self):
-        """Names the brokers that are no longer there, with the end of their logs."""
+        """Names the brokers that have ended, with the end of their logs."""
         dead = [broker for broker in self.brokers.values() if broker.process.poll() is not None]
         return "".join(
             f"\n{broker.name} ended with {broker.process.poll()}; its log:\n{broker.log_tail()}" for broker in dead

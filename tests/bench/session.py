@@ -41,8 +41,10 @@ class Session:
         return bytes(data)
 
     def create_topics(self, topics, configs=(), seconds=60):
-        """Creates `{name: partitions}` and returns `{name: topic_id}` once every partition is served, or raises
-        LoadFailed after `seconds`."""
+        """Creates `{name: partitions}`; returns `{name: topic_id}` once every partition is served.
+
+        Raises LoadFailed after `seconds`.
+        """
         rows = wire_bytes.parse_create_topics(self.call(wire_bytes.create_topics(topics, dict(configs))))
         for name, _, error_code, message in rows:
             if error_code:

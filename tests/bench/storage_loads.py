@@ -1,4 +1,4 @@
-"""Loads about what lies on the disk: recovery of what an unclean stop left, and compaction. On brokers of their own."""
+"""Loads of storage: recovery after an unclean stop, and compaction. They start their own brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .session import Session
 
 MB = 1024 * 1024
 ONE_SEGMENT = {"segment.bytes": str(2**31 - 1), "index.interval.bytes": "4096"}
-# Of a log that was stopped cleanly nothing is recovered: these two say that it was, and up to where it was synced.
+# A cleanly stopped log is not recovered. These two files say that it was stopped cleanly, and how far it was synced.
 MARKERS = (".kafka_cleanshutdown", "recovery-point-offset-checkpoint")
 LOGGING_OF_LOADS = "logger.l.name = kafka.log.LogManager\nlogger.l.level = info\n"
 INCREMENTAL_ALTER_CONFIGS = 44
@@ -37,19 +37,19 @@ def first_ack_seconds(broker, path, limit_seconds=300.0):
 
 
 def told_load_seconds(broker):
-    """How long a Kafka says that it loaded its logs when it started last; None of another broker."""
+    """The seconds that a Kafka says it needed to load its logs at its last start; None for another broker."""
     if broker.name != Kafka.name:
         return None
     return int(re.findall(r"Loaded \d+ logs in (\d+)ms", broker.log.read_text(errors="replace"))[-1]) / 1e3
 
 
 class RecoveryLoad(OwnBrokerLoad):
-    """Start after an unclean stop, with one segment of which nothing is known to be synced.
+    """Start after an unclean stop, with one segment whose data may not be synced.
 
-    What recovery takes is how much later than after a clean stop the first record is taken; of Kafka, whose starts
-    differ by more than that, how much longer it says that it loaded its logs. The broker is stopped cleanly and the
-    marks of that are removed: after a kill Kafka waits, whatever its logs, until its own session with the controller
-    has ended."""
+    Recovery takes the difference to a start after a clean stop, until the first record is accepted. Kafka's starts vary
+    by more than that, so its own figure for loading logs counts. The broker is stopped cleanly and the marks of a clean
+    stop are removed: after a kill, Kafka would also wait until its session with the controller has expired.
+    """
 
     def __init__(self, segment_mb, batch_bytes):
         super().__init__()
@@ -104,7 +104,7 @@ class RecoveryLoad(OwnBrokerLoad):
 
 
 class CompactionLoad(OwnBrokerLoad):
-    """A log in which every key stands `writes_each` times is compacted; the same bytes on both brokers."""
+    """Compaction of a log in which every key occurs `writes_each` times, with the same bytes on both brokers."""
 
     def __init__(self, log_mb, *, value_bytes, writes_each=5):
         super().__init__()
@@ -113,7 +113,7 @@ class CompactionLoad(OwnBrokerLoad):
         self.writes_each = writes_each
 
     def prepare(self, broker, bench):
-        """Starts a broker that looks for dirty logs all the time."""
+        """Starts a broker that checks for dirty logs all the time."""
         self.own(broker, bench, "log.cleaner.backoff.ms=50").start()
 
     def round(self, broker, bench):
@@ -155,8 +155,7 @@ class CompactionLoad(OwnBrokerLoad):
 
 
 def keyed_batches(size_bytes, value_bytes, writes_each, batch_bytes=16 * 1024):
-    """So many bytes of batches whose keys come again: `writes_each` times, all of them before the first one's next
-    turn."""
+    """So many bytes of batches with repeating keys: all keys are written once before the first one occurs again."""
     per_batch = max(1, (batch_bytes - wire_bytes.BATCH_HEADER_BYTES) // (value_bytes + 24))
     count = max(writes_each, size_bytes // (per_batch * (value_bytes + 24) + wire_bytes.BATCH_HEADER_BYTES))
     now_ms = int(time.time() * 1000)

@@ -1,4 +1,4 @@
-"""The arithmetic of the curve: sizes, places, the table. What it asks of a broker is asked of one by hand, not here."""
+"""The arithmetic of the curve: sizes, places, the table. Measuring a broker is not tested here."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ def test_sizes_grow_threefold_and_end_with_the_limit():
 
 
 @pytest.mark.parametrize("text", ["", "5MB", "20", "20TB", "1.5GB", "-20GB"])
-def test_what_is_no_size_is_refused(text):
+def test_an_invalid_size_is_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="200MB"):
         curve.size_of(text)
 
 
 def test_old_places_are_first_offsets_of_large_batches(monkeypatch, tmp_path):
-    """In a log of small and large batches; the fetch template asks there, and the look-up by time within the fill's
-    time."""
+    """The fetch template asks at such offsets of a mixed log. The look-up by time stays within the time of the fill."""
     log = object.__new__(curve.Log)
     log.broker, log.topic, log.topic_id = SimpleNamespace(port=0), "t", bytes(16)
     log.bench = SimpleNamespace(scratch=tmp_path, options=SimpleNamespace(produce_version=7, seconds=0.1))
@@ -57,7 +56,7 @@ def test_old_places_are_first_offsets_of_large_batches(monkeypatch, tmp_path):
     assert {at.value < first for at in old} == {True, False}
 
 
-def test_flatness_is_told():
+def test_flatness_is_the_ratio_of_the_extreme_medians():
     points = [(10 * curve.MB, figures(50.0)), (100 * curve.MB, figures(60.0))]
     assert curve.spread(points, "old") == 1.2
     assert curve.markdown_of({"pykafkad": points}).splitlines()[-1].startswith("| pykafkad | 100 MB | 60 µs |")

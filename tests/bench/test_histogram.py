@@ -16,12 +16,12 @@ def test_percentile_interpolates_inside_a_bucket():
     assert percentile_ns([[100, 10, 4]], 1.0) == 110
 
 
-def test_percentile_of_nothing_is_unknown():
-    """A run without samples has no latency rather than one of zero."""
+def test_a_percentile_without_samples_is_unknown():
+    """A run without samples has no latency, not a latency of zero."""
     assert percentile_ns([], 0.5) is None
 
 
-def test_median_ignores_what_is_unknown():
+def test_the_median_ignores_unknown_figures():
     """Rounds that lack a figure do not count as zero."""
     assert median([3, None, 1, 2]) == 2
     assert median([1, 2]) == 1.5

@@ -1,4 +1,4 @@
-"""The generator itself, against a broker of a few lines that answers as it is told."""
+"""The load generator, with a small broker whose answers the test controls."""
 
 import contextlib
 import socket
@@ -84,22 +84,24 @@ def test_good_answers_are_counted(templates):
     ],
 )
 def test_a_bad_answer_fails_the_run(templates, body, complaint):
-    """An error code, another value than expected, or an answer cut short is named."""
+    """The run names an error code, an unexpected value or an incomplete answer."""
     with broker(lambda correlation_id: correlation_id + body) as port:
         with pytest.raises(loadgen.LoadFailed, match=f"2 of 2 answers were errors; template 0: {complaint}"):
             loadgen.run(port, templates, connections=1, requests=2)
 
 
 def test_answers_out_of_order_end_the_run(templates):
-    """Kafka answers a connection's requests in order; another correlation id is never measured on."""
+    """Kafka answers the requests of a connection in order, so another correlation id ends the run."""
     with broker(lambda _: struct.pack(">ihq", 99, 0, 7)) as port:
         with pytest.raises(loadgen.LoadFailed, match="correlation id 99 where 0 was due"):
             loadgen.run(port, templates, connections=1, requests=1)
 
 
 def test_a_paced_run_keeps_its_rate(templates):
-    """400 requests/s for a quarter of a second is about 100, however fast the broker is. What else the machine does may
-    hold a run up."""
+    """400 requests/s for a quarter of a second are about 100, however fast the broker is.
+
+    Other processes of the machine may delay a run.
+    """
     rates = [0.0]
     with broker(lambda correlation_id: correlation_id + struct.pack(">hq", 0, 7)) as port:
         while rates[-1] <= 200 and len(rates) <= 60:
@@ -108,14 +110,14 @@ def test_a_paced_run_keeps_its_rate(templates):
 
 
 def test_idle_connections_are_answered_once_and_held(templates):
-    """Inside the block they stand; a run beside them works."""
+    """The connections stay open inside the block, and another run works beside them."""
     with broker(lambda correlation_id: correlation_id + struct.pack(">hq", 0, 7)) as port:
         with loadgen.idle_connections(port, templates, 5):
             assert loadgen.run(port, templates, connections=1, requests=1)["requests_per_s"] > 0
 
 
-def test_the_java_tools_answers_are_read():
-    """ProducerPerformance closes with its rate; ConsumerPerformance prints columns."""
+def test_output_of_the_java_tools_is_parsed():
+    """ProducerPerformance ends with its rate. ConsumerPerformance prints columns."""
     produced = (
         "5 records sent, 1.0 records/sec (0 MB/sec)\n9 records sent, 4321.5 records/sec (0.41 MB/sec), 1 ms avg\n"
     )

@@ -23,7 +23,7 @@ def two_brokers(ours, kafka, cpu_ours=1.0, cpu_kafka=10.0):
 
 
 def test_the_ratio_is_that_of_the_medians():
-    """One outlier round moves nothing."""
+    """One outlier does not change the ratio."""
     summary = results.summarise(CASE, two_brokers(ours=[100, 9999, 90], kafka=[50, 40, 1]))
     assert summary["ratios"]["requests_per_s"] == 100 / 40
     assert [floor["met"] for floor in summary["floors"]] == [True, True]
@@ -31,14 +31,14 @@ def test_the_ratio_is_that_of_the_medians():
 
 
 def test_a_missed_floor_fails_the_run():
-    """Twice is asked, one and a half is reached."""
+    """The floor is 2x, and the ratio is 1.5x."""
     summary = results.summarise(CASE, two_brokers(ours=[60], kafka=[40]))
     assert [floor["met"] for floor in summary["floors"]] == [False, True]
     assert report.verdict(summary) == "MISSED" and results.failed(summary)
 
 
-def test_a_floor_that_one_broker_alone_cannot_decide_stays_open():
-    """Without Kafka's figure there is no ratio; an absolute floor still counts."""
+def test_a_ratio_without_kafkas_figure_is_undecided():
+    """An absolute floor still counts."""
     case = Case("start", "Start", (at_most("start_ms", 0.5), no_more_than("start_ms", 100)))
     summary = results.summarise(case, {"pykafkad": [{"start_ms": 70.0}]})
     assert [floor["met"] for floor in summary["floors"]] == [None, True]
@@ -53,30 +53,30 @@ def test_a_floor_that_one_broker_alone_cannot_decide_stays_open():
     ],
     ids=["figures", "nothing-as-printed", "ratios-already"],
 )
-def test_a_ratio_stands_where_it_says_something(name, kafka, ours, cell):
-    """Two hundred times nothing is no news."""
+def test_a_ratio_is_shown_where_it_is_meaningful(name, kafka, ours, cell):
+    """A multiple of zero is not shown."""
     summary = results.summarise(CASE, {"kafka": [{name: kafka}], "pykafkad": [{name: ours}]})
     line = report.markdown_table([summary], MACHINE).splitlines()[-1]
     assert f"{cell} |" in line and line.count("x)") == cell.count("x)")
 
 
-def test_a_broken_case_is_failed_and_says_why():
-    """Figures of the rounds before stay, the verdict does not."""
+def test_a_failed_case_says_why():
+    """The figures of earlier rounds are kept, but the case fails."""
     summary = results.summarise(CASE, two_brokers(ours=[100], kafka=[10]), trouble="LoadFailed: error code 3")
     assert report.verdict(summary) == "FAILED" and results.failed(summary)
     assert "LoadFailed: error code 3" in report.closing_line([summary]).plain or results.failed(summary)
 
 
-def test_every_case_is_named_once_and_every_floor_has_a_printable_figure():
-    """The table of cases agrees with the table of figures."""
+def test_case_names_are_unique_and_floors_have_known_figures():
+    """The table of cases fits the table of figures."""
     assert len({case.name for case in CASES}) == len(CASES)
     for case in CASES:
         for floor in case.floors:
             assert floor.figure in report.FIGURES and floor.relation in (">=", "<=") and floor.of in ("ratio", "value")
 
 
-def test_the_floors_are_those_that_were_promised():
-    """Floors change only on purpose: this is the list to change with them."""
+def test_the_floors_are_those_of_this_list():
+    """Floors change only on purpose, together with this list."""
     promised = {
         "produce-1rec-c50": [("requests_per_s", 1.6), ("cpu_us_per_request", 0.5)],
         "produce-1rec-c6d5": [("requests_per_s", 2.2)],
@@ -104,14 +104,14 @@ def test_the_floors_are_those_that_were_promised():
 
 
 def test_numbers_are_grouped_by_thin_spaces():
-    """Read at a glance, aligned in columns."""
+    """Thin spaces make figures readable and keep columns aligned."""
     assert report.number(1234567.4) == "1 234 567"
     assert report.number(None) == "-"
     assert report.floor_text(Floor("start_ms", "<=", 100, "value")._asdict()) == "first answer <= 100 ms"
 
 
 def test_the_documents_table_has_one_row_for_each_case():
-    """Kafka's figure, ours and the ratio stand in one cell."""
+    """A cell has Kafka's figure, pykafkad's and the ratio."""
     summary = results.summarise(CASE, two_brokers(ours=[100_000], kafka=[50_000]))
     skipped = results.summarise(Case("s", "Spark", ()), {}, skipped="no pyspark")
     rows = [line for line in report.markdown_table([summary, skipped], MACHINE).splitlines() if line.startswith("| ")]
@@ -120,8 +120,8 @@ def test_the_documents_table_has_one_row_for_each_case():
     assert "skipped: no pyspark" in rows[2]
 
 
-def test_only_what_stands_between_the_markers_is_rewritten():
-    """The text around the table stays as it is."""
+def test_only_the_text_between_the_markers_is_replaced():
+    """The text around the table stays the same."""
     text = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
     assert report.rewrite(text, "new") == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
     with pytest.raises(ValueError, match="bench: begin"):
@@ -129,7 +129,7 @@ def test_only_what_stands_between_the_markers_is_rewritten():
 
 
 def test_a_later_run_replaces_its_own_cases_in_an_earlier_one():
-    """A long bench can be run in parts; the tables stand in the order of the cases."""
+    """A long bench can run in parts. The tables keep the order of the cases."""
     first, second = CASES[0].name, CASES[1].name
     earlier = [{"name": second, "run": 1}, {"name": "a case of the past", "run": 1}]
     assert with_earlier([{"name": first, "run": 2}], earlier) == [{"name": first, "run": 2}, {"name": second, "run": 1}]
@@ -137,7 +137,7 @@ def test_a_later_run_replaces_its_own_cases_in_an_earlier_one():
 
 
 def test_the_document_has_a_row_for_every_case_with_its_floors():
-    """What a full run printed; a case that came since is not to be forgotten."""
+    """The document has the output of a full run. A new case must be added."""
     text = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
     rows = text.partition(report.BEGIN)[2].partition(report.END)[0].splitlines()
     for case in CASES:

@@ -1,4 +1,4 @@
-"""What the storage loads write, read by the broker's own code."""
+"""The broker's own code reads the bytes of the storage loads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pykafkad.wire.records import iterate_records
 from tests.bench.storage_loads import keyed_batches
 
 
-def test_every_key_comes_as_often_as_was_asked():
+def test_every_key_is_written_as_often_as_asked():
     batches = keyed_batches(1_000_000, 1000, 5)
     size = sum(map(len, batches))
     assert 0.9e6 < size <= 1.05e6

@@ -1,4 +1,4 @@
-"""The hand-packed requests, against bytes written out by hand and against kafka-python's reading of them."""
+"""The hand-packed requests equal bytes written by hand, and kafka-python reads them."""
 
 import struct
 import warnings
@@ -9,7 +9,7 @@ from pykafkad.wire import messages
 from tests.bench import wire_bytes
 
 with warnings.catch_warnings():
-    # kafka-python reads its schemas through a function that the standard library has deprecated.
+    # kafka-python reads its schemas with a function that the standard library deprecates.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.record import MemoryRecords
 
@@ -47,14 +47,14 @@ def test_flexible_forms_carry_the_topic_id():
     )
 
 
-def test_the_checks_of_a_produce_answer_stand_where_kafka_puts_them():
+def test_the_checked_positions_of_a_produce_answer():
     """In a Produce 7 answer the error code follows the partition index."""
     template = wire_bytes.produce(7, "topic", TOPIC_ID, 0, b"")
     answer = struct.pack(">iii", 0, 0, 1) + wire_bytes.string("topic") + struct.pack(">iih", 1, 0, 77)
     assert struct.unpack_from(">h", answer, template.error_at) == (77,)
 
 
-def test_the_checks_of_a_fetch_answer_stand_where_kafka_puts_them():
+def test_the_checked_positions_of_a_fetch_answer():
     """In a Fetch 11 answer the batch follows offsets, aborted transactions, the preferred replica and a size."""
     template = wire_bytes.fetch(11, "topic", TOPIC_ID, 0, 42, max_bytes=1)
     answer = struct.pack(">iiihii", 0, 0, 0, 0, 0, 1) + wire_bytes.string("topic")
@@ -65,7 +65,7 @@ def test_the_checks_of_a_fetch_answer_stand_where_kafka_puts_them():
 
 @pytest.mark.parametrize("size_bytes", [300, 1024, 4096, 16384, 65536])
 def test_a_batch_has_the_size_asked_for_and_another_codec_reads_it(size_bytes):
-    """kafka-python accepts the checksum and finds every record."""
+    """kafka-python accepts the checksum and reads every record."""
     encoded = wire_bytes.batch_of_size(size_bytes, 1_700_000_000_000)
     assert len(encoded) == size_bytes
     batch = MemoryRecords(encoded).next_batch()
@@ -82,7 +82,7 @@ def test_varints_are_zigzag_base_128():
     assert [wire_bytes.varint(number) for number in (0, -1, 1, -2)] == [b"\0", b"\1", b"\2", b"\3"]
 
 
-def test_create_topics_answer():
+def test_a_create_topics_answer_is_parsed():
     """CreateTopics 7: ids and error codes, past configs and tagged fields."""
     topic = wire_bytes.compact_string("a") + TOPIC_ID + struct.pack(">h", 36) + wire_bytes.compact_string("there")
     topic += struct.pack(">ih", 1, 1) + b"\2" + wire_bytes.compact_string("k") + b"\0" + b"\0\5\0" + b"\0"
@@ -91,7 +91,7 @@ def test_create_topics_answer():
     assert wire_bytes.parse_create_topics(answer) == [("a", TOPIC_ID, 36, "there")]
 
 
-def test_metadata_answer_tells_each_partitions_error():
+def test_a_metadata_answer_has_each_partitions_error():
     """Metadata 8: partitions with their error codes; the topic's own error as partition -1."""
     answer = struct.pack(">iii", 0, 0, 1) + struct.pack(">i", 1) + wire_bytes.string("h") + struct.pack(">ih", 9092, -1)
     answer += struct.pack(">hi", -1, 1) + struct.pack(">i", 2)
@@ -101,8 +101,8 @@ def test_metadata_answer_tells_each_partitions_error():
     assert wire_bytes.parse_metadata(answer) == {"a": {0: 5}, "b": {-1: 3}}
 
 
-def test_a_consumer_goes_on_behind_the_last_whole_batch():
-    """Of two batches and a part of a third, as Kafka sends them, the third is asked for again."""
+def test_a_consumer_continues_after_the_last_whole_batch():
+    """Kafka may send a part of the last batch, which is fetched again."""
     template = wire_bytes.fetch(11, "topic", TOPIC_ID, 0, 0, max_bytes=1)
     batches = b""
     for base_offset in (5, 5 + 2, 5 + 4):
@@ -114,8 +114,8 @@ def test_a_consumer_goes_on_behind_the_last_whole_batch():
     assert wire_bytes.next_offset(template, answer[: template.value_at + 10]) is None
 
 
-def test_requests_of_administrators():
-    """They are what they are meant to be, and the error is where they look for it."""
+def test_requests_of_administrators_are_valid():
+    """The requests decode to the intended values, and the error code is at the checked position."""
     names = [f"topic-{number}" for number in range(200)]
     resources = [(wire_bytes.BROKER_RESOURCE, "1"), *((wire_bytes.TOPIC_RESOURCE, name) for name in names)]
     described = messages.DescribeConfigsResponse

@@ -1,6 +1,6 @@
 """The few Kafka requests and answers that a benchmark needs, packed by hand.
 
-Deliberately apart from `pykafkad.wire`: the bench must not agree with the broker's own mistakes. Versions are fixed
+It does not use `pykafkad.wire`, so that the bench does not share mistakes with the broker. Versions are fixed
 to one old and one new form of Produce (7, 13) and Fetch (11, 17); the rest are the oldest non-flexible ones that
 Kafka 4.3 still answers. Every request carries its 4-byte size; its correlation id is 0 (the generator patches it).
 Positions in answers count from their size field.
@@ -180,7 +180,8 @@ def metadata_of(names):
     body = unsigned_varint(len(names) + 1)
     for name in names:
         body += bytes(16) + compact_string(name) + b"\0"
-    # The first error stands behind the brokers, whose length nobody knows here; the throttle time is 0 as no error is.
+    # The first error is behind the brokers, whose length is not known here. The checked position is the throttle time,
+    # which is 0 like an error code without error.
     return Template(request(METADATA, 12, body + b"\0\0\0", flexible=True), 9, 25_000 * len(names))
 
 
@@ -310,8 +311,7 @@ def parse_list_offsets(answer):
 
 
 def next_offset(template, answer):
-    """The offset behind the last whole batch of the answer (correlation id on) to a Fetch 11 template; None without
-    one."""
+    """The offset after the last whole batch of the answer to a Fetch 11 template; None without a whole batch."""
     end = None
     position = template.value_at - 4
     while position + BATCH_HEADER_BYTES <= len(answer):

@@ -1,5 +1,4 @@
-"""`python -m tests.fuzz --inputs 10000000`: mutated bytes, or atheris's, into every decoder, and what became of
-them."""
+"""`python -m tests.fuzz --inputs 10000000` sends mutated inputs, or those of atheris, to every decoder and reports."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from tests.fuzz import mutation
 
 
 def main() -> int:
-    """Run, report, and end with 1 if anything was found."""
+    """Runs and reports; the exit code is 1 when there are findings."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--inputs", type=int, default=100_000, help="how many inputs (default 100000)")
     parser.add_argument("--seed", default=None, help="repeats a run of the mutation engine")

@@ -1,6 +1,7 @@
-"""The engine that is led by coverage: atheris, in a process of its own, because its end is the process's end.
+"""The engine that is guided by coverage: atheris. It has its own process, because it ends the process when it ends.
 
-`python -m tests.fuzz.coverage -runs=N [other options of libFuzzer]`; the first byte of an input chooses the target.
+`python -m tests.fuzz.coverage -runs=N [other options of libFuzzer]` runs it. The first byte of an input chooses the
+target.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ SEEDS_PER_TARGET = 12
 MAX_LENGTH = 2000
 LIMIT_SECONDS = 60
 LIMIT_MB = 1024
-# Numbers of the targets, for the process that runs them.
+# The variable with the numbers of the targets, for the process that runs them.
 TARGETS_VARIABLE = "PYKAFKAD_FUZZ_TARGETS"
 
 
 def run(inputs: int, names: Sequence[str] = (), seed: int | None = None) -> int:
-    """Feed `inputs` inputs; prints what libFuzzer says, and the input of a finding. The exit code of its process."""
+    """Feeds `inputs` inputs and prints libFuzzer's output and the input of a finding; returns the exit code of its
+    process."""
     from tests.fuzz import mutation
 
     draw = random.Random(seed)
@@ -56,8 +58,8 @@ def run(inputs: int, names: Sequence[str] = (), seed: int | None = None) -> int:
 
 
 def _instrument_compiled() -> None:
-    """The functions that the compiler of the schemas makes have no file to be instrumented from; each is when it is
-    made."""
+    """Instruments each function of the schemas when it is compiled, because it has no file that atheris could
+    instrument."""
     import atheris
 
     from pykafkad.wire import messages
@@ -73,7 +75,7 @@ def _instrument_compiled() -> None:
 
 
 def main() -> None:
-    """Inside libFuzzer's process."""
+    """The main function of libFuzzer's process."""
     import atheris
 
     with atheris.instrument_imports(include=["pykafkad"]):

@@ -1,5 +1,7 @@
-"""The decoders that get bytes from strangers: messages, headers, frames in pieces, batches, records, compressed bodies,
-stored records."""
+"""Targets for decoders of bytes from strangers.
+
+They are messages, headers, frames in pieces, batches, records, compressed bodies and stored records.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,7 @@ SETTINGS = (
 )
 
 
-# -- messages
-# ------------------------------------------------------------------------------------------------------------
+# Messages.
 
 
 @cache
@@ -50,13 +51,13 @@ def _message_examples(index: int) -> list[bytes]:
 
 
 def message_example(draw: random.Random) -> bytes:
-    """The number of a message and version, then its bytes."""
+    """The number of a message and version, then valid bytes of it."""
     index = draw.randrange(len(VERSIONS))
     return _INDEX.pack(index) + draw.choice(_message_examples(index))
 
 
 def check_message(data: bytes) -> bool:
-    """A value, which encodes to bytes that decode to the same; or ProtocolError."""
+    """The bytes give a value that encodes and decodes to itself, or ProtocolError."""
     if len(data) < 2:
         return False
     name, version = VERSIONS[_INDEX.unpack_from(data)[0] % len(VERSIONS)]
@@ -71,21 +72,20 @@ def check_message(data: bytes) -> bool:
     try:
         again = messages.encode(message, version)
     except ProtocolError:
-        # Text that was no UTF-8 is longer with its replacement characters, and may be too long now.
+        # Text that is not UTF-8 is longer with its replacement characters, and may be too long to encode.
         return True
     if messages.encode(messages.decode(cls, version, again), version) != again:
         raise Finding(f"{name} v{version} is not read as it was written")
     return True
 
 
-# -- frames
-# --------------------------------------------------------------------------------------------------------------
+# Frames.
 
 FLEXIBLE_FROM = frames.flexible_versions()
 
 
 def header_example(draw: random.Random) -> bytes:
-    """A request's header."""
+    """The header of a request."""
     key, _, versions, _ = draw.choice(messages.all_apis())
     version = draw.choice(versions)
     return bytes(
@@ -96,7 +96,7 @@ def header_example(draw: random.Random) -> bytes:
 
 
 def check_header(data: bytes) -> bool:
-    """Both headers of a frame."""
+    """The bytes are read as both headers of a frame."""
     view = memoryview(data)
     try:
         frames.read_response_header(view, tagged=True)
@@ -113,13 +113,13 @@ def check_header(data: bytes) -> bool:
 
 
 def frames_example(draw: random.Random) -> bytes:
-    """A few frames in line."""
+    """A few frames, one after the other."""
     sizes = (draw.choice((0, 1, 4, 10, 40, MAX_FRAME_BYTES)) for _ in range(draw.choice((1, 2, 5, 40))))
     return b"".join(struct.pack(">i", size) + draw.randbytes(size) for size in sizes)
 
 
 def _served(data: bytes, cuts: list[int]) -> tuple[list[bytes], str | None]:
-    """The frames that a connection serves when the bytes come in pieces, and why it closed."""
+    """The frames that a connection serves when the bytes arrive in pieces, and the reason why it closed."""
     found: list[bytes] = []
     connection = Connection(
         1, "peer", lambda _, view, start, end: found.append(bytes(view[start:end])), MAX_FRAME_BYTES, []
@@ -133,13 +133,13 @@ def _served(data: bytes, cuts: list[int]) -> tuple[list[bytes], str | None]:
         if connection.close_reason is not None:
             break
     else:
-        # Behind a full turn's frames a size that is too large is seen with the next bytes only.
+        # After a full turn of frames, a size that is too large is only seen with the next bytes.
         connection.receive(memoryview(connection.pending), len(connection.pending))
     return found, connection.close_reason
 
 
 def check_frames(data: bytes) -> bool:
-    """The same frames, and the same end, whole or split anywhere; byte by byte where the bytes are few."""
+    """Frames and end are the same for bytes that arrive whole or split anywhere. Few bytes also arrive one by one."""
     whole = _served(data, [])
     draw = random.Random(zlib.crc32(data))
     pieces = (
@@ -148,14 +148,13 @@ def check_frames(data: bytes) -> bool:
         else sorted(draw.randrange(len(data)) for _ in range(draw.choice((1, 2, 8))))
     )
     split = _served(data, pieces)
-    # What the peer is told apart by (an HTTP request, a TLS greeting) may lie in bytes that have not come yet.
+    # The bytes that identify an HTTP request or a TLS greeting may not have arrived yet.
     if split[0] != whole[0] or (split[1] is None) != (whole[1] is None):
         raise Finding(f"whole: {whole}; in pieces: {split}")
     return whole[1] is None
 
 
-# -- batches and records
-# -------------------------------------------------------------------------------------------------
+# Batches and records.
 
 
 @cache
@@ -165,8 +164,10 @@ def _batch_examples() -> list[bytes]:
 
 
 def batch_example(draw: random.Random) -> bytes:
-    """A flag, then a batch. With the flag the length and the checksum are made right again, so that what is inside is
-    read."""
+    """A flag, then a batch.
+
+    With the flag, length and checksum are corrected after the mutation, so that the content is read.
+    """
     return bytes((draw.choice((0, 1, 1, 1)),)) + draw.choice(_batch_examples())
 
 
@@ -180,7 +181,7 @@ def _repaired(data: bytes) -> bytearray:
 
 
 def check_batch(data: bytes) -> bool:
-    """The header, then every record; each refusal is a KafkaError."""
+    """The header and every record are read. Each refusal is a KafkaError."""
     found = _repaired(data)
     try:
         header = batch.validate(found)
@@ -192,8 +193,7 @@ def check_batch(data: bytes) -> bool:
 
 
 def check_append(data: bytes) -> bool:
-    """The rules of appending, for a topic that the flag's upper bits choose; what they let in is a batch that can be
-    read."""
+    """The append rules for a topic that the flag's upper bits choose. They only accept batches that can be read."""
     if not data:
         return False
     settings = SETTINGS[data[0] >> 1 & 7 if data[0] >> 1 & 7 < len(SETTINGS) else 0]
@@ -209,7 +209,7 @@ def check_append(data: bytes) -> bool:
 
 
 def append_example(draw: random.Random) -> bytes:
-    """As `batch_example`, with a topic in the flag."""
+    """Like `batch_example`, with a topic in the flag."""
     return bytes((draw.randrange(len(SETTINGS)) << 1 | (draw.random() < 0.8),)) + draw.choice(_batch_examples())
 
 
@@ -226,7 +226,7 @@ def _compressed_examples() -> list[bytes]:
 
 
 def check_compressed(data: bytes) -> bool:
-    """Bytes within the bound, or KafkaError."""
+    """The result is bytes within the limit, or KafkaError."""
     if not data:
         return False
     try:
@@ -238,8 +238,7 @@ def check_compressed(data: bytes) -> bool:
     return True
 
 
-# -- records of internal logs
-# --------------------------------------------------------------------------------------------
+# Records of internal logs.
 
 
 @cache
@@ -260,8 +259,10 @@ def _stored_examples() -> list[bytes]:
 
 
 def check_stored(data: bytes) -> bool:
-    """A record of `__cluster_metadata` or `__consumer_offsets`; the first byte says which log, and how long the key
-    is."""
+    """The bytes are a record of `__cluster_metadata` or `__consumer_offsets`.
+
+    The first byte says which log it is of, and the length of the key.
+    """
     if not data:
         return False
     key, value = data[1 : 1 + (data[0] >> 2)], data[1 + (data[0] >> 2) :]
@@ -278,14 +279,14 @@ def check_stored(data: bytes) -> bool:
 
 
 def subscription_example(draw: random.Random) -> bytes:
-    """What a consumer subscribes to."""
+    """The subscription of a consumer."""
     cls = messages.ConsumerProtocolSubscription
     version = draw.randrange(4)
     return struct.pack(">h", version) + bytes(messages.encode(Values(draw.random()).message(cls, version), version))
 
 
 def check_subscription(data: bytes) -> bool:
-    """Topics, or None."""
+    """The result is topics or None."""
     return subscribed_topics(data) is not None
 
 

@@ -1,5 +1,7 @@
-"""The files of a log directory as any bytes: a valid prefix, or StorageFailure; small files are read as values or as
-missing."""
+"""Targets for the files of a log directory.
+
+Any bytes give a valid prefix or StorageFailure. Small files are read as values or count as missing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ MAX_READS = 200
 
 @cache
 def image() -> tuple[tuple[str, bytes], ...]:
-    """The files of a directory with one log of a few segments, epochs and producers, stopped cleanly."""
+    """The files of a cleanly stopped directory: one log with a few segments, epochs and producers."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     directory.write_meta(cluster_id="c", node_id=1, directory_id="AAAAAAAAAAAAAAAAAAAAAQ")
@@ -49,12 +51,12 @@ def image() -> tuple[tuple[str, bytes], ...]:
 
 
 def file_example(draw: random.Random) -> bytes:
-    """The number of a file, how the last broker stopped, the file's content."""
+    """The number of a file, the way in which the last broker stopped, the file's content."""
     number = draw.randrange(len(image()))
     return bytes((number, draw.randrange(3))) + image()[number][1]
 
 
-# How the last broker stopped: as it should, killed after a checkpoint, killed before the first one.
+# The ways in which the last broker stopped: cleanly, killed after a checkpoint, killed before the first checkpoint.
 CLEANLY, CHECKPOINTED = 0, 1
 
 
@@ -86,15 +88,14 @@ def _read_all(log, recovered: bool) -> None:
             offset = validate(data[:size]).end_offset
             data = data[size:]
         if not recovered:
-            # Nothing before the recovery point was checked, so what a flipped byte gives is the reader's to find.
+            # Batches before the recovery point are not checked at start, so a reader finds their flipped bytes.
             offset += 1
     if recovered:
         raise Finding(f"reading comes no further than {offset} of {log.end_offset}")
 
 
 def check_file(data: bytes) -> bool:
-    """A directory with one file replaced: it opens, reads, is appended to and closes, or says that the disk is at
-    fault."""
+    """A directory with one replaced file opens, is read, appended to and closed, or reports a storage failure."""
     if len(data) < 2:
         return False
     number = data[0] % len(image())
@@ -102,7 +103,7 @@ def check_file(data: bytes) -> bool:
     try:
         directory = open_directory(disk=disk)
         log = open_log(directory, **SMALL)
-        # Without a recovery point every batch was checked, whatever the other files say.
+        # Without a recovery point every batch was checked at start, whatever the other files have.
         _read_all(log, recovered=data[1] % 3 > CHECKPOINTED)
         log.offset_for_timestamp(NOW_MS + 3)
         log.max_timestamp_offset()
@@ -131,12 +132,12 @@ READERS = (
 
 
 def small_file_example(draw: random.Random) -> bytes:
-    """The number of a reader, and some file's content."""
+    """The number of a reader, and the content of a file."""
     return bytes((draw.randrange(len(READERS)),)) + draw.choice(image())[1]
 
 
 def check_small_file(data: bytes) -> bool:
-    """A value or none; never an error."""
+    """The result is a value or None, never an error."""
     if not data:
         return False
     return bool(READERS[data[0] % len(READERS)](data[1:]))

@@ -1,4 +1,4 @@
-"""The engine without instruments: valid bytes after a few accidents, by the hundred thousand."""
+"""The engine without instrumentation: it makes hundreds of thousands of random changes to valid bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.fuzz import decoders, directories
 from tests.fuzz.target import Finding, Target
 
 TARGETS = decoders.TARGETS + directories.TARGETS
-# Of one input. The slowest honest one opens a compressed batch of a megabyte.
+# The limit of one input. The slowest valid one decompresses a batch of a megabyte.
 LIMIT_SECONDS = 2.0
-# What the process may grow by over a whole run.
+# The limit of the process's growth over a whole run.
 LIMIT_GROWTH_MB = 150
 ROUND_INPUTS = 1000
-# By the clock, for what never ends.
+# The limit in wall-clock time, for an input that never ends.
 ROUND_SECONDS = 120.0
 EDGES = (
     b"\0",
@@ -39,7 +39,7 @@ EDGES = (
 
 
 def mutated(draw: random.Random, data: bytes, other: bytes) -> bytes:
-    """The bytes after up to four accidents; `other` lends pieces."""
+    """The bytes after up to four random changes. Pieces of `other` may be inserted."""
     chance = draw.random
     if chance() < 0.04:
         return data[:1] + draw.randbytes(int(chance() * 60))
@@ -67,7 +67,7 @@ def mutated(draw: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 class Report:
-    """What a run did: by target the inputs, those that gave a value, the slowest in seconds."""
+    """The results of a run by target: inputs, inputs that gave a value, the slowest in seconds."""
 
     def __init__(self) -> None:
         self.inputs: dict[str, int] = {}
@@ -78,11 +78,11 @@ class Report:
 
     @property
     def total(self) -> int:
-        """All inputs."""
+        """The number of all inputs."""
         return sum(self.inputs.values())
 
     def lines(self) -> list[str]:
-        """For people."""
+        """The results as a text."""
         rows = [f"{'target':<14}{'inputs':>12}{'values':>12}{'refused':>12}{'slowest ms':>12}"]
         for name, count in self.inputs.items():
             values = self.values[name]
@@ -96,11 +96,11 @@ def _alarm(*_: object) -> None:
 
 
 def _forget_peak() -> None:
-    """What this process held at most before is not what a run lets it grow by, nor hides that."""
+    """The growth of this process since the last reset. The earlier peak does not count."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
-        # Not every kernel has it.
+        # Not every kernel has this file.
         pass
 
 
@@ -110,7 +110,7 @@ def _grown_mb(before_kb: int) -> float:
 
 def _peak_kb() -> int:
     found = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    # Not every kernel's sandbox tells; what this one says instead can't be forgotten.
+    # Some sandboxes do not report VmHWM. The peak of getrusage cannot be reset.
     return int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
@@ -120,7 +120,7 @@ def run(
     targets: Iterable[Target] = TARGETS,
     progress: Callable[[Report], None] = lambda report: None,
 ) -> Report:
-    """Feed `inputs` inputs to the targets. A finding is noted with its bytes, and the run goes on."""
+    """Feeds `inputs` inputs to the targets. A finding is recorded with its bytes, and the run continues."""
     draw = random.Random(f"fuzz {seed}")
     targets = list(targets)
     weights = list(accumulate(target.weight for target in targets))

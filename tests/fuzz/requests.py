@@ -1,8 +1,9 @@
-"""Requests that a broker with a few topics and groups understands, and what becomes of them on a bad line.
+"""Requests that a broker with a few topics and groups understands, and damaged forms of them.
 
 `PlausibleValues` fills every field of a request by its name, so that most requests get past the first check. `mutated`
-then breaks some: bits, bytes, lengths, pieces cut out, doubled or taken from elsewhere. Record batches are broken on
-two levels: inside, with the checksum made right again, and outside."""
+then damages some: it changes bits, bytes and lengths, and cuts, doubles or inserts pieces. Record batches are damaged
+on two levels: inside, with a corrected checksum, and outside.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ APIS = [(row.key, row.name, version) for row in table.ROWS for version in range(
 
 
 class PlausibleValues(Values):
-    """Values by the name of the field, mostly sensible and sometimes at an edge."""
+    """Draws values by the name of the field, mostly sensible ones and sometimes at the limits."""
 
     def __init__(self, seed: object, topic_ids: list[bytes]) -> None:
         super().__init__(seed)
@@ -30,7 +31,7 @@ class PlausibleValues(Values):
         self.member_ids = ["", "m"]
 
     def scalar(self, field):
-        """See the class."""
+        """A scalar value by the name of its field."""
         name, draw = field.name, self.random
         if field.type == "string":
             return self._text(name)
@@ -57,7 +58,7 @@ class PlausibleValues(Values):
         )
 
     def integer(self, field) -> int:
-        """Small numbers, as ids and counts are; now and then an edge of the type."""
+        """Small numbers, as ids and counts are, and sometimes the limits of the type."""
         draw, name = self.random, field.name
         if name.endswith("_ms") and field.type == "int32":
             return draw.choice((0, 1, 100, 6000, 10_000, 10_000, 300_000, -1))
@@ -77,7 +78,7 @@ class PlausibleValues(Values):
 
 
 def plain_batch(draw: random.Random) -> bytearray:
-    """A batch as a client sends it, in any codec, some of an idempotent producer."""
+    """A batch as a client sends it, in any codec. Some are of an idempotent producer."""
     records = [
         (draw.choice((None, b"k")), draw.choice((None, b"", b"value" * 10))) for _ in range(draw.choice((1, 1, 3, 20)))
     ]
@@ -93,11 +94,11 @@ def plain_batch(draw: random.Random) -> bytearray:
 
 
 def hostile_batch(draw: random.Random) -> bytearray:
-    """A batch with some bytes changed, most often with the checksum made right again."""
+    """A batch with some changed bytes, usually with a corrected checksum."""
     data = plain_batch(draw)
     for _ in range(draw.choice((1, 1, 2, 5))):
         if draw.random() < 0.4:
-            # One of the header's fields at an edge: deltas, timestamps, producer, sequence, count.
+            # One field of the header gets a value at its limit: deltas, timestamps, producer, sequence, count.
             position, code = draw.choice(
                 (
                     (8, "i"),
@@ -125,7 +126,7 @@ def hostile_batch(draw: random.Random) -> bytearray:
 
 
 def encoded(values: PlausibleValues, key: int, name: str, version: int, correlation_id: int) -> bytes:
-    """A request's payload: a frame without its size."""
+    """The payload of a request: a frame without its size."""
     cls = messages.request_class(key)
     flexible_from = messages.flexible_from(cls)
     chunks = [
@@ -142,7 +143,10 @@ def encoded(values: PlausibleValues, key: int, name: str, version: int, correlat
 
 
 def mutated(draw: random.Random, payload: bytes, other: bytes) -> bytes:
-    """The payload after one to four accidents; `other` lends pieces. Key, version and correlation id stay, mostly."""
+    """The payload after one to four random changes. Pieces of `other` may be inserted.
+
+    Key, version and correlation id usually stay the same.
+    """
     data = bytearray(payload)
     first = 8 if draw.random() < 0.95 else 0
     for _ in range(draw.choice((1, 1, 2, 4))):

@@ -1,4 +1,4 @@
-"""What a target of the fuzzers is."""
+"""A target of the fuzzers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 
 class Target(NamedTuple):
-    """One decoder. `example` draws valid bytes; `check` takes any bytes and tells whether they gave a value.
+    """One decoder. `example` draws valid bytes. `check` takes any bytes and returns whether they gave a value.
 
-    False means refused with the error that is promised. Everything else that `check` raises is a finding. `weight` is
-    the target's share of the inputs."""
+    False means that the decoder refused them with its documented error. Any other exception of `check` is a finding.
+    `weight` is the target's share of the inputs.
+    """
 
     name: str
     weight: int
@@ -20,4 +21,4 @@ class Target(NamedTuple):
 
 
 class Finding(AssertionError):
-    """A decoder did what it must not: the message says what, and holds the bytes."""
+    """A decoder broke its promise. The message says how, and has the bytes."""

@@ -1,4 +1,4 @@
-"""Hostile record batches: refused, or kept such that every reader and the next start can walk the log."""
+"""Hostile record batches are refused, or stored so that every reader and the next start can read the log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def produce(topic, batches, acks):
 
 
 def walked(world, topic):
-    """(base offset, last offset) of every batch a consumer gets, each with a right checksum."""
+    """The (base offset, last offset) of every batch that a consumer gets. Each must have a correct checksum."""
     request = messages.FetchRequest
     peer = world.connect()
     found, offset = [], 0
@@ -58,8 +58,8 @@ def walked(world, topic):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_is_accepted_can_be_read_now_and_after_a_crash(seed):
-    """Offsets are dense, checksums right, and recovery cuts nothing off."""
+def test_accepted_batches_can_be_read_now_and_after_a_crash(seed):
+    """Offsets have no gaps, checksums are correct, and recovery cuts nothing off."""
     draw = random.Random(seed)
     world = World("/data", disk=MemoryDisk(), seed=seed)
     for topic, configs in TOPICS.items():
@@ -73,7 +73,7 @@ def test_whatever_is_accepted_can_be_read_now_and_after_a_crash(seed):
         ]
         answer = peer.ask(produce(topic, batches, draw.choice((1, -1))), draw.randrange(3, 13))
         if answer is NOTHING:
-            # A batch that says it has very many records is opened on another thread.
+            # A batch with a very large record count is decompressed on another thread.
             world.runtime.cpu_offload.close()
             world.turn()
             answer = peer.answers[-1]

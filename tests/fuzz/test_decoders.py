@@ -1,4 +1,4 @@
-"""Any bytes give a value or the promised error, from every decoder: a hundred thousand inputs in `make test`."""
+"""Any bytes give a value or the documented error, from every decoder. `make test` tries a hundred thousand inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.seeds import examples, seed_of_the_code
 
 INPUTS, QUICK_INPUTS = 100_000, 10_000
 BY_COVERAGE, QUICK_BY_COVERAGE = 20_000, 1_000
-# Instrumenting what the compiler of the schemas makes takes half a minute; the mutations have them.
+# Instrumenting the compiled functions of the schemas takes half a minute. The mutations test these functions.
 MESSAGES = "messages"
 
 
@@ -24,8 +24,8 @@ def _names(target: Target) -> str:
 
 
 @pytest.mark.timeout(600)
-def test_mutations_of_valid_bytes(pytestconfig):
-    """Bounded time and memory too. Repeat with: python -m tests.fuzz --inputs 100000 --seed SEED."""
+def test_mutated_bytes_are_values_or_documented_errors(pytestconfig):
+    """Time and memory are limited too. Repeat with: python -m tests.fuzz --inputs 100000 --seed SEED."""
     is_quick = pytestconfig.getoption("--quick")
     count = QUICK_INPUTS if is_quick else INPUTS
     seed = f"{seed_of_the_code():x}"
@@ -33,17 +33,17 @@ def test_mutations_of_valid_bytes(pytestconfig):
     assert report.findings == [], f"repeat with: python -m tests.fuzz --inputs {count} --seed {seed}"
     assert report.total == count
     if is_quick:
-        # The slow targets get some thirty inputs then: too few to say how many of them are values.
+        # A quick run gives the slow targets about thirty inputs: too few to say how many of them are values.
         return
-    # A fuzzer whose every input is refused at the first byte, or let in, tests nothing.
+    # A fuzzer whose inputs are all refused at the first byte, or all accepted, tests nothing.
     for name, inputs in report.inputs.items():
-        # Of the few directories of files thirteen are refused; two fewer than a hundredth would be by chance.
+        # Few inputs are directories of files, and about thirteen of these are refused: 2 allows for chance.
         assert inputs * 0.02 < report.values[name] < inputs * 0.99 + 2, (name, inputs, report.values[name])
 
 
 @pytest.mark.parametrize("target", mutation.TARGETS, ids=_names)
 def test_valid_bytes_are_values(target):
-    """What the mutations start from."""
+    """Mutations start from these bytes."""
     draw = random.Random(5)
     outcomes = [target.check(target.example(draw)) for _ in range(60)]
     assert sum(outcomes) > (3 if target.name == "small files" else 30)
@@ -52,16 +52,16 @@ def test_valid_bytes_are_values(target):
 @pytest.mark.parametrize("target", mutation.TARGETS, ids=_names)
 @hypothesis_settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=300))
-def test_any_bytes(target, data):
-    """Hypothesis's bytes, which it makes small when they break something."""
+def test_any_bytes_are_values_or_documented_errors(target, data):
+    """Hypothesis draws the bytes and shrinks those of a failure."""
     target.check(data)
 
 
 @pytest.mark.parametrize("target", mutation.TARGETS, ids=_names)
 @hypothesis_settings(max_examples=examples(60), deadline=None)
 @given(st.data())
-def test_valid_bytes_with_something_in_the_middle(target, data):
-    """Valid bytes cut anywhere, other bytes put in, the rest behind them."""
+def test_valid_bytes_with_an_insertion_are_values_or_documented_errors(target, data):
+    """Other bytes are inserted anywhere into valid bytes."""
     example = target.example(random.Random(data.draw(st.integers(0, 1000))))
     start = data.draw(st.integers(0, len(example)))
     end = data.draw(st.integers(start, len(example)))
@@ -69,15 +69,15 @@ def test_valid_bytes_with_something_in_the_middle(target, data):
 
 
 @pytest.mark.timeout(600)
-def test_inputs_that_are_led_by_coverage(capfd, pytestconfig):
-    """atheris, where it can be installed."""
+def test_inputs_guided_by_coverage_are_values_or_documented_errors(capfd, pytestconfig):
+    """atheris draws the inputs, where it can be installed."""
     pytest.importorskip("atheris")
     names = [target.name for target in mutation.TARGETS if target.name != MESSAGES]
     count = QUICK_BY_COVERAGE if pytestconfig.getoption("--quick") else BY_COVERAGE
     code = coverage.run(count, names, seed_of_the_code() % (1 << 31))
     said = "".join(capfd.readouterr())
     assert code == 0, said[-4000:]
-    # It may do a few more than it was told to.
+    # It may run a few more inputs than it was asked to.
     assert int(re.search(r"Done (\d+) runs", said)[1]) >= count, said[-4000:]
 
 
@@ -85,9 +85,8 @@ def _broken(check):
     return Target("broken", 1, lambda draw: draw.randbytes(20), check)
 
 
-def test_what_goes_wrong_is_found():
-    """A guard for the guard: an error, a loop without end and memory without bound are findings, with the bytes that do
-    it."""
+def test_errors_endless_loops_and_memory_growth_are_findings():
+    """Tests the fuzzer itself: each finding has the bytes that caused it."""
 
     def error(data):
         if data[:1] < b"\x10":
@@ -103,8 +102,8 @@ def test_what_goes_wrong_is_found():
     kept.clear()
 
 
-def test_what_takes_too_long_is_found(monkeypatch):
-    """By the processor's time of one input, and by the clock where it never ends."""
+def test_a_slow_input_is_a_finding(monkeypatch):
+    """Processor time counts for one input, and wall-clock time when it never ends."""
     monkeypatch.setattr(mutation, "LIMIT_SECONDS", 0.01)
 
     def slow(data):
@@ -119,7 +118,7 @@ def test_what_takes_too_long_is_found(monkeypatch):
 
     def endless(data):
         calls.append(data)
-        # The first call only warms up.
+        # The first call is a warm-up.
         time.sleep(0 if len(calls) == 1 else 60)
 
     assert mutation.run(2, 1, [_broken(endless)]).findings[0].startswith("broken: Finding: took longer")

@@ -1,4 +1,4 @@
-"""Any bytes to a broker give answers that can be read, in the order of their requests, or a closed connection."""
+"""A broker answers any bytes with valid answers in the order of the requests, or closes the connection."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ API_VERSIONS = 18
 
 
 class RawPeer(Peer):
-    """Keeps what leaves as it is."""
+    """Collects the bytes that are sent."""
 
     def take(self, data):
         self.received += data
 
     def frames(self):
-        """The payloads that have left; nothing else may have."""
+        """The payloads of the frames that were sent. Nothing else may have been sent."""
         data, found = bytes(self.received), []
         while data:
             (size,) = struct.unpack_from(">i", data)
@@ -44,7 +44,7 @@ def connect(world):
 
 
 def check(sent, peer):
-    """Every answer belongs to one of the requests sent, in their order, and can be read as that API's answer."""
+    """Every answer belongs to one of the requests, in their order, and decodes as an answer of that API."""
     waiting = list(sent)
     for answer in peer.frames():
         (correlation_id,) = struct.unpack_from(">i", answer)
@@ -68,7 +68,7 @@ def check(sent, peer):
 
 @pytest.fixture
 def quiet():
-    """Refused connections say so; a thousand of them need not be read."""
+    """Does not log refused connections, which there are a thousand of."""
     before = logs._OUTPUT.sink
     lines = []
     logs.configure(logs.level(), logs.Sink(lambda data: lines.append(data) or len(data)))
@@ -77,8 +77,8 @@ def quiet():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_any_request_is_answered_or_ends_its_connection(seed, quiet):
-    """Requests of all APIs and versions, whole and broken, several in line, on a broker that others use as well."""
+def test_any_request_is_answered_or_closes_its_connection(seed, quiet):
+    """Sends valid and damaged requests of all APIs and versions, several at once, to a broker with other clients."""
     draw = random.Random(seed)
     world = World("/data", disk=MemoryDisk(), seed=seed)
     ids = [
