@@ -3,7 +3,8 @@
 One log of one partition grows from 10 MB to `--up-to`. At each size four things are measured, on one connection, one
 request after the other: produce of a 1 KB batch, fetch at the end, fetch of a batch at a random old offset, look-up of
 a random time. The old batches are read once before they are measured: what a disk takes to find them is not the
-broker's."""
+broker's.
+"""
 
 from __future__ import annotations
 

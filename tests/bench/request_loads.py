@@ -59,7 +59,8 @@ class SyncedProduceLoad(Load):
     """One record a request to a topic of one partition that is synced after each append (`flush.messages=1`).
 
     With one connection every request pays a sync of its own; how much faster many connections are shows how many share
-    one."""
+    one.
+    """
 
     def __init__(self, *, connections):
         self.connections = connections

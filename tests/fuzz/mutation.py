@@ -96,7 +96,7 @@ def _alarm(*_: object) -> None:
 
 
 def _forget_peak() -> None:
-    """The growth of this process since the last reset. The earlier peak does not count."""
+    """Resets the peak of the process's memory, so that the peak of earlier work does not count as growth."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -158,7 +158,7 @@ def _round(draw: random.Random, targets: list[Target], weights: list[int], count
         started = time.thread_time()
         try:
             gave_value = target.check(data)
-        except Exception as error:  # Whatever it is, it is a finding.
+        except Exception as error:  # Any other exception is a finding.
             report.findings.append(f"{target.name}: {type(error).__name__}: {error}: {data.hex()}")
             gave_value = False
             signal.setitimer(signal.ITIMER_REAL, ROUND_SECONDS)
