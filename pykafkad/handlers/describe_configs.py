@@ -80,7 +80,7 @@ def _rows(ctx: Context, request: object, resource: object) -> list[object]:
     if key not in kept:
         if len(kept) >= MAX_KEPT:
             kept.clear()
-        kept[key] = messages.Kept(_row(entry, request) for entry in describe(ctx, name))
+        kept[key] = messages.CachedArray(_row(entry, request) for entry in describe(ctx, name))
     return kept[key]
 
 

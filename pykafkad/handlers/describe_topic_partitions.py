@@ -99,7 +99,7 @@ def _page(ctx: Context, topic: Topic, start: int, end: int) -> list[object]:
     if (start, end) not in pages:
         if len(pages) >= MAX_PAGES:
             pages.clear()
-        pages[start, end] = messages.Kept(_partition(ctx, state) for state in topic.partitions[start:end])
+        pages[start, end] = messages.CachedArray(_partition(ctx, state) for state in topic.partitions[start:end])
     return pages[start, end]
 
 

@@ -177,7 +177,7 @@ class _View:
         # A change meanwhile takes the mark away, and with it the reason to keep what it made old. A list, to be no
         # other request's: a tuple of constants is one and the same each time.
         mark = topic.described = [None]
-        partitions = messages.Kept()
+        partitions = messages.CachedArray()
         for state in list(topic.partitions):
             partitions.append(self._partition(state))
             yield

@@ -182,7 +182,7 @@ class Dispatcher:
 
     def _read_long(self, context: Context, frame: bytes, position: int) -> Generator:
         route = context.route
-        request, _ = yield from messages.sliced(route.request, context.version, "decode")(frame, position)
+        request, _ = yield from messages.incremental(route.request, context.version, "decode")(frame, position)
         context.request = request
         result = (table.long_handler(route.row) or route.handler)(context, request)
         if type(result) is GeneratorType:
@@ -305,7 +305,7 @@ class Dispatcher:
         route, version = context.route, context.version
         chunks: list[object] = [frames.start_response(context.correlation_id, version >= route.tagged_from)]
         try:
-            yield from messages.sliced(route.response, version, "encode")(message, chunks)
+            yield from messages.incremental(route.response, version, "encode")(message, chunks)
             frames.finish_frame(chunks)
         except Exception:
             chunks = self.encode(context, message)

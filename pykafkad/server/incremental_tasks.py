@@ -1,7 +1,7 @@
 """Requests that take long: served a little in each turn of the loop, so that everybody else goes on meanwhile.
 
 A handler that goes through what may be thousands of rows is a generator: it yields after each, and returns what other
-handlers return. A long request is read, and a long answer written, in the same way, by the sliced forms of their
+handlers return. A long request is read, and a long answer written, in the same way, by the incremental forms of their
 codecs. What such a handler sees may change between two of its rows, and of a request whose connection ends meanwhile
 the rest is not done."""
 

@@ -56,13 +56,13 @@ def build(
     classes: dict[str, type],
     defaults: dict[str, object],
     *,
-    sliced: bool = False,
+    incremental: bool = False,
 ) -> Callable[..., Any]:
     """Compiles the `decode` or `encode` function of one version, or its incremental form."""
     write = write_decoder if direction == "decode" else write_encoder
-    arguments = message, version, classes, defaults, sliced
+    arguments = message, version, classes, defaults, incremental
     source, namespace = write(*arguments)
-    name = f"{message.name} v{version} {direction}{' sliced' if sliced else ''}"
+    name = f"{message.name} v{version} {direction}{' incremental' if incremental else ''}"
     namespace["__name__"] = name
     namespace["__loader__"] = Origin(write, arguments)
     exec(compile(source, name, "exec"), namespace)
@@ -71,10 +71,10 @@ def build(
 
 
 def write_decoder(
-    message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False
+    message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], incremental: bool = False
 ) -> tuple[str, dict[str, Any]]:
     """Writes a decode function; returns its text and the names that the text uses."""
-    writer = Decoder(message, version, classes, defaults, sliced)
+    writer = Decoder(message, version, classes, defaults, incremental)
     writer.struct(message.root, "m0")
     first = [
         "    view = buffer if type(buffer) is memoryview else memoryview(buffer)",
@@ -91,10 +91,10 @@ def write_decoder(
 
 
 def write_encoder(
-    message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], sliced: bool = False
+    message: Message, version: int, classes: dict[str, type], defaults: dict[str, object], incremental: bool = False
 ) -> tuple[str, dict[str, Any]]:
     """Writes an encode function; returns its text and the names that the text uses."""
-    writer = Encoder(message, version, classes, defaults, sliced)
+    writer = Encoder(message, version, classes, defaults, incremental)
     writer.struct(message.root, "m0")
     first = ["    out = chunks[-1]", "    try:"]
     last = [

@@ -29,7 +29,7 @@ RUNTIME.update(new=object.__new__, StructError=structs.error, pack=structs.pack,
 class Writer:
     """The lines of one function, their constants, and the run of fixed-size fields that is not written yet.
 
-    `sliced` functions are generators that yield before each element of an array.
+    `incremental` functions are generators that yield before each element of an array.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class Writer:
         version: int,
         classes: dict[str, type],
         defaults: dict[str, object],
-        sliced: bool = False,
+        incremental: bool = False,
     ) -> None:
         self.version = version
-        self.sliced = sliced
+        self.incremental = incremental
         self.flexible = message.flexible(version)
         self.classes = classes
         self.defaults = defaults
@@ -59,7 +59,7 @@ class Writer:
         """Opens the body of a loop over elements."""
         self.add(loop)
         self.depth += 1
-        if self.sliced:
+        if self.incremental:
             self.add("yield")
 
     def fresh(self, prefix: str) -> str:
@@ -102,7 +102,7 @@ class Writer:
 
     def text(self, signature: str, first: list[str], last: list[str]) -> str:
         """The whole function."""
-        if self.sliced:
+        if self.incremental:
             # Without array elements, this line still makes the function a generator.
             first = ["    yield", *first]
         return "\n".join([f"def {signature}:", *first, *self.lines, *last]) + "\n"
@@ -442,25 +442,25 @@ class Encoder(Writer):
     def array(self, field: Field, value: str) -> None:
         items = self.fresh("items")
         self.add(f"{items} = {value}")
-        if field.keep:
-            self.kept(field, items)
+        if field.cached:
+            self.cached_array(field, items)
             return
         opened = self.branch_null(items, field, "i")
         self.elements(field, value, items)
         self.depth -= opened
 
-    def kept(self, field: Field, items: str) -> None:
-        """Encodes an array that may be a `Kept`: uses its remembered bytes, or remembers them."""
+    def cached_array(self, field: Field, items: str) -> None:
+        """Encodes an array that may be a `CachedArray`: uses its remembered bytes, or remembers them."""
         self.flush()
         start = self.fresh("start")
-        self.add(f"if {items}.__class__ is Kept and {self.version} in {items}.encoded:")
+        self.add(f"if {items}.__class__ is CachedArray and {self.version} in {items}.encoded:")
         self.add(f"    out += {items}.encoded[{self.version}]")
         self.add("else:")
         self.depth += 1
         self.add(f"{start} = len(out)")
         self.elements(field, items, items)
         self.flush()
-        self.add(f"if {items}.__class__ is Kept:")
+        self.add(f"if {items}.__class__ is CachedArray:")
         self.add(f"    {items}.encoded[{self.version}] = bytes(out[{start}:])")
         self.depth -= 1
 

@@ -8,15 +8,15 @@ files list names, types and defaults.
     decode = messages.decoder(messages.FetchRequest, 12)      # decode(buffer, position) -> (message, end_position)
     encode = messages.encoder(messages.FetchResponse, 12)     # encode(message, chunks), chunks[-1] a bytearray
 
-Both raise `ProtocolError`. `messages.sliced` returns them as generators, for long messages.
+Both raise `ProtocolError`. `messages.incremental` returns them as generators, for long messages.
 
 Values: a uuid is 16 bytes, arrays are lists, bytes are bytes. `records` decode to a memoryview of the buffer, or None.
 They are encoded from a bytes-like object, None, or a file slice (any object with `chunk_size`), which becomes a chunk
 of its own. In text that is not UTF-8, each bad byte decodes to U+FFFD. After an encoding error, the content of
 `chunks` is unspecified.
 
-An array whose row says `keep` may be a `messages.Kept`. It is encoded once per version, for responses that are sent
-repeatedly.
+An array whose row says `cached` may be a `messages.CachedArray`. It is encoded once per version, for responses that are
+sent repeatedly.
 
 The default of a struct field that is not nullable is one shared instance per struct. That instance refuses assignment:
 assign a new struct to the field instead.
@@ -28,7 +28,7 @@ import os
 
 from pykafkad.errors import ProtocolError
 from pykafkad.wire import compiler, notation
-from pykafkad.wire.primitives import Kept as Kept
+from pykafkad.wire.primitives import CachedArray as CachedArray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,23 +254,23 @@ def encoder(cls: type, version: int) -> Callable:
         return _compile(cls, version, "encode")
 
 
-def sliced(cls: type, version: int, direction: str) -> Callable:
+def incremental(cls: type, version: int, direction: str) -> Callable:
     """The `decode` or `encode` function of a version as a generator function, compiled on first use.
 
     `compiler.py` describes this incremental form.
     """
     try:
-        return _registry.functions[cls, version, f"{direction} sliced"]
+        return _registry.functions[cls, version, f"{direction} incremental"]
     except KeyError:
-        return _compile(cls, version, direction, sliced=True)
+        return _compile(cls, version, direction, incremental=True)
 
 
-def _compile(cls: type, version: int, direction: str, *, sliced: bool = False) -> Callable:
+def _compile(cls: type, version: int, direction: str, *, incremental: bool = False) -> Callable:
     message = schema(cls)
     if not message.first <= version <= message.last:
         raise ProtocolError(f"{message.name} has versions {message.first}-{message.last}, not {version}")
-    function = compiler.build(direction, message, version, *_registry.parts[cls], sliced=sliced)
-    _registry.functions[cls, version, f"{direction} sliced" if sliced else direction] = function
+    function = compiler.build(direction, message, version, *_registry.parts[cls], incremental=incremental)
+    _registry.functions[cls, version, f"{direction} incremental" if incremental else direction] = function
     return function
 
 

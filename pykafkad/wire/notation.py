@@ -8,7 +8,7 @@ A header line opens a message: `api KEY NAME request|response VERSIONS flexible 
 flexible FROM` (a record of an internal log) or `data NAME VERSIONS flexible FROM`. FROM is `4+` or `none`. The next
 lines have one row per field, in wire order, indented by two spaces per level of nesting:
 
-    name  type  [life]  [tag N]  [null N+]  [drop]  [rigid]  [keep]  [= default]
+    name  type  [life]  [tag N]  [null N+]  [drop]  [rigid]  [cached]  [= default]
 
 * type: a scalar (`bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records`), `{Struct}`, or `[X]`,
   an array of either. `?` makes it nullable. A struct's rows follow its first use in the message, one level deeper;
@@ -16,7 +16,7 @@ lines have one row per field, in wire order, indented by two spaces per level of
 * life: the versions that carry the field (`3+`, `0-7`, `5`); without it, all versions do.
 * `tag N`: a tagged field (KIP-482). `null N+`: nullable only from that version. `drop`: a value that the version does
   not carry is left out; without `drop` it is an error. `rigid`: the field keeps its two-byte length in
-  flexible versions. `keep`: the array of structs may be a `messages.Kept`, which remembers its encoded bytes.
+  flexible versions. `cached`: the array of structs may be a `messages.CachedArray`, which remembers its encoded bytes.
 * `= default`: the value of an absent field. Without it, that is zero, false, an empty string, bytes or list, or a
   struct of defaults; for nullable records it is null.
 
@@ -49,11 +49,11 @@ class Field:
     """
 
     __slots__ = (
+        "cached",
         "default",
         "drop",
         "first",
         "is_array",
-        "keep",
         "last",
         "line",
         "name",
@@ -75,7 +75,7 @@ class Field:
     default: Any
     drop: bool
     rigid: bool
-    keep: bool
+    cached: bool
     line: int
 
     def alive(self, version: int) -> bool:
@@ -190,12 +190,12 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
     field.line = line
     if len(words) < 2 or not words[0].isidentifier():
         raise NotationError(
-            f"{where}: a row is name, type, [life], [tag N], [null N+], [drop], [rigid], [keep], [= default]"
+            f"{where}: a row is name, type, [life], [tag N], [null N+], [drop], [rigid], [cached], [= default]"
         )
     field.name = words[0]
     struct_name = _type(words[1], field, message, where)
     field.first, field.last, field.tag = 0, LATEST, None
-    field.drop = field.rigid = field.keep = False
+    field.drop = field.rigid = field.cached = False
     field.default = [] if field.is_array else ... if field.type is None else _ZERO.get(field.type, 0)
     if field.type == "records" and field.null_from is not None:
         field.default = None
@@ -208,8 +208,8 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
             field.drop = True
         elif word == "rigid":
             field.rigid = True
-        elif word == "keep" and field.is_array and field.type is None and field.null_from is None:
-            field.keep = True
+        elif word == "cached" and field.is_array and field.type is None and field.null_from is None:
+            field.cached = True
         elif word == "tag" and rest and rest[-1].isdigit():
             field.tag = int(rest.pop())
         elif word == "null" and rest and field.null_from is not None:
@@ -219,7 +219,7 @@ def _field(words: list[str], message: Message, where: str, line: int) -> tuple[F
         else:
             raise NotationError(
                 f"{where}: {word!r} is not understood: write tag N, null N+ (of a nullable type), drop, rigid, "
-                "keep (of an array of structs) or = default"
+                "cached (of an array of structs) or = default"
             )
     return field, struct_name
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MAX_ELEMENTS = 200_000
 
 
-class Kept(list):  # type: ignore[type-arg]
-    """The structs of an array whose row says `keep`. The array remembers its encoded bytes by version.
+class CachedArray(list):  # type: ignore[type-arg]
+    """The structs of an array whose row says `cached`. The array remembers its encoded bytes by version.
 
     The structs must not change any more.
     """

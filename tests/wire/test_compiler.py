@@ -98,24 +98,24 @@ def test_tagged_fields_are_encoded_in_ascending_order():
 
 
 @pytest.mark.parametrize("flexible", ["none", "0+"])
-def test_kept_arrays_are_encoded_once_per_version(flexible):
+def test_cached_arrays_are_encoded_once_per_version(flexible):
     """The bytes are those of a plain list. Each version remembers its own, and elements are not encoded again."""
-    rows = "  before int8\n  items [T] keep\n    name string\n    size int32 1+ drop\n  after int16\n"
+    rows = "  before int8\n  items [T] cached\n    name string\n    size int32 1+ drop\n  after int16\n"
     for version in (0, 1):
         cls, _, _, decode, encode = _codec(rows, version, flexible)
         items = [cls.T(name="a", size=3 * version), cls.T(name="b" * 200)]
-        kept = messages.Kept(items)
+        cached = messages.CachedArray(items)
         plain, first, second = ([bytearray()] for _ in range(3))
         encode(cls(before=1, items=items, after=2), plain)
-        encode(cls(before=1, items=kept, after=2), first)
+        encode(cls(before=1, items=cached, after=2), first)
         items[0].name = "changed behind its back"
-        encode(cls(before=1, items=kept, after=2), second)
-        assert plain == first == second and list(kept.encoded) == [version]
+        encode(cls(before=1, items=cached, after=2), second)
+        assert plain == first == second and list(cached.encoded) == [version]
         assert len(decode(plain[0], 0)[0].items) == 2
 
 
-def test_keep_is_allowed_for_arrays_of_structs_only():
+def test_cached_is_allowed_for_arrays_of_structs_only():
     """Other types would gain nothing."""
-    for row in ("  a int8 keep\n", "  a [int8] keep\n", "  a [T]? keep\n    b int8\n"):
-        with pytest.raises(notation.NotationError, match="keep"):
+    for row in ("  a int8 cached\n", "  a [int8] cached\n", "  a [T]? cached\n    b int8\n"):
+        with pytest.raises(notation.NotationError, match="cached"):
             notation.parse(f"data Sample 0 flexible none\n{row}", "sample")

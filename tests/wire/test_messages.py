@@ -59,16 +59,16 @@ def test_the_incremental_form_gives_the_same_result(name):
     for version in dict.fromkeys((versions[0], versions[-1])):
         message = Values((name, version, 1)).message(cls, version)
         data = bytes(messages.encode(message, version))
-        assert drain(messages.sliced(cls, version, "decode")(data, 0))[0] == (message, len(data))
+        assert drain(messages.incremental(cls, version, "decode")(data, 0))[0] == (message, len(data))
         chunks = [bytearray(b"#")]
-        drain(messages.sliced(cls, version, "encode")(message, chunks))
+        drain(messages.incremental(cls, version, "encode")(message, chunks))
         assert b"".join(chunks) == b"#" + data
 
 
 def test_the_incremental_form_yields_for_each_element():
     request = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="t")] * 50)
-    assert drain(messages.sliced(type(request), 12, "encode")(request, [bytearray()]))[1] > 50
-    assert drain(messages.sliced(type(request), 12, "decode")(messages.encode(request, 12), 0))[1] > 50
+    assert drain(messages.incremental(type(request), 12, "encode")(request, [bytearray()]))[1] > 50
+    assert drain(messages.incremental(type(request), 12, "decode")(messages.encode(request, 12), 0))[1] > 50
 
 
 def test_all_apis_of_kafka_are_there():
