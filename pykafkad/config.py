@@ -151,7 +151,7 @@ class Settings(BrokerAttributes):
             except InvalidValue as error:
                 raise ConfigError(f"{origin}: {name}: {error}") from None
         settings = cls({name: text for name, (text, _) in properties.items()})
-        _check_together(settings, properties)
+        _check_combinations(settings, properties)
         settings.warnings = _warnings(properties)
         return settings
 
@@ -268,7 +268,7 @@ def _with_node_id(properties: Mapping[str, tuple[str, str]]) -> dict[str, tuple[
     return properties
 
 
-def _check_together(settings: Settings, properties: Mapping[str, tuple[str, str]]) -> None:
+def _check_combinations(settings: Settings, properties: Mapping[str, tuple[str, str]]) -> None:
     """Checks values that are valid alone but not together. Raises `ConfigError` naming one of them and its origin."""
 
     def fail(name: str, text: str) -> None:
@@ -329,13 +329,13 @@ def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
             if name in _AUTHORIZER_SETTINGS or (name.startswith(LISTENER_PREFIX) and name.split(".", 3)[-1] in rows):
                 sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
             else:
-                sentences.append(f"{origin}: {_unknown(name)}")
+                sentences.append(f"{origin}: {_unknown_name_sentence(name)}")
         elif not row.effect and row.name != "broker.id":
             sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
     return sentences
 
 
-def _unknown(name: str) -> str:
+def _unknown_name_sentence(name: str) -> str:
     """The sentence about a name that no broker setting has. It names the setting that was probably meant."""
     of_topics = ROWS[TOPIC].get(name)
     if of_topics is not None:

@@ -77,11 +77,15 @@ def markdown() -> str:
                 f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)}{hidden} | {row.gaps} |"
             )
         else:
-            told = " (which is there all the same)" if row.advertised_min is not None else ""
-            reasons[row.state].setdefault(row.gaps, []).append(row.name + told)
-    lines += ["", "Answered with a refusal, and absent from ApiVersions:", ""]
+            advertised = " (advertised)" if row.advertised_min is not None else ""
+            reasons[row.state].setdefault(row.gaps, []).append(row.name + advertised)
+    lines += [
+        "",
+        "These APIs are answered with an error. ApiVersions only lists those marked as advertised:",
+        "",
+    ]
     lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons[REFUSED].items()]
-    lines += ["", "The other keys of Kafka's 93 close the connection, as they do on a broker's listener there:", ""]
+    lines += ["", "The other keys close the connection, as on a listener of Kafka's broker:", ""]
     lines += [
         f"* {', '.join(names)}: {reason}" for state in (CONTROLLER, REMOVED) for reason, names in reasons[state].items()
     ]

@@ -1,14 +1,15 @@
-"""Packages that a broker does not need: who needs them, which extra brings them, and what is said where one is missing.
+"""Packages that a broker does not need, the extra that installs each, and the error when one is missing.
 
-A tool for tests must not decide which client its users have, so `pip install pykafkad` brings what serving needs alone.
+A test tool must not decide which client library its users have, so `pip install pykafkad` only installs what serving
+needs.
 """
 
 from __future__ import annotations
 
 import importlib
 
-# Module to (project that has it, oldest version whose interface is used, extra of ours that brings it). The module is
-# the one that is imported for use, so that one that is there and broken counts as missing.
+# Module to (project that has it, oldest version whose interface is used, extra that installs it). It is the module that
+# is imported for use, so that a package that is present but broken counts as missing.
 PACKAGES = {
     "kafka": ("kafka-python", 3, "cli"),
     "rich.table": ("rich", 0, "cli"),
@@ -17,13 +18,13 @@ PACKAGES = {
 
 
 def missing(module: str) -> str | None:
-    """What keeps `module` from being used and how to install it, as a sentence; None where nothing does."""
+    """The reason why `module` cannot be used, and how to install it, as a sentence; None when it can be used."""
     project, oldest, extra = PACKAGES[module]
     remedy = f"pip install 'pykafkad[{extra}]'"
     try:
         version = getattr(importlib.import_module(module), "__version__", None)
     except (ImportError, TypeError) as error:
-        # Generated code of protobuf raises TypeError beside a protobuf that is too new for it.
+        # protobuf's generated code raises TypeError when the installed protobuf is too new for it.
         if isinstance(error, ModuleNotFoundError):
             return f"the package {project} is not installed; {remedy}"
         return f"the package {project} cannot be imported ({error}); {remedy}"

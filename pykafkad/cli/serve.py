@@ -143,7 +143,7 @@ def _listen(texts: list[str], properties: dict[str, tuple[str, str]]) -> None:
 
 
 def _check_telemetry(properties: dict[str, tuple[str, str]]) -> None:
-    """What decodes clients' metrics is not among what serving needs: without it the broker does not start."""
+    """Checks that the packages that decode clients' metrics are installed. Without them the broker does not start."""
     from pykafkad.cli import extras
 
     name = "pykafkad.client.telemetry.enable"

@@ -49,57 +49,59 @@ def compiled(expression: str) -> Pattern:
             tree = _parser.parse(expression)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(str(error)) from None
-    nodes = _plain(tree, 0)
+    nodes = _supported_nodes(tree, 0)
     return Pattern(
-        nodes, ignores_case=bool(tree.state.flags & re.IGNORECASE), takes_lines=bool(tree.state.flags & re.DOTALL)
+        nodes,
+        ignores_case=bool(tree.state.flags & re.IGNORECASE),
+        dot_matches_newline=bool(tree.state.flags & re.DOTALL),
     )
 
 
-def _plain(nodes: Iterable[Node], depth: int) -> list[Node]:
+def _supported_nodes(nodes: Iterable[Node], depth: int) -> list[Node]:
     """The tree as (name, argument) pairs of the supported operations. Raises `ValueError` for others."""
     if depth > MAX_DEPTH:
         raise ValueError("groups are nested too deeply")
-    plain: list[Node] = []
+    supported: list[Node] = []
     for code, argument in nodes:
         name = str(code)
         if name in _REPEATS:
             least, most, item = argument
-            plain.append(("REPEAT", (least, most, _plain(item, depth + 1))))
+            supported.append(("REPEAT", (least, most, _supported_nodes(item, depth + 1))))
         elif name == "BRANCH":
-            plain.append((name, [_plain(item, depth + 1) for item in argument[1]]))
+            supported.append((name, [_supported_nodes(item, depth + 1) for item in argument[1]]))
         elif name == "SUBPATTERN" and not argument[1] and not argument[2]:
-            plain.append(("BRANCH", [_plain(argument[3], depth + 1)]))
+            supported.append(("BRANCH", [_supported_nodes(argument[3], depth + 1)]))
         elif name == "IN":
-            plain.append(
+            supported.append(
                 (name, [(str(kind), str(value) if str(kind) == "CATEGORY" else value) for kind, value in argument])
             )
         elif name in _SINGLE:
-            plain.append((name, argument))
+            supported.append((name, argument))
         elif name == "AT" and str(argument) in ("AT_BEGINNING", "AT_BEGINNING_STRING", "AT_END", "AT_END_STRING"):
-            plain.append((name, str(argument)))
+            supported.append((name, str(argument)))
         else:
             raise ValueError(f"{name} is not supported")
-    return plain
+    return supported
 
 
 class Pattern:
     """A regular expression; `compiled` makes it."""
 
-    __slots__ = ("_ignores_case", "_nodes", "_takes_lines")
+    __slots__ = ("_dot_matches_newline", "_ignores_case", "_nodes")
 
-    def __init__(self, nodes: list[Node], *, ignores_case: bool, takes_lines: bool) -> None:
+    def __init__(self, nodes: list[Node], *, ignores_case: bool, dot_matches_newline: bool) -> None:
         self._nodes = nodes
         self._ignores_case = ignores_case
-        self._takes_lines = takes_lines
+        self._dot_matches_newline = dot_matches_newline
 
     def matches(self, text: str) -> bool:
         """Whether the pattern matches the whole of `text`."""
         return len(text) in _Walk(self, text).ends(self._nodes, {0})
 
-    def takes(self, name: str, argument: Any, letter: str) -> bool:
+    def matches_letter(self, name: str, argument: Any, letter: str) -> bool:
         """Whether a node that stands for one letter matches this letter."""
         if name == "ANY":
-            return self._takes_lines or letter != "\n"
+            return self._dot_matches_newline or letter != "\n"
         variants = {letter, letter.lower(), letter.upper()} if self._ignores_case else (letter,)
         if name == "IN":
             is_negated: bool = argument[0][0] == "NEGATE"
@@ -144,10 +146,12 @@ class _Walk:
                 least, most, item = argument
                 places = self._repeated(least, most, item, places)
             elif name == "AT":
-                places = {place for place in places if self._is_at(argument, place)}
+                places = {place for place in places if self._matches_anchor(argument, place)}
             else:
-                text, takes = self._text, self._pattern.takes
-                places = {place + 1 for place in places if place < len(text) and takes(name, argument, text[place])}
+                text, matches_letter = self._text, self._pattern.matches_letter
+                places = {
+                    place + 1 for place in places if place < len(text) and matches_letter(name, argument, text[place])
+                }
         return places
 
     def _repeated(self, least: int, most: int, item: list[Node], places: set[int]) -> set[int]:
@@ -163,7 +167,7 @@ class _Walk:
             count += 1
         return reached
 
-    def _is_at(self, where: str, place: int) -> bool:
+    def _matches_anchor(self, where: str, place: int) -> bool:
         if where.startswith("AT_BEGINNING"):
             return place == 0
         rest = self._text[place:]

@@ -102,7 +102,7 @@ def problems(candidate: Candidate) -> Iterator[tuple[str, str]]:
     if get("max.connections.per.ip") == 0 and not overrides:
         yield "max.connections.per.ip", "can be 0 only where max.connections.per.ip.overrides names exceptions"
     if not all(_is_override(item) for item in overrides.split(",") if item.strip()):
-        yield "max.connections.per.ip.overrides", "is a list of address:count"
+        yield "max.connections.per.ip.overrides", "must be a list of address:count"
     if 0 <= get("connections.max.idle.ms") <= get("connection.failed.authentication.delay.ms"):
         yield "connection.failed.authentication.delay.ms", "must be below connections.max.idle.ms"
 
@@ -119,7 +119,7 @@ def steps_too_large(candidate: Candidate) -> Iterator[tuple[str, str]]:
     for name in THREADS:
         old, new = getattr(settings, name.replace(".", "_")), get(name)
         if new != old and not max(old // 2, 1) <= new <= 2 * old:
-            yield name, f"can at most double and at most halve in one change: it is {old}, {new} was asked for"
+            yield name, f"can at most double or halve in one change: it is {old}, and {new} was requested"
     for name in _CONNECTIONS:
         if get(name) <= 0 and get(name) != getattr(settings, name.replace(".", "_")):
             yield name, "must be above 0"
@@ -133,7 +133,7 @@ def steps_too_large(candidate: Candidate) -> Iterator[tuple[str, str]]:
         if value and value not in (ROWS[BROKER][name].typed_default(), getattr(settings, name.replace(".", "_"))):
             yield name, "names a Java class, which cannot run here"
         elif value == "":
-            yield name, "names no class"
+            yield name, "must name a class"
     yield from _listeners(get("listeners"), get("listener.security.protocol.map"))
     yield from _local_retention(candidate)
 
@@ -146,11 +146,14 @@ def _listeners(listeners: tuple[str, ...], protocols: str) -> Iterator[tuple[str
     for item in listeners:
         name, separator, address = item.partition("://")
         if not (name and separator and address.rpartition(":")[2].removeprefix("-").isdecimal()):
-            yield "listeners", f"is a list of NAME://HOST:PORT, which {item} is not"
+            yield "listeners", f"must be a list of NAME://HOST:PORT, and {item} is not of that form"
     for item in protocols.split(","):
         name, separator, protocol = item.strip().partition(":")
         if not (name and separator and protocol in _PROTOCOLS):
-            yield "listener.security.protocol.map", f"is a list of NAME:PROTOCOL, with one of {', '.join(_PROTOCOLS)}"
+            yield (
+                "listener.security.protocol.map",
+                f"must be a list of NAME:PROTOCOL, where PROTOCOL is one of {', '.join(_PROTOCOLS)}",
+            )
 
 
 def _local_retention(candidate: Candidate) -> Iterator[tuple[str, str]]:
