@@ -24,24 +24,12 @@ if TYPE_CHECKING:
 (_DELETE_GROUP,) = RULES["DeleteGroups"]
 
 
-class _Results:
-    """Takes the answers to the events of one request."""
-
-    __slots__ = ("request_token", "rows")
-
-    def __init__(self, request_token: object) -> None:
-        self.request_token = request_token
-        self.rows: list[object] = []
-
-    def deliver(self, row: object) -> None:
-        self.rows.append(row)
-
-
 def handle(ctx: Context, request: object) -> Generator:
     """Group by group; an answer whose records could not be written does not come, and the connection ends."""
     without_shard, refused = [], []
-    results = _Results(ctx.token)
-    submitted = 0
+    composite = ctx.groups.composite_reply(
+        lambda deleted: messages.DeleteGroupsResponse(results=without_shard + deleted + refused), ctx.token
+    )
     for group_id in dict.fromkeys(request.groups_names):
         if not may(ctx, _DELETE_GROUP, group_id):
             refused.append(
@@ -54,9 +42,7 @@ def handle(ctx: Context, request: object) -> Generator:
                 messages.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error_code)
             )
         else:
-            ctx.groups.submit(group_id, DeleteGroup(results, group_id))
-            submitted += 1
+            ctx.groups.submit(group_id, DeleteGroup(composite.part(), group_id))
         yield
-    if len(results.rows) < submitted:
-        return DEFERRED
-    return messages.DeleteGroupsResponse(results=without_shard + results.rows + refused)
+    composite.close()
+    return DEFERRED

@@ -192,15 +192,16 @@ class CoordinatorHost:
         self, entries: list[tuple[str, Any]], combine: Callable[[list[object]], object], token: object
     ) -> object:
         """Several events of one request: each gets a token of its own, `combine(messages)` makes the answer."""
-        replies = self._broker.runtime.replies
-        if not entries:
-            replies.reply(token, combine([]))
-            return DEFERRED
-        composite = CompositeReply(len(entries), combine, token, replies.reply)
-        for index, (key, event) in enumerate(entries):
-            event.token = composite.part(index)
+        composite = self.composite_reply(combine, token)
+        for key, event in entries:
+            event.token = composite.part()
             self.submit(key, event)
+        composite.close()
         return DEFERRED
+
+    def composite_reply(self, combine: Callable[[list[Any]], object], token: Any) -> CompositeReply:
+        """Collects the answers to events that are submitted one after another, for the request of `token`."""
+        return CompositeReply(combine, token, self._broker.runtime.replies.reply)
 
     def shards(self) -> list[Any]:
         """All shards that serve, in the order of their partitions."""

@@ -14,55 +14,67 @@ from pykafkad.handlers.context import DEFERRED, ReplyToken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.server.runtime import Runtime
 
 
 class CompositeReply:
-    """Collects the answers to several events of one request; `combine` makes the response when all are there."""
+    """Collects the answers to several events of one request. The response of `combine` leaves when the last part was
+    asked for (`close`) and every part has its answer."""
 
-    __slots__ = ("_answers", "_combine", "_left", "_reply", "_token")
+    __slots__ = ("_answers", "_combine", "_is_closed", "_left", "_reply", "_token")
 
     def __init__(
         self,
-        count: int,
-        combine: Callable[[list[object]], object],
+        combine: Callable[[list[Any]], object],
         token: ReplyToken,
         reply: Callable[[object, object], None],
     ) -> None:
-        self._answers: list[object] = [None] * count
-        self._left = count
+        self._answers: list[object] = []
+        self._left = 0
+        self._is_closed = False
         self._combine = combine
         self._token = token
         self._reply = reply
 
-    def part(self, index: int) -> CompositeReplyPart:
-        """The token for the event at `index`."""
-        return CompositeReplyPart(self, index)
+    def part(self) -> CompositeReplyPart:
+        """The token for one more event."""
+        self._answers.append(None)
+        self._left += 1
+        return CompositeReplyPart(self, len(self._answers) - 1)
+
+    def close(self) -> None:
+        """There are no more events: the response leaves with the last of their answers, or now."""
+        self._is_closed = True
+        if not self._left:
+            self._reply(self._token, self._combine(self._answers))
 
     def deliver(self, index: int, message: object) -> None:
+        """The answer to one event."""
         self._answers[index] = message
         self._left -= 1
-        if self._left == 0:
+        if self._is_closed and not self._left:
             self._reply(self._token, self._combine(self._answers))
 
 
 class CompositeReplyPart:
     """A reply token that stands for one part of a `CompositeReply`."""
 
-    __slots__ = ("_gather", "_index")
+    __slots__ = ("_composite", "_index")
 
-    def __init__(self, gather: CompositeReply, index: int) -> None:
-        self._gather = gather
+    def __init__(self, composite: CompositeReply, index: int) -> None:
+        self._composite = composite
         self._index = index
 
     @property
     def request_token(self) -> ReplyToken:
         """The token of the request as a whole."""
-        return self._gather._token
+        return self._composite._token
 
     def deliver(self, message: object) -> None:
-        self._gather.deliver(self._index, message)
+        """Takes the answer in place of a connection."""
+        self._composite.deliver(self._index, message)
 
 
 class MachineRunner:

@@ -43,17 +43,21 @@ class Groups:
         return DEFERRED
 
     def submit_many(self, entries: list, combine: object, token: object) -> object:
-        composite = CompositeReply(len(entries), combine, token, self.world.replies.__setitem__)
-        for index, (_, event) in enumerate(entries):
+        composite = self.composite_reply(combine, token)
+        for _, event in entries:
             event.token = self.world.token()
-            part = composite.part(index)
+            part = composite.part()
             self.world.send(event)
             answer = self.world.replies.pop(event.token, None)
             if answer is None:
                 self.delayed = (event.token, part)
             else:
                 part.deliver(answer)
+        composite.close()
         return DEFERRED
+
+    def composite_reply(self, combine: object, token: object) -> CompositeReply:
+        return CompositeReply(combine, token, self.world.replies.__setitem__)
 
 
 class Controller:
