@@ -1,4 +1,4 @@
-"""Compacted logs for tests of the cleaner: building them, cleaning them in one go, and what is left."""
+"""Compacted logs for tests of the cleaner: building them, cleaning them in one run, and reading the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOMY = {"buffer_bytes": 128 << 20, "load_factor": 0.9}
 
 
 def change_settings(log, **changes):
-    """The log goes on with some of its topic's settings changed."""
+    """Change some settings of the log's topic."""
     log.update_settings(topic_settings(**{**vars(log.settings), **changes}))
 
 
@@ -27,7 +27,7 @@ def keyed(*pairs, timestamp_ms=NOW_MS, **keywords):
 
 
 def drive(steps):
-    """Run a cleaning to its end as the broker does, jobs included; what it returned, and how many steps it took."""
+    """Run a cleaning to its end as the broker does, with its jobs; returns its result and the number of steps."""
     answer, count = None, 0
     while True:
         try:
@@ -49,7 +49,7 @@ def start(cleaner, log, now_ms=NOW_MS, chunk_bytes=256 * 1024, **options):
 
 
 def clean(log, cleaner=None, *, now_ms=NOW_MS, **options):
-    """Pick and clean one log; what was done, None when there was nothing to do."""
+    """Pick and clean one log; returns the result, None when no log is due."""
     cleaner = cleaner or LogCleaner(log.segments[0].disk)
     if cleaner.pick([log], now_ms) is None:
         return None
@@ -59,7 +59,7 @@ def clean(log, cleaner=None, *, now_ms=NOW_MS, **options):
 
 
 def roll(log):
-    """Seal what there is, so that it can be cleaned."""
+    """Seal the active segment, so that it can be cleaned."""
     log.roll(NOW_MS)
 
 

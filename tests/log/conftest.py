@@ -1,4 +1,4 @@
-"""What most tests of logs begin with; those of a real disk make their own."""
+"""Fixtures of most tests of logs; tests on a real disk make their own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tests.simulation.disk import MemoryDisk
 
 @pytest.fixture
 def disk():
-    """An empty one, in memory."""
+    """An empty disk in memory."""
     return MemoryDisk()
 
 
 @pytest.fixture
 def directory(disk):
-    """A log directory on it."""
+    """A log directory on the disk."""
     return open_directory(disk=disk)
 
 
 @pytest.fixture
 def log(directory):
-    """An empty partition in it."""
+    """An empty partition in the directory."""
     return open_log(directory)

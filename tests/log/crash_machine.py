@@ -1,12 +1,17 @@
-"""One log under random operations, faults and crashes, from one seed, beside a model (`crash_model.py`) that says what it must hold.
+"""One log under random operations, faults and crashes, from one seed, compared with a model (`crash_model.py`).
 
-Checked after every operation and every restart (numbers of reference invariants of a log in brackets): offsets dense, a
-refusal burns none [1]; batches rise and do not straddle segments [2, 12]; what is served is what was appended, bit for
-bit [3, 5]; leader epochs agree with the batches [4, 26, 75]; start <= stable <= high watermark <= written <= end, the
-start never falls while running, after a crash at most to the last checkpoint [6, 7]; reads and look-ups by time agree
-with a scan, and come forward [8, 10, 11]; a restart gives a prefix of what was appended, with all that was written
-after a kill and all that was synced after a power loss, and a second one the same [9]; idempotence: sequences follow
-each other, a repeated batch gets its first offset or is refused, producers are what the log says [28-31, 34]."""
+These invariants are checked after every operation and every restart (numbers in brackets are those of the reference
+list of a log's invariants):
+
+* Offsets are dense, and a refused batch uses none [1]. Batches ascend and do not straddle segments [2, 12].
+* Reads return exactly the appended bytes [3, 5]. Leader epochs agree with the batches [4, 26, 75].
+* start <= stable <= high watermark <= written <= end. The start never falls while running, and after a crash it falls
+  at most to the last checkpoint [6, 7].
+* Reads and look-ups by time agree with a scan, and make progress [8, 10, 11].
+* After a restart the log is a prefix of the appended batches: with all written ones after a kill, and all synced ones
+  after a power loss. A second restart gives the same log [9].
+* Sequences are consecutive. A repeated batch is answered with its first offset or refused. The producer state agrees
+  with the log [28-31, 34]."""
 
 from __future__ import annotations
 
@@ -25,7 +30,7 @@ FAULTS = ("write", "write", "sync", "open", "create", "rename", "truncate", "rea
 
 
 class CrashMachine(CrashModel):
-    """See the module. `trace` is what was done."""
+    """See the module. `trace` lists the operations so far."""
 
     def __init__(self, seed: int) -> None:
         self.chance = draw = random.Random(f"crashes {seed}")
@@ -33,9 +38,13 @@ class CrashMachine(CrashModel):
         self.disk.names_apart = random.Random(f"names {seed}").random() < 0.5
         self.clock = ManualClock()
         self.settings = topic_settings(
-            segment_bytes=draw.choice((700, 1500, 5000)), index_interval_bytes=draw.choice((0, 150, 4096)), segment_index_bytes=draw.choice((24, 1 << 20)),
-            retention_bytes=draw.choice((-1, 3000)), retention_ms=draw.choice((-1, 5000)), segment_ms=draw.choice((2000, 1 << 40)),
-        )  # fmt: skip
+            segment_bytes=draw.choice((700, 1500, 5000)),
+            index_interval_bytes=draw.choice((0, 150, 4096)),
+            segment_index_bytes=draw.choice((24, 1 << 20)),
+            retention_bytes=draw.choice((-1, 3000)),
+            retention_ms=draw.choice((-1, 5000)),
+            segment_ms=draw.choice((2000, 1 << 40)),
+        )
         self.faulty = draw.random() < 0.6
         super().__init__()
         self.now_ms = NOW_MS
@@ -46,13 +55,15 @@ class CrashMachine(CrashModel):
     # -- running -------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """The whole of one seed. Raises `Broken`, or whatever the log let through."""
+        """Run one seed. Raises `Broken`, or any exception that the log did not handle."""
         operations = [
-            (self.append, 30), (self.append_idempotent, 25), (self.repeat, 8), (self.refused, 5), (self.write, 25), (self.read, 12), (self.look_up, 6),
-            (self.flush, 5), (self.sync_sealed, 6), (self.roll, 3), (self.delete_records, 4), (self.retention, 5), (self.checkpoint, 6), (self.lead, 4),
-            (self.remove_doomed, 4), (self.wait, 6), (self.fault, 6), (self.stop, 3), (self.kill, 3), (self.lose_power, 4),
+            (self.append, 30), (self.append_idempotent, 25), (self.repeat, 8), (self.refused, 5), (self.write, 25),
+            (self.read, 12), (self.look_up, 6), (self.flush, 5), (self.sync_sealed, 6), (self.roll, 3),
+            (self.delete_records, 4), (self.retention, 5), (self.checkpoint, 6), (self.lead, 4),
+            (self.remove_doomed, 4), (self.wait, 6), (self.fault, 6), (self.stop, 3), (self.kill, 3),
+            (self.lose_power, 4),
         ]  # fmt: skip
-        # Swarm: each seed leaves some out, so that the others come together more often.
+        # Swarm testing: each seed leaves out some operations, so that the others meet more often.
         chosen = [row for row in operations if row[1] >= 12 or self.chance.random() < 0.7]
         for operation in self.chance.choices([row[0] for row in chosen], [row[1] for row in chosen], k=STEPS):
             self._step(operation)
@@ -73,7 +84,7 @@ class CrashMachine(CrashModel):
             self.check()
 
     def _settle(self) -> None:
-        # Which of the appended batches have reached the file.
+        # Move the batches that have reached the file from `pending` to `rows`.
         written = self.log.written_end_offset
         while self.pending and self.pending[0].last < written:
             self.rows.append(self.pending.pop(0))
@@ -125,12 +136,12 @@ class CrashMachine(CrashModel):
             raise Broken("a bad batch was let in")
 
     def append(self) -> None:
-        """Plain batches."""
+        """Append plain batches."""
         for _ in range(self.chance.choice((1, 1, 3))):
             self._send()
 
     def append_idempotent(self) -> None:
-        """The next batch of a producer, sometimes of its next epoch."""
+        """Append the next batch of a producer, sometimes in a new epoch."""
         producer_id = self.producer_ids[self.chance.randrange(3)]
         known = self._producers().get(producer_id)
         if not known or producer_id not in self.log.producers:
@@ -142,7 +153,7 @@ class CrashMachine(CrashModel):
             self._send((producer_id, epoch, sequence + len(known[-1].timestamps)))
 
     def repeat(self) -> None:
-        """A batch comes again: its first offset, or a refusal where a restart has forgotten it; never a second copy."""
+        """Repeat a batch: it gets its first offset, or is refused after a restart; it is never appended."""
         producers = self._producers()
         if not producers:
             return
@@ -163,7 +174,7 @@ class CrashMachine(CrashModel):
         must(self.log.end_offset == end, "a repetition was appended")
 
     def refused(self) -> None:
-        """A gap in the sequence, an old epoch, a wrong checksum: refused without a trace."""
+        """Append a batch with a sequence gap, an old epoch or a wrong checksum: it is refused and changes nothing."""
         producers = {key: rows for key, rows in self._producers().items() if key in self.log.producers}
         bad = build_batch([(None, b"x")])
         if producers and self.chance.random() < 0.7:
@@ -185,7 +196,7 @@ class CrashMachine(CrashModel):
         self._refuse(bad)
 
     def write(self) -> None:
-        """End of a turn: what was gathered is written, and may be acknowledged."""
+        """End a turn: the gathered batches are written and may be acknowledged."""
         self.log.write_pending()
         self.log.advance_high_watermark(self.log.written_end_offset)
 
@@ -194,7 +205,7 @@ class CrashMachine(CrashModel):
         self.log.flush()
 
     def sync_sealed(self) -> None:
-        """The syncs of rolled segments, as the offload runs them."""
+        """Run the sync jobs of rolled segments, as the offload does."""
         for job in self.directory.sync_jobs():
             try:
                 job.run()
@@ -204,12 +215,12 @@ class CrashMachine(CrashModel):
             job.finish()
 
     def roll(self) -> None:
-        """A new segment."""
+        """Roll a new segment."""
         if self.log.offline is None:
             self.log.roll(self.now_ms)
 
     def delete_records(self) -> None:
-        """DeleteRecords somewhere up to the high watermark."""
+        """Delete the records before a random offset up to the high watermark."""
         start, high_watermark = self.log.log_start_offset, self.log.high_watermark
         if self.log.end_offset > high_watermark:
             try:
@@ -221,34 +232,34 @@ class CrashMachine(CrashModel):
         self.log.delete_records(self.chance.randint(start, high_watermark))
 
     def retention(self) -> None:
-        """What is too old or too much goes."""
+        """Remove segments by age and size."""
         if self.log.offline is None:
             self.log.run_retention(self.now_ms)
 
     def checkpoint(self) -> None:
-        """The offset checkpoints and leader epochs."""
+        """Write the offset checkpoints and leader epochs."""
         start = self.log.log_start_offset
         self.directory.checkpoint()
         self.checkpointed_start = start
 
     def lead(self) -> None:
-        """A new leader epoch."""
+        """Begin a new leader epoch."""
         if self.log.offline is None:
             self.epoch += self.chance.choice((1, 3))
             self.log.lead(self.epoch, sole_replica=True)
 
     def remove_doomed(self) -> None:
-        """Deleted files whose time has come."""
+        """Remove the deleted files that are due."""
         self.now_ms += 70_000
         for path, is_directory in self.directory.take_due_deletions(self.now_ms):
             self.directory.remove(path, is_directory)
 
     def wait(self) -> None:
-        """Time passes."""
+        """Let time pass."""
         self.now_ms += self.chance.choice((1, 100, 3000))
 
     def fault(self) -> None:
-        """One of the next calls fails, or the disk is nearly full."""
+        """Let one of the next calls fail, or nearly fill the disk."""
         if not self.faulty:
             return
         if self.chance.random() < 0.3:
@@ -267,13 +278,13 @@ class CrashMachine(CrashModel):
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def read(self) -> None:
-        """Some batches from anywhere."""
+        """Read some batches from a random offset."""
         start, end = self.log.log_start_offset, self.log.high_watermark
         if start < end:
             self._read(self.chance.randrange(start, end), self.chance.choice((1, 100, 700, 1 << 20)), end)
 
     def look_up(self) -> None:
-        """An offset by its time, as a scan of all records gives it."""
+        """Look an offset up by time; a scan of all records must give the same."""
         self.log.write_pending()
         self._settle()
         wanted = self.now_ms - self.chance.randrange(-600, 4000)
@@ -307,7 +318,7 @@ class CrashMachine(CrashModel):
         self.log.lead(self.epoch, sole_replica=True)
 
     def stop(self) -> None:
-        """A clean stop, as far as the disk allows, and a start."""
+        """Stop cleanly, as far as the disk allows, and start."""
         was_whole = self.log.offline is None and not self.disk._failures and self.disk.free_bytes is None
         try:
             self.directory.close()
@@ -333,21 +344,21 @@ class CrashMachine(CrashModel):
         self._reopened([row for row in self.rows if row.last >= self.start])
 
     def kill(self) -> None:
-        """The process dies: all that was written is there."""
+        """Kill the process and start: all written batches must be there."""
         self.disk.kill()
         self._open()
         self._reopened([row for row in self.rows if row.last >= self.start])
 
     def lose_power(self) -> None:
-        """The machine dies: all that was synced is there."""
+        """Cut the power and start: all synced batches must be there."""
         self.disk.lose_power(self.chance)
         self.has_lost_power = True
         self._open()
-        self._follow_others()
+        self._replace_lost_producers()
         self._reopened([row for row in self.rows if row.last < self.synced and row.last >= self.start])
 
     def _reopened(self, promised: list[Row]) -> None:
-        """A start: the promised batches are there, and nothing that was not appended in this order."""
+        """Check the log after a start: the promised batches are there, and the log is a prefix of the appended ones."""
         log, self.restarts = self.log, self.restarts + 1
         must(log.offline is None, "the start failed:", log.offline)
         everything = self.rows + self.pending
@@ -376,7 +387,7 @@ class CrashMachine(CrashModel):
         )
         self.rows, self.pending, self.start = kept, [], start
         if start == end:
-            # All was lost below a start that was promised: it goes on there.
+            # All records are lost, and the log goes on at the start that was checkpointed.
             self.rows = [row for row in kept if row.last < start]
         self.synced = min(log.recovery_point, end)
         self.read_all()
@@ -391,16 +402,18 @@ class CrashMachine(CrashModel):
                 (segment.base_offset, segment.size, segment.offset_index.to_bytes(), segment.time_index.to_bytes())
                 for segment in log.segments
             ]
-            # Of a producer whose batches are all below the start a snapshot may still tell, or none.
-            producers = {key: (entry.epoch, entry.next_sequence, entry.batches[-1:]) for key, entry in log.producers.items()
-                         if entry.batches[-1][1] >= log.log_start_offset}  # fmt: skip
+            # A producer whose batches are all below the start may be in the snapshot or not.
+            producers = {
+                key: (entry.epoch, entry.next_sequence, entry.batches[-1:])
+                for key, entry in log.producers.items()
+                if entry.batches[-1][1] >= log.log_start_offset
+            }
             return log.log_start_offset, log.end_offset, producers, files
 
         before = state()
         self.disk.kill()
         self._open()
-        # A log that was opened without a recovery point has its indexes made anew, with entries where the interval has
-        # them.
+        # Rebuilt indexes may have entries at other batches, so only the offsets and sizes of segments are compared.
         again = state()
         must(
             again[:3] == before[:3] and [row[:2] for row in again[3]] == [row[:2] for row in before[3]],

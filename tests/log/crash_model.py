@@ -1,4 +1,4 @@
-"""What a log under random operations and crashes must hold: the rows appended so far, and what was promised of them."""
+"""The model of a log under random operations and crashes: the appended rows, and which of them must survive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykafkad.log.partition_log import PartitionLog
 
 
 class Row(NamedTuple):
-    """One appended batch, as it must be on the disk."""
+    """One appended batch, as the log must store it."""
 
     base: int
     last: int
@@ -20,11 +20,11 @@ class Row(NamedTuple):
 
 
 class Broken(AssertionError):
-    """The log is not what it must be."""
+    """The log differs from the model."""
 
 
 def must(condition: bool, *what: object) -> None:
-    """An assertion that stays on and says what it saw."""
+    """Raise `Broken` with `what` unless the condition holds."""
     if not condition:
         raise Broken(" ".join(map(str, what)))
 
@@ -42,13 +42,13 @@ class CrashModel:
         self.pending: list[Row] = []
         self.start = self.checkpointed_start = self.synced = self.highest_start = 0
         self.epoch = 0
-        # Below the log's start nothing is promised: a producer whose batches were all there at a loss of power is
-        # followed no further.
+        # Records below the log's start may be lost, so a producer whose batches were all below it at a loss of power
+        # is not checked any more.
         self.producer_ids = [0, 1, 2]
         self.has_lost_power = False
 
     def _producers(self) -> dict[int, list[Row]]:
-        """The batches of each producer's newest epoch, in order; of those that are followed."""
+        """The batches of the newest epoch of each producer in `producer_ids`, in order."""
         found: dict[int, list[Row]] = {}
         for row in self.rows + self.pending:
             if row.producer[0] in self.producer_ids:
@@ -80,10 +80,16 @@ class CrashModel:
         return self.rows[at - 1].last + 1
 
     def check(self) -> None:
-        """What holds after every operation."""
+        """Check the invariants that hold after every operation."""
         log = self.log
-        must(0 <= log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.written_end_offset <= log.end_offset,
-             "offsets", log.log_start_offset, log.high_watermark, log.written_end_offset, log.end_offset)  # fmt: skip
+        offsets = [
+            log.log_start_offset,
+            log.last_stable_offset,
+            log.high_watermark,
+            log.written_end_offset,
+            log.end_offset,
+        ]
+        must(offsets[0] >= 0 and offsets == sorted(offsets), "offsets", offsets)
         must(log.log_start_offset >= self.start, "the start fell from", self.start, "to", log.log_start_offset)
         self.start = log.log_start_offset
         must(log.recovery_point <= log.written_end_offset, "the recovery point is", log.recovery_point)
@@ -112,13 +118,13 @@ class CrashModel:
         )
 
     def read_all(self) -> None:
-        """Every batch, from the start to the end."""
+        """Read every batch from the start to the end, and check the leader epochs."""
         log = self.log
         offset, end = log.log_start_offset, log.written_end_offset
         while offset < end:
             offset = self._read(offset, self.chance.choice((1, 1000, 1 << 20)), end)
         for row in self.rows:
-            # A start that fell back to its checkpoint leaves batches whose epochs are forgotten, as in Kafka.
+            # When the start falls back to its checkpoint, the epochs of the batches there are forgotten, as in Kafka.
             if row.base >= self.highest_start:
                 must(
                     log.epochs.epoch_for(row.base) == row.leader_epoch,
@@ -129,7 +135,7 @@ class CrashModel:
                     log.epochs.entries,
                 )
 
-    def _follow_others(self) -> None:
+    def _replace_lost_producers(self) -> None:
         start, known = self.log.log_start_offset, self._producers()
         for place, producer_id in enumerate(self.producer_ids):
             entry = self.log.producers.get(producer_id)

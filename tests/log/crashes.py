@@ -1,4 +1,4 @@
-"""`python -m tests.log.crashes --seeds 20000`: the crash machine over many seeds, and what happened in them."""
+"""`python -m tests.log.crashes --seeds 20000`: the crash machine over many seeds, with a report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.log.crash_machine import CrashMachine
 
 
 class Report:
-    """Seeds that ran, how often each operation did, and the failures with the line that repeats each."""
+    """The number of seeds and of each operation, and the failures, each with the command that repeats it."""
 
     def __init__(self) -> None:
         self.seeds = 0
@@ -21,7 +21,7 @@ class Report:
         self.failures: list[str] = []
 
     def lines(self) -> list[str]:
-        """For people."""
+        """The report as lines of text."""
         counted = ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items()))
         return [*self.failures, f"{self.seeds} seeds, {len(self.failures)} failures; {counted}"]
 
@@ -29,14 +29,14 @@ class Report:
 def run(
     seeds: Iterable[int], most_failures: int = 5, progress: Callable[[Report], None] = lambda report: None
 ) -> Report:
-    """One machine per seed; ends early after `most_failures`."""
+    """Run one machine per seed; stop after `most_failures`."""
     report = Report()
     for seed in seeds:
         machine = None
         try:
             machine = CrashMachine(seed)
             machine.run()
-        except Exception as error:  # Whatever a log lets through is a failure.
+        except Exception as error:  # Any exception that the log does not handle is a failure.
             last = traceback.extract_tb(error.__traceback__)[-1]
             report.failures.append(
                 f"{type(error).__name__}: {error} ({last.name}); repeat with: python -m tests.log.crashes --seed {seed}"

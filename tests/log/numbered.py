@@ -1,4 +1,4 @@
-"""Brokers whose records are numbers: filling them, reading all of them, and what a folder of theirs holds."""
+"""Brokers whose records are numbers: producing them, reading all of them, and the contents of a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fill(world, start, count, topic="t"):
 
 
 def numbers(world, topic="t"):
-    """All values of a topic's two partitions; a fetch ends with a segment."""
+    """All values of a topic's two partitions. Several reads are needed, because each ends at the end of a segment."""
     found = []
     for index in range(2):
         offset, end_offset = 0, world.broker.partitions.get(topic, index).end_offset

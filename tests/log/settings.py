@@ -62,7 +62,7 @@ def batch(count=1, size=10, *, timestamp_ms=NOW_MS, **keywords) -> memoryview:
 
 
 def append(log, *batches, now_ms=NOW_MS):
-    """Append and write; the base offsets."""
+    """Append batches and write them; returns their base offsets."""
     offsets = [log.append(each, now_ms).base_offset for each in batches]
     log.write_pending()
     log.advance_high_watermark(log.written_end_offset)
@@ -70,7 +70,7 @@ def append(log, *batches, now_ms=NOW_MS):
 
 
 def batches_of(data) -> list:
-    """The headers and records of bytes that hold whole batches."""
+    """The headers and records of whole batches."""
     position, found = 0, []
     while position < len(data):
         header = parse_header(data, position)
@@ -86,7 +86,7 @@ def offsets_of(found) -> list[int]:
 
 
 def content(log) -> list:
-    """Everything that can be read, as headers and records."""
+    """Headers and records of the whole log."""
     found, offset = [], log.log_start_offset
     while offset < log.written_end_offset:
         rows = batches_of(log.read(offset, 1 << 20, end_offset=log.written_end_offset).pread())

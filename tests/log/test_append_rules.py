@@ -1,4 +1,4 @@
-"""What a log refuses, by which code, and how it changes what it takes. The codes are those of a real Kafka 4.3.1."""
+"""Which batches a log refuses, with which error code, and how it changes others. The codes are Kafka 4.3.1's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def patched(right_checksum=True, source=None, **fields):
 
 
 def refused(log, records, version=13, now_ms=NOW_MS):
-    """The error of an append, which must leave neither offset nor change behind."""
+    """The error of an append, which must neither use an offset nor change the batch."""
     before, end_offset = bytes(records), log.end_offset
     with pytest.raises(KafkaError) as caught:
         log.append(records, now_ms, produce_version=version)
@@ -89,22 +89,22 @@ def refused(log, records, version=13, now_ms=NOW_MS):
     ],
     ids=lambda value: "batch" if isinstance(value, memoryview) else str(value),
 )
-def test_a_batch_that_is_wrong_in_itself(new_log, records, code):
-    """Each is refused with Kafka's code, and a good batch behind it gets the offset that the bad one would have had."""
+def test_a_malformed_batch_is_refused_with_kafkas_code(new_log, records, code):
+    """The next valid batch gets the offset that the refused one would have had."""
     log = new_log()
     assert refused(log, memoryview(bytearray(records))).code == code
     assert append(log, batch(3)) == [0]
 
 
-def test_a_cut_off_rest_behind_a_whole_batch_is_dropped(new_log):
-    """As Kafka does: what cannot be a whole batch is trimmed."""
+def test_an_incomplete_batch_after_a_whole_one_is_dropped(new_log):
+    """Kafka trims incomplete batches too."""
     log = new_log()
     append(log, memoryview(bytearray(bytes(batch(3)) + bytes(batch(3))[:40])))
     assert (log.end_offset, len(content(log))) == (3, 1)
 
 
-def test_kafka_tells_apart_what_is_no_batch_at_all(new_log):
-    """Such a request is refused before the log is looked at; its answer carries no log start offset."""
+def test_records_that_are_no_batch_are_refused_before_the_log_is_looked_at(new_log):
+    """The response then has no log start offset, as in Kafka."""
     assert isinstance(refused(new_log(), memoryview(bytearray())), NotOneBatch)
     assert isinstance(refused(new_log(), patched(length=0)), NotOneBatch)
     assert not isinstance(refused(new_log(), memoryview(bytearray(bytes(batch(3)) + b"\0" * 20))), NotOneBatch)
@@ -112,8 +112,8 @@ def test_kafka_tells_apart_what_is_no_batch_at_all(new_log):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_zstd_begins_with_produce_7(new_log, codec):
-    """KIP-110: below that it is UNSUPPORTED_COMPRESSION_TYPE; every other codec is taken by all versions."""
+def test_zstd_needs_produce_7(new_log, codec):
+    """KIP-110: in older versions it is UNSUPPORTED_COMPRESSION_TYPE. All versions take every other codec."""
     log = new_log()
     if CODECS[codec][0] == "zstd":
         assert refused(log, batch(3, codec=codec), 6).code == errors.UNSUPPORTED_COMPRESSION_TYPE
@@ -122,16 +122,16 @@ def test_zstd_begins_with_produce_7(new_log, codec):
     log.append(batch(3, codec=codec), NOW_MS, produce_version=7)
 
 
-def test_sizes(new_log):
-    """max.message.bytes is checked before, segment.bytes after everything else."""
+def test_batches_above_the_size_limits_are_refused(new_log):
+    """max.message.bytes is checked first, segment.bytes last."""
     size = len(batch(3))
     assert refused(new_log(max_message_bytes=size - 1), batch(3)).code == errors.MESSAGE_TOO_LARGE
     assert refused(new_log(segment_bytes=size - 1), batch(3)).code == errors.RECORD_LIST_TOO_LARGE
     assert append(new_log(max_message_bytes=size, segment_bytes=size), batch(3)) == [0]
 
 
-def test_keyless_records_on_a_compacted_topic(new_log):
-    """INVALID_RECORD, and the answer names each of them."""
+def test_records_without_a_key_are_refused_on_a_compacted_topic(new_log):
+    """The code is INVALID_RECORD, and the response names each such record."""
     log = new_log(cleanup_policy=frozenset(("compact",)))
     mixed = memoryview(build_batch([(b"k", b"v"), (None, b"v"), (b"k", None), (None, None)], timestamp_ms=NOW_MS))
     error = refused(log, mixed)
@@ -149,8 +149,8 @@ def test_keyless_records_on_a_compacted_topic(new_log):
         ({}, (3_600_001,), [0]),
     ],
 )
-def test_timestamps_out_of_range(new_log, changes, offsets_ms, wrong):
-    """INVALID_TIMESTAMP with each record that lies outside [now - before.max, now + after.max]."""
+def test_timestamps_out_of_range_are_refused(new_log, changes, offsets_ms, wrong):
+    """The code is INVALID_TIMESTAMP with each record outside [now - before.max, now + after.max]."""
     log = new_log(**changes)
     records = memoryview(build_batch([(None, b"v", (), NOW_MS + ms) for ms in offsets_ms]))
     if not wrong:
@@ -160,24 +160,24 @@ def test_timestamps_out_of_range(new_log, changes, offsets_ms, wrong):
     assert (error.code, [index for index, _ in error.record_errors]) == (errors.INVALID_TIMESTAMP, wrong)
 
 
-def test_records_without_timestamp_are_in_no_range(new_log):
+def test_records_without_a_timestamp_pass_the_range_check(new_log):
     append(new_log(message_timestamp_before_max_ms=10, message_timestamp_after_max_ms=10), batch(timestamp_ms=-1))
 
 
-def test_the_timestamp_type_is_the_brokers_to_set(new_log):
+def test_a_client_may_not_set_the_timestamp_type_log_append_time(new_log):
     error = refused(new_log(), patched(attributes=0x08, base_timestamp_ms=-1, max_timestamp_ms=-1))
     assert (error.code, len(error.record_errors)) == (errors.INVALID_TIMESTAMP, 3)
 
 
-def test_a_lying_max_timestamp_is_corrected_when_the_records_are_looked_at(new_log):
-    """Kafka recomputes it from the records; here that happens where a rule opens the batch."""
+def test_a_wrong_max_timestamp_is_corrected_when_the_batch_is_opened(new_log):
+    """Kafka always recomputes it from the records; here that happens when a rule opens the batch."""
     log = new_log(message_timestamp_before_max_ms=1000)
     append(log, patched(max_timestamp_ms=NOW_MS + 500))
     assert content(log)[0][0].max_timestamp_ms == NOW_MS
 
 
-def test_log_append_time(new_log):
-    """The broker's time replaces the producer's: type bit, max timestamp, checksum; the answer tells it."""
+def test_log_append_time_replaces_the_producers_timestamps(new_log):
+    """The type bit, the max timestamp and the checksum change, and the response has the broker's time."""
     log = new_log(message_timestamp_type="LogAppendTime")
     result = log.append(batch(3, timestamp_ms=5), NOW_MS)
     log.write_pending()
@@ -192,8 +192,8 @@ def test_log_append_time(new_log):
 @pytest.mark.parametrize("source", CODECS)
 @pytest.mark.parametrize("target", [row[0] for row in CODECS.values()])
 @pytest.mark.parametrize("stamped", [False, True])
-def test_the_topics_compression_type_is_applied_by_the_broker(new_log, source, target, stamped):
-    """Records keep keys, values, headers, timestamps and their producer; a batch of that codec stays as it is."""
+def test_the_broker_recompresses_to_the_topics_compression_type(new_log, source, target, stamped):
+    """Keys, values, headers, timestamps and the producer stay. A batch of the right codec is not changed."""
     log = new_log(
         compression_type="uncompressed" if target == "none" else target,
         message_timestamp_type="LogAppendTime" if stamped else "CreateTime",
@@ -212,8 +212,8 @@ def test_the_topics_compression_type_is_applied_by_the_broker(new_log, source, t
     ("codec", "setting"),
     [("gzip", "compression_gzip_level"), ("lz4", "compression_lz4_level"), ("zstd", "compression_zstd_level")],
 )
-def test_compression_levels(new_log, codec, setting):
-    """KIP-390: each codec has its level; a higher one makes it no larger, and all can be read."""
+def test_compression_levels_are_applied(new_log, codec, setting):
+    """KIP-390: a higher level makes no batch larger, and every level can be read."""
     sizes = []
     text = " ".join(str(number * 7919 % 1000) for number in range(4000)).encode()
     for level in (1, CODECS[IDS[codec]][2]):
@@ -224,14 +224,14 @@ def test_compression_levels(new_log, codec, setting):
     assert sizes[1] < sizes[0]
 
 
-def test_a_batch_that_grows_above_the_limit_when_written_anew(new_log):
-    """max.message.bytes holds for what is stored too."""
+def test_a_batch_that_recompression_makes_too_large_is_refused(new_log):
+    """max.message.bytes applies to the stored batch too."""
     log = new_log(compression_type="uncompressed", max_message_bytes=1000)
     assert refused(log, batch(1, 5000, codec=IDS["gzip"])).code == errors.MESSAGE_TOO_LARGE
 
 
-def test_records_that_lie_are_found_where_they_are_looked_at(new_log):
-    """A record length beyond the batch, and bytes behind the last record: INVALID_RECORD."""
+def test_malformed_records_are_refused_when_the_batch_is_opened(new_log):
+    """A record length beyond the batch, and bytes after the last record, give INVALID_RECORD."""
     log = new_log(cleanup_policy=frozenset(("compact",)))
     whole = build_batch([(b"k", b"v" * 50)], timestamp_ms=NOW_MS)
     for position, byte in ((61, 0x7E), (61, 0x02), (65, 0x7E)):
@@ -240,16 +240,16 @@ def test_records_that_lie_are_found_where_they_are_looked_at(new_log):
         assert refused(log, patched(source=lying)).code == errors.INVALID_RECORD
 
 
-def test_a_decompression_bomb_opens_to_a_bounded_size(new_log, monkeypatch):
-    """A small batch may hold gigabytes of zeros; a broker that must look inside stops at a cap."""
+def test_a_decompression_bomb_is_refused(new_log, monkeypatch):
+    """A small batch may hold gigabytes of zeros, so decompression stops at a limit."""
     monkeypatch.setattr("pykafkad.log.append_rules.MAX_OPENED_BYTES", 100_000)
     log = new_log(compression_type="uncompressed")
     for codec in (1, 2, 3, 4):
         assert refused(log, batch(1, 200_000, codec=codec)).code == errors.MESSAGE_TOO_LARGE
 
 
-def test_a_batch_refused_by_its_sequence_is_left_as_it_came(new_log):
-    """The caller may try it on another path: neither timestamp nor offset may be written into it."""
+def test_a_batch_refused_for_its_sequence_is_not_changed(new_log):
+    """Neither timestamp nor offset may be written into it, because the caller may try again."""
     log = new_log(message_timestamp_type="LogAppendTime")
     append(log, batch(producer_id=1, producer_epoch=0, base_sequence=0))
     assert (
@@ -258,8 +258,8 @@ def test_a_batch_refused_by_its_sequence_is_left_as_it_came(new_log):
     )
 
 
-def test_the_short_way_and_the_long_way_store_the_same(new_log):
-    """A topic without rules takes batches as they are; one whose rules all pass stores the same bytes."""
+def test_the_fast_path_and_the_slow_path_store_the_same_bytes(new_log):
+    """A batch that passes all rules of a topic is stored as on a topic without rules."""
     short, long = new_log(), new_log(message_timestamp_before_max_ms=1000)
     for codec in CODECS:
         for keywords in ({}, {"producer_id": codec, "producer_epoch": 1, "base_sequence": 3}):

@@ -1,4 +1,4 @@
-"""What a check of a partition's files finds, and that it finds nothing where nothing is wrong."""
+"""Checking a partition's files: each kind of damage is found, and intact files have no findings."""
 
 import os
 import random
@@ -13,7 +13,7 @@ from tests.simulation.world import World
 
 @pytest.fixture
 def partition(tmp_path):
-    """The folder of a partition with three segments, left by a clean stop."""
+    """The folder of a partition with three segments after a clean stop."""
     world = World(tmp_path / "data")
     world.create_topic("t", 1, segment_bytes=1_100_000)
     peer = world.connect()
@@ -46,12 +46,12 @@ def change(path, position, data):
     path.write_bytes(content)
 
 
-def test_a_whole_partition_has_no_findings(partition):
+def test_an_intact_partition_has_no_findings(partition):
     assert found(partition) == []
 
 
-def test_a_flipped_byte_in_an_old_segment(partition):
-    """One batch is lost, and is named; the index, which is whole, is not blamed for it."""
+def test_a_flipped_byte_in_an_old_segment_is_found(partition):
+    """The finding names the lost batch. The index is intact and has no finding."""
     log = files(partition, ".log")[1]
     change(log, 500_000, bytes([log.read_bytes()[500_000] ^ 1]))
     ((kind, name, what),) = found(partition)
@@ -60,13 +60,13 @@ def test_a_flipped_byte_in_an_old_segment(partition):
     size = int.from_bytes(log.read_bytes()[8:12], "big") + 12
     number = 500_000 // size
     assert (
-        what
-        == f"{size} bytes from position {number * size} on are no whole batch: the offsets from {base + number} to {base + number}"
+        what == f"{size} bytes from position {number * size} on are no whole batch: "
+        f"the offsets from {base + number} to {base + number}"
     )
 
 
-def test_a_batch_whose_length_is_lost(partition):
-    """Where the next one begins, the index says."""
+def test_a_batch_with_a_broken_length_is_found(partition):
+    """The next batch is found by the offset index."""
     log = files(partition, ".log")[1]
     size = int.from_bytes(log.read_bytes()[8:12], "big") + 12
     change(log, 5 * size + 8, b"\xff\xff\xff\xff")
@@ -79,8 +79,8 @@ def test_a_batch_whose_length_is_lost(partition):
     )
 
 
-def test_what_is_missing_where_compaction_never_was(partition):
-    """A whole segment, and batches within one."""
+def test_missing_offsets_are_found_in_a_log_that_was_never_compacted(partition):
+    """A whole segment is missing, or batches within one."""
     _first, second, third = files(partition, ".log")
     data = third.read_bytes()
     size = int.from_bytes(data[8:12], "big") + 12
@@ -103,19 +103,19 @@ def test_what_is_missing_where_compaction_never_was(partition):
     ]
 
 
-def test_a_torn_tail(partition):
+def test_a_torn_tail_is_found(partition):
     log = files(partition, ".log")[-1]
     log.write_bytes(log.read_bytes()[:-100])
     assert [(kind, name) for kind, name, _ in found(partition) if kind == DAMAGE] == [(DAMAGE, log.name)]
 
 
-def test_segments_whose_offsets_overlap(partition):
+def test_segments_with_overlapping_offsets_are_found(partition):
     first, second, _ = files(partition, ".log")
     second.write_bytes(first.read_bytes())
     assert found(partition)[0][:2] == (DAMAGE, second.name)
 
 
-def test_an_offset_that_goes_back(partition):
+def test_an_offset_that_goes_back_is_found(partition):
     log = files(partition, ".log")[0]
     size = int.from_bytes(log.read_bytes()[8:12], "big") + 12
     change(log, size, (0).to_bytes(8, "big"))
@@ -134,7 +134,7 @@ def test_an_offset_that_goes_back(partition):
         ("partition.metadata", lambda path: path.write_bytes(b"version: 0\n")),
     ],
 )
-def test_files_that_a_start_makes_anew(partition, suffix, spoil):
+def test_files_that_a_start_rebuilds_are_stale(partition, suffix, spoil):
     path = files(partition, suffix)[0]
     spoil(path)
     rows = found(partition)

@@ -13,7 +13,7 @@ from tests.log.settings import NOW_MS, append, open_directory, open_log, topic_s
 
 
 def filled(directory, topic, dirty, clean_batches=0, **changes):
-    """A log with so many clean and so many dirty batches of one size, and the cleaner that knows it."""
+    """A log with `clean_batches` and `dirty` batches of one size, and its cleaner."""
     log = compacted(directory, topic=topic, **changes)
     append(log, *(keyed((f"{number:04}", "x" * 100)) for number in range(clean_batches)))
     roll(log)
@@ -23,7 +23,7 @@ def filled(directory, topic, dirty, clean_batches=0, **changes):
     return log, cleaned
 
 
-def test_the_dirtiest_log_is_taken_if_it_is_dirty_enough(directory, disk):
+def test_the_dirtiest_log_is_cleaned_if_it_is_dirty_enough(directory, disk):
     cleaner = LogCleaner(disk)
     logs = []
     for topic, dirty, clean_batches in (("a", 4, 6), ("b", 7, 3), ("c", 5, 5)):
@@ -46,7 +46,7 @@ def test_max_compaction_lag_makes_a_clean_log_due(directory, disk):
     assert cleaner.pick([log], NOW_MS + 5001).is_overdue
 
 
-def test_min_compaction_lag_keeps_young_segments_whole(directory, disk):
+def test_min_compaction_lag_keeps_young_segments(directory, disk):
     log = compacted(directory, min_compaction_lag_ms=1000)
     for number in range(4):
         append(log, keyed(("a", str(number)), timestamp_ms=NOW_MS + 1000 * number))
@@ -57,7 +57,7 @@ def test_min_compaction_lag_keeps_young_segments_whole(directory, disk):
 
 
 def test_nothing_is_cleaned_from_the_last_stable_offset_on(directory, disk):
-    """Not even the batches before it in its segment."""
+    """Batches before it in the same segment are not cleaned either."""
     log = compacted(directory)
     append(log, keyed(("a", "1")))
     roll(log)
@@ -73,7 +73,7 @@ def test_nothing_is_cleaned_from_the_last_stable_offset_on(directory, disk):
     assert LogCleaner(disk).pick([log], NOW_MS).end_offset == 1
 
 
-def test_logs_that_are_not_compacted_or_not_in_service_are_passed_over(directory, disk):
+def test_logs_that_are_not_compacted_or_offline_are_skipped(directory, disk):
     log, _ = filled(directory, "a", 3)
     cleaner = LogCleaner(disk)
     assert cleaner.pick([log], NOW_MS) is not None
@@ -85,7 +85,7 @@ def test_logs_that_are_not_compacted_or_not_in_service_are_passed_over(directory
     assert cleaner.pick([log], NOW_MS) is None
 
 
-def test_an_unused_log_is_opened_only_if_it_has_something_to_clean(disk):
+def test_an_unopened_log_is_opened_only_if_it_has_segments_to_clean(disk):
     directory = open_directory(disk=disk)
     for topic, dirty in (("one", 0), ("two", 3)):
         filled(directory, topic, dirty)
@@ -99,8 +99,8 @@ def test_an_unused_log_is_opened_only_if_it_has_something_to_clean(disk):
     assert [log.is_loaded for log in logs] == [False, True]
 
 
-def test_the_checkpoint_is_kafkas_and_survives(directory, disk):
-    """Rows of partitions that are gone are dropped; one beyond the log's end counts as the start."""
+def test_the_cleaner_checkpoint_has_kafkas_format_and_survives_a_restart(directory, disk):
+    """Rows of deleted partitions are removed. An offset beyond the log's end counts as the log's start."""
     log, _ = filled(directory, "t", 3)
     cleaner = LogCleaner(disk)
     other, _ = filled(directory, "u", 3)
@@ -113,8 +113,8 @@ def test_the_checkpoint_is_kafkas_and_survives(directory, disk):
     assert disk.read("/data/cleaner-offset-checkpoint") == b"0\n1\nt 0 0\n"
 
 
-def test_a_full_map_cleans_up_to_where_it_came(directory, monkeypatch):
-    """What lies behind stays whole, and is the next run's."""
+def test_a_run_with_a_full_map_cleans_up_to_the_last_mapped_offset(directory, monkeypatch):
+    """The rest is unchanged and left to the next run."""
     monkeypatch.setattr(compaction, "STEP_RECORDS", 10)
     log = compacted(directory)
     append(log, *(keyed((f"k{number % 60}", str(number))) for number in range(200)))
@@ -137,8 +137,8 @@ def test_a_full_map_cleans_up_to_where_it_came(directory, monkeypatch):
         ({"segment_index_bytes": 24}, [2, 2, 2]),
     ],
 )
-def test_small_segments_are_put_together(directory, changes, groups):
-    """By segment.bytes, by the sizes of the indexes, and by the span of offsets that one index holds."""
+def test_small_segments_are_merged(directory, changes, groups):
+    """The limits are segment.bytes, the sizes of the indexes, and the span of offsets that one index can hold."""
     log = compacted(directory, index_interval_bytes=0)
     for number in range(6):
         append(log, keyed((f"{number}", "x" * 20)), keyed((f"b{number}", "x" * 20)))
@@ -154,8 +154,8 @@ def test_small_segments_are_put_together(directory, changes, groups):
     assert len(log.segments) == len(found) + 1
 
 
-def test_a_log_that_was_compacted_once_is_recovered_whole(directory, disk):
-    """Segments of which the last offsets are gone are no sign of a loss, also when the policy is another one now."""
+def test_recovery_keeps_a_log_that_was_compacted_once(directory, disk):
+    """Missing last offsets of a segment are no sign of a loss, even if the cleanup policy has changed since."""
     log = compacted(directory, segment_bytes=len(keyed(("a", "1"))))
     append(log, keyed(("a", "1")), keyed(("a", "2")), keyed(("b", "1")), keyed(("c", "1")))
     clean(log)
@@ -169,14 +169,9 @@ def test_a_log_that_was_compacted_once_is_recovered_whole(directory, disk):
     assert left(log) == [(1, "a", "2"), (2, "b", "1"), (3, "c", "1")]
 
 
-# -- how it runs
-# ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("codec", [0, 4])
-def test_no_step_looks_at_more_than_its_budget(directory, monkeypatch, codec):
-    """One large batch and many small ones: between two steps at most STEP_RECORDS records, or STEP_BYTES bytes, are
-    walked."""
+def test_no_step_exceeds_its_budget(directory, monkeypatch, codec):
+    """With one large batch and with many small ones, a step reads at most STEP_RECORDS records or STEP_BYTES bytes."""
     monkeypatch.setattr(compaction, "STEP_RECORDS", 50)
     log = compacted(directory)
     append(log, keyed(*((f"k{number % 100}", "v" * 10) for number in range(5000)), codec=codec))
@@ -210,7 +205,7 @@ def test_no_step_looks_at_more_than_its_budget(directory, monkeypatch, codec):
     assert count > 12_000 / 50
 
 
-def test_a_log_that_goes_away_under_the_cleaner_is_left_as_it_is(directory, disk):
+def test_a_run_stops_when_its_log_is_deleted_or_goes_offline(directory, disk):
     log, _ = filled(directory, "a", 3000)
     before = dict(disk.files)
     cleaner = LogCleaner(disk)
@@ -223,7 +218,7 @@ def test_a_log_that_goes_away_under_the_cleaner_is_left_as_it_is(directory, disk
     assert disk.files.keys() == before.keys()
 
 
-def test_a_log_that_is_not_understood_is_not_tried_again(directory, disk):
+def test_a_log_with_unreadable_batches_is_not_cleaned_again(directory, disk):
     log, _ = filled(directory, "a", 3)
     disk.files["/data/a-0/" + "0" * 20 + ".log"].data[16] = 1
     cleaner = LogCleaner(disk)
@@ -233,7 +228,7 @@ def test_a_log_that_is_not_understood_is_not_tried_again(directory, disk):
     assert not any(".cleaned" in path for path in disk.files)
 
 
-def test_a_flipped_bit_is_not_given_a_new_checksum(directory, disk):
+def test_a_damaged_batch_gets_no_new_checksum(directory, disk):
     log = compacted(directory)
     append(log, keyed(("a", "1"), ("b", "1" * 40)), keyed(("a", "2")))
     roll(log)

@@ -1,5 +1,4 @@
-"""The cleaner dies, or the disk fails, at every single call: nothing that must stay is lost, and the next run does the
-rest."""
+"""The process is killed, or the disk fails, at every call of a cleaning: no record is lost."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ SETTINGS = {"segment_bytes": 900, "delete_retention_ms": 1 << 40, "index_interva
 
 
 class Dies(Exception):
-    """The process ends here."""
+    """Ends the process of a test."""
 
 
 class MortalDisk(MemoryDisk):
-    """Dies in front of the n-th call that changes something; `dies_at` None lives on and counts."""
+    """A disk that raises `Dies` before its n-th changing call; with `dies_at` None it only counts the calls."""
 
     __slots__ = ("changes", "dies_at")
 
@@ -40,7 +39,7 @@ class MortalDisk(MemoryDisk):
 
 
 def prepared():
-    """A disk with a dirty log: producers, transactions, several segments, of which some go into one."""
+    """A disk with a dirty log: producers, transactions, and several segments, of which some are merged."""
     disk = MortalDisk()
     log = compacted(open_directory(disk=disk), **SETTINGS)
     for number in range(40):
@@ -63,7 +62,7 @@ def prepared():
 
 
 def newest(rows):
-    """What a consumer that keeps the newest value of each key ends with."""
+    """The newest value of each key."""
     return {key: value for _, key, value in rows}
 
 
@@ -77,13 +76,13 @@ def count_changes():
 CHANGES = count_changes()
 
 
-def test_there_is_something_to_die_in():
+def test_a_cleaning_makes_many_changing_calls():
     assert CHANGES > 30
 
 
 @pytest.mark.parametrize("how", ["kill", "power"])
 @pytest.mark.parametrize("at", range(1, CHANGES + 1))
-def test_a_death_at_any_call_loses_nothing(at, how):
+def test_a_kill_at_any_call_loses_no_record(at, how):
     disk, log = prepared()
     expected, offsets = newest(left(log)), {offset for offset, _, _ in left(log)}
     producers, end_offset = dict(log.producers), log.end_offset
@@ -103,7 +102,7 @@ def test_a_death_at_any_call_loses_nothing(at, how):
     assert newest(left(log)) == expected
     assert len(left(log)) < len(offsets)
     if twin is not None:
-        # A second death during the start that cleans up after the first.
+        # A second kill, during the start that cleans up after the first.
         twin.dies_at = twin.changes + 2
         try:
             left(compacted(open_directory(disk=twin), **SETTINGS))
@@ -115,8 +114,8 @@ def test_a_death_at_any_call_loses_nothing(at, how):
 
 @pytest.mark.parametrize("at", range(1, CHANGES + 1, 3))
 @pytest.mark.parametrize("operation", ["write", "rename", "sync", "create"])
-def test_a_disk_that_fails_leaves_the_log_readable(operation, at):
-    """It goes out of service only where files were already being exchanged; a restart brings it back whole."""
+def test_a_disk_failure_leaves_the_log_readable(operation, at):
+    """The log goes offline only if segments were being exchanged. After a restart it is whole."""
     disk, log = prepared()
     expected = newest(left(log))
     disk.fail(operation, at=at)

@@ -26,8 +26,8 @@ def test_the_newest_record_of_each_key_stays_at_its_offset(directory):
     assert append(log, keyed(("d", "1"))) == [6]
 
 
-def test_a_batch_keeps_its_span_of_offsets_and_its_sequences(directory):
-    """So that a producer that goes on, or repeats its last batch, is understood."""
+def test_a_batch_keeps_its_first_and_last_offset_and_its_sequences(directory):
+    """Its producer may continue or repeat its last batch."""
     log = compacted(directory)
     append(log, keyed(("a", "1"), ("b", "1"), ("c", "1"), producer_id=1, producer_epoch=0, base_sequence=0))
     append(log, keyed(("a", "2"), ("c", "2"), ("d", "1"), producer_id=1, producer_epoch=0, base_sequence=3))
@@ -46,7 +46,7 @@ def test_a_batch_keeps_its_span_of_offsets_and_its_sequences(directory):
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_what_loses_nothing_is_copied_byte_by_byte_and_the_rest_written_anew_in_its_codec(directory, codec):
+def test_unchanged_batches_are_copied_and_others_are_compressed_again_in_their_codec(directory, codec):
     log = compacted(directory)
     append(log, keyed(*((f"a{number}", "x" * 50) for number in range(100)), codec=codec))
     append(log, keyed(*((f"a{number}", "y" * 50) for number in range(0, 100, 2)), codec=codec))
@@ -61,7 +61,7 @@ def test_what_loses_nothing_is_copied_byte_by_byte_and_the_rest_written_anew_in_
     assert [record for _, records in content(log) for record in records] == [*before[0][1][1::2], *before[1][1]]
 
 
-def test_records_without_a_key_go(directory):
+def test_records_without_a_key_are_removed(directory):
     log = open_log(directory)
     append(log, keyed((None, "1"), ("a", "1")))
     roll(log)
@@ -70,7 +70,7 @@ def test_records_without_a_key_go(directory):
     assert left(log) == [(1, "a", "1")]
 
 
-def test_the_largest_timestamp_of_a_batch_is_that_of_what_stayed(directory):
+def test_the_largest_timestamp_of_a_batch_is_that_of_the_remaining_records(directory):
     log = compacted(directory)
     log.append(memoryview(keyed(("a", "1"))), NOW_MS)
     from pykafkad.wire.batch import build_batch
@@ -84,8 +84,8 @@ def test_the_largest_timestamp_of_a_batch_is_that_of_what_stayed(directory):
     assert [(record.key, record.timestamp_ms) for record in kept] == [(b"c", NOW_MS + 20), (b"d", NOW_MS - 5)]
 
 
-def test_tombstones_get_a_horizon_and_go_behind_it(directory):
-    """KIP-534: the first pass writes when, a later one removes."""
+def test_tombstones_get_a_delete_horizon_and_are_removed_after_it(directory):
+    """KIP-534: the first pass writes the horizon, a later one removes the tombstone."""
     log = compacted(directory, delete_retention_ms=1000)
     cleaner = LogCleaner(log.segments[0].disk)
     append(
@@ -109,7 +109,7 @@ def test_tombstones_get_a_horizon_and_go_behind_it(directory):
     assert content(log)[1][0].base_timestamp_ms == NOW_MS + 1000, "the horizon is written once"
 
 
-def test_a_tombstone_of_a_key_that_came_back_goes_at_once(directory):
+def test_a_tombstone_that_a_newer_record_supersedes_is_removed_at_once(directory):
     log = compacted(directory)
     append(log, keyed(("a", None)), keyed(("a", "2")), keyed(("b", "1")))
     roll(log)
@@ -117,8 +117,8 @@ def test_a_tombstone_of_a_key_that_came_back_goes_at_once(directory):
     assert left(log) == [(1, "a", "2"), (2, "b", "1")]
 
 
-def test_a_batch_of_which_nothing_stays_goes_but_for_the_last_of_the_pass(directory):
-    """Where the log ends must not be forgotten."""
+def test_a_batch_without_remaining_records_is_removed_unless_it_is_the_last_of_the_pass(directory):
+    """The last batch marks the end of the cleaned part."""
     log = compacted(directory, delete_retention_ms=0)
     cleaner = LogCleaner(log.segments[0].disk)
     append(log, keyed(("a", "1")), keyed(("a", "2")), keyed(("a", None)))
@@ -139,8 +139,8 @@ def test_a_batch_of_which_nothing_stays_goes_but_for_the_last_of_the_pass(direct
     assert [(header.base_offset, header.record_count) for header, _ in content(log)] == [(5, 1)]
 
 
-def test_the_last_batch_of_a_producer_stays_without_records(directory):
-    """Its sequence must be found again after a restart; the empty batch says all that the header said."""
+def test_the_last_batch_of_a_producer_is_kept_without_records(directory):
+    """A restart reads the producer's sequence from it, so the empty batch keeps the header's fields."""
     log = compacted(directory)
     append(
         log,
@@ -166,7 +166,7 @@ def test_the_last_batch_of_a_producer_stays_without_records(directory):
     assert again.producers[4].next_sequence == states[4].next_sequence == 3
 
 
-def test_producers_that_are_forgotten_keep_no_batch(directory):
+def test_expired_producers_keep_no_batch(directory):
     log = compacted(directory)
     append(
         log, keyed(("a", "1"), producer_id=4, producer_epoch=2, base_sequence=0), keyed(("a", "4")), keyed(("b", "1"))
@@ -178,8 +178,8 @@ def test_producers_that_are_forgotten_keep_no_batch(directory):
     assert len(content(log)) == 2
 
 
-def test_the_last_batch_of_a_pass_stays_without_records(directory):
-    """It says where the log ended."""
+def test_the_last_batch_of_a_pass_is_kept_without_records(directory):
+    """It marks the end of the cleaned part."""
     log = open_log(directory)
     append(log, keyed(("a", "1")), keyed((None, "1")), keyed((None, "1")))
     roll(log)
@@ -189,7 +189,7 @@ def test_the_last_batch_of_a_pass_stays_without_records(directory):
 
 
 def transaction(log, producer_id, key, *, abort):
-    """One transaction of one batch, of a producer that is forgotten at once."""
+    """One transaction of one batch, whose producer is forgotten at once."""
     log.append(
         keyed((key, "t"), producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True),
         NOW_MS,
@@ -200,9 +200,9 @@ def transaction(log, producer_id, key, *, abort):
     log.producers.expire(NOW_MS + 10_000, 1000)
 
 
-def test_aborted_records_go_at_once_and_markers_behind_a_horizon_of_their_own(directory):
-    """A marker stays while records of its transaction were there, then for delete.retention.ms more; the index keeps
-    step."""
+def test_aborted_records_are_removed_at_once_and_markers_after_their_delete_horizon(directory):
+    """A marker stays while the log has records of its transaction, and delete.retention.ms longer; so does its index
+    entry."""
     log = compacted(directory, delete_retention_ms=1000)
     cleaner = LogCleaner(directory.disk)
     append(log, keyed(("a", "1")))
@@ -228,7 +228,7 @@ def test_aborted_records_go_at_once_and_markers_behind_a_horizon_of_their_own(di
     assert [key for _, key, value in left(log)[:2]] == ["a", "b"]
 
 
-def test_a_marker_of_a_committed_transaction_goes_when_its_records_have_gone(directory):
+def test_a_commit_marker_is_removed_after_the_records_of_its_transaction(directory):
     log = compacted(directory, delete_retention_ms=0)
     cleaner = LogCleaner(directory.disk)
     transaction(log, 6, "b", abort=False)
@@ -241,11 +241,7 @@ def test_a_marker_of_a_committed_transaction_goes_when_its_records_have_gone(dir
     assert not any(header.is_control for header, _ in content(log))
 
 
-# -- which log, and up to where
-# ------------------------------------------------------------------------------------------
-
-
-def test_long_keys_are_compared_too(directory):
+def test_long_keys_are_compacted_too(directory):
     log = compacted(directory)
     append(log, keyed(("k" * 100, "1"), ("k" * 99 + "l", "1")), keyed(("k" * 100, "2")))
     roll(log)
@@ -253,8 +249,8 @@ def test_long_keys_are_compared_too(directory):
     assert [offset for offset, _, _ in left(log)] == [1, 2]
 
 
-def test_batches_without_a_newest_record_go_unopened(directory, monkeypatch):
-    """Whole, or empty where their sequence is needed; those in the clean part are looked at record by record."""
+def test_batches_without_a_newest_record_are_removed_unopened(directory, monkeypatch):
+    """They become empty if their sequence is needed. Batches in the clean part are opened."""
     log = compacted(directory)
     for number in range(40):
         append(log, keyed(*((f"k{index}", f"{number}") for index in range(20))))
@@ -267,7 +263,7 @@ def test_batches_without_a_newest_record_go_unopened(directory, monkeypatch):
     )
     clean(log)
     assert [key for _, key, _ in left(log)] == [*(f"k{index}" for index in range(20)), "other"]
-    # Blocks of offsets touch the batch before the last whole one.
+    # The last block of offsets overlaps the batch before, which is opened for it.
     assert 2 <= len(looked_at) <= 4 and min(looked_at) >= 37 * 20
     append(log, keyed(("k3", "new")))
     roll(log)
@@ -276,8 +272,8 @@ def test_batches_without_a_newest_record_go_unopened(directory, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_against_a_plain_model(seed):
-    """Random keys, codecs, tombstones and runs: what is left is what a dict says, and reading from any offset agrees."""
+def test_random_runs_agree_with_a_dict(seed):
+    """Keys, codecs, tombstones and runs are random. Reads from any offset agree too."""
     chance = random.Random(seed)
     log = compacted(
         open_directory(disk=MemoryDisk()), segment_bytes=3000, index_interval_bytes=200, delete_retention_ms=1 << 40

@@ -1,5 +1,6 @@
-"""One log through random operations, faults and crashes: 500 seeds in `make test`; `python -m tests.log.crashes --seeds
-20000` for more."""
+"""Logs under random operations, faults and crashes: 500 seeds in `make test`.
+
+`python -m tests.log.crashes --seeds 20000` runs more."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ SEEDS, QUICK_SEEDS = 500, 100
 
 
 @pytest.mark.timeout(600)
-def test_whatever_happens_the_log_holds_what_it_promised(pytestconfig):
-    """A failure says how it is repeated."""
+def test_a_log_keeps_its_promises_under_random_faults_and_crashes(pytestconfig):
+    """A failure names the command that repeats it."""
     seeds = QUICK_SEEDS if pytestconfig.getoption("--quick") else SEEDS
     report = crashes.run(range(first := seed_of_the_code(), first + seeds))
     assert report.failures == []
     assert report.seeds == seeds
-    # What never happens is not tested.
+    # Every operation must happen, or it is not tested.
     for name in (
         "append",
         "append_idempotent",

@@ -1,4 +1,4 @@
-"""One directory of logs: whose it is, what survives, what goes."""
+"""One directory of logs: its owner, what survives a restart, and what is removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.simulation.disk import MemoryDisk
 
 
 def test_a_second_broker_on_the_same_directory_is_refused(tmp_path):
-    """It says which directory, and that another broker has it; when the first is gone it is let in."""
+    """The error names the directory. When the first broker has stopped, the second may use it."""
     first = open_directory(tmp_path / "data")
     with pytest.raises(ConfigError, match=f"another broker uses the directory {tmp_path}/data"):
         open_directory(tmp_path / "data")
@@ -44,8 +44,8 @@ def test_the_directory_of_another_broker_or_cluster_is_refused():
         directory.check_meta(cluster_id="d", node_id=1)
 
 
-def test_the_clean_marker_is_taken_at_once():
-    """A broker that dies after its start has not stopped cleanly, even if it did nothing."""
+def test_a_start_removes_the_clean_marker_at_once():
+    """A broker that is killed right after its start has not stopped cleanly."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     assert (directory.clean, directory.broker_epoch) == (False, -1)
@@ -57,7 +57,7 @@ def test_the_clean_marker_is_taken_at_once():
     assert not open_directory(disk=disk).clean
 
 
-def test_a_stop_without_ceremony_leaves_no_marker():
+def test_a_stop_that_is_not_clean_leaves_no_marker():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     append(open_log(directory), batch())
@@ -67,8 +67,8 @@ def test_a_stop_without_ceremony_leaves_no_marker():
     assert open_log(directory).end_offset == 1
 
 
-def test_logs_of_an_unclean_start_that_nobody_opened_forbid_the_marker():
-    """They were never recovered; the next start must look at them."""
+def test_unopened_logs_of_an_unclean_start_prevent_the_marker():
+    """They were never recovered, so the next start must recover them."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     for partition in (0, 1):
@@ -81,16 +81,16 @@ def test_logs_of_an_unclean_start_that_nobody_opened_forbid_the_marker():
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_a_clean_stop_brings_everything_to_the_device(count):
-    """Each log by itself, or for many all at once: a power loss right after the stop loses nothing."""
+def test_a_clean_stop_syncs_everything(count):
+    """A power loss right after the stop loses nothing, with few logs and with many."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     for partition in range(count):
         append(open_log(directory, partition=partition), batch(3))
     before = disk.calls.get("sync", 0)
     directory.close()
-    # Of a few logs each by itself, with its indexes, epochs and names; of many the whole disk in one call, and of each
-    # it is asked whether that was true.
+    # Few logs are synced one by one, with indexes, epochs and names. For many, the whole disk is synced in one call,
+    # and then each file is asked whether a write failed.
     assert disk.calls["sync"] - before < 5 * count + 12
     disk.lose_power(random.Random(1))
     directory = open_directory(disk=disk)
@@ -99,7 +99,7 @@ def test_a_clean_stop_brings_everything_to_the_device(count):
         assert open_log(directory, partition=partition).end_offset == 3
 
 
-def test_sync_jobs_of_rolled_segments():
+def test_rolled_segments_have_sync_jobs():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     quiet, rolled = open_log(directory), open_log(directory, partition=1, segment_bytes=100)
@@ -111,7 +111,7 @@ def test_sync_jobs_of_rolled_segments():
     assert (rolled.recovery_point, directory.sync_jobs()) == (1, [])
 
 
-def test_checkpoints_are_kafkas_and_written_only_when_they_changed():
+def test_checkpoints_have_kafkas_format_and_are_written_only_when_changed():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log, other = open_log(directory, "b", 2), open_log(directory, "a", 10)
@@ -140,8 +140,8 @@ def test_checkpoints_are_kafkas_and_written_only_when_they_changed():
 @pytest.mark.parametrize(
     "name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"]
 )
-def test_a_checkpoint_that_cannot_be_read_counts_as_missing(name):
-    """As in Kafka: recovery begins earlier, the start is the first segment's, nothing is lost."""
+def test_a_damaged_checkpoint_counts_as_missing(name):
+    """As in Kafka, recovery then begins earlier, the log starts with its first segment, and nothing is lost."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     append(open_log(directory), batch(4))
@@ -154,8 +154,8 @@ def test_a_checkpoint_that_cannot_be_read_counts_as_missing(name):
         assert (log.log_start_offset, log.end_offset) == (0, 4)
 
 
-def test_the_topic_id_is_kept_and_guarded():
-    """A directory that holds another topic of the same name is not served as this one."""
+def test_the_topic_id_is_stored_and_compared():
+    """The folder of another topic of the same name is not served."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     open_log(directory)
@@ -168,7 +168,7 @@ def test_the_topic_id_is_kept_and_guarded():
 
 
 def test_a_deleted_partition_is_renamed_at_once_and_removed_later():
-    """So that a topic of the same name can be made at once; what a dead broker left goes at the next start."""
+    """A topic of the same name can be created at once. The next start removes what a killed broker left."""
     disk, clock = MemoryDisk(), ManualClock()
     directory = open_directory(disk=disk, clock=clock)
     append(open_log(directory, file_delete_delay_ms=1000), batch())
@@ -190,7 +190,7 @@ def test_a_deleted_partition_is_renamed_at_once_and_removed_later():
 
 
 def test_the_longest_topic_name_can_be_deleted(tmp_path):
-    """Names are cut so that the suffix fits the 255 bytes of a file name."""
+    """The name is cut so that it fits 255 bytes with the suffix."""
     directory = open_directory(tmp_path / "data")
     open_log(directory, "x" * 249, 99)
     directory.delete_partition("x" * 249, 99)
@@ -198,8 +198,8 @@ def test_the_longest_topic_name_can_be_deleted(tmp_path):
     directory.close()
 
 
-def test_stray_files_are_left_alone(tmp_path):
-    """Files, links and directories with other names are no partitions; links are never followed."""
+def test_unknown_files_are_ignored(tmp_path):
+    """Files, links and folders with other names are no partitions. Links are never followed."""
     (tmp_path / "elsewhere-0").mkdir()
     data = tmp_path / "data"
     data.mkdir()
@@ -216,7 +216,7 @@ def test_stray_files_are_left_alone(tmp_path):
 
 
 def test_ten_thousand_partitions_start_quickly():
-    """After a clean stop a start opens no partition; two seconds are the promise for all of a broker's start."""
+    """After a clean stop a start opens no partition. A whole broker may take two seconds to start."""
     disk, settings = MemoryDisk(), topic_settings()
     directory = open_directory(disk=disk)
     for partition in range(10_000):
@@ -232,8 +232,8 @@ def test_ten_thousand_partitions_start_quickly():
 
 
 @pytest.mark.parametrize("between", ["", "killed"])
-def test_nothing_that_was_checkpointed_of_a_deleted_partition_cuts_one_of_the_same_name(between):
-    """Its start and its recovery point are promises about other records; the next checkpoint may be a minute away."""
+def test_checkpoints_of_a_deleted_partition_do_not_truncate_a_new_one_of_the_same_name(between):
+    """The old offsets are of other records, and the next checkpoint may be a minute away."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory)
@@ -253,8 +253,8 @@ def test_nothing_that_was_checkpointed_of_a_deleted_partition_cuts_one_of_the_sa
     assert (log.log_start_offset, log.end_offset, log.recovery_point) == (0, 2, 0)
 
 
-def test_what_a_deleted_topic_of_the_same_name_left_is_put_aside():
-    """A death in the middle of a deletion leaves some of its folders under their names."""
+def test_the_folder_of_a_deleted_topic_of_the_same_name_is_renamed_as_a_stray():
+    """A kill in the middle of a deletion leaves folders with their old names."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     append(open_log(directory), batch())

@@ -1,4 +1,4 @@
-"""Both indexes: a lookup gives what walking the log would give, and the files are Kafka's."""
+"""The offset index and the time index: look-ups agree with a scan of the log, and the files have Kafka's format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.simulation.disk import MemoryDisk
 
 
 def filled(seed, **changes):
-    """A log of several segments whose timestamps go back and forth; its headers and records."""
+    """A log of several segments with unordered timestamps, and its headers and records."""
     chance = random.Random(seed)
     log = open_log(
         open_directory(disk=MemoryDisk()),
@@ -36,7 +36,7 @@ def filled(seed, **changes):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_lookup_by_offset_is_a_walk_through_the_log(seed):
+def test_look_ups_by_offset_agree_with_a_scan(seed):
     log, rows, _ = filled(seed)
     positions, at = {}, {}
     for header, _ in rows:
@@ -51,8 +51,8 @@ def test_lookup_by_offset_is_a_walk_through_the_log(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_lookup_by_time_is_a_walk_through_the_log(seed):
-    """The first record, in the order of the log, whose timestamp is at or after the asked one."""
+def test_look_ups_by_time_agree_with_a_scan(seed):
+    """The result is the first record in log order with a timestamp at or after the given one."""
     log, rows, _ = filled(seed)
     for start_offset in (0, 7, 8, 9, 30):
         log.delete_records(start_offset)
@@ -74,20 +74,19 @@ def test_the_largest_timestamp_is_found(seed):
     assert log.max_timestamp_offset() == (latest.offset, latest.timestamp_ms, 0)
 
 
-def test_the_largest_timestamp_of_the_brokers_own_time_is_the_last_offset_of_its_batch():
+def test_with_log_append_time_the_largest_timestamp_is_at_the_last_offset_of_its_batch():
     log = open_log(open_directory(disk=MemoryDisk()), message_timestamp_type="LogAppendTime")
     append(log, batch(3))
     assert log.max_timestamp_offset() == (2, NOW_MS, 0)
 
 
-def test_an_empty_log_has_no_time():
+def test_an_empty_log_has_no_timestamp():
     log = open_log(open_directory(disk=MemoryDisk()))
     assert (log.max_timestamp_offset(), log.offset_for_timestamp(0)) == (None, None)
 
 
-def test_entries_are_written_about_every_interval():
-    """As Kafka: an entry for the batch that follows more than index.interval.bytes of log, with that batch's last
-    offset."""
+def test_an_entry_is_added_after_each_interval():
+    """As in Kafka, the batch after more than index.interval.bytes of log gets an entry, with its last offset."""
     log = open_log(open_directory(disk=MemoryDisk()), index_interval_bytes=200)
     size = len(batch(2, 40))
     append(log, *(batch(2, 40) for _ in range(10)))
@@ -100,7 +99,7 @@ def test_entries_are_written_about_every_interval():
     )
 
 
-def test_the_files_of_the_offset_index():
+def test_the_offset_index_file_has_kafkas_format():
     index = OffsetIndex()
     for entry in ((3, 100), (9, 220)):
         index.append(*entry)
@@ -113,7 +112,7 @@ def test_the_files_of_the_offset_index():
     assert OffsetIndex.from_bytes(data, 220) is None, "it points behind the end of the log"
 
 
-def test_the_file_of_the_time_index():
+def test_the_time_index_file_has_kafkas_format():
     index = TimeIndex()
     for entry in ((50, 3), (50, 5), (40, 6), (60, 9)):
         index.maybe_append(*entry)
@@ -124,7 +123,7 @@ def test_the_file_of_the_time_index():
         assert TimeIndex.from_bytes(damaged) is None
 
 
-def test_cutting_an_index():
+def test_truncation_removes_later_entries():
     offsets, times = OffsetIndex(), TimeIndex()
     for number in range(5):
         offsets.append(10 * number, 100 * number)
@@ -140,9 +139,8 @@ def test_cutting_an_index():
     ]
 
 
-def test_a_file_that_is_looked_at_in_steps():
-    """What no index is from end to end is refused all the same; one wrong entry between two steps is for whoever meets
-    it."""
+def test_a_file_may_be_checked_in_steps():
+    """A file that is no index at all is refused. A single wrong entry between two steps is found when it is used."""
     index = OffsetIndex()
     times = TimeIndex()
     for number in range(1, 1001):
@@ -173,7 +171,7 @@ def test_a_file_that_is_looked_at_in_steps():
     assert OffsetIndex.from_bytes(swapped, 10**6, step=256) is not None
 
 
-def test_a_late_timestamp_keeps_all_its_bits():
+def test_a_large_timestamp_keeps_all_its_bits():
     index = TimeIndex()
     for timestamp_ms in (0, 1, 2**31 - 1, 2**31, 2**32 + 5, 1_795_277_580_640, 2**62):
         index.maybe_append(timestamp_ms, len(index) * 3)

@@ -1,4 +1,4 @@
-"""Leader epochs and where they began."""
+"""Leader epochs and their start offsets."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ def epochs(*entries):
         (8, (-1, -1)),
     ],
 )
-def test_the_end_of_an_epoch_is_the_start_of_the_next(asked, answer):
-    """The largest known epoch at or below the asked one; older than all: the asked one with the first start; newer:
-    unknown."""
+def test_an_epoch_ends_where_the_next_one_starts(asked, answer):
+    """The answer is the largest known epoch at or below the given one.
+
+    For an epoch older than all it is that epoch with the first start offset. A newer epoch is unknown."""
     assert epochs((2, 0), (4, 10), (7, 20)).end_offset_for(asked, 33) == answer
 
 
-def test_no_epoch_is_known_at_first():
+def test_an_empty_log_has_no_epoch():
     assert LeaderEpochs().end_offset_for(0, 5) == (-1, -1)
     assert LeaderEpochs().latest == LeaderEpochs().epoch_for(3) == -1
 
 
 def test_an_epoch_without_records_is_replaced():
-    """Two elections without a record between them: only the later epoch began at that offset."""
+    """After two elections without a record in between, only the later epoch begins at that offset."""
     assert epochs((1, 0), (2, 5), (3, 5)).entries == [(1, 0), (3, 5)]
 
 
-def test_the_same_epoch_again_changes_nothing():
+def test_assigning_the_same_epoch_again_changes_nothing():
     made = epochs((1, 0))
     made.changed = False
     assert not made.assign(1, 9)
     assert not made.changed
 
 
-def test_truncation_at_both_ends():
+def test_truncation_at_either_end_removes_epochs():
     made = epochs((1, 0), (2, 10), (3, 20))
     made.truncate_from_end(20)
     assert made.entries == [(1, 0), (2, 10)]
@@ -64,12 +65,12 @@ def test_truncation_at_both_ends():
     assert made.entries == [(2, 50)]
 
 
-def test_the_epoch_of_an_offset():
+def test_the_epoch_of_an_offset_is_found():
     made = epochs((1, 5), (3, 20))
     assert [made.epoch_for(offset) for offset in (4, 5, 19, 20, 99)] == [-1, 1, 1, 3, 3]
 
 
-def test_the_file_is_kafkas():
+def test_the_file_has_kafkas_format():
     made = epochs((0, 0), (5, 100))
     assert made.to_text() == "0\n2\n0 0\n5 100\n"
     assert LeaderEpochs.from_text(made.to_text()).entries == made.entries

@@ -1,4 +1,4 @@
-"""Moving a log between directories: what was synced in the old place is so in the new one."""
+"""Moving a log between directories: records that were synced in the old directory are synced in the new one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.simulation.disk import MemoryDisk
 
 
 def copied(disk):
-    """A log and its copy in another directory, of which the last is whole and synced."""
+    """A log and its whole, synced copy in another directory."""
     source, target = open_directory("/a", disk=disk), open_directory("/b", disk=disk)
     log = open_log(source)
     append(log, batch(), batch())
@@ -18,8 +18,8 @@ def copied(disk):
     return log, future
 
 
-def test_a_sync_that_ends_behind_a_move_promises_nothing_that_is_not_on_the_device():
-    """It synced the files of the old place."""
+def test_a_sync_that_ends_after_a_move_does_not_raise_the_recovery_point():
+    """The sync was of the files in the old directory."""
     disk = MemoryDisk()
     log, future = copied(disk)
     append(log, batch())
@@ -32,7 +32,7 @@ def test_a_sync_that_ends_behind_a_move_promises_nothing_that_is_not_on_the_devi
     assert log.recovery_point == 3 and content.synced == bytes(content.data)
 
 
-def test_nothing_that_was_checkpointed_of_an_earlier_partition_in_the_new_place_cuts_a_moved_one():
+def test_checkpoints_of_an_earlier_partition_do_not_truncate_a_moved_one():
     disk = MemoryDisk()
     earlier = open_directory("/b", disk=disk)
     log = open_log(earlier)
@@ -50,7 +50,7 @@ def test_nothing_that_was_checkpointed_of_an_earlier_partition_in_the_new_place_
     assert (log.log_start_offset, log.end_offset) == (0, 2)
 
 
-def test_the_names_of_a_moved_log_are_on_the_device_before_the_old_ones_go(monkeypatch):
+def test_the_new_files_are_synced_before_the_old_ones_are_removed(monkeypatch):
     disk = MemoryDisk()
     log, future = copied(disk)
     log.flush()

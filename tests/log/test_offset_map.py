@@ -1,4 +1,4 @@
-"""The newest offset of every key: its memory, its small steps, and where it knows that no record is the newest."""
+"""The offset map: its memory, its small steps, and the ranges in which no record is the newest of its key."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from pykafkad.log.offset_map import OffsetMap
 
 
 def test_the_memory_of_the_map_is_bounded():
-    """Long keys count as long as short ones, and stay different."""
+    """A long key takes no more memory than a short one, and stays distinct."""
     offsets = OffsetMap(1000 * offset_map.ENTRY_BYTES, 0.5)
     assert offsets.max_entries == 500
     assert offset_map.long_key(b"x" * 5000) != offset_map.long_key(b"x" * 5001)
@@ -27,15 +27,15 @@ def test_the_memory_of_the_map_is_bounded():
         ("Infinity", 1000),
     ],
 )
-def test_every_load_factor_that_kafka_starts_with(load_factor, expected):
-    """The table neither exceeds its buffer nor is without room."""
+def test_the_map_accepts_every_load_factor_that_kafka_accepts(load_factor, expected):
+    """The map stays within its buffer and has room for at least one key."""
     assert OffsetMap(1000 * offset_map.ENTRY_BYTES, float(load_factor)).max_entries == expected
     assert OffsetMap(0, float(load_factor)).max_entries == 1
 
 
 @pytest.mark.parametrize("span", [1, 100, 1 << 26])
-def test_where_no_newest_record_is_the_map_knows(span):
-    """Never where one is, and never outside of what it has seen."""
+def test_the_map_knows_ranges_without_a_newest_record(span):
+    """A range with a newest record, or outside of the entered offsets, is never reported as free of them."""
     offsets = OffsetMap(1 << 20, 0.9)
     first, newest = 1000, 1000 + span // 2
     offsets.latest_offset = first + span - 1
@@ -52,6 +52,6 @@ def test_where_no_newest_record_is_the_map_knows(span):
         assert not offsets.has_newest(offsets.latest_offset - span // 8, offsets.latest_offset)
 
 
-def test_the_map_goes_in_small_steps():
+def test_the_map_is_freed_in_small_steps():
     offsets = OffsetMap(1 << 20, 0.9)
     assert len(list(offsets.release())) == offset_map.SHARDS

@@ -1,4 +1,4 @@
-"""Append, write and read of one partition."""
+"""Appending to, writing and reading one partition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def directory(tmp_path):
 
 
 def test_offsets_are_assigned_in_place_and_read_back(directory):
-    """The leader numbers records from the end of the log and stamps its epoch into the batch."""
+    """The leader assigns offsets from the end of the log and writes its epoch into the batch."""
     log = open_log(directory)
     log.assign_epoch(7)
     first, second = batch(3), batch(2)
@@ -47,8 +47,8 @@ def test_offsets_are_assigned_in_place_and_read_back(directory):
     assert log.read(5, 1 << 20, end_offset=5) is None
 
 
-def test_a_batch_can_be_given_back_as_soon_as_it_is_appended(directory):
-    """`append` keeps no view of the caller's buffer: the buffer can be emptied at once."""
+def test_an_append_keeps_no_view_of_the_batch(directory):
+    """The caller can empty its buffer right after the append."""
     log = open_log(directory)
     for size in (10, 20_000):
         buffer = bytearray(batch(size=size))
@@ -60,8 +60,8 @@ def test_a_batch_can_be_given_back_as_soon_as_it_is_appended(directory):
     assert [len(records[0].value) for _, records in content(log)] == [10, 20_000]
 
 
-def test_what_does_not_fit_the_gather_buffer_is_written_in_between(directory):
-    """The buffer that gathers small batches has a size; many in one turn are written in several calls."""
+def test_a_full_gather_buffer_is_written(directory):
+    """The buffer is bounded, so many small batches in one turn are written in several calls."""
     log = open_log(directory)
     count = 3 * GATHER_SIZE_BYTES // 1000
     for _ in range(count):
@@ -71,8 +71,8 @@ def test_what_does_not_fit_the_gather_buffer_is_written_in_between(directory):
     assert [header.base_offset for header, _ in content(log)] == list(range(count))
 
 
-def test_a_large_batch_goes_behind_the_small_ones_before_it(directory):
-    """Batches of 16 KiB and more are written at once, in order with what was gathered."""
+def test_a_large_batch_is_written_after_the_small_ones_before_it(directory):
+    """A batch of 16 KiB or more is written at once, in order with the gathered batches."""
     log = open_log(directory)
     for size in (10, 30_000, 10, 10, 40_000):
         log.append(batch(size=size), NOW_MS)
@@ -90,8 +90,8 @@ def test_a_large_batch_goes_behind_the_small_ones_before_it(directory):
 LEADER_CHANGE = 2
 
 
-def test_records_of_our_own(directory):
-    """Coordinators append key and value, the quorum control records in a batch of their own; epochs rise as told."""
+def test_coordinators_and_the_quorum_append_records_of_their_own(directory):
+    """Coordinators append keys and values, the quorum appends control batches. The leader epoch rises as given."""
     log = open_log(directory)
     assert log.append_records([(b"k", b"v"), (b"k2", None)], NOW_MS)[:2] == (0, 1)
     assert log.append_records([(None, b"change")], NOW_MS, control_type=LEADER_CHANGE, leader_epoch=3)[:2] == (2, 2)
@@ -107,7 +107,7 @@ def test_records_of_our_own(directory):
     assert log.end_offset_for_epoch(0) == (0, 2)
 
 
-def test_outside_the_log_is_out_of_range(directory):
+def test_offsets_outside_the_log_are_out_of_range(directory):
     log = open_log(directory)
     append(log, batch())
     for offset in (-1, 2):
@@ -116,7 +116,7 @@ def test_outside_the_log_is_out_of_range(directory):
         assert caught.value.code == errors.OFFSET_OUT_OF_RANGE
 
 
-def test_below_the_start_is_out_of_range_even_where_the_file_still_holds_it(directory):
+def test_offsets_below_the_start_are_out_of_range_even_if_the_file_holds_them(directory):
     log = open_log(directory)
     append(log, batch(2), batch(2))
     log.delete_records(3)
@@ -128,9 +128,8 @@ def test_below_the_start_is_out_of_range_even_where_the_file_still_holds_it(dire
 
 @pytest.mark.parametrize("size", [10, 900, 5000, 20_000])
 @pytest.mark.parametrize("max_bytes", [1, 100, 4096, 20_000, 70_000])
-def test_reads_end_on_batch_boundaries_and_cover_the_log(directory, size, max_bytes):
-    """Whole batches, at least one even if it is above the limit, each read going on where the last ended; over segments
-    too."""
+def test_reads_give_whole_batches_and_cover_the_log(directory, size, max_bytes):
+    """Each read returns at least one batch, even above the limit, and the next one continues there, across segments."""
     log = open_log(directory, segment_bytes=150_000)
     for _ in range(60):
         append(log, batch(2, size))
@@ -144,23 +143,23 @@ def test_reads_end_on_batch_boundaries_and_cover_the_log(directory, size, max_by
     assert offset == 120
 
 
-def test_without_the_promise_of_one_batch_what_is_too_large_is_not_read(directory):
-    """Kafka gives a batch above the limit only to the first partition of a Fetch that has data."""
+def test_a_batch_above_the_limit_is_read_only_with_minimum_one_batch(directory):
+    """Kafka returns such a batch only for the first partition of a Fetch that has data."""
     log = open_log(directory)
     append(log, batch(size=500), batch(size=500))
     assert log.read(0, 100, end_offset=2, minimum_one_batch=False) is None
     assert offsets_of(log.read(0, 700, end_offset=2, minimum_one_batch=False)) == [0]
 
 
-def test_reads_stop_at_the_end_they_are_given(directory):
-    """A consumer does not see past the high watermark."""
+def test_reads_stop_at_the_given_end_offset(directory):
+    """A consumer reads nothing above the high watermark."""
     log = open_log(directory)
     append(log, *(batch(2) for _ in range(10)))
     assert offsets_of(log.read(2, 1 << 20, end_offset=6)) == [2, 3, 4, 5]
     assert log.read(6, 1 << 20, end_offset=6) is None
 
 
-def test_what_is_gathered_cannot_be_read_yet(directory):
+def test_gathered_batches_cannot_be_read(directory):
     log = open_log(directory)
     append(log, batch())
     log.append(batch(), NOW_MS)
@@ -168,7 +167,7 @@ def test_what_is_gathered_cannot_be_read_yet(directory):
     assert log.read(1, 1 << 20, end_offset=log.end_offset) is None
 
 
-def test_the_high_watermark_never_falls_and_stays_within_what_is_written(directory):
+def test_the_high_watermark_never_falls_and_never_passes_the_written_end(directory):
     log = open_log(directory)
     log.append(batch(4), NOW_MS)
     assert log.advance_high_watermark(4) == 0
@@ -179,7 +178,7 @@ def test_the_high_watermark_never_falls_and_stays_within_what_is_written(directo
 
 
 def test_remembered_reader_positions_are_bounded(directory):
-    """Where readers came from and go to is remembered for a limited number of them."""
+    """The positions of a limited number of readers are remembered."""
     log = open_log(directory)
     append(log, *(batch() for _ in range(3 * MAX_REMEMBERED_POSITIONS)))
     for offset in range(log.end_offset):
@@ -208,13 +207,13 @@ def test_a_segment_rolls_when_it_or_its_index_is_full(directory, changes, count)
     ],
 )
 def test_a_segment_rolls_by_the_time_of_its_first_batch(directory, timestamps, bases):
-    """segment.ms counts from the first batch's timestamp to that of the batch which comes."""
+    """segment.ms counts from the timestamp of the first batch to that of the next batch."""
     log = open_log(directory, segment_ms=1000)
     append(log, *(batch(timestamp_ms=NOW_MS + ms) for ms in timestamps), now_ms=NOW_MS + 10_000)
     assert [segment.base_offset for segment in log.segments] == bases
 
 
-def test_without_timestamps_a_segment_rolls_by_the_clock(directory):
+def test_a_segment_without_timestamps_rolls_by_the_clock(directory):
     log = open_log(directory, segment_ms=1000)
     append(log, batch(timestamp_ms=-1))
     append(log, batch(timestamp_ms=-1), now_ms=NOW_MS + 900)
@@ -223,7 +222,7 @@ def test_without_timestamps_a_segment_rolls_by_the_clock(directory):
 
 
 def test_jitter_makes_segments_roll_earlier(directory):
-    """segment.jitter.ms spreads the rolls: each segment is due up to that much before segment.ms."""
+    """segment.jitter.ms spreads the rolls: a segment rolls up to that much before segment.ms."""
     log = open_log(directory, segment_ms=1000, segment_jitter_ms=999)
     append(log, batch())
     jitter_ms = log.segments[0].jitter_ms
@@ -234,7 +233,7 @@ def test_jitter_makes_segments_roll_earlier(directory):
     assert len(log.segments) == 2
 
 
-def test_changed_settings_hold_from_the_next_append(directory):
+def test_changed_settings_apply_from_the_next_append(directory):
     log = open_log(directory)
     append(log, batch(size=100))
     log.update_settings(topic_settings(max_message_bytes=100, segment_bytes=300))
@@ -246,7 +245,7 @@ def test_changed_settings_hold_from_the_next_append(directory):
 
 
 def test_a_log_is_opened_by_its_first_use():
-    """Ten thousand partitions start without a single file being opened; leading one is no use yet."""
+    """A start with ten thousand partitions opens no file. Becoming leader does not open the log either."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     append(open_log(directory), batch(3))
@@ -262,8 +261,8 @@ def test_a_log_is_opened_by_its_first_use():
     assert content(log)[-1][0].leader_epoch == 4
 
 
-def test_what_an_append_reads_has_plain_attributes():
-    """Python finds those of a class with `__getattr__` anew each time, which was a tenth of a small Produce."""
+def test_an_append_reads_only_plain_attributes():
+    """Python does not cache attributes of a class with `__getattr__`; that cost a tenth of a small Produce."""
     disk = MemoryDisk()
 
     def appended(log):
@@ -284,7 +283,7 @@ def test_what_an_append_reads_has_plain_attributes():
     assert appended(open_log(open_directory(disk=disk), segment_bytes=400)) == (False, False)
 
 
-def test_a_clean_restart_knows_everything_again(tmp_path):
+def test_a_clean_restart_restores_the_whole_state(tmp_path):
     directory = open_directory(tmp_path / "data")
     log = open_log(directory, segment_bytes=20_000)
     append(log, *(batch(2, 50) for _ in range(500)))
@@ -303,7 +302,7 @@ def test_a_clean_restart_knows_everything_again(tmp_path):
 
 
 def test_a_slice_of_a_removed_segment_can_still_be_sent(directory):
-    """The descriptor lives as long as the slice that refers to it."""
+    """The descriptor stays open as long as the slice exists."""
     log = open_log(directory, segment_bytes=200)
     append(log, batch(size=100), batch(size=100))
     found = log.read(0, 1000, end_offset=1)
@@ -314,8 +313,8 @@ def test_a_slice_of_a_removed_segment_can_still_be_sent(directory):
     assert offsets_of(found) == [0]
 
 
-def test_every_turn_gives_its_buffer_back(directory):
-    """Gather buffers are shared by the logs of a directory, and only so many idle ones are kept."""
+def test_gather_buffers_are_given_back_each_turn(directory):
+    """The logs of a directory share gather buffers, and a limited number of idle ones is kept."""
     logs = [open_log(directory, partition=partition) for partition in range(40)]
     for _ in range(2):
         for log in logs:
@@ -325,9 +324,8 @@ def test_every_turn_gives_its_buffer_back(directory):
         assert 0 < len(directory.services.gather_pool) <= 32
 
 
-def test_flush_messages_says_when_a_sync_is_due(tmp_path):
-    """The shell syncs off its loop before it acknowledges; gathered or written directly, all that was written is
-    covered."""
+def test_flush_messages_makes_a_sync_due(tmp_path):
+    """The server syncs on another thread before it acknowledges. Gathered and directly written batches both count."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk), flush_messages=2)
     append(log, batch(size=10))

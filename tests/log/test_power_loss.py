@@ -1,4 +1,4 @@
-"""What a power loss may take, one case at a time: each was found by the crash machine."""
+"""Power losses, one case per test. The crash machine found each of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEGMENT = "/data/t-0/{:020d}{}"
 
 
 def restarted(disk, **changes):
-    """The log as the next broker finds it."""
+    """The log as the next start opens it."""
     disk.kill()
     directory = open_directory(disk=disk)
     return directory, open_log(directory, **{**SMALL, **changes})
@@ -31,8 +31,8 @@ def rolled(disk, count=4):
     return directory, log
 
 
-def test_a_segment_that_lost_its_end_at_a_batch_ends_the_log():
-    """No batch is broken, but offsets are missing before the next segment: what follows was never a part of this log."""
+def test_a_segment_that_lost_its_last_batches_ends_the_log():
+    """No batch is broken, but offsets are missing before the next segment, so that segment is removed."""
     disk = CrashDisk()
     rolled(disk)
     del disk.files[SEGMENT.format(3, ".log")].data[:]
@@ -42,8 +42,8 @@ def test_a_segment_that_lost_its_end_at_a_batch_ends_the_log():
     assert [header.base_offset for header, _ in content(log)] == [0, 3]
 
 
-def test_offsets_that_compaction_left_out_end_nothing():
-    """On a compacted topic, and on one that was."""
+def test_offsets_that_compaction_removed_do_not_end_the_log():
+    """This holds on a compacted topic, and on one that was compacted once."""
     for policy in ("compact", "delete"):
         disk = CrashDisk()
         rolled(disk)
@@ -58,8 +58,8 @@ def test_offsets_that_compaction_left_out_end_nothing():
         assert log.end_offset == 12
 
 
-def test_segments_behind_a_cut_do_not_come_back():
-    """A power loss right after a recovery finds what that left."""
+def test_segments_that_recovery_removed_do_not_come_back():
+    """A power loss right after a recovery does not undo it."""
     for seed in range(20):
         disk = CrashDisk()
         rolled(disk)
@@ -74,8 +74,8 @@ def test_segments_behind_a_cut_do_not_come_back():
         assert [header.max_timestamp_ms for header, _ in content(log)][1:] in ([], [NOW_MS])
 
 
-def test_a_producer_snapshot_of_what_was_lost_does_not_come_back():
-    """At its offset other batches may be by then."""
+def test_a_producer_snapshot_of_lost_records_does_not_come_back():
+    """Other batches may have its offset by then."""
     disk = CrashDisk()
     directory = open_directory(disk=disk)
     append(open_log(directory), batch(3), batch(3))
@@ -89,8 +89,8 @@ def test_a_producer_snapshot_of_what_was_lost_does_not_come_back():
     assert SEGMENT.format(6, ".snapshot") not in disk.durable
 
 
-def test_an_epoch_file_of_what_was_lost_gives_way_to_the_batches():
-    """The epoch began later in the life that was lost than in this one."""
+def test_the_batches_win_over_an_epoch_file_of_lost_records():
+    """In the lost records the epoch began at a later offset."""
     disk = CrashDisk()
     _, log = rolled(disk)
     log.lead(3, sole_replica=True)
@@ -100,8 +100,8 @@ def test_an_epoch_file_of_what_was_lost_gives_way_to_the_batches():
     assert log.epochs.entries == [(0, 0), (3, 12)]
 
 
-def test_an_epoch_file_torn_in_its_last_number_is_lost():
-    """It would read as an epoch that began at 1, not at 12."""
+def test_an_epoch_file_with_a_torn_last_number_is_rebuilt():
+    """The torn number would give an epoch that began at 1, not at 12."""
     disk = CrashDisk()
     directory, log = rolled(disk)
     log.lead(3, sole_replica=True)
@@ -114,8 +114,8 @@ def test_an_epoch_file_torn_in_its_last_number_is_lost():
     assert log.epochs.entries == [(0, 0), (3, 12)]
 
 
-def test_epochs_before_the_recovery_point_are_on_the_device():
-    """Nobody reads those batches again, so nobody could tell."""
+def test_epochs_before_the_recovery_point_are_synced():
+    """Recovery does not read those batches again, so it could not rebuild the epochs."""
     for seed in range(20):
         disk = CrashDisk()
         directory, log = rolled(disk)
@@ -128,8 +128,8 @@ def test_epochs_before_the_recovery_point_are_on_the_device():
         assert log.epochs.entries[:2] == [(0, 0), (5, 12)]
 
 
-def test_a_sync_takes_the_epochs_along():
-    """Whichever file system orders its names: the file and its name are on the device before the recovery point moves."""
+def test_a_sync_of_segments_syncs_the_epochs_too():
+    """On any file system, the file and its name are synced before the recovery point moves."""
     disk = CrashDisk()
     _, log = rolled(disk)
     log.lead(5, sole_replica=True)
@@ -148,8 +148,8 @@ def test_a_sync_takes_the_epochs_along():
     assert disk.calls["sync"] == synced + 4, "what did not change is not synced again"
 
 
-def test_an_epoch_file_that_is_empty_is_lost():
-    """A power loss leaves the name and no content: all batches are asked, not only those behind the recovery point."""
+def test_an_empty_epoch_file_is_rebuilt():
+    """A power loss may leave the name without content. All batches are read, also those before the recovery point."""
     disk = CrashDisk()
     directory, log = rolled(disk)
     log.flush()
@@ -160,7 +160,7 @@ def test_an_epoch_file_that_is_empty_is_lost():
 
 
 def test_the_clean_marker_does_not_come_back():
-    """Under it nothing would be checked of what was written since."""
+    """With the marker, the records written since would not be checked."""
     disk = CrashDisk()
     directory = open_directory(disk=disk)
     append(open_log(directory), batch())
@@ -170,8 +170,8 @@ def test_the_clean_marker_does_not_come_back():
     assert not open_directory(disk=disk).clean
 
 
-def test_indexes_of_what_was_synced_are_on_the_device():
-    """Look-ups by time pass over a segment whose time index is empty."""
+def test_a_sync_of_segments_syncs_their_indexes():
+    """With an empty time index, look-ups by time would skip the segment."""
     for seed in range(20):
         for how in ("flush", "close"):
             disk = CrashDisk()
@@ -187,7 +187,7 @@ def test_indexes_of_what_was_synced_are_on_the_device():
 
 
 def test_a_clean_stop_syncs_the_last_segment_with_its_indexes():
-    """Nobody looks at them again but where they are used."""
+    """A clean start trusts the indexes until they are used."""
     disk = CrashDisk()
     directory, log = rolled(disk)
     append(log, batch(3, 60), batch(3, 60))
@@ -199,8 +199,8 @@ def test_a_clean_stop_syncs_the_last_segment_with_its_indexes():
         assert disk.files[last + suffix].synced == disk.files[last + suffix].data
 
 
-def test_indexes_that_are_made_anew_of_what_was_synced_are_on_the_device():
-    """A recovery of the whole log, for want of its epochs, writes those of segments that no later sync comes to."""
+def test_rebuilt_indexes_before_the_recovery_point_are_synced():
+    """A missing epoch file makes recovery rebuild the whole log. No later sync covers its first segments."""
     for seed in range(20):
         disk = CrashDisk()
         directory, log = rolled(disk)
@@ -218,8 +218,8 @@ def test_indexes_that_are_made_anew_of_what_was_synced_are_on_the_device():
         assert [log.offset_for_timestamp(NOW_MS + number)[0] for number in range(4)] == [0, 3, 6, 9]
 
 
-def test_a_roll_behind_a_sync_is_synced_too():
-    """The next sync begins where the last one ended, which is where the new segment begins."""
+def test_a_roll_right_after_a_sync_is_synced():
+    """The next sync begins with the new segment, so it does not cover the files of the roll."""
     disk = CrashDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory)
@@ -233,8 +233,8 @@ def test_a_roll_behind_a_sync_is_synced_too():
     assert file.synced == file.data
 
 
-def test_what_retention_could_not_rename_takes_the_log_out_of_service():
-    """It comes back at the next start, unsynced as it may be: nothing can be promised behind it."""
+def test_a_failed_rename_in_retention_takes_the_log_offline():
+    """The file is part of the log again at the next start, and may not be synced."""
     disk = CrashDisk()
     _, log = rolled(disk)
     log.delete_records(9)
@@ -244,8 +244,8 @@ def test_what_retention_could_not_rename_takes_the_log_out_of_service():
     assert log.offline is not None
 
 
-def test_a_time_index_that_is_torn_is_made_anew():
-    """Whoever asks for the largest timestamp of a sealed segment reads its last entry alone."""
+def test_a_torn_time_index_is_rebuilt():
+    """The largest timestamp of a sealed segment is read from the last entry only."""
     disk = CrashDisk()
     directory, _ = rolled(disk)
     directory.close()
@@ -255,7 +255,7 @@ def test_a_time_index_that_is_torn_is_made_anew():
 
 
 def test_a_segment_that_was_recovered_and_appended_to_is_sealed_with_its_last_timestamp():
-    """No crash behind it: a restart, a batch without an index entry, a roll, a restart."""
+    """Even without a crash: a restart, a batch without an index entry, a roll, a restart."""
     disk = CrashDisk()
     append(open_log(open_directory(disk=disk), **SMALL), batch(timestamp_ms=NOW_MS - 1))
     directory, log = restarted(disk)
@@ -268,8 +268,8 @@ def test_a_segment_that_was_recovered_and_appended_to_is_sealed_with_its_last_ti
     assert log.segments[0].max_timestamp_ms == NOW_MS
 
 
-def test_a_clean_marker_over_zeros_is_not_believed():
-    """Indexes are missing and the log ends in zeros: it is recovered after all."""
+def test_a_log_that_ends_in_zeros_is_recovered_despite_the_clean_marker():
+    """Its indexes are missing too."""
     disk = CrashDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory)
@@ -283,8 +283,8 @@ def test_a_clean_marker_over_zeros_is_not_believed():
     assert offsets_of(log.read(0, 1 << 20, end_offset=2)) == [0, 1]
 
 
-def test_a_snapshot_from_before_the_first_segment_is_not_believed():
-    """The batches between it and the first segment are gone, and with them what became of its producers."""
+def test_a_producer_snapshot_older_than_the_first_segment_is_not_used():
+    """The batches between the snapshot and the first segment are gone, so its producers may have gone on."""
     disk = CrashDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, **SMALL)
@@ -299,8 +299,8 @@ def test_a_snapshot_from_before_the_first_segment_is_not_believed():
     assert (log.log_start_offset, log.end_offset, dict(log.producers)) == (9, 9, {})
 
 
-def test_producer_snapshots_of_what_was_synced_are_on_the_device():
-    """After a power loss a repetition of what was synced is still one."""
+def test_a_sync_of_segments_syncs_producer_snapshots():
+    """After a power loss a duplicate of a synced batch is still recognised."""
     for seed in range(20):
         disk = CrashDisk()
         directory = open_directory(disk=disk)
@@ -316,7 +316,7 @@ def test_producer_snapshots_of_what_was_synced_are_on_the_device():
         assert log.producers[7].next_sequence == 9
 
 
-def test_a_file_that_retention_renames_while_a_sync_runs_fails_nothing():
+def test_a_sync_ignores_a_file_that_retention_renames_meanwhile():
     """Syncs run on another thread."""
     disk = CrashDisk()
     directory, log = rolled(disk)
@@ -329,14 +329,14 @@ def test_a_file_that_retention_renames_while_a_sync_runs_fails_nothing():
 
 
 def apart():
-    """A disk that brings names to the device when their directory is synced, and not before."""
+    """A disk on which only a sync of a directory brings its names to the device."""
     disk = CrashDisk()
     disk.names_apart = True
     return disk
 
 
 def sealed_sync(directory, log):
-    """The sync of what rolled, as the offload runs it."""
+    """Run the sync job of rolled segments, as the offload does."""
     (job,) = directory.sync_jobs()
     job.run()
     job.finish()
@@ -349,9 +349,9 @@ def whole_sync(directory, log):
 
 @pytest.mark.parametrize("sync", [whole_sync, sealed_sync])
 @pytest.mark.parametrize("lives", [1, 2], ids=["new", "after a kill"])
-def test_the_names_of_what_is_synced_are_on_the_device(sync, lives):
-    """Of the data directory, the partition's folder, the segments, their indexes; also of those of a life that came to
-    sync nothing."""
+def test_a_sync_of_files_syncs_their_names_too(sync, lives):
+    """The names are those of the data directory, the partition's folder, the segments and their indexes, also if an
+    earlier broker was killed before it synced them."""
     for seed in range(10):
         disk = apart()
         directory, log = rolled(disk)
@@ -371,8 +371,8 @@ def test_the_names_of_what_is_synced_are_on_the_device(sync, lives):
         assert log.producers[5].next_sequence >= end_offset - 12
 
 
-def test_names_are_synced_once(monkeypatch):
-    """With the first sync after a file came."""
+def test_names_are_synced_with_the_first_sync_only(monkeypatch):
+    """That is the first sync after a file was added."""
     disk, synced = apart(), []
     monkeypatch.setattr(CrashDisk, "sync_directory", lambda _, path: synced.append(path))
     directory = open_directory(disk=disk)
@@ -390,8 +390,8 @@ def test_names_are_synced_once(monkeypatch):
     assert synced[3:] == ["/data/t-0"]
 
 
-def test_names_whose_sync_fails_take_the_log_out_of_service(monkeypatch):
-    """As any other sync: nothing counts as done. The folder of a deleted topic is no failure."""
+def test_a_failed_sync_of_names_takes_the_log_offline(monkeypatch):
+    """As after any failed sync, nothing counts as synced. The missing folder of a deleted topic is no failure."""
     disk = apart()
     directory, log = rolled(disk)
     log.flush()
@@ -414,8 +414,8 @@ def test_names_whose_sync_fails_take_the_log_out_of_service(monkeypatch):
     job.run()
 
 
-def test_a_sync_that_ends_after_one_that_failed_is_none():
-    """The kernel tells of a lost write once; the second sync says that all is well."""
+def test_a_sync_that_ends_after_a_failed_one_does_not_count():
+    """The kernel reports a lost write once. A second sync succeeds although the write is lost."""
     disk = CrashDisk()
     _directory, log = rolled(disk)
     first, second = log.sync_job(), log.whole_sync_job()
@@ -429,8 +429,8 @@ def test_a_sync_that_ends_after_one_that_failed_is_none():
 
 
 @pytest.mark.parametrize("broken", [0, 9])
-def test_segments_below_the_start_that_come_back_broken_move_nothing(broken):
-    """Retention took all of them, and the recovery point along; the segment behind them and the new names are lost."""
+def test_broken_segments_below_the_start_that_come_back_do_not_move_the_start(broken):
+    """Retention had removed them all and moved the recovery point. The next segment and the new names are lost."""
     disk = CrashDisk()
     directory, log = rolled(disk)
     log.roll(NOW_MS)

@@ -1,4 +1,4 @@
-"""Idempotent producers: what follows, what repeats, what is fenced, and what survives."""
+"""Idempotent producers: sequences, duplicates, fencing, and the state after a restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.simulation.disk import MemoryDisk
 
 
 def send(log, sequence, *, count=1, epoch=0, producer_id=1):
-    """Append a batch of an idempotent producer: its base offset, or the code of the error."""
+    """Append a batch of an idempotent producer; returns its base offset, or the error code."""
     try:
         result = log.append(batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence), NOW_MS)
     except KafkaError as error:
@@ -25,8 +25,8 @@ def send(log, sequence, *, count=1, epoch=0, producer_id=1):
     return result.base_offset
 
 
-def test_each_of_the_last_five_batches_repeated_gets_its_first_answer(log):
-    """A retry appends nothing; the sixth last is OUT_OF_ORDER_SEQUENCE_NUMBER."""
+def test_a_duplicate_of_the_last_five_batches_gets_the_first_answer(log):
+    """It is not appended. A duplicate of the sixth last gives OUT_OF_ORDER_SEQUENCE_NUMBER."""
     assert [send(log, 2 * number, count=2) for number in range(6)] == [0, 2, 4, 6, 8, 10]
     assert [send(log, 2 * number, count=2) for number in range(6)] == [
         errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -40,8 +40,8 @@ def test_each_of_the_last_five_batches_repeated_gets_its_first_answer(log):
     assert send(log, 12) == 12
 
 
-def test_a_repetition_is_answered_with_the_timestamp_of_the_first(log):
-    """Kafka gives it as the append time, whatever the topic's timestamp type."""
+def test_a_duplicate_is_answered_with_the_timestamp_of_the_first(log):
+    """Kafka returns it as the append time for either timestamp type."""
     records = batch(2, producer_id=1, producer_epoch=0, base_sequence=0)
     log.append(memoryview(bytearray(records)), NOW_MS)
     assert log.append(records, NOW_MS + 5) == (0, 1, NOW_MS, 0)
@@ -49,13 +49,13 @@ def test_a_repetition_is_answered_with_the_timestamp_of_the_first(log):
 
 @pytest.mark.parametrize(("sequence", "count"), [(4, 1), (2, 1), (0, 1), (1, 2), (2, 2)])
 def test_gaps_and_overlaps_are_out_of_order(log, sequence, count):
-    """Only the exact next sequence, or the exact same batch, is taken."""
+    """Only the next sequence, or exactly the same batch, is accepted."""
     assert send(log, 0, count=3) == 0
     assert send(log, sequence, count=count) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(log, 3) == 3
 
 
-def test_an_unknown_producer_may_start_anywhere(log):
+def test_an_unknown_producer_may_start_with_any_sequence(log):
     """KIP-360: its state may have been deleted together with its records."""
     assert send(log, 17) == 0
     assert send(log, 18) == 1
@@ -71,8 +71,8 @@ def test_a_new_epoch_starts_at_zero_and_fences_the_old(log):
     assert send(log, 0, epoch=1) == 1, "a retry is answered from its own epoch"
 
 
-def test_sequences_wrap_behind_the_largest(log):
-    """After 2^31-1 comes 0, also inside a batch."""
+def test_sequences_wrap_after_the_largest(log):
+    """0 follows 2^31-1, also within a batch."""
     assert send(log, MAX_SEQUENCE - 1, count=2) == 0
     assert send(log, 0) == 2
     assert send(log, MAX_SEQUENCE - 1, count=4, producer_id=2) == 3
@@ -80,14 +80,14 @@ def test_sequences_wrap_behind_the_largest(log):
     assert send(log, MAX_SEQUENCE - 1, count=4, producer_id=2) == 3
 
 
-def test_producers_do_not_disturb_each_other(log):
+def test_producers_are_independent(log):
     for number in range(10):
         for producer_id in range(5):
             assert send(log, number, producer_id=producer_id) == 5 * number + producer_id
 
 
-def test_idle_producers_are_forgotten_by_time(log):
-    """producer.id.expiration.ms after the timestamp of the last batch; then any sequence is a start."""
+def test_idle_producers_expire(log):
+    """They expire producer.id.expiration.ms after their last batch. Then any first sequence is accepted."""
     assert send(log, 0) == 0
     log.producers.expire(NOW_MS + 86_399_999, 86_400_000)
     assert 1 in log.producers
@@ -96,7 +96,7 @@ def test_idle_producers_are_forgotten_by_time(log):
     assert send(log, 9) == 1
 
 
-def test_a_retry_after_a_restart_gets_its_first_answer():
+def test_a_duplicate_after_a_restart_gets_the_first_answer():
     disk = MemoryDisk()
     for stop in (lambda directory: directory.close(), lambda directory: disk.kill()):
         directory = open_directory(disk=disk)
@@ -112,7 +112,7 @@ def test_a_retry_after_a_restart_gets_its_first_answer():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_state_is_a_function_of_the_log(seed):
-    """Replaying the stored batches gives what the live appends gave, whatever was sent in between."""
+    """Replaying the stored batches gives the same state as appending them."""
     chance = random.Random(seed)
     log = open_log(open_directory(disk=MemoryDisk()))
     for _ in range(300):
@@ -139,8 +139,8 @@ def test_state_is_a_function_of_the_log(seed):
         sequences[key] = header.last_sequence + 1
 
 
-def test_the_snapshot_has_kafkas_format():
-    """Version 1, CRC-32C of everything behind it, count, then 46 bytes per producer with its last batch."""
+def test_the_snapshot_file_has_kafkas_format():
+    """Version 1, CRC-32C of all that follows, count, then 46 bytes per producer with its last batch."""
     states = ProducerStates()
     entry = states[77] = ProducerEntry()
     entry.add(3, 10, 104, 4, NOW_MS)
@@ -165,8 +165,8 @@ def test_a_damaged_snapshot_is_not_read():
         assert ProducerStates.from_snapshot(data[:position]) is None
 
 
-def test_a_transaction_marker_moves_the_epoch_when_a_log_of_kafka_is_read():
-    """Markers carry the producer's epoch and no sequence; what follows a bumped epoch starts at 0."""
+def test_replaying_an_end_marker_raises_the_producers_epoch():
+    """A marker has the producer's epoch and no sequence. The first batch after a raised epoch has sequence 0."""
     states = ProducerStates()
     states.track(
         parse_header(
@@ -181,6 +181,6 @@ def test_a_transaction_marker_moves_the_epoch_when_a_log_of_kafka_is_read():
     assert (states[5].epoch, states[5].next_sequence, states[5].batches) == (1, 0, [])
 
 
-def test_appends_without_producer_id_leave_no_state(log):
+def test_appends_without_a_producer_id_leave_no_state(log):
     append(log, batch())
     assert log.producers == {}

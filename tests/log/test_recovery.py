@@ -1,4 +1,4 @@
-"""After a crash: what was whole is there, what was not is gone, and doing it twice changes nothing."""
+"""Recovery after a crash: whole batches stay, broken ones are removed, and a second recovery changes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL = {"segment_bytes": 2000, "index_interval_bytes": 300}
 
 
 def crashed(disk, **changes):
-    """The log as the next broker finds it after the last one was killed."""
+    """The log as the next start opens it after a kill."""
     disk.kill()
     directory = open_directory(disk=disk)
     assert not directory.clean
@@ -26,7 +26,7 @@ def crashed(disk, **changes):
 
 
 def state(log):
-    """What a log knows, to compare two of them. Of each producer the last batch: a snapshot keeps no more, as in Kafka."""
+    """The state of a log, to compare two logs. Only the last batch of each producer counts, as in a snapshot."""
     producers = {
         key: (entry.epoch, entry.next_sequence, entry.batches[-1:], entry.last_timestamp_ms)
         for key, entry in log.producers.items()
@@ -39,7 +39,7 @@ def state(log):
 
 
 def write_log(disk, seed=1, count=60):
-    """A log of several segments and epochs, with and without producer ids; returns the log."""
+    """A log of several segments and epochs, with and without producer ids."""
     chance = random.Random(seed)
     log = open_log(open_directory(disk=disk), **SMALL)
     sequences = {}
@@ -65,8 +65,8 @@ def write_log(disk, seed=1, count=60):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_killed_broker_loses_nothing_that_was_written(seed):
-    """Every written batch survives the process; indexes, producers and epochs are rebuilt equal."""
+def test_a_kill_loses_no_written_batch(seed):
+    """Indexes, producers and epochs are rebuilt as they were."""
     disk = MemoryDisk()
     live = write_log(disk, seed)
     live._active.write_indexes()
@@ -77,7 +77,7 @@ def test_a_killed_broker_loses_nothing_that_was_written(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_recovering_twice_is_recovering_once(seed):
+def test_a_second_recovery_changes_nothing(seed):
     disk = MemoryDisk()
     write_log(disk, seed)
     disk.lose_power(random.Random(seed))
@@ -90,7 +90,7 @@ def test_recovering_twice_is_recovering_once(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_power_loss_leaves_a_prefix_with_all_that_was_synced(seed):
+def test_a_power_loss_leaves_a_prefix_with_all_synced_batches(seed):
     disk, chance = MemoryDisk(), random.Random(seed)
     log = write_log(disk, seed, count=30)
     log.flush()
@@ -104,8 +104,8 @@ def test_a_power_loss_leaves_a_prefix_with_all_that_was_synced(seed):
     assert log.end_offset >= synced
 
 
-def test_the_last_batch_cut_at_every_byte():
-    """Whatever is left of the last batch, the log ends with the one before it, and goes on from there."""
+def test_a_torn_last_batch_is_removed_wherever_it_ends():
+    """The log ends with the batch before it, and appends continue there."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, *(batch(3, 40, producer_id=5, producer_epoch=0, base_sequence=3 * number) for number in range(3)))
@@ -121,7 +121,7 @@ def test_the_last_batch_cut_at_every_byte():
 
 
 def test_any_flipped_byte_ends_the_log_before_its_batch():
-    """A damaged batch is not served, nor is anything behind it. (The leader epoch has no checksum.)"""
+    """The damaged batch and all after it are removed. (No checksum covers the leader epoch.)"""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, *(batch(2, 10) for _ in range(3)))
@@ -138,8 +138,8 @@ def test_any_flipped_byte_ends_the_log_before_its_batch():
         assert log.end_offset == 2, position - size
 
 
-def test_offsets_that_do_not_rise_end_the_log():
-    """A batch that begins before the end of the one before it was never appended there."""
+def test_a_batch_with_an_offset_that_does_not_rise_ends_the_log():
+    """A batch that begins before the end of the previous one was never appended there."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, batch(2), batch(2))
@@ -149,8 +149,8 @@ def test_offsets_that_do_not_rise_end_the_log():
     assert (log.end_offset, len(content(log))) == (4, 2)
 
 
-def test_epochs_that_began_in_what_was_lost_are_forgotten():
-    """Else the end of an older epoch would be told beyond the end of the log."""
+def test_epochs_that_began_in_lost_batches_are_forgotten():
+    """Otherwise an older epoch would end beyond the end of the log."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, batch(2))
@@ -164,7 +164,7 @@ def test_epochs_that_began_in_what_was_lost_are_forgotten():
     assert (log.end_offset, log.epochs.entries) == (2, [(0, 0)])
 
 
-def test_segments_behind_a_broken_one_go():
+def test_segments_after_a_broken_one_are_removed():
     disk = MemoryDisk()
     log = write_log(disk)
     assert len(log.segments) > 3
@@ -178,8 +178,8 @@ def test_segments_behind_a_broken_one_go():
     assert max(bases) <= log.end_offset
 
 
-def test_only_what_lies_behind_the_recovery_point_is_read_again():
-    """What was synced and checkpointed is trusted, as in Kafka: a start after a crash does not read the whole disk."""
+def test_only_batches_after_the_recovery_point_are_read():
+    """Synced batches are trusted, as in Kafka, so a start after a crash does not read the whole disk."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, **SMALL)
@@ -193,8 +193,8 @@ def test_only_what_lies_behind_the_recovery_point_is_read_again():
     assert disk.calls["read"] - before < 30
 
 
-def test_indexes_that_are_missing_or_garbage_are_rebuilt():
-    """After a clean stop too, where nothing else is checked."""
+def test_missing_or_broken_indexes_are_rebuilt():
+    """This holds after a clean stop too, when nothing else is checked."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, **SMALL)
@@ -213,8 +213,8 @@ def test_indexes_that_are_missing_or_garbage_are_rebuilt():
 
 
 @pytest.mark.parametrize("cut", [1, 30, 100, 160])
-def test_a_torn_log_under_a_clean_marker_is_recovered_all_the_same(cut):
-    """As when the power went right after the stop, or somebody copied the files halfway."""
+def test_a_torn_log_is_recovered_despite_the_clean_marker(cut):
+    """A power loss right after the stop, or an incomplete copy of the files, gives such a log."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     append(open_log(directory), batch(2), batch(2))
@@ -227,8 +227,8 @@ def test_a_torn_log_under_a_clean_marker_is_recovered_all_the_same(cut):
     assert append(log, batch()) == [log.end_offset - 1]
 
 
-def test_snapshots_do_not_pile_up_over_restarts():
-    """One per segment, and one at the end."""
+def test_producer_snapshots_do_not_accumulate_over_restarts():
+    """There is one per segment, and one at the end."""
     disk = MemoryDisk()
     for _ in range(6):
         directory = open_directory(disk=disk)
@@ -237,7 +237,7 @@ def test_snapshots_do_not_pile_up_over_restarts():
     assert sorted(path[-29:-9] for path in disk.files if path.endswith(".snapshot")) == [f"{5:020d}", f"{6:020d}"]
 
 
-def test_a_producer_snapshot_that_is_damaged_gives_way_to_an_older_one_and_the_log():
+def test_a_damaged_producer_snapshot_is_replaced_by_an_older_one_and_the_log():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, **SMALL)
@@ -250,8 +250,8 @@ def test_a_producer_snapshot_that_is_damaged_gives_way_to_an_older_one_and_the_l
     assert len(log.producers[4].batches) == 5
 
 
-def test_no_recovery_point_is_noted_without_the_log_start_that_it_rests_on(monkeypatch):
-    """What lies below the start is not synced, and does not count as lost only as long as that is known."""
+def test_a_recovery_point_is_written_after_the_log_start_that_it_depends_on(monkeypatch):
+    """Records below the log start are not synced. Without the log start they would count as lost."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, **SMALL)
@@ -277,7 +277,7 @@ def test_no_recovery_point_is_noted_without_the_log_start_that_it_rests_on(monke
 
 
 def log_of_a_producer(directory):
-    """Several segments of producer 4, and one batch of nobody in the last."""
+    """Several segments of producer 4, and one batch without a producer in the last."""
     log = open_log(directory, **SMALL)
     append(log, *(batch(2, 100, producer_id=4, producer_epoch=1, base_sequence=2 * number) for number in range(40)))
     log.roll(NOW_MS)
@@ -286,8 +286,8 @@ def log_of_a_producer(directory):
 
 
 @pytest.mark.parametrize("below_the_start", [False, True])
-def test_a_broken_batch_before_the_recovery_point_matters_where_it_may_be_read(below_the_start):
-    """Below the log's start nobody reads it; the log goes on in service."""
+def test_a_broken_batch_before_the_recovery_point_matters_only_above_the_log_start(below_the_start):
+    """Below the log's start no consumer reads it, so the log stays in service."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = log_of_a_producer(directory)
@@ -307,8 +307,8 @@ def test_a_broken_batch_before_the_recovery_point_matters_where_it_may_be_read(b
 
 
 @pytest.mark.parametrize("some_are_gone", [False, True])
-def test_a_producer_whose_last_batches_are_gone_from_below_the_start_is_forgotten(some_are_gone):
-    """Any next sequence is then accepted of it; an older state would refuse the right one."""
+def test_a_producer_whose_last_batches_below_the_start_are_gone_is_forgotten(some_are_gone):
+    """Any next sequence is then accepted. An older state would refuse the right one."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = log_of_a_producer(directory)
@@ -327,7 +327,7 @@ def test_a_producer_whose_last_batches_are_gone_from_below_the_start_is_forgotte
     assert {key: entry.next_sequence for key, entry in log.producers.items()} == ({} if some_are_gone else {4: 80})
 
 
-def test_leader_epochs_that_cannot_be_read_are_rebuilt_from_the_batches():
+def test_a_damaged_leader_epoch_file_is_rebuilt_from_the_batches():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory)
@@ -341,9 +341,8 @@ def test_leader_epochs_that_cannot_be_read_are_rebuilt_from_the_batches():
     assert log.epochs.entries == [(0, 0), (5, 2)]
 
 
-def test_a_log_that_ends_below_its_start_begins_anew_there():
-    """DeleteRecords was checkpointed, the records behind it were lost with the power: the log starts where it was
-    promised."""
+def test_a_log_that_ends_below_its_start_becomes_empty_at_the_start():
+    """DeleteRecords was checkpointed, a power loss took the records after it. The log keeps the checkpointed start."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory)
@@ -357,14 +356,14 @@ def test_a_log_that_ends_below_its_start_begins_anew_there():
     assert append(log, batch()) == [15]
 
 
-def test_batches_of_formats_before_kafka_0_11_are_refused_not_cut_off():
-    """Their files are whole; a broker that does not read them must not truncate them."""
+def test_batches_of_formats_before_kafka_0_11_are_not_truncated():
+    """Their files are intact, and the broker cannot read them, so the log is refused."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, batch(2))
     disk.kill()
     path = "/data/t-0/00000000000000000000.log"
-    # Offset and size; then under the checksum: magic 1, attributes, timestamp, key, value.
+    # Offset and size, then the checksummed part: magic 1, attributes, timestamp, key, value.
     checked = struct.pack(">bbqi", 1, 0, NOW_MS, -1) + struct.pack(">i", 40) + b"v" * 40
     disk.files[path].data[:] = struct.pack(">qiI", 0, len(checked) + 4, zlib.crc32(checked)) + checked
     size = len(disk.files[path].data)
@@ -378,9 +377,8 @@ def test_batches_of_formats_before_kafka_0_11_are_refused_not_cut_off():
 
 
 @pytest.mark.parametrize("length", [None, -1, -(2**31), 2**31 - 1])
-def test_a_torn_batch_that_looks_like_an_older_format_is_cut_off(length):
-    """Zeros where its magic byte was are what a power loss leaves of a sector, not a format of other days; nor is any
-    length."""
+def test_a_torn_batch_that_looks_like_an_older_format_is_truncated(length):
+    """A power loss may leave zeros in place of the magic byte, with any length before them."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, batch(2), batch(2))
@@ -393,7 +391,7 @@ def test_a_torn_batch_that_looks_like_an_older_format_is_cut_off(length):
     assert log.end_offset == 2
 
 
-def test_files_of_an_interrupted_deletion_or_cleaning_go():
+def test_files_of_an_interrupted_deletion_or_cleaning_are_removed():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     append(open_log(directory), batch())
@@ -406,8 +404,8 @@ def test_files_of_an_interrupted_deletion_or_cleaning_go():
 
 
 @pytest.mark.parametrize("unfinished", [False, True])
-def test_a_whole_replacement_takes_its_place_at_the_start(unfinished):
-    """Kafka's rule: `.swap` counts, unless a file of the same or an earlier base is still `.cleaned`."""
+def test_a_start_finishes_the_replacement_by_a_whole_segment(unfinished):
+    """Kafka's rule: a `.swap` file is valid, unless a file of the same or an earlier base is still `.cleaned`."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, segment_bytes=len(batch()))
@@ -426,8 +424,8 @@ def test_a_whole_replacement_takes_its_place_at_the_start(unfinished):
 
 @hypothesis_settings(max_examples=examples(150), deadline=None)
 @given(st.binary(max_size=400), st.integers(0, 3))
-def test_any_bytes_behind_whole_batches_are_cut_off(garbage, count):
-    """Any bytes as a segment file give a valid prefix or a `StorageFailure`, never anything else."""
+def test_any_bytes_after_whole_batches_are_truncated(garbage, count):
+    """A segment file of any bytes gives a valid prefix or a `StorageFailure`."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, *(batch(2) for _ in range(count)))
@@ -442,8 +440,8 @@ def test_any_bytes_behind_whole_batches_are_cut_off(garbage, count):
 
 
 @pytest.mark.parametrize("offset", [-(1 << 62), -5_000_000_000, 1 << 40])
-def test_an_impossible_offset_in_an_old_segment_is_told_when_its_indexes_are_made_anew(offset):
-    """No checksum covers it, and an index holds 32 bits of it: the segment can't be read, the broker goes on."""
+def test_an_impossible_offset_in_an_old_segment_fails_the_rebuilding_of_its_indexes(offset):
+    """No checksum covers it, and an index holds 32 bits of it. The segment is unreadable, and the broker runs on."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, **SMALL)

@@ -1,4 +1,4 @@
-"""What leaves a log: by time, by size, by DeleteRecords, whole segments from the front."""
+"""Retention: whole segments are removed from the front, by time, by size and by DeleteRecords."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIZE = len(batch(1, 100))
 
 
 def segmented(directory, count=5, **changes):
-    """One batch per segment, a second apart."""
+    """A log with one batch per segment, a second apart."""
     log = open_log(directory, **{"segment_bytes": SIZE, "retention_ms": -1, **changes})
     append(log, *(batch(1, 100, timestamp_ms=NOW_MS + 1000 * number) for number in range(count)))
     return log
@@ -22,7 +22,7 @@ def bases(log):
     return [segment.base_offset for segment in log.segments]
 
 
-def test_segments_whose_newest_record_is_too_old_go(directory):
+def test_segments_whose_newest_record_is_too_old_are_removed(directory):
     log = segmented(directory, retention_ms=2000)
     assert log.run_retention(NOW_MS + 2000) == 0
     assert log.run_retention(NOW_MS + 3500) == 2
@@ -32,8 +32,8 @@ def test_segments_whose_newest_record_is_too_old_go(directory):
     assert caught.value.code == errors.OFFSET_OUT_OF_RANGE
 
 
-def test_when_all_is_too_old_a_new_segment_is_rolled_first(directory):
-    """The log goes on at the same offset; an empty last segment stays."""
+def test_when_all_segments_are_too_old_a_new_one_is_rolled_first(directory):
+    """The log continues at the same offset. An empty last segment stays."""
     log = segmented(directory, retention_ms=2000)
     assert log.run_retention(NOW_MS + 60_000) == 5
     assert (bases(log), log.log_start_offset, log.end_offset) == ([5], 5, 5)
@@ -44,21 +44,21 @@ def test_when_all_is_too_old_a_new_segment_is_rolled_first(directory):
 @pytest.mark.parametrize(
     ("retention_bytes", "left"), [(5 * SIZE, 5), (5 * SIZE - 1, 5), (4 * SIZE, 4), (4 * SIZE - 1, 4), (SIZE, 1), (0, 1)]
 )
-def test_segments_above_the_size_go_while_enough_stays(directory, retention_bytes, left):
-    """Never below retention.bytes; with 0 even the last goes, and a new one takes its place."""
+def test_segments_above_retention_bytes_are_removed(directory, retention_bytes, left):
+    """At least retention.bytes stay. With 0 even the last segment is removed, and a new one is rolled."""
     log = segmented(directory, retention_bytes=retention_bytes)
     log.run_retention(NOW_MS)
     assert len(log.segments) == left
 
 
-def test_nothing_goes_above_the_high_watermark(directory):
+def test_no_segment_above_the_high_watermark_is_removed(directory):
     log = segmented(directory, retention_ms=0)
     log.high_watermark = 2
     assert log.run_retention(NOW_MS + 60_000) == 2
 
 
-def test_a_compacted_topic_keeps_everything_but_what_delete_records_passed(directory):
-    """What compaction takes out of it is another matter."""
+def test_on_a_compacted_topic_only_delete_records_removes_segments(directory):
+    """Time and size do not count there."""
     log = segmented(directory, retention_ms=0, retention_bytes=0)
     log.update_settings(topic_settings(**{**vars(log.settings), "cleanup_policy": frozenset(("compact",))}))
     assert log.run_retention(NOW_MS + 60_000) == 0
@@ -66,8 +66,8 @@ def test_a_compacted_topic_keeps_everything_but_what_delete_records_passed(direc
     assert log.run_retention(NOW_MS + 60_000) == 3
 
 
-def test_delete_records_moves_the_start_and_retention_takes_the_files(directory):
-    """The start may lie inside a segment, which then stays."""
+def test_delete_records_moves_the_start_and_retention_removes_the_files(directory):
+    """A segment that contains the start stays."""
     log = segmented(directory, segment_bytes=2 * SIZE)
     assert log.delete_records(3) == 3
     assert log.delete_records(1) == 3
@@ -81,7 +81,7 @@ def test_delete_records_moves_the_start_and_retention_takes_the_files(directory)
 
 
 def test_files_are_renamed_at_once_and_removed_after_the_delay(directory, disk):
-    """file.delete.delay.ms; what a crash leaves under the new name goes at the next start."""
+    """The delay is file.delete.delay.ms. After a crash, the next start removes the renamed files."""
     log = segmented(directory, retention_ms=2000, file_delete_delay_ms=1000)
     log.run_retention(NOW_MS + 2500)
     renamed = sorted(path for path in disk.files if path.endswith(".deleted"))
@@ -94,7 +94,7 @@ def test_files_are_renamed_at_once_and_removed_after_the_delay(directory, disk):
     assert not any(path.endswith(".deleted") or path.startswith(f"/data/t-0/{0:020d}") for path in disk.files)
 
 
-def test_a_segment_without_timestamps_ages_by_its_file(directory, disk):
+def test_a_segment_without_timestamps_ages_by_its_files_modification_time(directory, disk):
     log = open_log(directory, retention_ms=1000)
     append(log, batch(timestamp_ms=-1))
     disk.modified = NOW_MS
@@ -102,8 +102,8 @@ def test_a_segment_without_timestamps_ages_by_its_file(directory, disk):
     assert log.run_retention(NOW_MS + 1001) == 1
 
 
-def test_a_segment_that_goes_before_its_sync_is_missed_by_nobody(directory, disk):
-    """Its file was closed, and has another name when the thread that syncs would open it; the log stays in service."""
+def test_a_sync_ignores_a_segment_that_retention_has_removed(directory, disk):
+    """The file is renamed before the syncing thread opens it. The log stays in service."""
     log = segmented(directory, retention_ms=2000)
     job = log.sync_job()
     for segment in log.segments[:-1]:
@@ -115,7 +115,7 @@ def test_a_segment_that_goes_before_its_sync_is_missed_by_nobody(directory, disk
 
 
 def test_sealed_segments_are_synced_in_the_background(directory, disk):
-    """Kafka syncs a segment when it rolls; what is synced needs no recovery. A failed sync is final."""
+    """Kafka syncs a segment when it rolls. Synced segments need no recovery. A failed sync is final."""
     log = segmented(directory)
     job = log.sync_job()
     job.run()

@@ -1,4 +1,4 @@
-"""What a partition costs: descriptors, memory, and what a start after a crash reads."""
+"""The cost of a partition: descriptors, memory, and the bytes that a start after a crash reads."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_a_stop_brings_the_new_leader_epochs_of_many_logs_to_the_device_in_one_call():
-    """Of logs that were only read, too: each start is a new epoch, and three syncs for each log were seconds of every
-    stop."""
+def test_a_stop_syncs_the_new_leader_epochs_of_many_logs_in_one_call():
+    """Logs that were only read have a new epoch too. Three syncs for each of them would make every stop slow."""
     disk = MemoryDisk()
     for epoch in (0, 2, 4):
         directory = open_directory(disk=disk)
@@ -47,7 +46,7 @@ def test_a_stop_brings_the_new_leader_epochs_of_many_logs_to_the_device_in_one_c
 
 
 def test_a_partition_in_use_holds_one_file_open(tmp_path):
-    """However many segments it has, once what was rolled is synced; and those few old ones that are being read."""
+    """It holds one file for any number of synced segments, and a few more while old segments are read."""
     before = open_files()
     directory = open_directory(tmp_path)
     logs = [open_log(directory, partition=number, segment_bytes=SIZE) for number in range(20)]
@@ -65,7 +64,7 @@ def test_a_partition_in_use_holds_one_file_open(tmp_path):
 
 
 def loaded(log):
-    """Which sealed segments have their index in memory, by number."""
+    """The numbers of the sealed segments whose indexes are in memory."""
     return [number for number, segment in enumerate(log.segments[:-1]) if segment.loaded_entries]
 
 
@@ -78,8 +77,8 @@ def read_all_segments(log, first_offset):
     ("bound", "entries", "kept"),
     [("count", 10**6, MAX_SEALED_INDEXES), ("entries", 30, 10), ("the open ones", 1, MAX_SEALED_FILES)],
 )
-def test_the_indexes_of_old_segments_are_kept_within_bounds(tmp_path, monkeypatch, bound, entries, kept):
-    """Whichever is reached first: how many, or how many entries; those of open files stay."""
+def test_the_indexes_of_old_segments_stay_within_their_limits(tmp_path, monkeypatch, bound, entries, kept):
+    """The number of indexes and the number of their entries are limited. Indexes of open files stay."""
     monkeypatch.setattr(recent_segments, "MAX_SEALED_ENTRIES", entries)
     directory = open_directory(tmp_path)
     settings = {"segment_bytes": 4 * SIZE, "index_interval_bytes": 1}
@@ -89,7 +88,7 @@ def test_the_indexes_of_old_segments_are_kept_within_bounds(tmp_path, monkeypatc
     directory = open_directory(tmp_path)
     log = open_log(directory, **settings)
     read_all_segments(log, 1)
-    # What was read last is counted when the next one is.
+    # The segment that was read last counts once the next one is read.
     assert (
         loaded(log) == list(range(len(log.segments) - 1))[-len(loaded(log)) :] and kept <= len(loaded(log)) <= kept + 1
     )
@@ -103,7 +102,7 @@ def test_the_indexes_of_old_segments_are_kept_within_bounds(tmp_path, monkeypatc
     directory.close()
 
 
-def test_a_restart_opens_nothing_but_what_is_used(tmp_path):
+def test_a_restart_opens_only_the_logs_that_are_used(tmp_path):
     directory = open_directory(tmp_path)
     for number in range(20):
         append(open_log(directory, partition=number, segment_bytes=SIZE), *(batch() for _ in range(8)))
@@ -122,13 +121,13 @@ IDLE, IDLE_SETTINGS = 300, topic_settings()
 
 
 def idle_partitions(disk):
-    """A log directory with its partitions, as a start has them."""
+    """A log directory and its partitions, as after a start."""
     directory = open_directory(disk=disk)
     return directory, [directory.open_partition("topic", number, bytes(16), IDLE_SETTINGS) for number in range(IDLE)]
 
 
 def taken_bytes(start):
-    """What `start` returns, and how much memory it and what it holds take for each partition."""
+    """The result of `start`, and the memory that it takes per partition."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -155,9 +154,9 @@ def test_an_idle_partition_takes_little_memory(loaded):
     assert taken_bytes(start)[1] <= IDLE_BYTES
 
 
-def test_an_unclean_start_reads_only_what_is_behind_the_recovery_point(monkeypatch):
-    """From the segment on that holds it, and of the one before it a batch's header; producers come from the snapshot at
-    its base."""
+def test_an_unclean_start_reads_only_batches_after_the_recovery_point(monkeypatch):
+    """It reads the segment of the recovery point and all after it, and one batch header of the segment before. The
+    producers come from the snapshot at the segment's base."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, segment_bytes=4 * SIZE)
@@ -187,13 +186,13 @@ LARGE_BYTES, BATCHES = 20_000, 40
 
 
 def large(number):
-    """A producer's batch of that number."""
+    """A producer's batch with this number."""
     return batch(size=LARGE_BYTES, timestamp_ms=NOW_MS + number, producer_id=7, producer_epoch=0, base_sequence=number)
 
 
 @pytest.fixture
 def killed_with_few_in_use():
-    """A disk with ten stopped partitions of many large batches in one segment, of which two got one more before a kill."""
+    """A disk with ten partitions of many large batches in one segment; two got another batch before a kill."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     for number in range(10):
@@ -208,8 +207,8 @@ def killed_with_few_in_use():
     return disk
 
 
-def test_an_unclean_start_reads_nothing_of_what_nobody_wrote_to(killed_with_few_in_use, monkeypatch):
-    """But for what a clean start reads when a partition is used: the headers behind the last index entries."""
+def test_an_unclean_start_reads_little_of_unchanged_logs(killed_with_few_in_use, monkeypatch):
+    """It reads only the batch headers after the last index entries, as the first use after a clean start does."""
     read = {}
     inner = MemoryFile.pread
 
@@ -234,11 +233,11 @@ def test_an_unclean_start_reads_nothing_of_what_nobody_wrote_to(killed_with_few_
 
 
 @pytest.mark.parametrize("damage", ["snapshot", "indexes", "log"])
-def test_what_a_clean_stop_left_and_is_gone_is_made_anew(killed_with_few_in_use, damage):
+def test_missing_files_of_a_clean_stop_are_rebuilt(killed_with_few_in_use, damage):
     disk = killed_with_few_in_use
     prefix = "/data/t-5/00000000000000000000"
     if damage == "log":
-        # A bit of something that was written and not synced.
+        # A flipped bit in bytes that were written and not synced.
         disk.files[f"{prefix}.log"].data += bytes(100)
     else:
         for path in (
@@ -253,8 +252,8 @@ def test_what_a_clean_stop_left_and_is_gone_is_made_anew(killed_with_few_in_use,
     assert offsets_of(log.read(2, 1, end_offset=4)) == [2]
 
 
-def test_an_unclean_start_holds_no_descriptor_of_what_nobody_uses(tmp_path):
-    """However it ended: what was recovered is opened anew when somebody comes."""
+def test_an_unclean_start_holds_no_descriptor_of_unused_logs(tmp_path):
+    """A recovered log is opened again at its first use."""
     directory = open_directory(tmp_path)
     logs = [open_log(directory, partition=number) for number in range(20)]
     for log in logs[:15]:
@@ -280,7 +279,7 @@ def test_an_unclean_start_holds_no_descriptor_of_what_nobody_uses(tmp_path):
 
 
 def test_an_idle_partition_takes_little_memory_after_a_kill():
-    """As after a clean stop, once it was synced."""
+    """Once it is synced, it takes no more than after a clean stop."""
     disk = MemoryDisk()
     directory, logs = idle_partitions(disk)
     for log in logs:
@@ -293,8 +292,8 @@ def test_an_idle_partition_takes_little_memory_after_a_kill():
     assert taken <= IDLE_BYTES * 3 / 4
 
 
-def test_what_is_let_go_after_a_kill_forgets_no_batch_that_may_come_again():
-    """A snapshot has one batch per producer, the log all of them: five are known after a kill, as in Kafka."""
+def test_a_log_that_is_unloaded_after_a_kill_forgets_no_batch_of_its_producers():
+    """A snapshot has one batch per producer. After a kill the log has five, as in Kafka."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     sent = [batch(producer_id=7, producer_epoch=0, base_sequence=number) for number in range(6)]

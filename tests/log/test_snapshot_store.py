@@ -1,5 +1,4 @@
-"""Snapshots of a log directory: what they hold, that they never change, and that a restore ends whole wherever it is
-cut off."""
+"""Snapshots of a log directory: their content, that they never change, and restores that are interrupted anywhere."""
 
 import errno
 import random
@@ -32,7 +31,7 @@ def world(tmp_path):
     return world
 
 
-def test_a_snapshot_is_a_whole_directory_and_stays_what_it_is(world, tmp_path):
+def test_a_snapshot_is_a_whole_directory_and_never_changes(world, tmp_path):
     save(world, "one")
     before = contents(tmp_path / "data.snapshots" / "one")
     fill(world, 10, 10)
@@ -50,7 +49,7 @@ def test_a_snapshot_is_a_whole_directory_and_stays_what_it_is(world, tmp_path):
     assert numbers(again) == list(range(20))
 
 
-def test_partitions_that_were_not_opened_since_the_start_are_in_it(world, tmp_path):
+def test_partitions_that_are_unopened_since_the_start_are_in_the_snapshot(world, tmp_path):
     world.stop()
     world = World(tmp_path / "data")
     save(world, "one")
@@ -61,7 +60,7 @@ def test_partitions_that_were_not_opened_since_the_start_are_in_it(world, tmp_pa
     assert numbers(World(tmp_path / "fork")) == list(range(10))
 
 
-def test_a_half_made_snapshot_is_none_and_the_next_try_takes_its_place(world, tmp_path):
+def test_an_unfinished_snapshot_does_not_count_and_the_next_try_replaces_it(world, tmp_path):
     (tmp_path / "data.snapshots" / "one.partial" / "t-0").mkdir(parents=True)
     (tmp_path / "data.snapshots" / "one.partial" / "t-0" / "rest").write_bytes(b"x")
     assert snapshot_store.names(Disk(), str(tmp_path / "data")) == []
@@ -70,7 +69,7 @@ def test_a_half_made_snapshot_is_none_and_the_next_try_takes_its_place(world, tm
     assert not (tmp_path / "data.snapshots" / "one" / "t-0" / "rest").exists()
 
 
-def test_a_partition_out_of_service_cannot_be_saved(world):
+def test_a_snapshot_with_an_offline_partition_fails(world):
     world.broker.partitions.get("t", 0).fail(StorageFailure("write", "t-0", "gone"))
     with pytest.raises(StorageFailure, match="out of service"):
         save(world, "one")
@@ -82,11 +81,11 @@ def remove_leftovers(paths):
 
 
 class Cut(Exception):
-    """The process ends here."""
+    """Ends the process of a test."""
 
 
 class CutDisk(Disk):
-    """Ends the process before its n-th change."""
+    """A disk that ends the process before its n-th change."""
 
     __slots__ = ("left",)
 
@@ -108,8 +107,8 @@ for _name in ("write", "replace", "rename", "unlink", "link", "make_directories"
     setattr(CutDisk, _name, _cut(_name))
 
 
-def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world, tmp_path):
-    """Before it began everything is as it was; from the note on, everything is as in the snapshot, in all directories."""
+def test_an_interrupted_restore_is_finished_by_the_next_start(world, tmp_path):
+    """Without the note all directories are unchanged. With the note all of them are restored."""
     save(world, "one")
     fill(world, 10, 6)
     world.stop()
@@ -127,7 +126,7 @@ def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world,
             snapshot_store.begin_restore(CutDisk(left), paths, "one")
             ended = True
         except Cut:
-            # The next start may be cut off too.
+            # The next start may be interrupted too.
             try:
                 snapshot_store.finish_restore(CutDisk(random.Random(left).randrange(60)), paths)
             except Cut:
@@ -140,12 +139,12 @@ def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world,
             assert found in (expected, present), (left, path)
             states.append(found == expected)
             assert contents(path + ".snapshots/one") == expected
-        # A start finishes what was begun, and then looks for what is of no use any more.
+        # A start finishes the restore, and then removes what is left over.
         remove_leftovers(paths)
         assert [sorted(each.name for each in Path(path + ".snapshots").iterdir()) for path in paths] == [["one"]] * 2, (
             left
         )
-        # The note is one file, which is there after its write and its rename.
+        # The note is one file, which exists after its write and its rename.
         assert states == [left > 2] * 2, left
         if ended:
             break
@@ -153,9 +152,8 @@ def test_a_restore_that_is_cut_off_anywhere_is_finished_by_the_next_start(world,
     assert numbers(World(paths[0])) == list(range(10))
 
 
-def test_what_is_appended_to_is_never_shared(world, tmp_path):
-    """A clean stop writes indexes also for an empty segment: they are not part of a snapshot, nor is what a fork
-    writes."""
+def test_a_file_that_is_appended_to_is_never_shared(world, tmp_path):
+    """The indexes that a clean stop writes for an empty segment are not shared, and neither are a fork's writes."""
     save(world, "one")
     world.stop()
     world = World(tmp_path / "data")
@@ -171,8 +169,8 @@ def test_what_is_appended_to_is_never_shared(world, tmp_path):
                 assert each.suffix == ".snapshot" or each.stat().st_nlink == 1, each
 
 
-def test_a_partition_that_nobody_opened_is_saved_unopened(world, tmp_path):
-    """Its small last segment is copied, here and in what is made of the snapshot; a large one is opened and rolled."""
+def test_an_unopened_partition_is_saved_without_opening_it(world, tmp_path):
+    """A small last segment is copied, also out of the snapshot. With a large one the log is opened and rolled."""
     peer = world.connect()
     peer.send(produce("t", {1: batch(b"7" * 100_000)}), 8)
     for _ in range(2):
@@ -192,7 +190,7 @@ def test_a_partition_that_nobody_opened_is_saved_unopened(world, tmp_path):
     assert [again.broker.partitions.get("t", index).end_offset for index in range(2)] == [5, 8]
 
 
-def test_until_it_is_synced_a_snapshot_is_like_a_directory_after_a_kill(world, tmp_path):
+def test_an_unsynced_snapshot_is_like_a_directory_after_a_kill(world, tmp_path):
     for directory in world.broker.directories.every():
         snapshot_writer.save(directory, "one")
     snapshot_store.materialize(Disk(), str(tmp_path / "data.snapshots" / "one"), str(tmp_path / "fork"))
@@ -201,7 +199,7 @@ def test_until_it_is_synced_a_snapshot_is_like_a_directory_after_a_kill(world, t
     assert numbers(fork) == list(range(10))
 
 
-def test_in_memory_too():
+def test_snapshots_work_in_memory_too():
     disk = MemoryDisk(64 << 20, ManualClock())
     world = World("data", disk=disk, clock=disk.clock)
     world.create_topic("t", 2)
@@ -215,13 +213,12 @@ def test_in_memory_too():
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../up", "x" * 101, "ä", ".old", "one.partial", "-x"])
-def test_names_that_cannot_be(name):
+def test_invalid_names_are_refused(name):
     assert snapshot_store.name_problem(name)
 
 
-def test_a_recovery_cuts_no_file_of_a_snapshot(world, tmp_path):
-    """A batch of a sealed segment is damaged and nothing says that it was synced: what the start cuts off, the snapshot
-    keeps."""
+def test_a_recovery_truncates_no_file_of_a_snapshot(world, tmp_path):
+    """A batch of a sealed, unsynced segment is damaged. The start truncates its own copy of the file."""
     save(world, "one")
     (sealed,) = (tmp_path / "data" / "t-0").glob("*0000.log")
     with open(sealed, "r+b") as file:
@@ -237,8 +234,8 @@ def test_a_recovery_cuts_no_file_of_a_snapshot(world, tmp_path):
     assert [path.name for path in (tmp_path / "data" / "t-0").iterdir() if path.name.endswith(".cleaned")] == []
 
 
-def test_a_deletion_that_is_cut_off_leaves_no_half_snapshot(world, tmp_path):
-    """What is listed is whole; what is left goes with the next start or the next snapshot of that name."""
+def test_an_interrupted_deletion_leaves_no_half_snapshot(world, tmp_path):
+    """A listed snapshot is whole. The next start, or the next snapshot of that name, removes the rest."""
     save(world, "one")
     path = str(tmp_path / "data")
     whole = contents(tmp_path / "data.snapshots" / "one")
@@ -257,9 +254,9 @@ def test_a_deletion_that_is_cut_off_leaves_no_half_snapshot(world, tmp_path):
     assert left > 2 and snapshot_store.names(Disk(), path) == []
 
 
-def test_nobody_goes_back_under_a_broker_that_serves(world, tmp_path):
-    """Two brokers started on one directory: the first serves, the second finds the note of a way back that the first is
-    done with."""
+def test_a_second_broker_does_not_restore_the_directory_of_a_serving_one(world, tmp_path):
+    """Of two brokers started on one directory the first serves. The second has read the note of a restore that the
+    first has finished meanwhile."""
     save(world, "one")
     before = contents(tmp_path / "data")
     with pytest.raises(StartFailure, match="another broker uses"):
@@ -270,8 +267,8 @@ def test_nobody_goes_back_under_a_broker_that_serves(world, tmp_path):
     assert contents(tmp_path / "data") == before
 
 
-def test_a_snapshot_that_went_while_the_way_back_had_begun_is_named(world, tmp_path):
-    """The data stays where it is, and so does the note."""
+def test_a_restore_whose_snapshot_is_missing_names_it(world, tmp_path):
+    """The data and the note stay."""
     save(world, "one")
     world.stop()
     before = contents(tmp_path / "data")
@@ -294,8 +291,8 @@ def test_snapshots_of_the_working_directory_lie_beside_it(tmp_path, monkeypatch)
     ]
 
 
-def test_another_file_system_is_named(world, tmp_path, monkeypatch):
-    """A data directory that is a mount point has its parent on another one."""
+def test_a_snapshot_across_file_systems_is_refused_with_the_folder(world, tmp_path, monkeypatch):
+    """If the data directory is a mount point, its parent is on another file system."""
 
     def link(self, source, target):
         raise StorageFailure("link", source, OSError(errno.EXDEV, "Invalid cross-device link"))
@@ -306,8 +303,8 @@ def test_another_file_system_is_named(world, tmp_path, monkeypatch):
     assert list((tmp_path / "data.snapshots").iterdir()) == []
 
 
-def test_a_way_back_that_has_ended_does_not_begin_again_after_a_power_loss(world, tmp_path, monkeypatch):
-    """What was written since would be lost: the note's end is on the device before anybody serves."""
+def test_a_finished_restore_does_not_begin_again_after_a_power_loss(world, tmp_path, monkeypatch):
+    """It would undo what is written since, so the removal of the note is synced before the broker serves."""
     save(world, "one")
     world.stop()
     path = str(tmp_path / "data")

@@ -1,4 +1,4 @@
-"""A snapshot that takes many turns is of one moment, whatever happens meanwhile, and hurts nobody when it fails."""
+"""A snapshot that takes many turns shows one moment, whatever happens meanwhile, and may fail without harm."""
 
 import random
 
@@ -30,14 +30,14 @@ def world(tmp_path):
 
 
 def begin(world, name="one"):
-    """A snapshot that is only begun; who is answered when it is there."""
+    """Begin a snapshot; returns the client whose request is answered when it is complete."""
     peer = world.connect()
     assert peer.ask(request("create", name), 1) is NOTHING
     return peer
 
 
 def finish(world, peer, turns=60):
-    """(error code, message) of the answer."""
+    """(error code, message) of the response."""
     for _ in range(turns):
         if peer.answers:
             (row,) = peer.answers[0].responses
@@ -49,7 +49,7 @@ def finish(world, peer, turns=60):
 
 
 def state(world):
-    """What every partition holds: log start, end, and all bytes between."""
+    """Log start, end, and all bytes between, of every partition."""
     found = {}
     for log in list(world.broker.partitions):
         data, offset = b"", log.log_start_offset
@@ -114,9 +114,9 @@ def delete_topic(world, chance):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_it_is_of_the_moment_in_which_it_began(tmp_path, seed):
-    """Appends, rolls, retention, compaction, deletions, also of topics, between its slices; some logs are not even
-    open."""
+def test_a_snapshot_shows_the_moment_in_which_it_began(tmp_path, seed):
+    """Between its steps there are appends, rolls, retention, compaction, and deletions of records and topics. Some logs
+    are not open."""
     chance = random.Random(seed)
     world = World(tmp_path / "data")
     world.create_topic("c", 2, cleanup_policy="compact", min_cleanable_dirty_ratio=0)
@@ -128,7 +128,7 @@ def test_it_is_of_the_moment_in_which_it_began(tmp_path, seed):
             roll_one(world, chance)
     expected = state(world)
     if chance.random() < 0.5:
-        # Nobody has opened them since.
+        # These logs are unopened since the start.
         world.stop()
         world = World(tmp_path / "data", seed=seed)
     peer = begin(world)
@@ -152,7 +152,7 @@ def test_it_is_of_the_moment_in_which_it_began(tmp_path, seed):
     World(tmp_path / "data").stop()
 
 
-def test_a_log_that_changes_is_saved_first_and_serves_on(world, tmp_path):
+def test_a_log_is_saved_before_it_changes_and_stays_in_service(world, tmp_path):
     peer = begin(world)
     fill(world, 11, 1, "u")
     assert type(world.broker.partitions.get("u", 1)) is PartitionLog
@@ -162,7 +162,7 @@ def test_a_log_that_changes_is_saved_first_and_serves_on(world, tmp_path):
     assert numbers(world, "u") == [*range(10), 11]
 
 
-def test_a_link_that_fails_ends_the_snapshot_and_nothing_else(world, tmp_path, monkeypatch):
+def test_a_failed_link_ends_the_snapshot_and_nothing_else(world, tmp_path, monkeypatch):
     peer = begin(world)
 
     def link(self, source, target):
@@ -179,7 +179,7 @@ def test_a_link_that_fails_ends_the_snapshot_and_nothing_else(world, tmp_path, m
     assert finish(world, begin(world)) == (0, None)
 
 
-def test_a_log_that_fails_in_its_roll_takes_no_more_and_ends_the_snapshot(world, tmp_path, monkeypatch):
+def test_a_log_that_fails_to_roll_goes_offline_and_ends_the_snapshot(world, tmp_path, monkeypatch):
     peer = begin(world)
     log = world.broker.partitions.get("u", 1)
 
@@ -195,7 +195,7 @@ def test_a_log_that_fails_in_its_roll_takes_no_more_and_ends_the_snapshot(world,
     fill(world, 10, 4)
 
 
-def test_a_bug_ends_the_snapshot_and_the_next_one_is_made(world, monkeypatch):
+def test_a_bug_ends_the_snapshot_and_the_next_one_succeeds(world, monkeypatch):
     peer = begin(world)
     with monkeypatch.context() as broken:
         broken.setattr(snapshot_store, "link_partition", lambda *_: 1 // 0)
@@ -204,8 +204,8 @@ def test_a_bug_ends_the_snapshot_and_the_next_one_is_made(world, monkeypatch):
     assert finish(world, begin(world)) == (0, None)
 
 
-def test_a_bug_in_the_first_share_ends_the_snapshot_and_the_next_one_is_made(world, tmp_path, monkeypatch):
-    """What was left as it was would refuse every later action."""
+def test_a_bug_in_the_first_step_ends_the_snapshot_and_the_next_one_succeeds(world, tmp_path, monkeypatch):
+    """An unfinished snapshot would block every later action."""
     peer = world.connect()
     with monkeypatch.context() as broken:
         broken.setattr(snapshot_store, "link_partition", lambda *_: 1 // 0)
@@ -218,14 +218,14 @@ def test_a_bug_in_the_first_share_ends_the_snapshot_and_the_next_one_is_made(wor
 @pytest.mark.parametrize(
     ("name", "value"), [("delete", "one"), ("create", "two"), ("restore", "one"), ("restore", "one:t")]
 )
-def test_no_other_action_while_one_is_made(world, name, value):
+def test_other_actions_are_refused_while_a_snapshot_is_made(world, name, value):
     peer = begin(world)
     code, words = act(world, name, value)
     assert code == errors.INVALID_REQUEST and "the snapshot one is being made" in words
     assert finish(world, peer) == (0, None)
 
 
-def test_a_stop_in_the_middle_leaves_the_data_as_it_is_and_no_snapshot(world, tmp_path):
+def test_a_stop_in_the_middle_leaves_no_snapshot_and_the_data_unchanged(world, tmp_path):
     begin(world)
     world.broker.data_snapshots.hand_over()
     world.stop()
@@ -233,7 +233,7 @@ def test_a_stop_in_the_middle_leaves_the_data_as_it_is_and_no_snapshot(world, tm
     assert numbers(World(tmp_path / "data")) == list(range(10))
 
 
-def test_a_partition_that_fails_meanwhile_ends_it(world):
+def test_a_partition_that_fails_meanwhile_ends_the_snapshot(world):
     peer = begin(world)
     world.broker.partitions.get("u", 1).fail(StorageFailure("write", "u-1", "gone"))
     code, words = finish(world, peer)

@@ -1,4 +1,4 @@
-"""A disk that refuses: the log goes out of service, nothing half-written counts, readers go on, a restart heals."""
+"""Disk failures: the log goes offline, half-written batches do not count, reads go on, and a restart repairs it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.simulation.disk import MemoryDisk
 @pytest.mark.parametrize("size", [100, 20_000])
 @pytest.mark.parametrize("part", [0, 1, 70])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-def test_a_failed_write_takes_the_log_out_of_service(size, part, code):
-    """Gathered or direct, even when a part reached the file: the end is where it was, appends fail, reads go on."""
+def test_a_failed_write_takes_the_log_offline(size, part, code):
+    """The end offset goes back, appends fail and reads go on, even if a part of the batch reached the file."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
     append(log, batch(2), batch(2))
@@ -31,8 +31,8 @@ def test_a_failed_write_takes_the_log_out_of_service(size, part, code):
     assert len(disk.files[log.segments[0].file.path].data) == log.segments[0].size
 
 
-def test_what_is_kept_of_a_failure_holds_nothing_of_the_request():
-    """An exception holds the stack that it was raised through; the buffer of the batch must be free for the next
+def test_a_kept_failure_holds_nothing_of_the_request():
+    """An exception holds the frames that it was raised through, and the batch's buffer must be free for the next
     request."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk))
@@ -41,7 +41,7 @@ def test_what_is_kept_of_a_failure_holds_nothing_of_the_request():
         frame = bytearray(batch(2, 20_000))
         with pytest.raises(StorageFailure):
             _append_view(log, frame)
-        frame.append(0)  # BufferError while anybody holds a view
+        frame.append(0)  # This raises BufferError while a view of the buffer exists.
     assert log.offline is not None and log.offline.__traceback__ is None and log.offline.__context__ is None
 
 
@@ -51,7 +51,7 @@ def _append_view(log, frame):
     log.write_pending()
 
 
-def test_when_cutting_back_fails_too_the_next_start_does_it():
+def test_if_the_truncation_fails_too_the_next_start_truncates():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory)
@@ -71,7 +71,7 @@ def test_when_cutting_back_fails_too_the_next_start_does_it():
 
 
 def test_a_failed_sync_is_final():
-    """The kernel may have dropped the pages: a second sync that succeeds proves nothing."""
+    """The kernel may have dropped the pages, so a second sync that succeeds proves nothing."""
     log = open_log(open_directory(disk=(disk := MemoryDisk())))
     append(log, batch())
     disk.fail("sync", error=errno.EIO)
@@ -84,7 +84,7 @@ def test_a_failed_sync_is_final():
     assert disk.calls["sync"] == syncs
 
 
-def test_a_full_disk_fails_the_write_that_needs_it_and_no_other_log():
+def test_a_full_disk_takes_only_the_written_log_offline():
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     first, second = open_log(directory), open_log(directory, partition=1)
@@ -98,8 +98,8 @@ def test_a_full_disk_fails_the_write_that_needs_it_and_no_other_log():
 
 
 @pytest.mark.parametrize("operation", ["write", "open", "create", "rename", "sync", "truncate", "list", "read"])
-def test_every_call_may_fail_and_nothing_acknowledged_is_lost(operation):
-    """The n-th call of each operation fails, for every n: what was acknowledged is there after the next start."""
+def test_no_failing_call_loses_an_acknowledged_batch(operation):
+    """The n-th call of each operation fails, for every n. Acknowledged batches are there after the next start."""
     for at in range(1, 400):
         disk = MemoryDisk()
         chance = random.Random(at)
@@ -133,8 +133,8 @@ def test_every_call_may_fail_and_nothing_acknowledged_is_lost(operation):
         pytest.fail("the run never got past the injected failures")
 
 
-def test_a_lack_of_descriptors_passes():
-    """At the first use and at a roll: whoever comes is told, nothing is lost or doubled, and the next one is served."""
+def test_a_lack_of_descriptors_does_not_take_the_log_offline():
+    """At the first use and at a roll the request fails, nothing is lost or doubled, and the next request succeeds."""
     disk = MemoryDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory, segment_bytes=300)
@@ -155,7 +155,7 @@ def test_a_lack_of_descriptors_passes():
 
 
 def recovered(disk, segment_bytes=300):
-    """A log that a kill left with unsynced segments: recovered, of which none is open."""
+    """A log recovered after a kill, with unsynced segments and no open file."""
     log = open_log(open_directory(disk=disk), segment_bytes=segment_bytes)
     append(log, *[batch(1, 100) for _ in range(5)])
     disk.kill()
@@ -167,7 +167,7 @@ def recovered(disk, segment_bytes=300):
 
 @pytest.fixture
 def without_descriptors(monkeypatch):
-    """A function: from its call on nothing can be opened to stay open."""
+    """A function: after its call, no file can be opened and kept open."""
 
     def refuse(disk, path, *, create=False):
         raise StorageFailure("open", path, OSError(errno.EMFILE, "Too many open files"))
@@ -176,8 +176,8 @@ def without_descriptors(monkeypatch):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_sync_that_is_late_for_a_deleted_topic_fails_nothing(whole):
-    """A failed one would take the whole directory out of service."""
+def test_a_late_sync_of_a_deleted_topic_does_not_fail(whole):
+    """A failed sync would take the whole directory out of service."""
     directory, log = recovered(MemoryDisk())
     job = log.whole_sync_job() if whole else log.sync_job()
     directory.delete_partition(log.topic, log.partition)
@@ -185,7 +185,7 @@ def test_a_sync_that_is_late_for_a_deleted_topic_fails_nothing(whole):
     job.finish()
 
 
-def test_a_sync_that_is_late_for_what_retention_took_fails_nothing():
+def test_a_late_sync_of_segments_removed_by_retention_does_not_fail():
     _, log = recovered(MemoryDisk())
     job = log.whole_sync_job()
     assert log.run_retention(NOW_MS + 604_800_001)
@@ -194,7 +194,7 @@ def test_a_sync_that_is_late_for_what_retention_took_fails_nothing():
     assert log.offline is None
 
 
-def test_a_sync_needs_no_descriptor_to_keep(without_descriptors):
+def test_a_sync_keeps_no_descriptor(without_descriptors):
     _, log = recovered(MemoryDisk())
     without_descriptors()
     log.flush()
@@ -202,8 +202,8 @@ def test_a_sync_needs_no_descriptor_to_keep(without_descriptors):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_leader_epochs_for_which_a_descriptor_is_lacking_are_written_with_the_next_sync(whole):
-    """The records are on the device; until the epochs are, the recovery point stays, and a recovery makes them anew."""
+def test_leader_epochs_are_written_with_the_next_sync_after_a_lack_of_descriptors(whole):
+    """The records are synced. The recovery point stays until the epochs are, so that recovery can rebuild them."""
     disk = MemoryDisk()
     log = open_log(open_directory(disk=disk), segment_bytes=300)
     append(log, *[batch(1, 100) for _ in range(5)])
@@ -222,7 +222,7 @@ def test_leader_epochs_for_which_a_descriptor_is_lacking_are_written_with_the_ne
     assert log.recovery_point > begun and not log.epochs.changed
 
 
-def test_a_sync_for_which_a_descriptor_is_lacking_can_be_tried_again():
+def test_a_sync_can_be_tried_again_after_a_lack_of_descriptors():
     _, log = recovered(MemoryDisk())
     job = log.sync_job()
     job.failed(StorageFailure("sync", log.directory, OSError(errno.EMFILE, "Too many open files")))
@@ -232,9 +232,7 @@ def test_a_sync_for_which_a_descriptor_is_lacking_can_be_tried_again():
 
 
 @pytest.mark.parametrize("size", [100, 20_000])
-def test_an_append_for_which_a_descriptor_is_lacking_is_refused_and_can_be_tried_again(
-    size, without_descriptors, monkeypatch
-):
+def test_an_append_can_be_tried_again_after_a_lack_of_descriptors(size, without_descriptors, monkeypatch):
     _, log = recovered(MemoryDisk(), segment_bytes=1 << 20)
     end_offset = log.end_offset
     without_descriptors()

@@ -1,4 +1,4 @@
-"""Transactions in one partition: what begins and ends them, how far read_committed reads, and what survives a restart."""
+"""Transactions in one partition: begin and end, the end of read_committed reads, and the state after a restart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write(log):
 
 
 def send(log, producer_id, sequence, *, epoch=0, origin=VERIFIED_CLIENT, transactional=True, count=1):
-    """A producer's batch: its base offset, or the code of the error."""
+    """Append a producer's batch; returns its base offset, or the error code."""
     try:
         result = log.append(
             batch(
@@ -68,8 +68,8 @@ def reopen(disk, *, clean, **changes):
     return directory, open_log(directory, **changes)
 
 
-def test_the_last_stable_offset_stays_before_the_first_undecided_batch(log):
-    """Two transactions overlap: each marker moves it to the first batch of the one that is left."""
+def test_the_last_stable_offset_is_the_first_offset_of_an_ongoing_transaction(log):
+    """When two transactions overlap, each marker moves it to the first batch of the other."""
     assert [send(log, 1, 0), send(log, 2, 0), send(log, 1, 1)] == [0, 1, 2]
     assert (log.high_watermark, log.last_stable_offset) == (3, 0)
     end(log, 1)
@@ -78,7 +78,7 @@ def test_the_last_stable_offset_stays_before_the_first_undecided_batch(log):
     assert (log.high_watermark, log.last_stable_offset) == (5, 5)
 
 
-def test_a_marker_decides_once_the_high_watermark_has_passed_it(log):
+def test_a_marker_counts_once_the_high_watermark_has_passed_it(log):
     send(log, 1, 0)
     log.append_end_marker(1, 0, 0, NOW_MS, is_abort=False)
     assert log.last_stable_offset == 0
@@ -87,15 +87,15 @@ def test_a_marker_decides_once_the_high_watermark_has_passed_it(log):
     assert log.producers.ended == []
 
 
-def test_decided_transactions_are_forgotten_though_nobody_reads_committed(log):
+def test_ended_transactions_are_forgotten_without_a_read_committed_reader(log):
     for number in range(50):
         send(log, 1, number)
         end(log, 1)
     assert len(log.producers.ended) <= 1
 
 
-def test_an_ordinary_client_begins_no_transaction_and_breaks_none(log):
-    """The coordinator must have confirmed the first batch; those behind it need nobody."""
+def test_an_unverified_batch_cannot_begin_a_transaction_or_interrupt_one(log):
+    """The coordinator must verify the first batch of a transaction, not the later ones."""
     assert send(log, 1, 0, origin="client") == errors.INVALID_TXN_STATE
     assert log.end_offset == 0
     assert send(log, 1, 0) == 0
@@ -108,7 +108,7 @@ def test_an_ordinary_client_begins_no_transaction_and_breaks_none(log):
     assert send(log, 1, 3, origin="client") == errors.INVALID_TXN_STATE
 
 
-def test_an_older_epoch_is_told_so_before_anything_else(log):
+def test_an_older_epoch_is_refused_before_other_checks(log):
     send(log, 1, 0, epoch=3)
     assert send(log, 1, 1, epoch=2, origin="client") == errors.INVALID_PRODUCER_EPOCH
     assert end(log, 1, epoch=2) == errors.INVALID_PRODUCER_EPOCH
@@ -127,7 +127,7 @@ def test_an_older_epoch_is_told_so_before_anything_else(log):
     ],
 )
 def test_markers_of_transaction_version_2_end_an_epoch(log, version, epoch, ongoing, code):
-    """KIP-890: such a marker carries the next epoch; one of the current epoch repeats, or belongs to an older
+    """KIP-890: such a marker has the next epoch. A marker of the current epoch is a repetition, or of an older
     transaction."""
     send(log, 1, 0, epoch=5, transactional=ongoing)
     assert end(log, 1, epoch=epoch, version=version) == (1 if code is None else code)
@@ -147,7 +147,7 @@ def test_a_marker_without_a_transaction_changes_nothing_for_readers(log):
 
 
 def test_batches_of_coordinators_have_no_sequence(log):
-    """Offsets committed in a transaction are written by the group coordinator in the producer's name."""
+    """The group coordinator writes the offsets that a transaction commits, with the producer's id."""
     for offset in range(3):
         records = batch(1, producer_id=1, producer_epoch=0, is_transactional=True)
         assert log.append(records, NOW_MS, origin=COORDINATOR).base_offset == offset
@@ -157,8 +157,8 @@ def test_batches_of_coordinators_have_no_sequence(log):
     assert log.last_stable_offset == 4
 
 
-def test_the_index_of_aborted_transactions(log):
-    """First and last offset, and what was undecided then: KIP-98's columns."""
+def test_the_index_lists_aborted_transactions(log):
+    """It has KIP-98's columns: first offset, last offset, and the last stable offset at that time."""
     send(log, 1, 0)
     send(log, 2, 0)
     end(log, 1, abort=True)
@@ -172,8 +172,8 @@ def read_aborted(log, offset, max_bytes=1 << 20):
     return [(each.producer_id, each.first_offset) for each in log.aborted_transactions(offset, records)]
 
 
-def test_a_reader_is_told_what_was_aborted_in_its_range(disk):
-    """Also when the marker lies in a later segment; not when the transaction ended before the range or began behind it."""
+def test_a_reader_gets_the_aborted_transactions_of_its_range(disk):
+    """The marker may be in a later segment. Transactions that end before the range or begin after it are left out."""
     log = open_log(open_directory(disk=disk), segment_bytes=2 * SIZE, index_interval_bytes=0)
     send(log, 1, 0)
     send(log, 1, 1)
@@ -190,15 +190,15 @@ def test_a_reader_is_told_what_was_aborted_in_its_range(disk):
     assert read_aborted(log, 7) == []
 
 
-def test_the_search_ends_where_nothing_was_undecided(log):
-    """An entry whose last stable offset is not below the end says that no later marker aborts anything before it."""
+def test_the_search_ends_at_an_entry_without_earlier_ongoing_transactions(log):
+    """If an entry's last stable offset is not below the end, no later marker aborts a record before the end."""
     first = SimpleNamespace(aborted=[AbortedTransaction(1, 0, 2, 3), AbortedTransaction(2, 1, 9, 10)])
     assert txn_index.collect([first, None], 0, 10) == first.aborted
     assert txn_index.collect([first, None], 0, 3) == first.aborted[:1]
 
 
-def test_the_file_of_the_index_is_kafkas(disk, log):
-    """Version, producer id, first, last, last stable offset: 34 bytes each, written when the segment closes."""
+def test_the_index_file_has_kafkas_format(disk, log):
+    """Entries have version, producer id, first, last and last stable offset: 34 bytes, written when a segment rolls."""
     send(log, 7, 0)
     end(log, 7, abort=True)
     log.roll(NOW_MS)
@@ -209,7 +209,7 @@ def test_the_file_of_the_index_is_kafkas(disk, log):
     assert txn_index.from_bytes(data, 2) is None
 
 
-def test_a_log_without_aborted_transactions_has_no_such_file(disk, log):
+def test_a_log_without_aborted_transactions_has_no_index_file(disk, log):
     send(log, 7, 0)
     end(log, 7)
     log.roll(NOW_MS)
@@ -218,8 +218,8 @@ def test_a_log_without_aborted_transactions_has_no_such_file(disk, log):
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_restart_changes_nothing(disk, seed, clean):
-    """Ongoing transactions, their aborted ones and the last stable offset, whatever was rolled in between."""
+def test_a_restart_keeps_the_state_of_transactions(disk, seed, clean):
+    """Ongoing and aborted transactions and the last stable offset are the same, whatever rolled in between."""
     chance = random.Random(seed)
     directory = open_directory(disk=disk)
     log = open_log(directory, segment_bytes=6 * SIZE)
@@ -244,8 +244,8 @@ def test_a_restart_changes_nothing(disk, seed, clean):
     assert (log.producers.ongoing, aborted(log), log.last_stable_offset) == expected
 
 
-def test_a_cut_tail_reopens_the_transaction(disk):
-    """The marker was lost with the power: what it aborted is undecided again, and its index entry is gone."""
+def test_a_lost_marker_makes_the_transaction_ongoing_again(disk):
+    """A power loss took the marker, and its entry in the index is removed."""
     log = open_log(open_directory(disk=disk))
     send(log, 1, 0)
     log.flush()
@@ -281,13 +281,13 @@ def test_an_ongoing_transaction_does_not_expire(log):
     assert list(log.producers) == [1]
 
 
-def test_deleted_records_take_the_last_stable_offset_along(log):
+def test_deleting_records_raises_the_last_stable_offset(log):
     send(log, 1, 0, count=3)
     log.delete_records(2)
     assert log.last_stable_offset == 2
 
 
-def test_retention_takes_the_index_with_its_segment(disk):
+def test_retention_removes_the_index_with_its_segment(disk):
     log = open_log(open_directory(disk=disk), retention_ms=1000)
     send(log, 1, 0)
     end(log, 1, abort=True)

@@ -1,18 +1,19 @@
-"""A disk in memory that forgets as a real one does when the machine loses power.
+"""A disk in memory that loses data as a real disk does when the machine loses power.
 
-Three things are kept apart that a running process cannot tell apart: what was written, what is on the device, and which
-names the device knows. Names, creations and truncations reach the device in their order (as a journal does), some of
-the last ones not at all; bytes reach it in any order, file by file and sector by sector, until somebody syncs.
-`lose_power` draws what is left.
+It keeps apart three things that a running process cannot tell apart: the written bytes, the bytes on the device, and
+the file names on the device. Names, creations and truncations reach the device in order, as in a journal, and the last
+ones may be lost. Bytes reach the device in any order, by file and by sector, until a sync. `lose_power` chooses at
+random what is left.
 
-After a failed sync what was written is lost with the next power loss, even if a later sync of the same process
-succeeds. What a *new* process reads back after one, and could lose still, is not simulated: no broker can know of it.
+After a failed sync the written bytes are lost with the next power loss, even if a later sync of the same process
+succeeds. A *new* process may read bytes after a failed sync that a power loss can still take; this is not simulated,
+because no broker can notice it.
 
-With `names_apart` nothing but `sync_directory` brings names to the device, and those of that one directory alone, as
-POSIX has it; without, every sync brings all of them, as a journal does.
+With `names_apart` only `sync_directory` brings names to the device, and only those of its directory, as POSIX says.
+Without it every sync brings all names, as a journal does.
 
-Beside the failures of `MemoryDisk` it fills up: `free_bytes` is what may still be written, and the write that meets the
-end leaves its first part behind, as on a real one."""
+Besides the failures of `MemoryDisk` this disk can be full: `free_bytes` may still be written, and the write that
+exceeds them leaves its first part in the file, as on a real disk."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from pykafkad.errors import StorageFailure
 from tests.simulation.disk import MemoryDisk, MemoryFile
 
 SECTOR_BYTES = 512
-# Of a batch, what its checksum does not cover: base offset, length, leader epoch.
+# The fields of a batch that its checksum does not cover: base offset, length, leader epoch.
 UNCHECKED_BYTES = 16
 
 
@@ -46,7 +47,7 @@ class CrashFile(MemoryFile):
         try:
             self._disk._call("sync", self.path)
         except StorageFailure:
-            # The kernel marks the pages clean all the same: no later sync brings them to the device.
+            # The kernel marks the pages clean despite the failure, so no later sync brings them to the device.
             content.lost = True
             raise
         if self._disk.names_apart:
@@ -75,7 +76,7 @@ class CrashDisk(MemoryDisk):
     # -----------------------------------------------------------------------------------------------------------
 
     def take_space(self, size_bytes):
-        """Account for a write: None when there is room, else how many bytes of it there is room for."""
+        """Reserve space for a write; returns None when there is room, else the number of bytes that still fit."""
         if self.free_bytes is None or size_bytes <= 0:
             return None
         if size_bytes <= self.free_bytes:
@@ -88,7 +89,7 @@ class CrashDisk(MemoryDisk):
     # -----------------------------------------------------------------------------------------------------------
 
     def commit(self, directory=None):
-        """All names, creations and truncations so far are on the device; with a `directory` its own names."""
+        """Bring all names, creations and truncations so far to the device; with `directory` only its names."""
         kept = []
         for row in self.journal:
             if directory is None or (
@@ -141,13 +142,13 @@ class CrashDisk(MemoryDisk):
         is_new = path not in self.files
         if not is_new:
             content = self.files[path]
-            # Emptied: whatever a failed sync lost of it is not wanted any more.
+            # The file is emptied, so bytes that a failed sync lost do not matter any more.
             content.old, content.synced, content.lost = content.synced, b"", False
         part = self.take_space(len(data))
         if part is not None:
             data = bytes(data)[:part]
         try:
-            # Emptied, then written: an old content and a new one are never mixed.
+            # The file is emptied and then written, so old and new content are never mixed.
             super().write(path, data, sync=False)
         finally:
             if is_new and path in self.files:
@@ -180,20 +181,20 @@ class CrashDisk(MemoryDisk):
     # ---------------------------------------------------------------------------------------------------------
 
     def kill(self):
-        """The process is gone, and with it the memory of failed syncs."""
+        """End the process; failed syncs are forgotten with it."""
         super().kill()
         for content in self.files.values():
             content.lost = False
 
     def lose_power(self, random):
-        """See the module."""
+        """Lose what is not synced, at random; see the module."""
         self.locks.clear()
         self._failures.clear()
         self.free_bytes = None
         names, directories = dict(self.durable), set(self.durable_directories)
         for row in self.journal[: random.randrange(len(self.journal) + 1) if self.journal else 0]:
             self._apply(row, names, directories)
-        # What lies in a folder goes with it.
+        # The content of a lost folder is lost too.
         lost = self.directories - directories
         names = {name: content for name, content in names.items() if posixpath.dirname(name) not in lost}
         self.directories = directories
@@ -209,11 +210,11 @@ class CrashDisk(MemoryDisk):
         data, synced = bytes(content.data), content.synced
         old = getattr(content, "old", None)
         if old is not None and random.random() < 0.3:
-            # Emptied and written anew, and nothing of that has arrived.
+            # The file was emptied and written again, and none of the new bytes has reached the device.
             return old
         kept = len(posixpath.commonprefix((data, synced)))
         if kept < len(synced) and random.random() < 0.5:
-            # A truncation that is lost, with what was written behind it.
+            # A truncation is lost, and the bytes written after it too.
             return synced
         synced, tail = synced[:kept], bytearray(data[kept:])
         if not tail:
@@ -230,7 +231,7 @@ class CrashDisk(MemoryDisk):
         return synced + tail
 
     def _flip(self, tail, random):
-        # Where no checksum looks a changed bit cannot be found, here or in Kafka.
+        # No broker, Kafka included, can find a changed bit that no checksum covers.
         position = 0
         while position + UNCHECKED_BYTES < len(tail):
             size = 12 + int.from_bytes(tail[position + 8 : position + 12], "big")

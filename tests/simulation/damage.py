@@ -1,8 +1,7 @@
-"""Damage to the files of a broker: which kinds there are, a broker rich in files to do it to, and what must be the same
-after it.
+"""Damage to the files of a broker: the kinds of damage, a broker with files of all kinds, and the checks after a start.
 
-Each kind of damage is a function of the file's content, another file's content of the same kind, and chance, that gives
-the new content, None for a file that is gone."""
+Each kind of damage is a function of a file's content, the content of another file of the same kind, and chance. It
+returns the new content, or None for a deleted file."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ SETTINGS: dict[str, Any] = {
     "metadata_log_max_record_bytes_between_snapshots": 2000,
 }
 
-# One name per kind of file, and which names on disk are of that kind.
+# The kinds of files: a name, and the pattern of the paths on disk.
 KINDS = {
     "index": r"/t-\d/\d{20}\.index",
     "timeindex": r"/t-\d/\d{20}\.timeindex",
@@ -76,7 +75,7 @@ def _cut(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
 
 
 def _halved(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
-    """On a boundary of every kind of entry: what is left reads well."""
+    """Cut between two entries, so that the rest can be parsed."""
     return content[: len(content) // 2 // 24 * 24]
 
 
@@ -104,7 +103,7 @@ def _doubled(content: bytes, other: bytes, chance: random.Random) -> bytes | Non
 
 
 def _future(content: bytes, other: bytes, chance: random.Random) -> bytes | None:
-    """Text: every offset far beyond the end. Else: an entry behind the last that is far beyond it."""
+    """Move offsets far beyond the end: all offsets of a text file; else an entry is added with such an offset."""
     if content[:1] in (b"0", b"{", b"v") and not content.startswith(b"\0"):
         return re.sub(rb"(?<= )(\d+)$", lambda found: b"%d" % (int(found[1]) + FAR), content, flags=re.MULTILINE)
     far = FAR.to_bytes(4, "big")
@@ -130,13 +129,13 @@ DAMAGES: dict[str, Callable[[bytes, bytes, random.Random], bytes | None]] = {
 
 
 def files_of(disk: MemoryDisk, kind: str) -> list[str]:
-    """Paths of a kind's files, in order."""
-    # Synced files appear beside the loop, from a thread.
+    """The sorted paths of the files of a kind."""
+    # A thread may add synced files meanwhile.
     return sorted(path for path in list(disk.files) if re.fullmatch(".*" + KINDS[kind], path))
 
 
 def copy_of(disk: MemoryDisk) -> MemoryDisk:
-    """Another disk with the same files, nobody's locks on it."""
+    """Another disk with the same files and no locks."""
     twin = MemoryDisk()
     twin.directories = set(disk.directories)
     for path, content in list(disk.files.items()):
@@ -146,8 +145,7 @@ def copy_of(disk: MemoryDisk) -> MemoryDisk:
 
 @functools.cache
 def build(left: str) -> tuple[MemoryDisk, dict[str, Any]]:
-    """A disk with a broker's files on it, left as one of LEFT, and what `observe` says of it: for all to look at and
-    for nobody to change."""
+    """A disk with a broker's files, stopped as `left` says, and the result of `observe`. Callers must not change it."""
     disk = MemoryDisk()
     world = World("/data", disk=disk, clock=ManualClock(START_MS), **SETTINGS)
     world.create_topic(TOPIC, PARTITIONS)
@@ -165,7 +163,7 @@ def build(left: str) -> tuple[MemoryDisk, dict[str, Any]]:
         job.finish()
     world.broker.directory.checkpoint()
     while len(files_of(disk, "metadata-snapshot")) < 2:
-        # Its sync runs beside the loop.
+        # A thread syncs it.
         world.runtime.offload.close()
         world.advance(0.01)
     expected = observe(world)
@@ -179,8 +177,8 @@ def build(left: str) -> tuple[MemoryDisk, dict[str, Any]]:
 
 
 def fill(world: World, index: int) -> None:
-    """Plain, idempotent and transactional batches, some of them aborted, under three leader epochs; times that go back
-    too."""
+    """Append plain, idempotent and transactional batches, some aborted, in three leader epochs, with unordered
+    timestamps."""
     log = world.broker.partitions.get(TOPIC, index)
     chance = random.Random(index)
     sequences = [0, 0, 0]
@@ -206,7 +204,7 @@ def fill(world: World, index: int) -> None:
 
 
 def commit(world: World, offset: int) -> None:
-    """Have two groups' offsets noted."""
+    """Commit offsets of two groups."""
     peer = world.connect()
     for group in ("g1", "g2"):
         request = messages.OffsetCommitRequest
@@ -222,7 +220,7 @@ def commit(world: World, offset: int) -> None:
 
 
 def observe(world: World) -> dict[str, Any]:
-    """What clients can see of the broker's data, as plain values to compare."""
+    """The data that clients can see, as plain values to compare."""
     seen: dict[str, Any] = {"topics": sorted(world.broker.image.topics)}
     for index in range(PARTITIONS):
         log = world.broker.partitions.get(TOPIC, index)
@@ -267,7 +265,7 @@ def read_all(log: Any, max_bytes: int) -> list[tuple[int, bytes]]:
 
 
 def aborted(log: Any) -> set[tuple[int, int]]:
-    """(producer id, first offset) of every aborted transaction that a reader is told of."""
+    """(producer id, first offset) of every aborted transaction that a reader gets."""
     found, offset = set(), log.log_start_offset
     while offset < log.last_stable_offset:
         piece = log.read(offset, 150_000, end_offset=log.last_stable_offset)
@@ -280,19 +278,18 @@ def aborted(log: Any) -> set[tuple[int, int]]:
     return found
 
 
-# The last has the marker of a clean stop, which does not belong there: as a copy of a directory of a running broker may
-# have.
+# "Marked" has the marker of a clean stop after a kill, as a copy of a running broker's directory may have.
 STOPPED, KILLED, MARKED = LEFT = "stopped", "killed", "killed, with the marker of a clean stop"
 SERVED, REFUSED = "served", "refused"
 
 
 def start(disk: MemoryDisk, seed: int) -> World:
-    """A broker on the files."""
+    """Start a broker on the files."""
     return World("/data", disk=disk, clock=ManualClock(START_MS + 1000), seed=seed, **SETTINGS)
 
 
 def do_damage(disk: MemoryDisk, kind: str, name: str, chance: random.Random) -> tuple[MemoryDisk, str]:
-    """A copy of the disk with one file of the kind damaged, and which."""
+    """A copy of the disk with one file of the kind damaged, and the path of that file."""
     paths = files_of(disk, kind)
     path = chance.choice(paths)
     others = [other for other in paths if other != path and other.rpartition(".")[2] == path.rpartition(".")[2]]
@@ -307,15 +304,16 @@ def do_damage(disk: MemoryDisk, kind: str, name: str, chance: random.Random) -> 
 
 
 def outcome(disk: MemoryDisk, path: str, kind: str, name: str, expected: dict[str, Any], *, clean: bool) -> str:
-    """Start on the damaged files: SERVED or REFUSED. AssertionError if something is served wrongly, or a refusal does
-    not name what is damaged. Served twice: what the first start made of the file has to hold for the next one."""
+    """Start twice on the damaged files; returns SERVED or REFUSED. The second start must serve the same as the first.
+
+    Raises AssertionError if wrong data is served, or if a refusal does not name the damaged file."""
     worlds = []
     try:
         world = start(disk, seed=2)
         worlds.append(world)
         if (kind, name) == ("metadata-snapshot", "swapped"):
-            # Which offset a snapshot is of, its name says and nothing in it, as with Kafka's: that it starts or refuses
-            # is all.
+            # Only the name of a metadata snapshot says its offset, as in Kafka. So a swapped one cannot be recognised,
+            # and the broker only has to start or refuse.
             return SERVED
         found = observe(world)
         check(kind, name, expected, found, clean=clean)
@@ -333,7 +331,7 @@ def outcome(disk: MemoryDisk, path: str, kind: str, name: str, expected: dict[st
         assert path in str(refusal), f"{refusal} does not name {path}"
         return REFUSED
     finally:
-        # A thread holds its broker, and with it the disk, for as long as it runs.
+        # The offload threads keep the broker and the disk alive, so they are ended.
         for each in worlds:
             each.runtime.offload.close()
             each.runtime.cpu_offload.close()
@@ -341,17 +339,18 @@ def outcome(disk: MemoryDisk, path: str, kind: str, name: str, expected: dict[st
 
 
 def check(kind: str, name: str, expected: dict[str, Any], found: dict[str, Any], *, clean: bool) -> None:
-    """The same is served, but for what Kafka cannot tell either."""
+    """Check that the same data is served, except where Kafka cannot detect the damage either."""
     differing = {key for key in expected if expected[key] != found[key]}
     for index in range(PARTITIONS):
         if kind == "log-start" and not (name == "future" and not clean):
-            # Without it a log begins with its first segment (deleted records come back); with a wrong number, there.
+            # Without this file a log starts with its first segment, so deleted records come back. With a wrong offset
+            # the log starts there.
             if name != "flipped":
                 assert set(expected[f"batches {index}"]) <= set(found[f"batches {index}"]), "records are lost"
             differing -= {f"{what} {index}" for what in ("offsets", "batches", "single", "times", "epochs")}
         if kind == "log-start" and name == "future" and not clean:
-            # A log whose end is below its start was cut by a loss of power after its records were deleted: it begins
-            # anew.
+            # A log that ends below its start looks as if a power loss took its records after they were deleted, so it
+            # becomes empty.
             differing -= {key for key in differing if key.endswith(f" {index}")}
         if kind == "txnindex" and name == "gone":
             # A segment without aborted transactions has no such file.
@@ -363,8 +362,9 @@ def check(kind: str, name: str, expected: dict[str, Any], found: dict[str, Any],
 
 
 def run(seeds: Iterable[int], kinds: Iterable[str] = tuple(KINDS)) -> Iterator[tuple[str, str]]:
-    """Every kind of damage to a file of every kind, however the broker ended, once per seed: (what was done, what came
-    of it)."""
+    """Do every kind of damage to every kind of file after every kind of stop, once per seed.
+
+    Yields (damage, outcome)."""
     built = {left: build(left) for left in LEFT}
     for seed, left, kind, name in itertools.product(seeds, built, kinds, DAMAGES):
         disk, expected = built[left]
@@ -380,7 +380,7 @@ def run(seeds: Iterable[int], kinds: Iterable[str] = tuple(KINDS)) -> Iterator[t
 
 
 def main() -> int:
-    """Rounds of damage, and what came of it."""
+    """Run rounds of damage and print the outcomes."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.simulation.damage", description="damage to the files of a broker"
     )
