@@ -275,10 +275,11 @@ def _check_combinations(settings: Settings, properties: Mapping[str, tuple[str, 
         origin = properties[name][1] if name in properties else "default"
         raise ConfigError(f"{origin}: {name}: {text}")
 
-    if "broker" not in settings.process_roles:
+    if "controller" not in settings.process_roles:
         fail(
             "process.roles",
-            f"must contain broker: a process that is only {', '.join(sorted(settings.process_roles))} is not supported",
+            "a broker needs a controller in its own process, as this version asks no other one yet; "
+            "use broker,controller, or controller alone",
         )
     if settings.authorizer_class_name not in ("", STANDARD_AUTHORIZER):
         fail(
@@ -312,11 +313,6 @@ def cordoned_problem(cordoned: Sequence[str], directories: Sequence[str]) -> str
 def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
     rows = ROWS[BROKER]
     sentences = []
-    roles, origin = properties.get("process.roles", ("controller", ""))
-    if "controller" not in roles:
-        sentences.append(
-            f"{origin}: process.roles={roles}: this version is always its own controller and joins no other cluster"
-        )
     for name, (text, origin) in properties.items():
         row = rows.get(name)
         if name == "authorizer.class.name" and text:

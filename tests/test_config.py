@@ -76,14 +76,6 @@ def test_warnings_name_settings_without_effect() -> None:
     ]
 
 
-def test_process_roles_without_controller_is_a_warning() -> None:
-    """With process.roles=broker Kafka would use controllers of another process."""
-    (sentence,) = _settings(process_roles="broker").warnings
-    assert (
-        sentence == "test:1: process.roles=broker: this version is always its own controller and joins no other cluster"
-    )
-
-
 def test_node_id_and_broker_id_are_the_same_setting() -> None:
     """Either may be given. Both must agree."""
     assert _settings(broker_id="7").node_id == 7
@@ -95,7 +87,7 @@ def test_node_id_and_broker_id_are_the_same_setting() -> None:
 @pytest.mark.parametrize(
     ("properties", "words"),
     [
-        ({"process_roles": "controller"}, "must contain broker"),
+        ({"process_roles": "broker"}, "process.roles: a broker needs a controller in its own process"),
         ({"log_dirs": "/a,/a"}, "names a directory twice"),
         ({"group_min_session_timeout_ms": "9000000"}, "must not be above group.max.session.timeout.ms"),
         (

@@ -48,7 +48,7 @@ def alter(ctx: Context, request: object, *, incremental: bool) -> object:
                 raise KafkaError(errors.INVALID_REQUEST, "Each resource must appear at most once.")
             operations = _operations(resource, incremental)
             _check(ctx, kind, name, incremental)
-            if kind == TYPE_BROKER and snapshot_actions.are_meant(resource.configs):
+            if kind == TYPE_BROKER and not ctx.on_controller and snapshot_actions.are_meant(resource.configs):
                 is_alone = len(request.resources) == 1
                 if snapshot_actions.perform(
                     ctx, operations if incremental and name else [], request.validate_only, is_alone
@@ -98,7 +98,7 @@ def _check_known(operations: list[tuple[str, int, str | None]]) -> None:
 def _check(ctx: Context, kind: int, name: str, incremental: bool) -> None:
     if kind not in CONFIG_RESOURCES or (kind == TYPE_BROKER_LOGGER and not incremental):
         raise KafkaError(errors.INVALID_REQUEST, f"Unknown resource type {kind}")
-    if kind == TYPE_BROKER and name:
+    if kind == TYPE_BROKER and name and not ctx.on_controller:
         if node_id_in(name, "Node id") != ctx.node_id:
             raise KafkaError(
                 errors.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node_id}, but received {name}"

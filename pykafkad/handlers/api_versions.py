@@ -68,12 +68,13 @@ def unsupported() -> object:
 
 def _keys(ctx: Context) -> list[object]:
     answer = messages.ApiVersionsResponse.ApiVersion
+    listener = table.CONTROLLER_LISTENER if ctx.on_controller else table.BROKER_LISTENER
     rows = [
         answer(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
         for row in table.ROWS
-        if row.advertised_min is not None
+        if row.advertised_min is not None and listener in row.listeners
     ]
-    if ctx.settings.pykafkad_client_telemetry_enable:
+    if ctx.settings.pykafkad_client_telemetry_enable and not ctx.on_controller:
         rows += [
             answer(api_key=row.key, min_version=row.min_version, max_version=row.max_version)
             for row in map(table.by_key, _TELEMETRY_KEYS)

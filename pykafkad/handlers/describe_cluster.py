@@ -1,8 +1,8 @@
 """DescribeCluster, versions 0 to 2.
 
 The cluster's id, its brokers under the caller's listener, and a controller to talk to: any live broker, which forwards.
-Version 1 asks for brokers or controllers; this is a broker's listener, so controllers are MISMATCHED_ENDPOINT_TYPE and
-anything else UNSUPPORTED_ENDPOINT_TYPE. Version 2 can ask for fenced brokers too.
+Version 1 asks for brokers or controllers: a broker's listener answers with brokers and a controller's with controllers,
+the other kind is MISMATCHED_ENDPOINT_TYPE and anything else UNSUPPORTED_ENDPOINT_TYPE. Version 2 can ask for fenced brokers too.
 
 Gaps: none.
 """
@@ -16,16 +16,19 @@ from pykafkad.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
 
 BROKERS = 1
 CONTROLLERS = 2
 NO_CONTROLLER = -1
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context | ControllerContext, request: object) -> object:
     """The cluster as a client sees it."""
-    if request.endpoint_type != BROKERS:
+    if request.endpoint_type != (CONTROLLERS if ctx.on_controller else BROKERS):
         return _wrong_endpoint(request.endpoint_type)
+    if ctx.on_controller:
+        return _controllers(ctx, request)
     image = ctx.metadata
     brokers = []
     for broker_id in sorted(image.brokers):
@@ -47,10 +50,32 @@ def handle(ctx: Context, request: object) -> object:
     )
 
 
+def _controllers(ctx: ControllerContext, request: object) -> object:
+    """The controllers that registered, under the caller's listener."""
+    rows = []
+    for controller_id in sorted(ctx.metadata.controllers):
+        endpoint = ctx.metadata.controllers[controller_id].endpoints.get(ctx.listener)
+        if endpoint is not None:
+            rows.append(
+                messages.DescribeClusterResponse.DescribeClusterBroker(
+                    broker_id=controller_id, host=endpoint.host, port=endpoint.port
+                )
+            )
+    operations = cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
+    return messages.DescribeClusterResponse(
+        endpoint_type=CONTROLLERS,
+        cluster_id=ctx.cluster_id,
+        controller_id=ctx.controller.quorum.leader_id,
+        brokers=rows,
+        cluster_authorized_operations=operations,
+    )
+
+
 def _wrong_endpoint(endpoint_type: int) -> object:
-    if endpoint_type == CONTROLLERS:
+    if endpoint_type in (BROKERS, CONTROLLERS):
+        own, other = ("BROKER", "CONTROLLER") if endpoint_type == CONTROLLERS else ("CONTROLLER", "BROKER")
         code = errors.MISMATCHED_ENDPOINT_TYPE
-        text = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        text = f"The request was sent to an endpoint of type {own}, but we wanted an endpoint of type {other}"
     else:
         code, text = errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}"
     return messages.DescribeClusterResponse(

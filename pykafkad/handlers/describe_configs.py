@@ -71,7 +71,7 @@ def _rows(ctx: Context, request: object, resource: object) -> list[object]:
     wanted = resource.configuration_keys
     if wanted or kind == TYPE_BROKER_LOGGER:
         found = describe(ctx, name)
-        if wanted and snapshot_actions.LIST in wanted and kind == TYPE_BROKER:
+        if wanted and snapshot_actions.LIST in wanted and kind == TYPE_BROKER and not ctx.on_controller:
             found = [*found, _snapshots(ctx)]
         return [_row(entry, request) for entry in found if not wanted or entry.name in wanted]
     overrides = () if kind == TYPE_BROKER else tuple(ctx.metadata.configs(kind, name).items())

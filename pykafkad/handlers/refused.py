@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: Struct) -> Struct | None:
     """The refusal of the request's API, or that of its rules where those are looked at before."""
-    row = ctx.route.row
+    row = ctx.row
     code, with_text, is_watched = row.refusal
     if is_watched:
         code = _watched(ctx, request) or code
@@ -27,7 +27,7 @@ def handle(ctx: Context, request: Struct) -> Struct | None:
 
 
 def _watched(ctx: Context, request: Struct) -> int:
-    for rule in ctx.route.row.authorization:
+    for rule in ctx.row.authorization:
         if error := refusal(ctx, rule, getattr(request, rule.names[0])):
             return error
     return errors.NONE if getattr(request, "transactional_id", None) else errors.INVALID_REQUEST

@@ -50,6 +50,8 @@ class Api(
             "authorization",
             "gaps",
             "advertised_min",
+            "listeners",
+            "is_forwarded",
             "refusal",
         ),
         defaults=(None,),
@@ -57,8 +59,11 @@ class Api(
 ):
     """One API: its key and Kafka's name, the versions answered here, the versions Kafka 4.3.1 answers (text), its
     state, the rules of what a caller may (`authorization.py`), its gaps, and the least version that ApiVersions tells
-    (None: not advertised). An API that is not answered has no versions here (None). One that is refused as a whole has
-    the `refusal` that it is answered with, and no module."""
+    (None: not advertised). An API that is not answered has no versions here (None).
+
+    `listeners` are the kinds of listener that answer it (`listeners` of Kafka's message files); `is_forwarded` says
+    whether a broker hands the request to the controller as it is (`forwardToController` in Kafka). An API that is
+    refused as a whole has the `refusal` that it is answered with, and no module."""
 
     __slots__ = ()
 
@@ -84,12 +89,24 @@ _QUORUM_OF_ONE = (
 _GONE = "gone since Kafka 4.0, with the brokers that ZooKeeper coordinated"
 
 
+BROKER_LISTENER = "broker"
+CONTROLLER_LISTENER = "controller"
+
+# What Kafka's brokers forward to the controller.
+_FORWARDED = frozenset((19, 20, 30, 31, 37, 43, 45, 46, 49, 51, 55, 57, 64, 80, 81))
+# What brokers and controllers answer. Fetch (1) is there too in Kafka, for followers of the metadata log, and so are two
+# that its controllers refuse (41, 50).
+_ON_BOTH = _FORWARDED | {17, 18, 29, 32, 33, 36, 38, 39, 40, 44, 60}
+
+
 def _row(
     key: int, name: str, versions: str, gaps: str = "", *, advertised: bool = True, advertised_min: int | None = None
 ) -> Api:
     low, _, high = versions.partition("-")
+    listeners = (BROKER_LISTENER, CONTROLLER_LISTENER) if key in _ON_BOTH else (BROKER_LISTENER,)
     first = None if not advertised else int(low) if advertised_min is None else advertised_min
-    return Api(key, name, int(low), int(high or low), versions, OFFERED, RULES.get(name, ()), gaps, first)
+    rules, is_forwarded = RULES.get(name, ()), key in _FORWARDED
+    return Api(key, name, int(low), int(high or low), versions, OFFERED, rules, gaps, first, listeners, is_forwarded)
 
 
 def _refused(
@@ -99,11 +116,12 @@ def _refused(
 
 
 def _controller(key: int, name: str, versions: str) -> Api:
-    return Api(key, name, None, None, versions, CONTROLLER, (CLUSTER_ACTION,), _QUORUM_OF_ONE, None)
+    on = (CONTROLLER_LISTENER,)
+    return Api(key, name, None, None, versions, CONTROLLER, (CLUSTER_ACTION,), _QUORUM_OF_ONE, None, on, False)
 
 
 def _removed(key: int, name: str) -> Api:
-    return Api(key, name, None, None, "none", REMOVED, (), _GONE, None)
+    return Api(key, name, None, None, "none", REMOVED, (), _GONE, None, (), False)
 
 
 ROWS: tuple[Api, ...] = (

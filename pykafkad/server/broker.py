@@ -8,17 +8,20 @@ from pykafkad import uuids
 from pykafkad.coordinator import record_codec, shard
 from pykafkad.errors import StorageFailure
 from pykafkad.handlers.fetch_sessions import FetchSessions
+from pykafkad.handlers.services import BrokerServices
+from pykafkad.handlers.table import BROKER_LISTENER
 from pykafkad.metadata import events
-from pykafkad.metadata.brokers import Endpoint
-from pykafkad.server import logs
+from pykafkad.server import listeners
 from pykafkad.server.client_metrics import ClientMetrics
 from pykafkad.server.commits import Commits
+from pykafkad.server.compaction import Compaction
 from pykafkad.server.connection import SCRATCH_BYTES
 from pykafkad.server.coordinator_host import CoordinatorHost
-from pykafkad.server.dispatch import Dispatcher
-from pykafkad.server.housekeeping import Housekeeping
+from pykafkad.server.dispatch import Dispatcher, controller_request
+from pykafkad.server.fetch_fast_path import FetchFastPath
 from pykafkad.server.logs import logger
 from pykafkad.server.partitions import Partitions
+from pykafkad.server.produce_fast_path import ProduceFastPath
 from pykafkad.server.producer_id_blocks import ProducerIdBlocks
 from pykafkad.server.purgatory import Purgatory
 from pykafkad.server.runtime import RuntimeNode
@@ -26,17 +29,21 @@ from pykafkad.server.session import Sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.config import Settings
+    from pykafkad.handlers.context import Context
     from pykafkad.log.directory import LogDirectory
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.server.connection import Connection
     from pykafkad.server.controller_node import ControllerNode
     from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.directories import Directories
+    from pykafkad.server.housekeeping import Housekeeping
     from pykafkad.server.listeners import Listener
     from pykafkad.server.moves import Moves
     from pykafkad.server.runtime import Runtime
-    from pykafkad.server.session import Authorizer
+    from pykafkad.server.session import Authorizer, FastPath
 
 log_lines = logger("server")
 
@@ -56,6 +63,7 @@ class Broker(RuntimeNode):
         settings: Settings,
         listening: list[Listener],
         directories: Directories,
+        housekeeping: Housekeeping,
         controller: ControllerNode,
         authorizer: Authorizer | None = None,
     ) -> None:
@@ -71,23 +79,70 @@ class Broker(RuntimeNode):
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, runtime.random)
         self.commits = Commits(self)
         self.purgatory = Purgatory(runtime.replies.reply, runtime.replies.fail)
-        self.dispatcher = Dispatcher(self)
-        self.serve = self.dispatcher.serve
-        # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
-        fast_paths = self.dispatcher.fast_paths if settings.socket_request_max_bytes >= SCRATCH_BYTES else {}
-        self.sessions = Sessions(fast_paths, authorizer)
+        self.logs = runtime.logs
         self.metrics = runtime.metrics
         self.producer_ids = ProducerIdBlocks(self)
         self.groups = CoordinatorHost(self, shard.TOPIC, shard.GroupShard, record_codec.encode)
         self.client_metrics = ClientMetrics(self)
-        self.housekeeping = Housekeeping(self)
+        self.housekeeping = housekeeping
+        self.compaction = Compaction(self)
         self._moves: Moves | None = None
         self._data_snapshots: DataSnapshots | None = None
         plan = lambda key: runtime.timers.set(key, runtime.now)  # noqa: E731
         self.partitions = Partitions(directories, self.node_id, settings, plan, runtime.clock.now, self.commits)
+        housekeeping.partitions = self.partitions
+        self.services = self._make_services()
+        self.dispatcher = Dispatcher(
+            runtime,
+            self.services,
+            BROKER_LISTENER,
+            self._forward,
+            purgatory=self.purgatory,
+            commits=self.commits,
+        )
+        self.serve = self.dispatcher.serve
+        self._fast_paths = {0: ProduceFastPath(self), 1: FetchFastPath(self)}
+        self.fast_paths: dict[int, FastPath] = {
+            key << 16 | version: fast_path.serve
+            for key, fast_path in self._fast_paths.items()
+            for version in fast_path.versions
+        }
+        # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
+        fits = settings.socket_request_max_bytes >= SCRATCH_BYTES
+        self.sessions = Sessions(self.fast_paths if fits else {}, authorizer)
         runtime.reactor.node = self
         directories.broker = self
         controller.broker = self
+
+    def _make_services(self) -> BrokerServices:
+        return BrokerServices(
+            client_metrics=self.client_metrics,
+            clock=self.runtime,
+            compute=self.runtime.replies.compute,
+            controller=self.controller,
+            directories=self.directories,
+            fetch_sessions=self.fetch_sessions,
+            groups=self.groups,
+            log_failed=self.log_failed,
+            logs=self.logs,
+            mark_written=self.commits.mark,
+            node_id=self.node_id,
+            open_data_snapshots=lambda: self.data_snapshots,
+            open_moves=lambda: self.moves,
+            partitions=self.partitions,
+            producer_ids=self.producer_ids,
+            purgatory=self.purgatory,
+            settings=self.settings,
+        )
+
+    def _forward(self, context: Context, message: Any) -> object:
+        """Hand a request over to the controller."""
+        return self.controller.submit(controller_request(context, message))
+
+    def forget_topics(self) -> None:
+        """The metadata changed: what the fast paths looked up by name must be looked up again."""
+        for fast_path in self._fast_paths.values():
+            fast_path.forget()
 
     # --- its parts --------------------------------------------------------------------------------------------------
 
@@ -134,42 +189,23 @@ class Broker(RuntimeNode):
         """The current picture of the cluster."""
         return self.controller.image
 
-    @property
-    def log_level(self) -> str:
-        return logs.level()
-
-    def set_log_level(self, level: str) -> None:
-        """As the broker-logger resource of IncrementalAlterConfigs asks."""
-        logs.configure(level)
-
     # --- start and stop ---------------------------------------------------------------------------------------------
 
     def bind(self) -> None:
         """Listen. Raises OSError."""
-        settings = self.settings
-        # Kafka's default is not ours: unless it is set, the address decides.
-        send_buffer_bytes = settings.socket_send_buffer_bytes if "socket.send.buffer.bytes" in settings.static else None
-        for listener in self.listeners:
-            listener.port = self.runtime.reactor.listen(
-                listener.host,
-                listener.port,
-                listener,
-                send_buffer_bytes=send_buffer_bytes,
-                backlog=settings.socket_listen_backlog_size,
-            )
+        listeners.bind(self.runtime.reactor, self.listeners, self.settings)
 
     def start(self, incarnation_id: bytes) -> None:
         """Register with the controller, leave the fence, and bring everything in step with the image."""
-        endpoints = [
-            Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in self.listeners
-        ]
+        self.services.cluster_id = self.cluster_id
+        self.services.image = self.image
         directories = self.directories
         before = self.image.brokers.get(self.node_id)
         self.controller.submit(
             events.RegisterBroker(
                 self.node_id,
                 incarnation_id,
-                endpoints,
+                listeners.endpoints(self.listeners),
                 directories.ids(),
                 rack=self.settings.broker_rack,
                 previous_broker_epoch=directories.broker_epoch,
@@ -183,7 +219,7 @@ class Broker(RuntimeNode):
         if any(directory.futures for directory in directories.online):
             self.moves.resume()
         self.groups.follow()
-        self.housekeeping.start()
+        self.compaction.start()
         self.serving = True
 
     def finish_work(self) -> None:
@@ -201,13 +237,9 @@ class Broker(RuntimeNode):
             self.controller.submit(events.StopBroker(self.node_id))
             self.groups.resign()
 
-    def cancel_work(self) -> None:
-        """Files that are to be removed wait for the next start."""
-        self.housekeeping.leave_removals()
-
     def close(self) -> None:
         """Leave the directories as the next start expects them."""
-        self.housekeeping.compaction.close()
+        self.compaction.close()
         broker = self.image.brokers.get(self.node_id)
         self.directories.epoch_at_close = broker.epoch if broker else -1
 
@@ -245,7 +277,7 @@ class Broker(RuntimeNode):
         self._offline_logs.add(log)
         self.runtime.metrics.writes_failed += 1
         log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)
-        self.dispatcher.forget_topics()
+        self.forget_topics()
         self.purgatory.touch(log)
         self.directories.report(self.directories.of(log), failure)
 
@@ -253,7 +285,7 @@ class Broker(RuntimeNode):
         """A directory was given up: its logs are out of service, and whoever waits for them is told."""
         if self._moves is not None:
             self._moves.directory_failed(directory)
-        self.dispatcher.forget_topics()
+        self.forget_topics()
         for log in logs:
             self._offline_logs.add(log)
             self.purgatory.touch(log)
@@ -293,8 +325,8 @@ class Broker(RuntimeNode):
         for log in [*gone, *(self.partitions.not_led_here if delta.partitions else ())]:
             self.purgatory.touch(log)
         if gone:
-            self.housekeeping.compaction.forget(gone)
-        self.dispatcher.forget_topics()
+            self.compaction.forget(gone)
+        self.forget_topics()
         if "acls" in delta.others:
             self.sessions.acls_changed()
         if loading:

@@ -7,21 +7,37 @@ from __future__ import annotations
 
 from pykafkad import config, uuids
 from pykafkad.errors import ConfigError
+from pykafkad.handlers import table
+from pykafkad.handlers.controller_context import ControllerContext, ControllerRequest, ControllerServices
+from pykafkad.handlers.table import CONTROLLER_LISTENER
 from pykafkad.metadata import events, quorum, quorum_states, record_codec, voters
 from pykafkad.metadata.controller import Controller
+from pykafkad.server import listeners
+from pykafkad.server.dispatch import Dispatcher, controller_request
 from pykafkad.server.logs import logger
 from pykafkad.server.metadata_log import MetadataLog
 from pykafkad.server.runtime import RuntimeNode
+from pykafkad.server.session import Sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from pykafkad.config import Settings
+    from pykafkad.handlers.context import Context
     from pykafkad.log.directory import LogDirectory
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.metadata.quorum import Quorum
     from pykafkad.server.broker import Broker
+    from pykafkad.server.connection import Connection
     from pykafkad.server.directories import Directories
+    from pykafkad.server.housekeeping import Housekeeping
+    from pykafkad.server.listeners import Listener
     from pykafkad.server.runtime import Runtime
+    from pykafkad.server.session import Authorizer
+
+    Handler = Callable[[Any, Any], object]
 
 log_lines = logger("server")
 
@@ -39,12 +55,36 @@ class ControllerNode(RuntimeNode):
 
     metadata_log: MetadataLog
 
-    def __init__(self, runtime: Runtime, settings: Settings, directories: Directories) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        settings: Settings,
+        directories: Directories,
+        housekeeping: Housekeeping,
+        listening: list[Listener],
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        """`listening` are its own listeners: none where a broker of the same process is all that asks it."""
+        self._housekeeping = housekeeping
         self.runtime = runtime
         self.settings = settings
         self.directories = directories
         self.node_id = settings.node_id
         self.serving = False
+        self.listeners = listening
+        self.metrics = runtime.metrics
+        self.services = ControllerServices(
+            authorizer=authorizer,
+            clock=runtime,
+            controller=self,
+            logs=runtime.logs,
+            node_id=self.node_id,
+            settings=settings,
+        )
+        self._handlers: dict[int, Handler] = {}
+        self.dispatcher = Dispatcher(runtime, None, CONTROLLER_LISTENER, self._serve)
+        self.serve = self.dispatcher.serve
+        self.sessions = Sessions({}, authorizer)
         self.broker: Broker | None = None
         """The broker that holds the same image; it is told of each change."""
 
@@ -63,9 +103,29 @@ class ControllerNode(RuntimeNode):
         """The quorum's machine."""
         return self.metadata_log.quorum
 
-    def submit(self, event: object) -> object:
-        """Hand an event to the controller; the answer comes when its records are committed."""
-        return self.metadata_log.submit(event)
+    def submit(self, request: object) -> object:
+        """Decide a request: a client's (`ControllerRequest`), or an event of `metadata/events.py`, as a broker sends
+        them about itself.
+
+        The result is that of a handler: an answer, DEFERRED when the answer comes by the request's token, or a
+        generator that gives one of them."""
+        if type(request) is not ControllerRequest:
+            return self.metadata_log.submit(request)
+        handler = self._handlers.get(request.key)
+        if handler is None:
+            handler = self._handlers[request.key] = table.handler(table.by_key(request.key))
+        return handler(ControllerContext(self.services, request), request.message)
+
+    def _serve(self, context: Context, message: Any) -> object:
+        """A request on the controller's own listener."""
+        return self.submit(controller_request(context, message))
+
+    def end_early(self, connection: Connection) -> None:
+        """Nothing here waits for a maximum of time."""
+
+    def connection_lost(self, connection: Connection) -> None:
+        """Nobody waits for its answers any more."""
+        self.dispatcher.connection_lost(connection)
 
     def metadata_changed(self, delta: MetadataDelta) -> None:
         """Committed records changed the image."""
@@ -74,8 +134,7 @@ class ControllerNode(RuntimeNode):
 
     def plan_deletions(self) -> None:
         """A file of the metadata log's directory is to be removed after its delay."""
-        if self.broker is not None:
-            self.broker.housekeeping.plan_deletions()
+        self._housekeeping.plan_deletions()
 
     # --- start and stop -----------------------------------------------------------------------------------------------
 
@@ -91,6 +150,8 @@ class ControllerNode(RuntimeNode):
         )
         metadata = self.metadata_log = MetadataLog(self, log)
         metadata.load()
+        self.services.image = metadata.image
+        self.services.cluster_id = directory.meta["cluster.id"]
         directory_id = uuids.from_text(directory.meta["directory.id"])
         voter_set = metadata.image.voters or [voters.Voter(self.node_id, directory_id, [])]
         is_new = metadata.image.offset < 0
@@ -127,10 +188,23 @@ class ControllerNode(RuntimeNode):
             return None
         return content
 
+    def bind(self) -> None:
+        """Listen. Raises OSError."""
+        if self.listeners:
+            self.runtime.reactor.node = self
+        listeners.bind(self.runtime.reactor, self.listeners, self.settings)
+
     def activate(self, incarnation_id: bytes) -> None:
         """Begin to decide. Every broker but this process's own is fenced: nobody can tell this controller that it
         lives."""
-        self.submit(events.Activate(self.quorum.epoch, incarnation_id, [], self.metadata_log.bootstrap_records()))
+        self.submit(
+            events.Activate(
+                self.quorum.epoch,
+                incarnation_id,
+                listeners.endpoints(self.listeners),
+                self.metadata_log.bootstrap_records(),
+            )
+        )
         for other in list(self.image.brokers.values()):
             if other.id != self.node_id:
                 self.submit(events.FenceBroker(other.id, other.epoch))

@@ -302,7 +302,7 @@ class DataSnapshots:
         connection = broker.runtime.reactor.adopt(asking.socket, asking.listener)
         if connection is not None:
             old = asking.context
-            context = Context(broker, connection, old.route, old.version, old.correlation_id, old.client_id)
+            context = Context(broker.services, connection, old.route, old.version, old.correlation_id, old.client_id)
             connection.outbox[:] = asking.outbox
             connection.pending = asking.pending
             broker.dispatcher.answer(connection, context, self._response(errors.NONE, None))
@@ -342,10 +342,10 @@ class DataSnapshots:
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
         finally:
-            broker.dispatcher.forget_topics()
+            broker.forget_topics()
         for log in gone:
             broker.purgatory.touch(log)
-        broker.housekeeping.compaction.forget(gone)
+        broker.compaction.forget(gone)
         broker.housekeeping.plan_deletions()
         log_lines.info("topic-rewound", topic=topic_name, name=name)
 

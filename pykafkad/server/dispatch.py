@@ -15,19 +15,23 @@ from types import GeneratorType
 from pykafkad import errors
 from pykafkad.handlers import table
 from pykafkad.handlers.context import DEFERRED, Context
-from pykafkad.server.fetch_fast_path import FetchFastPath
+from pykafkad.handlers.controller_context import ControllerRequest
 from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.server.long_request_limiter import LongRequestLimiter
-from pykafkad.server.produce_fast_path import ProduceFastPath
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+    from typing import Any
 
-    from pykafkad.server.broker import Broker
+    from pykafkad.handlers.services import BrokerServices
+    from pykafkad.server.commits import Commits
     from pykafkad.server.connection import Connection
-    from pykafkad.server.session import FastPath
+    from pykafkad.server.purgatory import Purgatory
+    from pykafkad.server.runtime import Runtime
+
+    Handler = Callable[[Any, Any], object]
 
 _KEY_AND_VERSION = Struct(">hh")
 _START = Struct(">Ii")  # API key and version as one number, correlation id
@@ -47,9 +51,12 @@ class Route:
     """One API as the dispatcher needs it: its row and, filled on first use, its codec per version."""
 
     __slots__ = (
+        "_forward",
         "decoders",
+        "dispatcher",
         "encoders",
         "handler",
+        "long_handler",
         "max_version",
         "min_version",
         "request",
@@ -58,11 +65,15 @@ class Route:
         "tagged_from",
     )
 
-    def __init__(self, row: table.Api) -> None:
+    def __init__(self, row: table.Api, dispatcher: Dispatcher, forward: Handler | None) -> None:
+        """With `forward`, that takes the requests instead of the API's own handler."""
         self.row = row
+        self.dispatcher = dispatcher
+        self._forward = forward
         self.min_version = row.min_version
         self.max_version = row.max_version
         self.handler = None
+        self.long_handler = None
         self.request = None
         self.response = None
         self.tagged_from = _NEVER
@@ -74,7 +85,11 @@ class Route:
 
         Returns the first version whose request is flexible.
         """
-        self.handler = table.handler(self.row)
+        if self._forward is not None:
+            self.handler = self._forward
+        else:
+            self.handler = table.handler(self.row)
+            self.long_handler = table.long_handler(self.row)
         self.request = messages.request_class(self.row.key)
         self.response = messages.response_class(self.row.key)
         flexible_from = messages.flexible_from(self.request)
@@ -94,35 +109,42 @@ class Route:
 
 
 class Dispatcher:
-    """Serves frames of every connection of one broker."""
+    """Serves frames of every connection of one node: the rows of `table.py` that its kind of listener answers.
+
+    `forward(context, request)` takes the requests of which `forwards(row)` says so."""
 
     __slots__ = (
-        "_broker",
-        "_fast_paths",
+        "_commits",
         "_flexible_from",
+        "_purgatory",
         "_routes",
         "_runtime",
-        "fast_paths",
+        "_services",
         "long_request_limiter",
     )
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._runtime = broker.runtime
-        self._routes = {row.key: Route(row) for row in table.ROWS}
+    def __init__(
+        self,
+        runtime: Runtime,
+        services: BrokerServices | None,
+        listener: str,
+        forward: Handler,
+        *,
+        purgatory: Purgatory | None = None,
+        commits: Commits | None = None,
+    ) -> None:
+        """A node without `services` (a controller) forwards everything, parks nothing and covers no writes."""
+        self._runtime = runtime
+        self._services = services
+        self._purgatory = purgatory
+        self._commits = commits
+        self._routes = {
+            row.key: Route(row, self, forward if row.is_forwarded or services is None else None)
+            for row in table.ROWS
+            if listener in row.listeners
+        }
         self._flexible_from: dict[int, int] = {}
         self.long_request_limiter = LongRequestLimiter()
-        # What may serve a frame without a message, and its function by the first four bytes of the frames that it
-        # knows.
-        self._fast_paths = {_PRODUCE: ProduceFastPath(broker), _FETCH: FetchFastPath(broker)}
-        self.fast_paths: dict[int, FastPath] = {
-            key << 16 | version: flat.serve for key, flat in self._fast_paths.items() for version in flat.versions
-        }
-
-    def forget_topics(self) -> None:
-        """The metadata changed: what was looked up by name must be looked up again."""
-        for flat in self._fast_paths.values():
-            flat.forget()
 
     # --- in -------------------------------------------------------------------------------------------------------
 
@@ -150,7 +172,7 @@ class Dispatcher:
             connection.close(f"{self._name(view, start, end)}: {error}")
             return
         connection.sequence += 1
-        context = Context(self._broker, connection, route, version, correlation_id, client_id)
+        context = Context(self._services, connection, route, version, correlation_id, client_id)
         connection.in_service = context
         if not is_long and key != _PRODUCE:
             context.request = request
@@ -184,7 +206,7 @@ class Dispatcher:
         route = context.route
         request, _ = yield from messages.incremental(route.request, context.version, "decode")(frame, position)
         context.request = request
-        result = (table.long_handler(route.row) or route.handler)(context, request)
+        result = (route.long_handler or route.handler)(context, request)
         if type(result) is GeneratorType:
             result = yield from result
         if result is DEFERRED and route.row.key in _RENDEZVOUS:
@@ -208,7 +230,7 @@ class Dispatcher:
                 context.request = None
                 # Its peer may have ended while something was at work for it, and nobody looked.
                 self._runtime.reactor.resumable.append(connection)
-            connection.delayed = self._broker.purgatory.park(context.token, result)
+            connection.delayed = self._purgatory.park(context.token, result)
             connection.muted = True
         else:
             self.finish(context, result)
@@ -224,7 +246,7 @@ class Dispatcher:
         if key == _API_VERSIONS:
             # The body of a version we don't know can't be read: answer in version 0, which every client can.
             correlation_id = frames.peek_request(frame)[2]
-            context = Context(self._broker, connection, route, 0, correlation_id, "")
+            context = Context(self._services, connection, route, 0, correlation_id, "")
             if route.handler is None:
                 self._flexible_from[key] = route.load()
             from pykafkad.handlers import api_versions
@@ -324,7 +346,7 @@ class Dispatcher:
     def connection_lost(self, connection: Connection) -> None:
         """Nobody waits for an answer any more."""
         if connection.delayed is not None:
-            self._broker.purgatory.discard(connection.delayed)
+            self._purgatory.discard(connection.delayed)
             connection.delayed = None
         self.long_request_limiter.leave(connection)
 
@@ -349,7 +371,7 @@ class Dispatcher:
             connection.queued = True
             self._runtime.reactor.ready.append(connection)
         if context.unwritten:
-            self._broker.commits.cover(context.unwritten, connection, index, context, message)
+            self._commits.cover(context.unwritten, connection, index, context, message)
 
     def encode(self, context: Context, message: object) -> list[object] | None:
         """The chunks of a whole answer, size and header included; None, logged, if it can't be encoded."""
@@ -365,6 +387,19 @@ class Dispatcher:
             self._runtime.unexpected(error, api=route.row.name, version=version, answer=type(message).__name__)
             return None
         return chunks
+
+
+def controller_request(context: Context, message: Any) -> ControllerRequest:
+    """A request as a value that the controller can decide anywhere."""
+    return ControllerRequest(
+        context.route.row.key,
+        context.version,
+        message,
+        context.principal,
+        context.client_host.removeprefix("/"),
+        context.listener,
+        context.token,
+    )
 
 
 def _shorten_texts(message: object) -> bool:

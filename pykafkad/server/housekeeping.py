@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections import deque
 
 from pykafkad.errors import StorageFailure
-from pykafkad.server.compaction import Compaction
 from pykafkad.server.logs import logger
+from pykafkad.server.runtime import RuntimeNode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.server.broker import Broker
+    from collections.abc import Collection
+
+    from pykafkad.config import Settings
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.server.directories import Directories
+    from pykafkad.server.runtime import Runtime
 
 log_lines = logger("storage")
 
@@ -32,60 +37,69 @@ _SYNC = "sync of rolled segments"
 _PRODUCERS = "expiration of producers"
 
 
-class Housekeeping:
+class Housekeeping(RuntimeNode):
     """Owner of the timers of these jobs. A job that fails is logged and tried again at its next time.
 
     All jobs but the deletions and the renames before them repeat at their intervals; those have a timer only while
     something waits."""
 
-    __slots__ = ("_broker", "_is_removing", "_removals", "_unopened", "_with_new_epochs", "compaction")
+    __slots__ = (
+        "_directories",
+        "_is_removing",
+        "_removals",
+        "_runtime",
+        "_settings",
+        "_unopened",
+        "_with_new_epochs",
+        "partitions",
+    )
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, runtime: Runtime, settings: Settings, directories: Directories) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self._directories = directories
+        self.partitions: Collection[PartitionLog] = ()
+        """The logs of the partitions that a broker of this process holds."""
         self._is_removing = False
         self._removals: deque[tuple[object, str, bool]] = deque()
         self._unopened: list[object] = []
         self._with_new_epochs: list[tuple[object, object]] = []
-        self.compaction = Compaction(broker)
 
     def fired(self, job: str) -> None:
         """Do one job, or a turn's part of it, and set its timer anew."""
-        broker = self._broker
         goes_on = None
         try:
             goes_on = _JOBS[job](self)
         except StorageFailure as failure:
             log_lines.error("housekeeping-failed", job=job, reason=failure)
         if job in _REPEATED:
-            broker.runtime.timers.set((self, job), broker.runtime.clock.now() + (0 if goes_on else self.interval(job)))
+            self._runtime.timers.set((self, job), self._runtime.clock.now() + (0 if goes_on else self.interval(job)))
         self.plan_deletions()
 
     def start(self) -> None:
         """Set the timers of a node that begins to serve."""
-        now = self._broker.runtime.now
+        now = self._runtime.now
         for job in _REPEATED:
             # Kafka does these for the first time some while after its start, whatever their interval.
-            first = self._broker.settings.log_initial_task_delay_ms / 1000 if job in _DELAYED else self.interval(job)
-            self._broker.runtime.timers.set((self, job), now + first)
+            first = self._settings.log_initial_task_delay_ms / 1000 if job in _DELAYED else self.interval(job)
+            self._runtime.timers.set((self, job), now + first)
         self.plan_deletions()
-        self.compaction.start()
 
     def plan_deletions(self) -> None:
         """Have what was renamed away removed when its delay (`file.delete.delay.ms`) is over, and what is to be renamed
         be that soon."""
-        broker = self._broker
-        if any(directory.is_leaving for directory in broker.directories.every()):
-            broker.runtime.timers.set((self, _RENAMES), broker.runtime.now)
-        due_ms = [directory.next_deletion_ms for directory in broker.directories.every()]
+        if any(directory.is_leaving for directory in self._directories.every()):
+            self._runtime.timers.set((self, _RENAMES), self._runtime.now)
+        due_ms = [directory.next_deletion_ms for directory in self._directories.every()]
         due_ms = min((each for each in due_ms if each is not None), default=None)
         if due_ms is not None:
-            broker.runtime.timers.set(
-                (self, _DELETIONS), broker.runtime.now + max(0, due_ms - broker.runtime.now_ms) / 1000
+            self._runtime.timers.set(
+                (self, _DELETIONS), self._runtime.now + max(0, due_ms - self._runtime.now_ms) / 1000
             )
 
     def interval(self, job: str) -> float:
         """Seconds between two runs, read anew each time: some of the settings can change live."""
-        settings = self._broker.settings
+        settings = self._settings
         if job == _RETENTION:
             return settings.log_retention_check_interval_ms / 1000
         if job == _PRODUCERS:
@@ -103,44 +117,43 @@ class Housekeeping:
 
     def _retention(self) -> bool:
         """Whether it goes on in the next turn: logs that nobody has opened since the start have to be opened for it."""
-        broker = self._broker
         waiting = self._unopened
         if not waiting:
-            for log in list(broker.partitions):
+            for log in list(self.partitions):
                 policy = log.settings.cleanup_policy
                 if log.offline is not None:
                     continue
                 if not log.is_loaded:
                     # The cleaner opens one only for something that it would clean, and a log of one segment has none.
-                    if "compact" not in policy or ("delete" in policy and broker.settings.log_cleaner_enable):
+                    if "compact" not in policy or ("delete" in policy and self._settings.log_cleaner_enable):
                         waiting.append(log)
                 elif "compact" not in policy:
-                    self._each(log, _RETENTION, lambda log=log: log.run_retention(broker.runtime.now_ms))
-        until = broker.runtime.clock.now() + _STEP_SECONDS
+                    self._each(log, _RETENTION, lambda log=log: log.run_retention(self._runtime.now_ms))
+        until = self._runtime.clock.now() + _STEP_SECONDS
         for log in waiting[: -_UNOPENED_PER_TURN - 1 : -1]:
             waiting.pop()
-            directory = broker.directories.of(log)
+            directory = self._directories.of(log)
             # It may be deleted by now, moved, opened or offline.
             if directory is not None and not log.closed and not log.is_loaded and log.offline is None:
                 self._each(
                     log,
                     _RETENTION,
-                    lambda log=log, directory=directory: directory.run_retention_at_rest(log, broker.runtime.now_ms),
+                    lambda log=log, directory=directory: directory.run_retention_at_rest(log, self._runtime.now_ms),
                 )
-            if broker.runtime.clock.now() >= until:
+            if self._runtime.clock.now() >= until:
                 break
         return bool(waiting)
 
     def _expire_producers(self) -> None:
-        expiration_ms = self._broker.settings.producer_id_expiration_ms
-        for log in list(self._broker.partitions):
+        expiration_ms = self._settings.producer_id_expiration_ms
+        for log in list(self.partitions):
             if log.is_loaded and log.offline is None:
-                log.producers.expire(self._broker.runtime.now_ms, expiration_ms)
+                log.producers.expire(self._runtime.now_ms, expiration_ms)
 
     def _checkpoint(self) -> bool:
         """Whether it goes on in the next turn: after an unclean start every log has a new leader epoch, and a file for
         it."""
-        directories = self._broker.directories
+        directories = self._directories
         waiting = self._with_new_epochs
         if not waiting:
             waiting += [
@@ -165,20 +178,19 @@ class Housekeeping:
         return False
 
     def _flush(self) -> None:
-        now_ms = self._broker.runtime.now_ms
-        for log in list(self._broker.partitions):
+        now_ms = self._runtime.now_ms
+        for log in list(self.partitions):
             if log.is_loaded and log.offline is None and log.settings.flush_ms < 2**62:
                 if now_ms - log.flushed_ms >= log.settings.flush_ms and log.needs_sync:
                     log.flushed_ms = now_ms
-                    self._submit(log.whole_sync_job(), self._broker.directories.of(log))
+                    self._submit(log.whole_sync_job(), self._directories.of(log))
 
     def _renames(self) -> None:
         """A turn's share of the folders of deleted partitions."""
-        broker = self._broker
-        until = broker.runtime.clock.now() + _STEP_SECONDS
-        for directory in list(broker.directories.every()):
+        until = self._runtime.clock.now() + _STEP_SECONDS
+        for directory in list(self._directories.every()):
             for _ in range(_RENAMES_PER_TURN):
-                if not directory.is_leaving or broker.runtime.clock.now() >= until:
+                if not directory.is_leaving or self._runtime.clock.now() >= until:
                     break
                 try:
                     directory.rename_deleted()
@@ -186,8 +198,8 @@ class Housekeeping:
                     log_lines.error("delete-failed", directory=directory.path, reason=failure)
 
     def _deletions(self) -> None:
-        for directory in self._broker.directories.every():
-            self._removals += [(directory, *due) for due in directory.take_due_deletions(self._broker.runtime.now_ms)]
+        for directory in self._directories.every():
+            self._removals += [(directory, *due) for due in directory.take_due_deletions(self._runtime.now_ms)]
         if not self._is_removing:
             self._remove_some()
 
@@ -198,25 +210,25 @@ class Housekeeping:
         share = [removals.popleft() for _ in range(min(len(removals), _REMOVALS_PER_JOB))]
         self._is_removing = bool(share)
         if share:
-            self._broker.runtime.offload.submit(lambda: _remove(share), self._removed)
+            self._runtime.offload.submit(lambda: _remove(share), self._removed)
 
     def _removed(self, failures: list[StorageFailure] | Exception) -> None:
         for failure in [failures] if isinstance(failures, Exception) else failures:
             log_lines.warning("delete-failed", reason=failure)
         self._remove_some()
 
-    def leave_removals(self) -> None:
+    def cancel_work(self) -> None:
         """The broker stops: what is not removed yet goes after the next start."""
         self._removals.clear()
 
     def _sync(self) -> None:
         # As in Kafka a segment is synced some time after it rolled, so that a restart after a crash reads little again.
-        for directory in self._broker.directories.every():
+        for directory in self._directories.every():
             for job in directory.sync_jobs():
                 self._submit(job, directory)
 
     def _submit(self, job: object, directory: object) -> None:
-        self._broker.runtime.offload.submit(job.run, lambda result: self._synced(job, directory, result))
+        self._runtime.offload.submit(job.run, lambda result: self._synced(job, directory, result))
 
     def _synced(self, job: object, directory: object, result: object) -> None:
         if not isinstance(result, Exception):
@@ -225,10 +237,10 @@ class Housekeeping:
         # Whatever a sync raised, it did not happen.
         log_lines.error("sync-failed", reason=result)
         if not isinstance(result, StorageFailure):
-            self._broker.runtime.unexpected(result)
+            self._runtime.unexpected(result)
             result = StorageFailure("sync", directory.path, result)
         job.failed(result)
-        self._broker.directories.report(directory, result)
+        self._directories.report(directory, result)
 
     def _each(self, log: object, job: str, work: object) -> None:
         """One log's failure must not keep the others from their turn."""
@@ -236,7 +248,7 @@ class Housekeeping:
             work()
         except StorageFailure as failure:
             log_lines.error("housekeeping-failed", job=job, topic=log.topic, partition=log.partition, reason=failure)
-            self._broker.directories.report(self._broker.directories.of(log), failure)
+            self._directories.report(self._directories.of(log), failure)
 
 
 def _remove(removals: list[tuple[object, str, bool]]) -> list[StorageFailure]:

@@ -6,6 +6,12 @@ container, a tunnel or port 0 work with no setting."""
 from __future__ import annotations
 
 from pykafkad.errors import ConfigError
+from pykafkad.metadata.brokers import Endpoint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+    from pykafkad.server.reactor import Reactor
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _WILDCARDS = ("", "0.0.0.0", "::")
@@ -79,21 +85,46 @@ def as_settings(addresses: list[tuple[str, int]], security: str) -> dict[str, st
     }
 
 
-def parse(
-    listeners: list[str], advertised: list[str], security: list[str], controller_names: list[str]
-) -> list[Listener]:
-    """The broker's listeners out of Kafka's settings (`NAME://HOST:PORT` entries).
+def endpoints(listening: list[Listener]) -> list[Endpoint]:
+    """What a node registers of its bound listeners."""
+    return [Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in listening]
 
-    Controller listeners are left out: the quorum of one needs no socket. Raises ConfigError for what is not PLAINTEXT,
-    for duplicates and for malformed entries.
+
+def bind(reactor: Reactor, listening: list[Listener], settings: Settings) -> None:
+    """Have `reactor` listen; the listeners get their ports. Raises OSError with the address in its text."""
+    # Kafka's default is not ours: unless it is set, the address decides.
+    send_buffer_bytes = settings.socket_send_buffer_bytes if "socket.send.buffer.bytes" in settings.static else None
+    for listener in listening:
+        listener.port = reactor.listen(
+            listener.host,
+            listener.port,
+            listener,
+            send_buffer_bytes=send_buffer_bytes,
+            backlog=settings.socket_listen_backlog_size,
+        )
+
+
+def parse(
+    listeners: list[str],
+    advertised: list[str],
+    security: list[str],
+    controller_names: list[str],
+    *,
+    of_controller: bool = False,
+) -> list[Listener]:
+    """The broker's listeners out of Kafka's settings (`NAME://HOST:PORT` entries), or those of the controller: the
+    names in `controller.listener.names`. Raises ConfigError for what is not PLAINTEXT, for duplicates and for malformed
+    entries.
     """
     protocols = _security_protocols(security)
     announced = dict(_split(entry, "advertised.listeners") for entry in advertised)
     controllers = {name.upper() for name in controller_names}
     result: list[Listener] = []
+    others = set(controllers)
     for entry in listeners:
         name, (host, port) = _split(entry, "listeners")
-        if name in controllers:
+        if (name in controllers) != of_controller:
+            others.add(name)
             continue
         if any(each.name == name for each in result):
             raise ConfigError(f"listeners: the name {name} stands twice; every listener needs a name of its own")
@@ -105,7 +136,7 @@ def parse(
         if protocol != "PLAINTEXT":
             raise ConfigError(f"listeners: {name} asks for {protocol}; only PLAINTEXT is offered yet")
         result.append(Listener(name, host, port, announced.get(name)))
-    unknown = set(announced) - {each.name for each in result} - controllers
+    unknown = set(announced) - {each.name for each in result} - others
     if unknown:
         raise ConfigError(f"advertised.listeners: {', '.join(sorted(unknown))} is not among listeners")
     for name, (host, _) in announced.items():
@@ -113,6 +144,11 @@ def parse(
             raise ConfigError(
                 f"advertised.listeners: {name} advertises {host or 'an empty host'}, which no client can connect to"
             )
+    if not result and of_controller:
+        raise ConfigError(
+            "listeners: process.roles=controller needs a listener of controller.listener.names, such as "
+            "CONTROLLER://localhost:9093 with controller.listener.names=CONTROLLER"
+        )
     if not result:
         raise ConfigError(
             "listeners: no broker listener is left; give at least one, such as PLAINTEXT://localhost:9092"

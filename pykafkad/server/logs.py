@@ -21,7 +21,7 @@ LINES_PER_SECOND = 1000
 
 
 class Sink:
-    """Where lines go. One per process; tests put one of their own in its place (`configure`)."""
+    """Where lines go."""
 
     def __init__(self, write: object = None, clock: Clock | None = None) -> None:
         self._write = write
@@ -111,60 +111,76 @@ def _value(key: str, value: object) -> str:
     return f'"{escaped}"'
 
 
-class _Output:
-    """What all loggers of the process share: the least level that is written, and the sink."""
+class Logs:
+    """The log of one node: its loggers, the least level that they write, and where the lines go."""
 
-    __slots__ = ("level", "sink")
+    __slots__ = ("sink", "threshold")
 
-    def __init__(self) -> None:
-        self.level = LEVELS.index("info")
-        self.sink = Sink()
+    def __init__(self, level: str = "info", sink: Sink | None = None) -> None:
+        """Raises ValueError for an unknown level."""
+        self.threshold = LEVELS.index(level.lower())
+        """The position in LEVELS of the least level that is written."""
+        self.sink = sink or Sink()
 
+    @property
+    def level(self) -> str:
+        """The least level that is written: debug, info, warning or error."""
+        return LEVELS[self.threshold]
 
-_OUTPUT = _Output()
+    def set_level(self, level: str) -> None:
+        """Change it. Raises ValueError for an unknown level."""
+        self.threshold = LEVELS.index(level.lower())
 
-
-def configure(level: str = "info", sink: Sink | None = None) -> None:
-    """Sets the least level (`debug`, `info`, `warning`, `error`) and, for tests, the sink. Raises ValueError on another
-    level."""
-    _OUTPUT.level = LEVELS.index(level.lower())
-    if sink is not None:
-        _OUTPUT.sink = sink
-
-
-def level() -> str:
-    """The least level that is written."""
-    return LEVELS[_OUTPUT.level]
+    def logger(self, name: str) -> Logger:
+        """The logger of one package."""
+        return Logger(self, name)
 
 
 class Logger:
     """Writes lines under one name: the package that speaks."""
 
-    __slots__ = ("name",)
+    __slots__ = ("_logs", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, logs: Logs, name: str) -> None:
+        self._logs = logs
         self.name = name
 
     def debug(self, event: str, **fields: object) -> None:
         """For people who look into the broker: may come per request."""
-        if _OUTPUT.level == 0:
-            _OUTPUT.sink.line("debug", self.name, event, fields)
+        if self._logs.threshold == 0:
+            self._logs.sink.line("debug", self.name, event, fields)
 
     def info(self, event: str, **fields: object) -> None:
         """State changes of leadership, membership and storage, once each."""
-        if _OUTPUT.level <= 1:
-            _OUTPUT.sink.line("info", self.name, event, fields)
+        if self._logs.threshold <= 1:
+            self._logs.sink.line("info", self.name, event, fields)
 
     def warning(self, event: str, **fields: object) -> None:
         """Something an operator may want to change; the broker goes on."""
-        if _OUTPUT.level <= 2:
-            _OUTPUT.sink.line("warning", self.name, event, fields)
+        if self._logs.threshold <= 2:
+            self._logs.sink.line("warning", self.name, event, fields)
 
     def error(self, event: str, **fields: object) -> None:
         """Something is broken: a log offline, a bug of ours."""
-        _OUTPUT.sink.line("error", self.name, event, fields)
+        self._logs.sink.line("error", self.name, event, fields)
+
+
+_OUTPUT = Logs()
+
+
+def configure(level: str = "info", sink: Sink | None = None) -> None:
+    """Sets the least level (`debug`, `info`, `warning`, `error`) and, for tests, the sink. Raises ValueError on another
+    level."""
+    _OUTPUT.set_level(level)
+    if sink is not None:
+        _OUTPUT.sink = sink
+
+
+def process_logs() -> Logs:
+    """The log of the process."""
+    return _OUTPUT
 
 
 def logger(name: str) -> Logger:
-    """The logger of one package."""
-    return Logger(name)
+    """The process's logger of one package."""
+    return _OUTPUT.logger(name)

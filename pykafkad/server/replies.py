@@ -35,7 +35,7 @@ class Replies:
         if connection is None or connection.sequence != token.sequence or connection.in_service is None:
             return
         connection.delayed = None
-        connection.in_service.dispatcher.finish(connection.in_service, message)
+        connection.in_service.route.dispatcher.finish(connection.in_service, message)
 
     def fail(self, token: object, error: Exception) -> None:
         """Something raised on behalf of a delayed request, or of nobody (a token that is None, or whose connection is
@@ -45,7 +45,7 @@ class Replies:
             self._runtime.unexpected(error)
             return
         connection.delayed = None
-        connection.in_service.dispatcher.failed(connection.in_service, error)
+        connection.in_service.route.dispatcher.failed(connection.in_service, error)
 
     def abandon(self, token: object, reason: str) -> None:
         """A request that can't be answered truthfully: its connection is closed, and the client asks again."""

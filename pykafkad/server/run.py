@@ -11,7 +11,7 @@ from pykafkad.log import snapshot_store
 from pykafkad.metadata import events
 from pykafkad.server import listeners
 from pykafkad.server.logs import logger
-from pykafkad.server.wiring import Process
+from pykafkad.server.wiring import BROKER, Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def run(
     _tell_ready(process, ready_file)
     while True:
         asking = _serve(process)
-        snapshots = process.broker.used_snapshots
+        snapshots = process.broker and process.broker.used_snapshots
         snapshot = snapshots and snapshots.restore_to
         if not snapshot or signals:
             _forget_ready(ready_file)
@@ -78,7 +78,7 @@ def run(
         process = _process(settings, listening, data_directories, disk, paths)
         _start(process, [], None)
         log_lines.info("snapshot-restored", name=snapshot)
-        if asking is not None:
+        if asking is not None and process.broker is not None:
             process.broker.data_snapshots.answer(asking)
 
 
@@ -119,14 +119,15 @@ def _remove_leftovers(process: Process) -> None:
     except StorageFailure as failure:
         log_lines.warning("leftovers-not-removed", reason=failure)
     else:
-        if found:
+        if found and process.broker is not None:
             process.broker.data_snapshots.remove(found)
 
 
 def _serve(process: Process) -> object | None:
     """Serve until a stop; who asked for it by a request that the next node answers, if anybody did."""
     process.runtime.run()
-    asking = process.broker.used_snapshots and process.broker.used_snapshots.hand_over()
+    snapshots = process.broker and process.broker.used_snapshots
+    asking = snapshots and snapshots.hand_over()
     log_lines.info("stopping", reason=process.runtime.stopping)
     process.runtime.close()
     log_lines.info("stopped", **process.runtime.metrics.as_dict())
@@ -148,6 +149,7 @@ def _listeners(settings: Settings) -> list[Listener]:
         list(settings.advertised_listeners or ()),
         settings.listener_security_protocol_map.split(","),
         list(settings.controller_listener_names or ()),
+        of_controller=BROKER not in settings.process_roles,
     )
 
 
@@ -156,14 +158,15 @@ def _create(process: Process, topics: list[tuple[str, int]]) -> None:
     from pykafkad.wire import messages
 
     for name, partitions in topics:
-        if name in process.broker.image.topics:
+        if name in process.controller.image.topics:
             continue
         token = _StartToken()
         topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
         process.controller.submit(events.CreateTopics(token, [topic]))
         # The answer comes when all of the topic's partitions are placed and their logs are there.
         process.runtime.tasks.finish(float("inf"))
-        process.broker.partitions.pending.finish()
+        if process.broker is not None:
+            process.broker.partitions.pending.finish()
         (row,) = token.message.topics
         if row.error_code:
             raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")
@@ -179,7 +182,7 @@ class _StartToken:
 
 
 def _tell_ready(process: Process, ready_file: str | None) -> None:
-    addresses = " ".join(listener.address() for listener in process.broker.listeners)
+    addresses = " ".join(listener.address() for listener in process.listeners)
     # The file first: who has read the line finds it, and where it cannot be written nobody is told of a broker that
     # ends.
     if ready_file is not None:

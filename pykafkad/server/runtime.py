@@ -10,7 +10,7 @@ from random import Random
 from pykafkad.clock import Clock
 from pykafkad.disk import Disk
 from pykafkad.server.incremental_tasks import IncrementalTasks
-from pykafkad.server.logs import logger
+from pykafkad.server.logs import logger, process_logs
 from pykafkad.server.metrics import Metrics
 from pykafkad.server.offload import Offload
 from pykafkad.server.reactor import Reactor
@@ -71,6 +71,7 @@ class Runtime:
         self.now_ms = self.clock.now_ms()
         """Wall-clock milliseconds at the start of this turn."""
         self.metrics = Metrics()
+        self.logs = process_logs()
         self.timers = Timers()
         self.stopping: str | None = None
         """Why the loop ends after this turn."""

@@ -1,4 +1,4 @@
-"""Puts a process together: one runtime, its directories, and its nodes."""
+"""Puts a process together as `process.roles` says: one runtime, its directories, and a controller, a broker, or both."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pykafkad.disk import Disk
 from pykafkad.server.broker import Broker
 from pykafkad.server.controller_node import ControllerNode
 from pykafkad.server.directories import Directories
+from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from pykafkad.server.listeners import Listener
     from pykafkad.server.session import Authorizer
 
+BROKER = "broker"
+"""The role without which a process has a controller alone."""
+
 
 class Process:
     """The parts of a process. `start`, then `runtime.run` until `runtime.stop`, then `runtime.close`.
@@ -26,7 +30,7 @@ class Process:
     Order of a start: lock and open the directories, load the metadata log, elect, bind the listeners, register, open
     the partitions, load the groups."""
 
-    __slots__ = ("broker", "controller", "directories", "runtime")
+    __slots__ = ("broker", "controller", "directories", "housekeeping", "runtime")
 
     def __init__(
         self,
@@ -40,8 +44,9 @@ class Process:
         reactor: Callable[..., Reactor] = Reactor,
         authorizer: Authorizer | None = None,
     ) -> None:
+        """`listening` are the broker's listeners, or those of a controller that is alone."""
         idle_ms = settings.connections_max_idle_ms
-        self.runtime = Runtime(
+        runtime = self.runtime = Runtime(
             clock=clock,
             disk=disk,
             random=random,
@@ -50,10 +55,22 @@ class Process:
             idle_seconds=idle_ms / 1000 if idle_ms >= 0 else float("inf"),
             max_connections=settings.max_connections,
         )
-        self.directories = Directories(self.runtime, settings, data_directories)
-        self.controller = ControllerNode(self.runtime, settings, self.directories)
-        self.broker = Broker(self.runtime, settings, listening, self.directories, self.controller, authorizer)
-        self.runtime.nodes += [self.directories, self.controller, self.broker]
+        directories = self.directories = Directories(runtime, settings, data_directories)
+        housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
+        has_broker = BROKER in settings.process_roles
+        self.controller = ControllerNode(
+            runtime, settings, directories, housekeeping, [] if has_broker else listening, authorizer
+        )
+        self.broker: Broker | None = None
+        runtime.nodes += [directories, housekeeping, self.controller]
+        if has_broker:
+            self.broker = Broker(runtime, settings, listening, directories, housekeeping, self.controller, authorizer)
+            runtime.nodes.append(self.broker)
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """Where the process serves."""
+        return self.controller.listeners if self.broker is None else self.broker.listeners
 
     def start(self, *, stale_file: str | None = None) -> None:
         """Everything up to serving. Raises ConfigError, StorageFailure or OSError with what stands in the way.
@@ -61,13 +78,17 @@ class Process:
         `stale_file`, what an earlier broker wrote when it was ready, goes as soon as the directory is known to be ours.
         """
         broker, controller = self.broker, self.controller
-        self.directories.open(broker.settings.metadata_log_dir or self.directories.paths[0])
+        self.directories.open(controller.settings.metadata_log_dir or self.directories.paths[0])
         if stale_file is not None:
             # It is no part of the data, which may live in memory.
             Disk().unlink(stale_file)
         controller.start()
-        broker.bind()
+        controller.bind()
+        if broker is not None:
+            broker.bind()
         incarnation_id = self.runtime.random.randbytes(16)
         controller.activate(incarnation_id)
-        broker.start(incarnation_id)
+        if broker is not None:
+            broker.start(incarnation_id)
+        self.housekeeping.start()
         controller.begin_serving()

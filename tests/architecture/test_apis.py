@@ -19,6 +19,8 @@ SHARED = {
     "__init__": "the package",
     "table": "the registry",
     "context": "what a handler may touch",
+    "controller_context": "what a handler may touch in the controller, and the request as a value",
+    "services": "the parts of a broker that its handlers may touch",
     "authorization": "what a rule is, and the functions that enforce it",
     "authorization_rules": "the rules of every API",
     "operations": "authorization's operations as bits",

@@ -15,7 +15,7 @@ READ_BY_CONFIG = {
     "log.dirs": "Settings.log_directories",
     "node.id": "the broker's id",
     "broker.id": "another name of node.id",
-    "process.roles": "checked at start: the broker role must be among them",
+    "process.roles": "read by the wiring: which nodes the process has",
 }
 
 

@@ -40,9 +40,9 @@ def quiet():
     """Restores the log level: the command changes it for the whole process."""
     from pykafkad.server import logs
 
-    level = logs._OUTPUT.level
+    level = logs._OUTPUT.threshold
     yield
-    logs._OUTPUT.level = level
+    logs._OUTPUT.threshold = level
 
 
 def test_a_clean_directory_has_no_findings(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

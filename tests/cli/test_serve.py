@@ -24,9 +24,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     monkeypatch.setattr(process, "run", run)
     for name in ("PYKAFKAD_LOG_LEVEL", "PYKAFKAD_NUM_PARTITIONS"):
         monkeypatch.delenv(name, raising=False)
-    level = logs._OUTPUT.level
+    level = logs._OUTPUT.threshold
     yield calls
-    logs._OUTPUT.level = level
+    logs._OUTPUT.threshold = level
 
 
 def test_defaults_without_options(started: list[dict]) -> None:
@@ -77,7 +77,7 @@ def test_all_options_reach_the_broker(started: list[dict], tmp_path: Path, monke
     assert (call["data_directories"], call["ready_file"]) == (("d",), str(tmp_path / "r"))
     assert call["settings"].log_directories == ("d",)
     assert call["settings"].delete_topic_enable is False
-    assert logs._OUTPUT.level == logs.LEVELS.index("error")
+    assert logs._OUTPUT.threshold == logs.LEVELS.index("error")
 
 
 def test_admin_clients_see_the_options_as_settings(
@@ -140,7 +140,7 @@ def test_environment_variables_are_settings(started: list[dict], monkeypatch: py
     monkeypatch.setenv("PYKAFKAD_LOG_LEVEL", "debug")
     assert main(["serve"]) == 0
     assert started[0]["settings"].num_partitions == 7
-    assert logs._OUTPUT.level == 0
+    assert logs._OUTPUT.threshold == 0
 
 
 @pytest.mark.parametrize(

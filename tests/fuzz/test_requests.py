@@ -71,7 +71,7 @@ def quiet():
     """Does not log refused connections, which there are a thousand of."""
     before = logs._OUTPUT.sink
     lines = []
-    logs.configure(logs.level(), logs.Sink(lambda data: lines.append(data) or len(data)))
+    logs.configure(logs.process_logs().level, logs.Sink(lambda data: lines.append(data) or len(data)))
     yield lines
     logs._OUTPUT.sink = before
 

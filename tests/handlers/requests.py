@@ -69,7 +69,7 @@ def watch_flat_paths(world, allowed, monkeypatch):
     def watch(serve):
         return lambda *arguments: served.append(allowed and serve(*arguments)) or served[-1]
 
-    dispatcher = world.broker.dispatcher
-    for word, serve in list(dispatcher.fast_paths.items()):
-        monkeypatch.setitem(dispatcher.fast_paths, word, watch(serve))
+    broker = world.broker
+    for word, serve in list(broker.fast_paths.items()):
+        monkeypatch.setitem(broker.fast_paths, word, watch(serve))
     return served

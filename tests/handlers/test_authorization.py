@@ -91,7 +91,7 @@ class Cluster:
         """What a request could have changed: the ends of all logs, the metadata's included."""
         node = self.world.broker
         logs = sorted((log.topic, log.partition, log.end_offset, log.log_start_offset) for log in node.partitions)
-        return node.image.offset, logs, node.log_level
+        return node.image.offset, logs, node.logs.level
 
 
 @pytest.fixture(scope="module")

@@ -82,7 +82,7 @@ def test_what_clients_make_long_or_new_each_time_is_not_remembered_without_end(w
     from pykafkad.server import produce_fast_path
 
     world.create_topic("topic")
-    (flat,) = {serve.__self__ for word, serve in world.broker.dispatcher.fast_paths.items() if word >> 16 == 0}
+    (flat,) = {serve.__self__ for word, serve in world.broker.fast_paths.items() if word >> 16 == 0}
     peer.send(produce("topic", {0: batch(b"x")}), 8, client_id="c" * 5000)
     assert peer.answers[-1].responses[0].partition_responses[0].error_code == 0
     assert flat._preambles[8] == {}

@@ -25,6 +25,7 @@ class FakeContext:
     """`denied` is a set of `(operation, resource type, name)` that the caller may not do."""
 
     token = "token"
+    on_controller = False
     listener = "PLAINTEXT"
     principal = "User:ANONYMOUS"
     node_id = NODE_ID

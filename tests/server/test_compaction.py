@@ -33,7 +33,7 @@ def settle(world, turns=60):
     for _ in range(turns):
         world.runtime.offload.close()
         world.turn()
-        if not world.broker.housekeeping.compaction.busy:
+        if not world.broker.compaction.busy:
             return
     raise AssertionError("the cleaner does not end")
 
@@ -42,7 +42,7 @@ def test_dirty_logs_are_cleaned_after_the_backoff_one_after_the_other(world, tmp
     logs = [fill(world, topic) for topic in ("a", "b")]
     sizes = [log.size_bytes for log in logs]
     world.advance(14)
-    assert not world.broker.housekeeping.compaction.busy
+    assert not world.broker.compaction.busy
     world.advance(2)
     settle(world)
     world.advance(0.1)
@@ -60,7 +60,7 @@ def test_what_may_take_long_is_handed_over_and_each_turn_gets_its_share(world, m
     log = fill(world)
     monkeypatch.setattr(compaction, "STEP_SECONDS", 0.0)
     world.advance(16)
-    cleaner = world.broker.housekeeping.compaction
+    cleaner = world.broker.compaction
     assert cleaner.busy == [log]
     turns = 0
     while cleaner.busy:
@@ -74,7 +74,7 @@ def test_a_rate_limit_spreads_the_work(world):
     fill(world)
     world.broker.settings.log_cleaner_io_max_bytes_per_second = 1_000_000.0
     world.advance(16)
-    cleaner = world.broker.housekeeping.compaction
+    cleaner = world.broker.compaction
     seconds = 0.0
     while cleaner.busy:
         world.runtime.offload.close()
@@ -89,7 +89,7 @@ def test_the_cleaner_can_be_turned_off(tmp_path):
     log = fill(world)
     size = log.size_bytes
     world.advance(60)
-    assert (log.size_bytes, world.broker.housekeeping.compaction.busy) == (size, [])
+    assert (log.size_bytes, world.broker.compaction.busy) == (size, [])
 
 
 def test_a_topic_that_is_deleted_meanwhile_is_let_go(world, tmp_path, monkeypatch):

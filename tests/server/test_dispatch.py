@@ -45,7 +45,7 @@ class OneOfEverything(Values):
 @pytest.mark.parametrize("row", table.ROWS, ids=lambda row: row.name)
 def test_every_api_tells_of_a_bug_and_the_connection_goes_on(world, row):
     """What each says is compared with Kafka's own classes in `compat_tests/codec/test_stumbling.py`."""
-    world.broker.dispatcher.fast_paths.clear()
+    world.broker.fast_paths.clear()
     route(world, row.key).handler = lambda ctx, request: 1 // 0
     peer = world.connect()
     version = row.max_version
@@ -57,7 +57,7 @@ def test_every_api_tells_of_a_bug_and_the_connection_goes_on(world, row):
 
 
 def test_a_bug_in_a_request_that_wants_no_answer_closes_that_connection_alone(world):
-    world.broker.dispatcher.fast_paths.clear()
+    world.broker.fast_paths.clear()
     route(world, 0).handler = lambda ctx, request: 1 // 0
     peer, other = world.connect(), world.connect()
     peer.send(messages.ProduceRequest(acks=0), 9)

@@ -29,10 +29,10 @@ class _Lines:
 def lines() -> _Lines:
     """The process's log goes into a list, at level info, for one test."""
     kept = _Lines()
-    before = logs._OUTPUT.level, logs._OUTPUT.sink
+    before = logs._OUTPUT.threshold, logs._OUTPUT.sink
     logs.configure("info", logs.Sink(kept, ManualClock(1_795_262_847_123)))
     yield kept
-    logs._OUTPUT.level, logs._OUTPUT.sink = before
+    logs._OUTPUT.threshold, logs._OUTPUT.sink = before
 
 
 def test_a_line(lines: _Lines) -> None:

@@ -194,10 +194,10 @@ class World:
 
     def connect(self):
         """A new client connection."""
-        reactor = self.runtime.reactor
-        connection = Connection(len(self.peers) + 1, "127.0.0.1:50000", self.broker.serve, reactor.max_frame_bytes, [])
-        connection.listener = self.broker.listeners[0]
-        connection.session = self.broker.sessions.open(connection.listener, connection.peer)
+        reactor, node = self.runtime.reactor, self.broker or self.controller
+        connection = Connection(len(self.peers) + 1, "127.0.0.1:50000", node.serve, reactor.max_frame_bytes, [])
+        connection.listener = node.listeners[0]
+        connection.session = node.sessions.open(connection.listener, connection.peer)
         connection.local_address = ("127.0.0.1", 9092)
         reactor.connections[connection.id] = connection
         peer = Peer(self, connection)
@@ -213,7 +213,7 @@ class World:
             kept = len(connection.pending)
             scratch[:kept] = connection.pending
             connection.receive(scratch, kept)
-        self.broker.end_early(connection)
+        (self.broker or self.controller).end_early(connection)
 
     def turn(self, *, begin=True):
         """One turn of the loop: timers, waits, writes, and everything in the outboxes leaves."""
@@ -238,7 +238,7 @@ class World:
             self.peers[connection.id - 1].take(data)
             if connection.close_reason is not None:
                 reactor.connections.pop(connection.id, None)
-                self.broker.connection_lost(connection)
+                (self.broker or self.controller).connection_lost(connection)
 
     def advance(self, seconds, steps=1):
         """Let time pass in `steps` turns."""

@@ -1,0 +1,208 @@
+"""What a broker lends to its handlers: the parts that they may touch, each with the methods that they may call.
+
+The broker makes one `BrokerServices`; a handler reaches it through its `Context` alone. No service leads back to the
+broker: what is not named here is none of a handler's business."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, Protocol
+
+    from pykafkad.config import Settings
+    from pykafkad.handlers.fetch_sessions import FetchSessions
+    from pykafkad.handlers.init_producer_id import ProducerIds
+    from pykafkad.handlers.telemetry import Telemetry
+    from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.image import Image
+
+    class TurnClock(Protocol):
+        """The times at which the turn of the loop began."""
+
+        @property
+        def now(self) -> float:
+            """Monotonic seconds."""
+
+        @property
+        def now_ms(self) -> int:
+            """Wall-clock milliseconds."""
+
+    class Logs(Protocol):
+        """The level of the node's log lines."""
+
+        @property
+        def level(self) -> str:
+            """debug, info, warning or error."""
+
+        def set_level(self, level: str) -> None:
+            """Change it until the node ends."""
+
+    class Partitions(Protocol):
+        """The logs that this broker holds."""
+
+        not_led_here: Mapping[PartitionLog, int]
+        """Those that another broker leads, or nobody, with their leader epochs."""
+
+        def get(self, topic: str, partition: int) -> PartitionLog | None:
+            """The log of a partition by the topic's name."""
+
+        def get_by_id(self, topic_id: bytes, partition: int) -> PartitionLog | None:
+            """The log of a partition by the topic's id."""
+
+        def __iter__(self) -> Iterator[PartitionLog]: ...
+
+    class Directories(Protocol):
+        """The directories of `log.dirs`."""
+
+        online: list[LogDirectory]
+        failed: dict[str, Any]
+        paths: list[str]
+
+        def at(self, path: str) -> LogDirectory | None:
+            """The serving directory with this absolute path."""
+
+        def of(self, log: PartitionLog) -> LogDirectory | None:
+            """Where a log lies."""
+
+        def is_cordoned(self, path: str) -> bool:
+            """Whether the directory takes no new partitions."""
+
+        def prefer(self, topic: str, partition: int, path: str) -> None:
+            """Put a partition that is to come there."""
+
+        def report(self, directory: LogDirectory | None, failure: Any) -> None:
+            """An access to a directory failed."""
+
+    class Moves(Protocol):
+        """Replicas on their way between directories."""
+
+        def start(self, log: PartitionLog, source: LogDirectory, target: LogDirectory) -> None:
+            """Begin to move a log."""
+
+        def cancel(self, topic: str, partition: int) -> None:
+            """Stop moving a log."""
+
+    class DataSnapshots(Protocol):
+        """Snapshots of the data."""
+
+        restore_to: str | None
+
+        @property
+        def making(self) -> str | None:
+            """The snapshot that is being made."""
+
+        def names(self) -> list[str]:
+            """All that are whole."""
+
+        def create(self, name: str, token: Any = None) -> bool:
+            """Begin one; whether it is whole already."""
+
+        def delete(self, name: str) -> None:
+            """Delete one."""
+
+        def restore(self, name: str, asking: Any) -> None:
+            """Go back to one with everything."""
+
+        def rewind(self, name: str, topic_name: str) -> None:
+            """Go back to one with a topic."""
+
+    class Groups(Protocol):
+        """The group coordinator's shards."""
+
+        def shard_for(self, group_id: str) -> tuple[Any, int]:
+            """The shard of a group and NONE, or None and an error code."""
+
+        def shards(self) -> Iterable[Any]:
+            """All shards that serve."""
+
+        def submit(self, group_id: str, event: Any) -> object:
+            """Hand an event to the group's shard."""
+
+        def submit_many(
+            self, entries: list[tuple[str, Any]], combine: Callable[[list[Any]], object], token: object
+        ) -> object:
+            """Several events of one request."""
+
+        def read(self, group_id: str, token: object) -> None:
+            """The answer waits for what is not committed yet."""
+
+    class Controller(Protocol):
+        """The way to the controller."""
+
+        def submit(self, event: object) -> object:
+            """Hand over an event of `metadata/events.py`; the answer comes when its records are committed."""
+
+    class Purgatory(Protocol):
+        """Delayed operations that watch too much to be kept by each of their keys."""
+
+        def listen(self, operation: Any) -> None:
+            """Tell the operation of all that is touched."""
+
+        def ignore(self, operation: Any) -> None:
+            """End that."""
+
+    class ClientMetrics(Protocol):
+        """The client instances that push their own metrics (KIP-714)."""
+
+        @property
+        def telemetry(self) -> Telemetry:
+            """Their subscriptions."""
+
+        def keep(self, token: Any, instance: Any, request: Any) -> object:
+            """Write what an instance pushed; the answer comes when it is written."""
+
+        def shared_software(self, name: str, version: str) -> tuple[str, str]:
+            """One value for all connections of one software."""
+
+
+class BrokerServices:
+    """One broker's; `open_moves` and `open_data_snapshots` make theirs on first use."""
+
+    __slots__ = (
+        "client_metrics",
+        "clock",
+        "cluster_id",
+        "compute",
+        "controller",
+        "directories",
+        "fetch_sessions",
+        "groups",
+        "image",
+        "log_failed",
+        "logs",
+        "mark_written",
+        "node_id",
+        "open_data_snapshots",
+        "open_moves",
+        "partitions",
+        "producer_ids",
+        "purgatory",
+        "settings",
+    )
+
+    clock: TurnClock
+    node_id: int
+    cluster_id: str
+    settings: Settings
+    image: Image
+    logs: Logs
+    partitions: Partitions
+    directories: Directories
+    open_moves: Callable[[], Moves]
+    open_data_snapshots: Callable[[], DataSnapshots]
+    groups: Groups
+    controller: Controller
+    producer_ids: ProducerIds
+    fetch_sessions: FetchSessions
+    purgatory: Purgatory
+    client_metrics: ClientMetrics
+    compute: Callable[[object, Callable[[], object], Callable[[Any], object]], None]
+    log_failed: Callable[[Any, Any], None]
+    mark_written: Callable[[Any], None]
+
+    def __init__(self, **services: object) -> None:
+        """Everything by name, but what a start adds: `cluster_id` and `image`."""
+        for name, service in services.items():
+            setattr(self, name, service)

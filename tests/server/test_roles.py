@@ -1,0 +1,164 @@
+"""A process has a controller, or a controller and a broker, as `process.roles` says; and what each of them answers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pykafkad import config, errors
+from pykafkad.clock import ManualClock
+from pykafkad.handlers import table
+from pykafkad.handlers.controller_context import ControllerRequest
+from pykafkad.server.broker import Broker
+from pykafkad.server.controller_node import ControllerNode
+from pykafkad.server.directories import Directories
+from pykafkad.server.housekeeping import Housekeeping
+from pykafkad.server.listeners import Listener, parse
+from pykafkad.server.runtime import Runtime
+from pykafkad.wire import messages
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.world import FakeReactor, World
+
+# `listeners` of Kafka 4.3.1's message files that name both kinds, but for Fetch and the two that its controllers refuse.
+ON_BOTH = {17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 60, 64, 80, 81}
+
+
+@pytest.fixture
+def controller():
+    """A process with a controller alone, which begins anew after a stop."""
+    world = World("/data", disk=MemoryDisk(), process_roles="controller")
+    yield world
+    assert world.runtime.metrics.unexpected_errors == 0
+    world.stop()
+
+
+def test_which_listeners_answer_an_api():
+    assert {row.key for row in table.ROWS if "controller" in row.listeners} == ON_BOTH
+    assert all("broker" in row.listeners for row in table.ROWS)
+    assert all(row.listeners == ("controller",) for row in table.UNANSWERED if row.state == table.CONTROLLER)
+    assert all("controller" in row.listeners for row in table.ROWS if row.is_forwarded)
+
+
+def test_a_controller_alone_says_what_it_answers(controller):
+    assert controller.broker is None
+    answer = controller.connect().ask(messages.ApiVersionsRequest(), 0)
+    assert {row.api_key for row in answer.api_keys} == {
+        row.key for row in table.ROWS if "controller" in row.listeners and row.advertised_min is not None
+    }
+
+
+def test_a_controller_alone_closes_on_what_brokers_answer(controller):
+    peer = controller.connect()
+    peer.send(messages.MetadataRequest(topics=None), 9)
+    assert peer.closed == "API key 3 version 9 is not answered here"
+
+
+def test_a_controller_alone_describes_itself(controller):
+    partition = messages.DescribeQuorumRequest.PartitionData(partition_index=0)
+    topic = messages.DescribeQuorumRequest.TopicData(topic_name="__cluster_metadata", partitions=[partition])
+    answer = controller.connect().ask(messages.DescribeQuorumRequest(topics=[topic]), 2)
+    assert (answer.error_code, answer.topics[0].partitions[0].leader_id) == (0, 1)
+    cluster = controller.connect().ask(messages.DescribeClusterRequest(endpoint_type=2), 1)
+    assert (cluster.error_code, cluster.endpoint_type, cluster.controller_id) == (0, 2, 1)
+    assert [(row.broker_id, row.host, row.port) for row in cluster.brokers] == [(1, "localhost", 9092)]
+    wrong = controller.connect().ask(messages.DescribeClusterRequest(endpoint_type=1), 1)
+    assert wrong.error_code == errors.MISMATCHED_ENDPOINT_TYPE
+
+
+def test_a_controller_alone_keeps_what_it_decides(controller):
+    """Settings and ACLs need no broker; a topic does. The next start has them."""
+    request = messages.IncrementalAlterConfigsRequest
+    change = request.AlterableConfig(name="log.retention.ms", config_operation=0, value="7")
+    resource = request.AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
+    assert controller.connect().ask(request(resources=[resource]), 1).responses[0].error_code == 0
+    topic = messages.CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    (row,) = controller.connect().ask(messages.CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7).topics
+    assert row.error_code == errors.INVALID_REPLICATION_FACTOR
+    controller.stop()
+    again = controller.restart(process_roles="controller")
+    assert again.controller.image.configs(4, "")["log.retention.ms"] == "7" and not again.controller.image.brokers
+    controller.runtime = again.runtime
+
+
+@pytest.mark.parametrize("row", [row for row in table.ROWS if "controller" in row.listeners], ids=lambda row: row.name)
+def test_every_api_of_a_controller_answers_there(controller, row):
+    """In its newest version, with a request that asks for nothing."""
+    peer = controller.connect()
+    fields = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+    peer.send(messages.request_class(row.key)(**fields if row.name == "DescribeAcls" else {}), row.max_version)
+    controller.advance(1.0)
+    assert len(peer.answers) == 1, peer.closed
+
+
+def test_a_request_to_the_controller_is_a_value(controller):
+    """Nothing of a connection is in it: whoever has it can have it decided."""
+    answers = []
+
+    class Token:
+        def deliver(self, message):
+            answers.append(message)
+
+    message = messages.UnregisterBrokerRequest(broker_id=7)
+    controller.controller.submit(ControllerRequest(64, 0, message, "User:a", "127.0.0.1", "CONTROLLER", Token()))
+    assert answers[0].error_code == errors.BROKER_ID_NOT_REGISTERED
+
+
+def nodes_of(runtime, settings, path, listening):
+    directories = Directories(runtime, settings, [path])
+    housekeeping = Housekeeping(runtime, settings, directories)
+    runtime.nodes += [directories, housekeeping]
+    return directories, housekeeping
+
+
+def test_a_controller_and_a_broker_with_ids_of_their_own_share_a_runtime():
+    """The broker is handed the controller; its registration and all that clients ask of it goes there as values."""
+    runtime = Runtime(
+        clock=ManualClock(),
+        disk=MemoryDisk(),
+        random=random.Random(1),
+        reactor=FakeReactor,
+        max_frame_bytes=1 << 20,
+        idle_seconds=600,
+        max_connections=100,
+    )
+    settings = [config.Settings.from_properties({"node.id": (str(each), "test")}) for each in (3000, 1)]
+    controller_parts = nodes_of(runtime, settings[0], "/controller", [])
+    controller = ControllerNode(runtime, settings[0], *controller_parts, [])
+    broker_parts = nodes_of(runtime, settings[1], "/broker", [])
+    broker = Broker(runtime, settings[1], [Listener("PLAINTEXT", "localhost", 9092)], *broker_parts, controller)
+    runtime.nodes += [controller, broker]
+    for directories, path in ((controller_parts[0], "/controller"), (broker_parts[0], "/broker")):
+        directories.open(path)
+    controller.start()
+    broker.bind()
+    controller.activate(b"i" * 16)
+    broker.start(b"b" * 16)
+    controller.begin_serving()
+    assert list(controller.image.brokers) == [1] and controller.image.brokers[1].active
+    topic = messages.CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
+    answers = []
+
+    class Token:
+        def deliver(self, message):
+            answers.append(message)
+
+    message = messages.CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+    request = ControllerRequest(19, 7, message, "User:a", "127.0.0.1", "PLAINTEXT", Token())
+    result = controller.submit(request)
+    while not answers:
+        next(result, None)
+        runtime.begin_turn()
+        runtime.end_turn()
+    assert answers[0].topics[0].error_code == 0 and len(broker.partitions) == 2
+    runtime.close()
+    assert runtime.metrics.unexpected_errors == 0
+
+
+def test_listeners_of_a_controller():
+    entries = ["PLAINTEXT://localhost:9092", "CONTROLLER://localhost:9093"]
+    security = ["PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT"]
+    (found,) = parse(entries, [], security, ["CONTROLLER"], of_controller=True)
+    assert (found.name, found.port) == ("CONTROLLER", 9093)
+    with pytest.raises(errors.ConfigError, match=r"process.roles=controller needs a listener"):
+        parse(entries, [], security, [], of_controller=True)
