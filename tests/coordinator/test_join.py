@@ -36,7 +36,7 @@ def test_member_ids_are_the_client_id_and_a_version_4_uuid():
     assert UUID(answer.member_id.removeprefix("c-")).version == 4
 
 
-def test_a_dynamic_newcomer_is_sent_back_with_its_id_and_then_accepted():
+def test_a_new_dynamic_member_gets_an_id_and_joins_with_it():
     """KIP-394: MEMBER_ID_REQUIRED, then a join with the id."""
     world = World()
     first = world.answer(world.join(id_required=True))
@@ -47,7 +47,7 @@ def test_a_dynamic_newcomer_is_sent_back_with_its_id_and_then_accepted():
     assert world.answer(token).member_id == first.member_id
 
 
-def test_an_id_that_is_never_used_lapses_with_the_session_timeout():
+def test_a_member_id_that_is_never_used_expires_after_the_session_timeout():
     world = World()
     first = world.answer(world.join(id_required=True, session_ms=7_000))
     world.advance(6.9)
@@ -82,7 +82,7 @@ def test_a_group_needs_a_protocol_type_and_a_protocol(protocol_type, protocols):
     assert error(answer) == "INCONSISTENT_GROUP_PROTOCOL"
 
 
-def test_a_newcomer_must_share_the_protocol_type_and_one_protocol_with_all_others():
+def test_a_new_member_must_share_the_protocol_type_and_a_protocol_with_all_members():
     world = World()
     world.stable(protocols=(("range", b""), ("roundrobin", b"")))
     assert error(world.answer(world.join(protocol_type="connect"))) == "INCONSISTENT_GROUP_PROTOCOL"
@@ -103,7 +103,7 @@ def test_the_protocol_with_most_votes_among_those_common_to_all_is_chosen():
     assert [member.metadata for member in answers[0].members] == [b"1", b"2", b"3"]
 
 
-def test_only_the_leader_learns_who_is_in_the_group():
+def test_only_the_leader_gets_the_list_of_members():
     world = World()
     tokens = [world.join() for _ in range(3)]
     world.advance(6)
@@ -112,7 +112,7 @@ def test_only_the_leader_learns_who_is_in_the_group():
     assert len({answer.leader for answer in answers}) == 1 and {answer.generation_id for answer in answers} == {1}
 
 
-def test_the_initial_delay_is_extended_while_members_arrive_up_to_the_rebalance_timeout():
+def test_the_initial_delay_is_extended_while_members_join_up_to_the_rebalance_timeout():
     """KIP-134: each round lasts the delay; a round in which nobody came ends the wait."""
     world = World()
     tokens = [world.join(rebalance_ms=8_000)]
@@ -128,14 +128,14 @@ def test_the_initial_delay_is_extended_while_members_arrive_up_to_the_rebalance_
     assert [error(world.answer(token)) for token in tokens] == ["NONE"] * 4
 
 
-def test_without_arrivals_the_initial_delay_is_not_extended():
+def test_the_initial_delay_is_not_extended_without_new_members():
     world = World()
     token = world.join()
     world.advance(3)
     assert world.answer(token) is not None
 
 
-def test_a_newcomer_in_a_stable_group_starts_a_rebalance_that_waits_for_all():
+def test_a_new_member_of_a_stable_group_starts_a_rebalance_that_waits_for_all():
     world = World()
     generation, (leader, follower) = world.stable(2)
     token = world.join()
@@ -148,7 +148,7 @@ def test_a_newcomer_in_a_stable_group_starts_a_rebalance_that_waits_for_all():
     assert world.answer(first).leader == leader
 
 
-def test_those_who_do_not_rejoin_within_the_rebalance_timeout_are_left_out():
+def test_members_that_do_not_join_within_the_rebalance_timeout_are_removed():
     world = World()
     generation, (leader, follower) = world.stable(2, rebalance_ms=20_000, session_ms=30_000)
     token = world.join(rebalance_ms=20_000)
@@ -161,7 +161,7 @@ def test_those_who_do_not_rejoin_within_the_rebalance_timeout_are_left_out():
     assert world.heartbeat(leader, generation) == "UNKNOWN_MEMBER_ID"
 
 
-def test_the_leader_may_start_a_rebalance_without_a_change_and_a_follower_not():
+def test_an_unchanged_leader_starts_a_rebalance_and_an_unchanged_follower_does_not():
     """What a leader assigns from, such as partition counts, can change without its metadata."""
     world = World()
     generation, (leader, follower) = world.stable(2)
@@ -179,7 +179,7 @@ def test_a_follower_with_new_metadata_starts_a_rebalance():
     assert world.state() == "PreparingRebalance"
 
 
-def test_a_member_that_missed_the_answer_is_told_again_while_the_group_waits_for_the_assignment():
+def test_a_member_that_missed_its_join_response_gets_it_again():
     world = World()
     tokens = [world.join(), world.join()]
     world.advance(6)
@@ -191,7 +191,7 @@ def test_a_member_that_missed_the_answer_is_told_again_while_the_group_waits_for
     assert world.state() == "PreparingRebalance"
 
 
-def test_a_join_while_the_assignment_is_awaited_sends_syncers_back():
+def test_a_join_while_members_wait_for_the_assignment_makes_them_join_again():
     world = World()
     tokens = [world.join(), world.join()]
     world.advance(6)
@@ -203,7 +203,7 @@ def test_a_join_while_the_assignment_is_awaited_sends_syncers_back():
     assert world.state() == "PreparingRebalance"
 
 
-def test_a_full_group_refuses_newcomers_but_not_its_members():
+def test_a_full_group_refuses_new_members_and_keeps_its_own():
     world = World(group_max_size=2)
     _generation, (leader, follower) = world.stable(2)
     answer = world.answer(world.join())
@@ -214,7 +214,7 @@ def test_a_full_group_refuses_newcomers_but_not_its_members():
     assert error(world.answer(world.join(follower))) == "NONE"
 
 
-def test_a_group_over_a_lowered_limit_sheds_the_last_to_rejoin():
+def test_a_group_above_a_lowered_limit_refuses_the_last_members_to_join_again():
     world = World()
     generation, members = world.stable(3)
     world.settings.group_max_size = 2
@@ -226,7 +226,7 @@ def test_a_group_over_a_lowered_limit_sheds_the_last_to_rejoin():
     assert {world.answer(token).generation_id for token in tokens[:2]} == {generation + 1}
 
 
-def test_ids_given_out_and_not_used_are_bounded(monkeypatch):
+def test_the_number_of_unused_member_ids_is_bounded(monkeypatch):
     from pykafkad.coordinator import membership
 
     monkeypatch.setattr(membership, "MAX_PENDING_JOINS", 3)
@@ -237,14 +237,14 @@ def test_ids_given_out_and_not_used_are_bounded(monkeypatch):
     assert error(world.answer(world.join(id_required=True))) == "MEMBER_ID_REQUIRED"
 
 
-def test_a_given_id_cannot_be_used_by_a_static_member():
+def test_a_static_member_cannot_join_with_the_id_given_to_a_dynamic_one():
     """Kafka fails on this request without a specific error too."""
     world = World()
     given = world.answer(world.join(id_required=True))
     assert error(world.answer(world.join(given.member_id, instance="i"))) == "UNKNOWN_SERVER_ERROR"
 
 
-def test_a_newcomer_whose_join_is_parked_for_five_minutes_is_taken_for_gone():
+def test_a_new_member_whose_join_is_delayed_for_five_minutes_is_removed():
     world = World()
     _generation, (_leader,) = world.stable(rebalance_ms=600_000, session_ms=900_000)
     token = world.join(rebalance_ms=600_000)
@@ -255,7 +255,7 @@ def test_a_newcomer_whose_join_is_parked_for_five_minutes_is_taken_for_gone():
     assert (error(answer), answer.member_id) == ("UNKNOWN_MEMBER_ID", "")
 
 
-def test_a_new_group_is_noted_in_the_log_even_before_it_has_a_generation():
+def test_a_new_group_is_written_to_the_log_before_its_first_generation():
     """A restarted Kafka knows the group; so ListGroups shows it."""
     world = World()
     world.join(id_required=True)
@@ -263,7 +263,7 @@ def test_a_new_group_is_noted_in_the_log_even_before_it_has_a_generation():
     assert world.replayed().groups["g"].generation == 0
 
 
-def test_a_resigning_coordinator_sends_waiting_members_to_the_next():
+def test_a_coordinator_that_resigns_answers_waiting_members_with_not_coordinator():
     from pykafkad.coordinator.events import Resigned
 
     world = World()

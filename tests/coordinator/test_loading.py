@@ -50,15 +50,15 @@ def offset(shard, partition=0):
 
 
 @pytest.mark.parametrize(("control_type", "expected"), [(CONTROL_COMMIT, 5), (CONTROL_ABORT, 1)])
-def test_offsets_of_a_transaction_count_when_it_is_committed(control_type, expected):
+def test_offsets_of_a_transaction_take_effect_when_it_is_committed(control_type, expected):
     assert offset(loaded(batch(0, [commit(1)]), transaction(1, commit(5)), marker(2, control_type))) == expected
 
 
-def test_offsets_of_an_open_transaction_do_not_count():
+def test_offsets_of_an_open_transaction_do_not_take_effect():
     assert offset(loaded(batch(0, [commit(1)]), transaction(1, commit(5)))) == 1
 
 
-def test_each_producers_transaction_ends_for_itself():
+def test_transactions_of_different_producers_end_independently():
     shard = loaded(
         transaction(0, commit(5, 0), producer_id=7),
         transaction(1, commit(6, 1), producer_id=8),
@@ -70,14 +70,14 @@ def test_each_producers_transaction_ends_for_itself():
     assert (offset(shard, 0), offset(shard, 1)) == (None, 6)
 
 
-def test_a_commit_made_while_a_transaction_was_open_is_newer_than_the_transactions():
+def test_a_commit_made_while_a_transaction_was_open_is_newer_than_those_of_the_transaction():
     assert offset(loaded(transaction(0, commit(5)), batch(1, [commit(9)]), marker(2, CONTROL_COMMIT))) == 9
 
 
-def test_what_was_deleted_while_a_transaction_was_open_stays_deleted():
+def test_an_offset_that_was_deleted_while_a_transaction_was_open_stays_deleted():
     shard = loaded(transaction(0, commit(5)), batch(1, [commit(9)]), batch(2, tombstones()), marker(4, CONTROL_COMMIT))
     assert offset(shard) is None and shard.groups == {}
 
 
-def test_a_marker_without_a_transaction_is_nothing():
+def test_a_marker_without_a_transaction_is_ignored():
     assert offset(loaded(batch(0, [commit(1)]), marker(1, CONTROL_COMMIT))) == 1

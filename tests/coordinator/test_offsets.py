@@ -39,7 +39,7 @@ def pass_time(world, days):
 # Commits.
 
 
-def test_a_simple_consumer_commits_without_a_group_and_makes_one():
+def test_the_first_commit_of_a_simple_consumer_creates_its_group():
     """Generation -1 and no member: an administrator, or a consumer that assigns its own partitions."""
     world = World()
     assert world.commit({("t", 0): 5, ("t", 1): 6}, metadata="note") == ["NONE", "NONE"]
@@ -69,7 +69,7 @@ def test_a_member_commits_in_its_generation():
         ({"instance": "nobody"}, "UNKNOWN_MEMBER_ID"),
     ],
 )
-def test_a_commit_to_a_group_with_members_is_checked_and_leaves_no_trace(options, expected):
+def test_a_refused_commit_to_a_group_with_members_writes_nothing(options, expected):
     world = World()
     generation, (leader,) = world.stable()
     written = len(world.log)
@@ -78,7 +78,7 @@ def test_a_commit_to_a_group_with_members_is_checked_and_leaves_no_trace(options
     assert world.committed("t", 0) is None and len(world.log) == written
 
 
-def test_a_commit_to_an_unknown_group_with_a_generation():
+def test_a_commit_with_a_generation_to_an_unknown_group_is_refused():
     """GROUP_ID_NOT_FOUND from version 9 on, ILLEGAL_GENERATION before."""
     world = World()
     assert world.commit({("t", 0): 5}, generation=1, member_id="m") == ["GROUP_ID_NOT_FOUND"]
@@ -86,7 +86,7 @@ def test_a_commit_to_an_unknown_group_with_a_generation():
     assert world.state() is None
 
 
-def test_during_the_join_phase_members_still_commit_and_while_the_assignment_is_awaited_not():
+def test_members_commit_during_the_join_phase_and_not_while_they_wait_for_the_assignment():
     world = World()
     generation, (leader, follower) = world.stable(2)
     world.join()
@@ -107,7 +107,7 @@ def test_a_commit_keeps_the_session_alive():
     assert world.state() == "Stable"
 
 
-def test_an_administrator_commits_to_a_group_that_is_empty():
+def test_an_administrator_commits_to_an_empty_group():
     world = World()
     _generation, (leader,) = world.stable()
     assert world.commit({("t", 0): 1}) == ["UNKNOWN_MEMBER_ID"]
@@ -131,9 +131,11 @@ def test_metadata_has_a_limit_in_utf16_units(metadata, expected):
     assert world.commit({("t", 0): 1}, metadata=metadata) == [expected]
     if expected == "NONE":
         assert fetch(world, ("t", 0))[0][2] == (metadata or "")
+    else:
+        assert world.committed("t", 0) is None
 
 
-def test_a_commit_that_no_batch_can_hold_is_refused_whole():
+def test_a_commit_that_does_not_fit_a_batch_is_refused_as_a_whole():
     world = World(message_max_bytes=10_000, offset_metadata_max_bytes=100)
     assert set(world.commit({("t", p): 1 for p in range(90)})) == {"NONE"}
     assert set(world.commit({("t", p): 2 for p in range(300)}, metadata="x" * 100)) == {"UNKNOWN_SERVER_ERROR"}
@@ -150,7 +152,7 @@ def test_offsets_are_not_compared_with_the_log(offset):
 # Fetches.
 
 
-def test_all_offsets_of_a_group():
+def test_all_offsets_of_a_group_are_fetched():
     world = World()
     world.commit({("t", 0): 1, ("u", 2): 3})
     rows = world.shard.fetch_offsets("g", None)
@@ -184,7 +186,7 @@ def test_offsets_of_an_empty_group_are_deleted_and_unknown_ones_too():
     assert codes(world.delete_offsets(("t", 0), group="other")) == ("GROUP_ID_NOT_FOUND", [])
 
 
-def test_offsets_of_topics_that_members_want_are_not_deleted():
+def test_offsets_of_subscribed_topics_are_not_deleted():
     world = World()
     generation, (leader,) = world.stable(protocols=(("range", subscription("wanted")),))
     world.commit({("wanted", 0): 1, ("old", 0): 1}, member_id=leader, generation=generation)
@@ -199,14 +201,14 @@ def test_with_members_of_another_protocol_nothing_is_deleted():
     assert codes(world.delete_offsets(("t", 0))) == ("NON_EMPTY_GROUP", [])
 
 
-def test_while_a_subscription_cannot_be_read_every_topic_may_be_wanted():
+def test_no_offset_is_deleted_while_a_subscription_cannot_be_decoded():
     world = World()
     generation, (leader,) = world.stable(protocols=(("range", b"\x00\x01garbage"),))
     world.commit({("t", 0): 1}, member_id=leader, generation=generation)
     assert codes(world.delete_offsets(("t", 0))) == ("NONE", ["GROUP_SUBSCRIBED_TO_TOPIC"])
 
 
-def test_a_group_is_deleted_when_it_is_empty_with_all_it_committed():
+def test_an_empty_group_is_deleted_with_its_offsets():
     world = World()
     generation, (leader,) = world.stable()
     world.commit({("t", 0): 1}, member_id=leader, generation=generation)
@@ -218,7 +220,7 @@ def test_a_group_is_deleted_when_it_is_empty_with_all_it_committed():
     assert set(world.timers) == {("expiry",)}
 
 
-def test_offsets_of_deleted_topics_go_in_batches_but_not_those_of_a_namesake():
+def test_offsets_of_deleted_topics_are_deleted_in_batches_but_not_those_of_later_topics():
     world = World()
     for start in range(0, 2500, 500):
         world.commit({("t", p): 1 for p in range(start, start + 500)})
@@ -243,7 +245,7 @@ def test_offsets_of_a_simple_consumer_expire_after_their_last_commit():
     assert world.state() is None
 
 
-def test_offsets_of_a_group_expire_after_it_became_empty():
+def test_offsets_of_a_group_expire_after_it_becomes_empty():
     world = World()
     generation, (leader,) = world.stable()
     world.commit({("t", 0): 1}, member_id=leader, generation=generation)
@@ -257,7 +259,7 @@ def test_offsets_of_a_group_expire_after_it_became_empty():
     assert world.replayed().groups == {}
 
 
-def test_offsets_of_topics_that_a_stable_group_no_longer_wants_expire_by_their_commit():
+def test_offsets_of_topics_that_a_stable_group_unsubscribed_from_expire_after_their_commit():
     world = World()
     generation, (leader,) = world.stable(protocols=(("range", subscription("wanted")),), session_ms=1_800_000)
     world.commit({("wanted", 0): 1, ("old", 0): 1}, member_id=leader, generation=generation)
@@ -265,7 +267,7 @@ def test_offsets_of_topics_that_a_stable_group_no_longer_wants_expire_by_their_c
     assert (world.committed("wanted", 0), world.committed("old", 0), world.state()) == (1, None, "Stable")
 
 
-def test_nothing_expires_during_a_rebalance_or_while_subscriptions_cannot_be_read():
+def test_no_offset_expires_during_a_rebalance_or_while_subscriptions_cannot_be_decoded():
     world = World()
     generation, (leader,) = world.stable(protocols=(("range", b"?"),))
     world.commit({("t", 0): 1}, member_id=leader, generation=generation)
@@ -284,7 +286,7 @@ def test_offsets_of_members_of_another_protocol_do_not_expire():
     assert world.committed("t", 0) == 1
 
 
-def test_while_members_join_even_unwanted_topics_keep_their_offsets():
+def test_offsets_of_unsubscribed_topics_do_not_expire_while_members_join():
     world = World()
     generation, (leader,) = world.stable(protocols=(("range", subscription("wanted")),))
     world.commit({("old", 0): 1}, member_id=leader, generation=generation)
@@ -293,14 +295,14 @@ def test_while_members_join_even_unwanted_topics_keep_their_offsets():
     assert (world.committed("old", 0), world.state()) == (1, "PreparingRebalance")
 
 
-def test_a_group_with_members_stays_without_offsets():
+def test_a_group_with_members_and_without_offsets_is_not_deleted():
     world = World()
     world.stable()
     pass_time(world, 30)
     assert world.state() == "Stable"
 
 
-def test_an_old_client_sets_a_retention_of_its_own():
+def test_an_old_client_sets_its_own_retention_time():
     world = World()
     world.commit({("t", 0): 1, ("t", 1): 1}, retention_ms=DAY_MS)
     assert world.log[-1][1][:2] == (1).to_bytes(2, "big")
@@ -310,7 +312,7 @@ def test_an_old_client_sets_a_retention_of_its_own():
     assert world.committed("t", 0) is None
 
 
-def test_an_empty_group_without_offsets_goes_at_the_next_round():
+def test_an_empty_group_without_offsets_is_deleted_at_the_next_expiry_check():
     world = World()
     world.join(id_required=True, session_ms=60_000)
     world.advance(601)

@@ -118,7 +118,7 @@ def test_no_partition_has_two_owners(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_after_the_last_disturbance_every_partition_has_an_owner_within_a_bound(seed):
+def test_every_partition_has_an_owner_soon_after_the_last_failure(seed):
     random = Random(seed)
     world = World(seed)
     members = [Member(world, random) for _ in range(5)]

@@ -252,7 +252,7 @@ def settled(shard):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_replay_equals_live_and_groups_keep_their_promises(seed):
+def test_replay_equals_live_and_every_request_is_answered(seed):
     life = Life(seed)
     for _ in range(6):
         life.run(60)

@@ -23,7 +23,7 @@ def test_every_record_survives_encoding():
         assert record_codec.encode(record_codec.decode(key, value)) == (key, value)
 
 
-def test_a_commit_is_laid_out_as_kafka_lays_it_out():
+def test_the_bytes_of_a_commit_equal_kafkas():
     """Field by field from Kafka's record schemas: key type 1; value version 4 is compact with the topic id as tag 0."""
     world = World()
     world.commit({("t", 3): 9}, metadata="m")
@@ -35,11 +35,11 @@ def test_a_commit_is_laid_out_as_kafka_lays_it_out():
     )
 
 
-def test_records_of_other_group_protocols_are_passed_over():
+def test_records_of_other_group_protocols_are_ignored():
     assert record_codec.decode(b"\x00\x03\x00\x01g", b"\x00\x00") is None
 
 
-def test_a_commit_of_a_very_old_cluster_is_read():
+def test_a_commit_of_a_very_old_cluster_is_decoded():
     record = record_codec.decode(
         b"\x00\x00\x00\x01g\x00\x01t\x00\x00\x00\x03", b"\x00\x00" + (9).to_bytes(8, "big") + b"\x00\x01m" + bytes(8)
     )
@@ -63,7 +63,7 @@ def test_a_commit_of_a_very_old_cluster_is_read():
         (b"\x00\x02\x00\x01g", b"\x00\x03\x00"),
     ],
 )
-def test_bytes_that_are_no_record_are_refused(key, value):
+def test_bytes_that_are_not_a_record_are_refused(key, value):
     with pytest.raises(ProtocolError):
         record_codec.decode(key, value)
 
@@ -80,13 +80,18 @@ def test_bytes_that_are_no_record_are_refused(key, value):
         ("😀", 1772899),
     ],
 )
-def test_the_hash_is_javas(text, value):
+def test_the_hash_equals_javas(text, value):
     assert java_hash(text) == value
 
 
-def test_the_smallest_integer_has_no_absolute_value_and_counts_as_zero():
+def test_the_smallest_hash_counts_as_zero():
     assert partition_for("polygenelubricants", 50) == 0
     assert partition_for("hello", 50) == 99162322 % 50
+
+
+def test_a_negative_hash_counts_by_its_absolute_value():
+    assert java_hash("billing") == -109829509
+    assert partition_for("billing", 50) == 109829509 % 50
     assert partition_for("g-group", 1) == 0
 
 
@@ -101,16 +106,16 @@ def test_the_smallest_integer_has_no_absolute_value_and_counts_as_zero():
         b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x09",
     ],
 )
-def test_what_is_no_subscription_is_not_taken_for_one(blob):
+def test_bytes_that_are_not_a_subscription_give_none(blob):
     assert subscribed_topics(blob) is None
 
 
-def test_a_subscription_of_any_version_is_read():
+def test_a_subscription_of_any_version_is_decoded():
     assert subscribed_topics(subscription("a", "b")) == {"a", "b"}
     assert subscribed_topics(b"\x00\x63" + subscription("a")[2:]) == {"a"}
 
 
-def test_producer_ids_are_handed_out_once():
+def test_each_producer_id_is_taken_once():
     ids = ProducerIds()
     assert ids.take() is None
     ids.refill(1000, 3)
@@ -121,7 +126,7 @@ def test_producer_ids_are_handed_out_once():
         ids.refill(0, 0)
 
 
-def test_of_each_key_the_last_record_counts_on_load():
+def test_the_last_record_of_each_key_is_loaded():
     world = World()
     for offset in range(100):
         world.commit({("t", 0): offset})
@@ -132,7 +137,7 @@ def test_of_each_key_the_last_record_counts_on_load():
     assert shard.groups["g"].protocol_type is None
 
 
-def test_a_log_with_a_record_of_nobody_knows_what_is_not_loaded():
+def test_a_log_with_an_unreadable_record_is_not_loaded():
     """Kafka does not serve such a partition either: it would answer with offsets that are not the last."""
     world = World()
     world.commit({("t", 0): 1})

@@ -20,7 +20,7 @@ def completing(count=2, **options):
 # SyncGroup.
 
 
-def test_everybody_waits_for_the_leader_and_gets_their_own_part():
+def test_members_wait_for_the_leader_and_get_their_own_part():
     world, generation, (leader, follower) = completing()
     parked = world.sync(follower, generation)
     assert world.answer(parked) is None
@@ -33,7 +33,7 @@ def test_everybody_waits_for_the_leader_and_gets_their_own_part():
     assert world.state() == "Stable"
 
 
-def test_a_member_that_the_leader_forgot_gets_nothing():
+def test_a_member_without_an_assignment_gets_an_empty_one():
     world, generation, (leader, follower) = completing()
     parked = world.sync(follower, generation)
     world.sync(leader, generation, {leader: b"all"})
@@ -46,7 +46,7 @@ def test_assignments_of_a_follower_are_ignored():
     assert world.answer(parked) is None and world.state() == "CompletingRebalance"
 
 
-def test_the_assignment_is_written_before_anybody_is_told():
+def test_the_assignment_is_written_before_it_is_sent():
     world, generation, (leader,) = completing(1)
     token = world.token()
     from pykafkad.coordinator.events import SyncGroup
@@ -84,14 +84,14 @@ def test_a_sync_is_checked(options, expected):
     assert error(world.answer(world.sync(**options))) == expected
 
 
-def test_a_sync_during_the_join_phase_is_sent_back():
+def test_a_sync_during_the_join_phase_is_refused():
     world = World()
     generation, (leader,) = world.stable()
     world.join()
     assert error(world.answer(world.sync(leader, generation))) == "REBALANCE_IN_PROGRESS"
 
 
-def test_members_that_never_sync_are_left_out_after_the_rebalance_timeout():
+def test_members_that_never_sync_are_removed_after_the_rebalance_timeout():
     world, generation, (leader, follower) = completing(rebalance_ms=15_000, session_ms=60_000)
     parked = world.sync(leader, generation, {})
     assert error(world.answer(parked)) == "NONE" and world.state() == "Stable"
@@ -101,7 +101,7 @@ def test_members_that_never_sync_are_left_out_after_the_rebalance_timeout():
     assert world.heartbeat(leader, generation) == "REBALANCE_IN_PROGRESS"
 
 
-def test_a_leader_that_never_syncs_is_left_out_and_who_waited_starts_over():
+def test_a_leader_that_never_syncs_is_removed_and_waiting_members_join_again():
     world, generation, (_leader, follower) = completing(rebalance_ms=15_000, session_ms=60_000)
     parked = world.sync(follower, generation)
     world.advance(15)
@@ -118,7 +118,7 @@ def test_when_all_have_synced_nothing_happens_at_the_rebalance_timeout():
     assert world.state() == "Stable" and world.heartbeat(members[0], generation) == "NONE"
 
 
-def test_an_assignment_that_no_batch_can_hold_is_refused_and_the_group_starts_over():
+def test_an_assignment_that_does_not_fit_a_batch_is_refused_and_members_join_again():
     """Kafka answers UNKNOWN_SERVER_ERROR when the group's record is too large for its log."""
     world, generation, (leader, follower) = completing()
     parked = world.sync(follower, generation)
@@ -128,7 +128,7 @@ def test_an_assignment_that_no_batch_can_hold_is_refused_and_the_group_starts_ov
     assert world.state() == "PreparingRebalance" and len(world.log) == written
 
 
-def test_an_interrupted_rebalance_leaves_no_assignment_of_the_generation_before():
+def test_an_interrupted_rebalance_drops_the_assignments_of_the_last_generation():
     world = World()
     _generation, (leader,) = world.stable()
     world.join(leader)
@@ -156,14 +156,14 @@ def test_a_heartbeat_is_checked(options, expected):
     assert world.heartbeat(**{"member_id": leader, "generation": generation, **options}) == expected
 
 
-def test_heartbeats_count_while_the_assignment_is_awaited():
+def test_heartbeats_extend_the_session_while_a_member_waits_for_the_assignment():
     world, generation, (leader,) = completing(1, session_ms=10_000)
     for _ in range(5):
         world.advance(6.5)
         assert world.heartbeat(leader, generation) == "NONE"
 
 
-def test_a_member_without_heartbeats_is_given_up_after_its_session_timeout_and_not_before():
+def test_a_member_without_heartbeats_is_removed_at_its_session_timeout_and_not_before():
     world = World()
     generation, (leader, follower) = world.stable(2, session_ms=10_000)
     for _ in range(9):
@@ -188,7 +188,7 @@ def test_a_heartbeat_sets_no_timer():
     assert world.timer_sets - before <= 6
 
 
-def test_members_waiting_in_a_join_or_sync_are_excused_from_heartbeats():
+def test_members_with_delayed_requests_need_no_heartbeats():
     world = World()
     generation, (leader, follower) = world.stable(2, session_ms=10_000, rebalance_ms=40_000)
     token = world.join(leader, session_ms=10_000, rebalance_ms=40_000)
@@ -207,7 +207,7 @@ def test_members_waiting_in_a_join_or_sync_are_excused_from_heartbeats():
     assert world.heartbeat(follower, generation + 1) == "NONE"
 
 
-def test_when_the_last_member_is_given_up_the_group_is_empty_in_a_new_generation():
+def test_when_the_last_member_expires_the_group_is_empty_in_a_new_generation():
     world = World()
     generation, _ = world.stable(session_ms=10_000)
     world.advance(11)
@@ -222,7 +222,7 @@ def test_when_the_last_member_is_given_up_the_group_is_empty_in_a_new_generation
     assert world.replayed().groups["g"].generation == generation + 1
 
 
-def test_a_newcomers_session_begins_when_it_has_joined():
+def test_the_session_of_a_new_member_begins_when_it_has_joined():
     """Until then it has five minutes: it cannot send heartbeats without its id."""
     world, _generation, (_leader,) = completing(1, session_ms=10_000)
     world.advance(6.9)
@@ -231,7 +231,7 @@ def test_a_newcomers_session_begins_when_it_has_joined():
     assert world.state() == "Empty"
 
 
-def test_an_id_that_lapses_is_no_longer_waited_for():
+def test_a_rebalance_does_not_wait_for_an_expired_member_id():
     world = World()
     generation, (leader,) = world.stable(session_ms=60_000)
     world.join(id_required=True, session_ms=6_000)
@@ -255,14 +255,14 @@ def test_a_member_that_leaves_makes_the_others_join_again():
     assert world.leave(leader) == ["UNKNOWN_MEMBER_ID"]
 
 
-def test_the_last_to_leave_empties_the_group_at_once():
+def test_a_group_is_empty_when_its_last_member_leaves():
     world = World()
     generation, (leader,) = world.stable()
     assert world.leave(leader) == ["NONE"]
     assert (world.state(), world.shard.groups["g"].generation) == ("Empty", generation + 1)
 
 
-def test_leaving_during_the_join_phase_ends_the_wait_for_the_one_who_left():
+def test_the_join_phase_does_not_wait_for_a_member_that_leaves():
     world = World()
     generation, (leader, follower) = world.stable(2)
     token = world.join(leader)
@@ -271,7 +271,7 @@ def test_leaving_during_the_join_phase_ends_the_wait_for_the_one_who_left():
     assert world.answer(token).generation_id == generation + 1
 
 
-def test_leaving_does_not_cut_the_initial_delay_short():
+def test_leaving_does_not_end_the_initial_delay():
     world = World()
     tokens = [world.join(instance="a"), world.join(instance="b")]
     assert world.leave(("", "b")) == ["NONE"]
@@ -281,7 +281,7 @@ def test_leaving_does_not_cut_the_initial_delay_short():
     assert len(world.answer(tokens[0]).members) == 1
 
 
-def test_several_members_leave_at_once_each_with_its_own_answer():
+def test_several_members_leave_with_one_request_and_each_has_its_own_result():
     world = World()
     world.stable(session_ms=60_000)
     (member,) = world.shard.groups["g"].members
@@ -295,12 +295,12 @@ def test_several_members_leave_at_once_each_with_its_own_answer():
     ]
 
 
-def test_leaving_an_unknown_group():
+def test_leaving_an_unknown_group_is_refused():
     world = World()
     assert world.leave("a", ("b", "i"), group="none") == ["UNKNOWN_MEMBER_ID"] * 2
 
 
-def test_a_member_thrown_out_while_it_waits_for_its_assignment_is_told():
+def test_a_member_that_is_removed_while_it_waits_for_its_assignment_gets_an_error():
     world, generation, (_leader, follower) = completing()
     parked = world.sync(follower, generation)
     assert world.leave(follower) == ["NONE"]
@@ -324,7 +324,7 @@ def static_group(world, *instances, **options):
     return generation, ids
 
 
-def test_a_static_follower_that_returns_keeps_its_assignment_and_disturbs_nobody():
+def test_a_static_follower_that_returns_keeps_its_assignment_without_a_rebalance():
     world = World()
     generation, ids = static_group(world, "a", "b")
     answer = world.answer(world.join(instance="b"))
@@ -368,7 +368,7 @@ def test_a_static_member_that_returns_with_another_protocol_starts_a_rebalance()
     assert world.answer(token).protocol_name == "sticky" and world.answer(token).generation_id == 2
 
 
-def test_what_a_static_member_offers_when_it_returns_counts_from_then_on():
+def test_the_protocols_of_a_static_member_that_returns_replace_its_old_ones():
     world = World()
     _generation, _ids = static_group(world, "a", protocols=(("range", b""), ("old", b"")))
     world.join(instance="a", protocols=(("range", b""), ("new", b"")))
@@ -377,7 +377,7 @@ def test_what_a_static_member_offers_when_it_returns_counts_from_then_on():
     assert world.answer(world.join(protocols=(("new", b""),))) is None
 
 
-def test_a_static_member_that_returns_while_the_assignment_is_awaited_starts_over():
+def test_a_static_member_that_returns_before_the_assignment_starts_a_rebalance():
     world = World()
     tokens = [world.join(instance="a"), world.join(instance="b")]
     world.advance(6)
@@ -388,7 +388,7 @@ def test_a_static_member_that_returns_while_the_assignment_is_awaited_starts_ove
     assert world.state() == "PreparingRebalance"
 
 
-def test_a_second_static_member_fences_the_first_that_waits_in_a_join():
+def test_a_second_static_member_fences_the_first_whose_join_is_delayed():
     world = World()
     first = world.join(instance="a")
     second = world.join(instance="a")
@@ -397,7 +397,7 @@ def test_a_second_static_member_fences_the_first_that_waits_in_a_join():
     assert error(world.answer(second)) == "NONE" and len(world.answer(second).members) == 1
 
 
-def test_static_members_survive_a_rebalance_that_they_slept_through():
+def test_static_members_that_miss_a_rebalance_stay_in_the_group():
     world = World()
     _generation, ids = static_group(world, "a", "b", rebalance_ms=10_000, session_ms=60_000)
     token = world.join(ids["a"], instance="a", rebalance_ms=10_000, session_ms=60_000)
@@ -407,7 +407,7 @@ def test_static_members_survive_a_rebalance_that_they_slept_through():
     assert {member.group_instance_id for member in answer.members} == {"a", "b"}
 
 
-def test_if_only_silent_static_members_are_left_the_rebalance_waits_for_their_sessions():
+def test_a_rebalance_waits_for_the_sessions_of_the_last_static_members():
     world = World()
     _generation, ids = static_group(world, "a", "b", rebalance_ms=10_000, session_ms=25_000)
     newcomer = world.join(rebalance_ms=10_000)
@@ -454,7 +454,7 @@ def test_a_restarted_coordinator_knows_the_last_generation_and_expects_heartbeat
     assert world.state() == "PreparingRebalance"
 
 
-def test_a_rebalance_under_way_is_forgotten_by_a_restart():
+def test_a_restart_forgets_a_rebalance_under_way():
     world = World()
     generation, (leader, follower) = world.stable(2)
     world.join(leader)
@@ -462,7 +462,7 @@ def test_a_rebalance_under_way_is_forgotten_by_a_restart():
     assert world.state() == "Stable" and world.heartbeat(follower, generation) == "NONE"
 
 
-def test_the_stored_group_says_what_kafka_stores():
+def test_the_record_of_a_group_equals_kafkas():
     world = World()
     _generation, (leader, follower) = world.stable(2, protocols=(("range", b"meta"), ("other", b"")))
     record = record_codec.decode(*world.log[-1])

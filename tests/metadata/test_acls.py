@@ -46,7 +46,7 @@ def names(cluster, **fields):
     return [found.resource_name for found in acls.Filter(chosen(**fields)).matching(cluster.image.acls.values())]
 
 
-def test_what_is_there_already_is_not_created_again():
+def test_an_entry_that_exists_is_not_created_again():
     cluster = Cluster()
     assert create(cluster, entry(), entry(), entry(operation=4)) == [0, 0, 0]
     batches = len(cluster.disk.batches)
@@ -65,13 +65,13 @@ def test_what_is_there_already_is_not_created_again():
         {"permission_type": 4}, {"principal": "a"}, {"principal": ""},
     ],
 )  # fmt: skip
-def test_an_impossible_entry_fails_alone(fields):
+def test_an_invalid_entry_does_not_fail_the_others(fields):
     cluster = Cluster()
     assert create(cluster, entry("x"), entry(**fields), entry("y")) == [0, errors.INVALID_REQUEST, 0]
     assert names(cluster) == ["x", "y"]
 
 
-def test_what_matches_a_name_is_what_would_apply_to_it():
+def test_match_selects_the_entries_that_apply_to_a_resource_name():
     cluster = Cluster()
     prefixes = [
         entry("or", resource_pattern_type=PREFIXED),
@@ -89,7 +89,7 @@ def test_what_matches_a_name_is_what_would_apply_to_it():
     assert names(cluster, pattern_type_filter=99, **asked) == names(cluster, resource_type_filter=99) == []
 
 
-def test_an_entry_that_two_filters_take_is_named_twice_and_deleted_once():
+def test_an_entry_that_two_filters_match_is_listed_twice_and_deleted_once():
     cluster = Cluster()
     create(cluster, entry("x"), entry("y"))
     rows = delete(
@@ -99,7 +99,7 @@ def test_an_entry_that_two_filters_take_is_named_twice_and_deleted_once():
     assert not cluster.image.acls and not cluster.image.acl_contents
 
 
-def test_a_restart_keeps_them():
+def test_entries_survive_a_restart():
     cluster = Cluster()
     create(
         cluster, entry("x"), entry("y", host="h", principal="User:b", permission_type=2, resource_pattern_type=PREFIXED)
@@ -111,7 +111,7 @@ def test_a_restart_keeps_them():
     assert again.image.acl_contents == cluster.image.acl_contents
 
 
-def test_no_more_than_a_batch_at_once():
+def test_a_request_that_does_not_fit_one_batch_changes_nothing():
     """10 000 entries and 8 MiB: beyond that nothing is created, and nothing deleted."""
     cluster = Cluster()
     too_many = [entry(f"t{number}") for number in range(record_codec.MAX_RECORDS_PER_CHANGE + 1)]
@@ -136,7 +136,7 @@ def test_the_work_of_one_deletion_is_bounded(monkeypatch, bound):
     assert delete(cluster, *[chosen()] * 2) == [(0, [f"t{number}" for number in range(10)])] * 2
 
 
-def test_filters_by_name_or_principal_are_held_against_those_alone(monkeypatch):
+def test_filters_by_name_or_principal_are_compared_only_with_entries_that_have_the_same(monkeypatch):
     cluster = Cluster()
     create(cluster, *(entry(f"t{number}", principal=f"User:{number}") for number in range(10)))
     monkeypatch.setattr(acls, "MAX_COMPARISONS", 10)
@@ -149,7 +149,7 @@ def test_filters_by_name_or_principal_are_held_against_those_alone(monkeypatch):
     assert not cluster.image.acls
 
 
-def test_a_creation_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
+def test_a_creation_makes_no_records_beyond_the_limit(monkeypatch):
     """Nothing is made for what stands behind; what is wrong with a name is told all the same, as Kafka's broker looks
     at it first."""
     cluster = Cluster()
@@ -165,7 +165,7 @@ def test_a_creation_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
     assert len(made) == 11 and not cluster.image.acls
 
 
-def test_a_deletion_that_is_too_much_compares_nothing(monkeypatch):
+def test_a_deletion_with_too_many_comparisons_makes_none(monkeypatch):
     """What the filters are to be held against is counted first; how much they take, as it comes."""
     cluster = Cluster()
     create(cluster, *(entry(f"t{number}") for number in range(10)))

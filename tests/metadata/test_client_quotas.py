@@ -41,7 +41,7 @@ def describe(image, *components, strict=False):
     ]
 
 
-def test_set_changed_and_removed():
+def test_a_quota_is_set_changed_and_removed():
     cluster = Cluster()
     assert alter(
         cluster,
@@ -71,7 +71,7 @@ def test_set_changed_and_removed():
         ({"ip": None}, CONNECTIONS, 2.0**31),
     ],
 )  # fmt: skip
-def test_an_impossible_quota_fails_its_entity_alone(entity, key, value):
+def test_an_invalid_quota_fails_only_its_entity(entity, key, value):
     cluster = Cluster()
     rows = alter(
         cluster,
@@ -84,7 +84,7 @@ def test_an_impossible_quota_fails_its_entity_alone(entity, key, value):
     assert describe(cluster.image)[0] == ({"user": "good"}, {RATE: 1.0})
 
 
-def test_an_entity_or_key_that_comes_twice():
+def test_an_entity_or_key_that_is_named_twice_is_an_error():
     """Of two entries for one entity the first is done and both fail; of two values for one key none is taken."""
     cluster = Cluster()
     assert alter(cluster, entry({"user": "a"}, (RATE, 1.0)), entry({"user": "a"}, (RATE, 2.0))) == [
@@ -94,7 +94,7 @@ def test_an_entity_or_key_that_comes_twice():
     assert describe(cluster.image) == [({"user": "a"}, {RATE: 1.0})]
 
 
-def test_filters():
+def test_filters_select_entities():
     cluster = Cluster()
     entities = [{"user": "a"}, {"user": None}, {"user": "a", "client-id": "c"}, {"client-id": None}]
     alter(cluster, *(entry(entity, (RATE, 1.0)) for entity in entities), entry({"ip": None}, (CONNECTIONS, 1.0)))
@@ -121,7 +121,7 @@ def test_filters():
     assert raised.value.code == errors.UNSUPPORTED_VERSION
 
 
-def test_no_more_than_a_batch_at_once():
+def test_a_request_that_does_not_fit_one_batch_changes_nothing():
     cluster = Cluster()
     entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(record_codec.MAX_RECORDS_PER_CHANGE + 1)]
     assert set(alter(cluster, *entries)) == {errors.POLICY_VIOLATION}
@@ -129,7 +129,7 @@ def test_no_more_than_a_batch_at_once():
     assert set(alter(cluster, *entries[1:])) == {0}
 
 
-def test_a_request_that_is_too_large_is_looked_at_until_it_is(monkeypatch):
+def test_a_request_makes_no_records_beyond_the_limit(monkeypatch):
     """Nothing is made for what stands behind; each entry has a row, as it was written, also one that comes twice."""
     cluster = Cluster()
     made = count_made(monkeypatch, 10)

@@ -36,7 +36,7 @@ def replace(cluster, kind, name, **configs):
     return response.responses[0].error_code
 
 
-def test_setting_and_deleting(cluster):
+def test_settings_are_set_and_deleted(cluster):
     assert change(cluster, TYPE_TOPIC, "a", ("retention.ms", SET, "1"), ("segment.ms", SET, "2")) == 0
     assert cluster.image.configs(TYPE_TOPIC, "a") == {"retention.ms": "1", "segment.ms": "2"}
     assert list(cluster.delta.configs) == [(TYPE_TOPIC, "a")]
@@ -93,7 +93,7 @@ def test_unchanged_broker_values_are_written_again(cluster):
         (TYPE_CLIENT_METRICS, "s", ("nope", SET, "5000"), errors.INVALID_REQUEST),
     ],
 )
-def test_what_is_refused(cluster, kind, name, operation, code):
+def test_an_invalid_change_is_refused(cluster, kind, name, operation, code):
     """A resource is changed as a whole or not at all."""
     count = len(cluster.disk.batches)
     assert change(cluster, kind, name, operation) == code
@@ -115,7 +115,7 @@ def test_one_refused_value_refuses_its_resource_only(cluster):
     assert cluster.image.configs(TYPE_TOPIC, "b") == {"retention.ms": "1"}
 
 
-def test_values_are_checked_together_with_those_that_stand(cluster):
+def test_new_values_are_checked_together_with_present_ones(cluster):
     assert change(cluster, TYPE_TOPIC, "a", ("max.compaction.lag.ms", SET, "10")) == 0
     assert change(cluster, TYPE_TOPIC, "a", ("min.compaction.lag.ms", SET, "11")) == errors.INVALID_CONFIG
     assert (
@@ -132,7 +132,7 @@ def test_min_insync_replicas_clears_eligible_leaders(cluster):
     assert record_codec.decode(*cluster.disk.batches[-1][1][-1]).value.topic_name == ""
 
 
-def test_the_legacy_api_replaces_everything(cluster):
+def test_the_legacy_api_replaces_all_settings(cluster):
     assert replace(cluster, TYPE_TOPIC, "a", retention_ms="1", segment_ms="2") == 0
     assert replace(cluster, TYPE_TOPIC, "a", retention_ms="3") == 0
     assert cluster.image.configs(TYPE_TOPIC, "a") == {"retention.ms": "3"}
@@ -150,14 +150,14 @@ def test_validating_changes_nothing(cluster):
     assert len(cluster.disk.batches) == count
 
 
-def test_broker_settings_reach_the_settings(cluster):
+def test_dynamic_broker_settings_take_effect(cluster):
     assert change(cluster, TYPE_BROKER, "", ("log.retention.ms", SET, "5000")) == 0
     assert cluster.settings.log_retention_ms == 5000
     assert change(cluster, TYPE_BROKER, "1", ("log.retention.ms", SET, "6000")) == 0
     assert cluster.settings.log_retention_ms == 6000
 
 
-def test_groups_and_client_metrics_are_kept(cluster):
+def test_settings_of_groups_and_client_metrics_are_stored(cluster):
     assert change(cluster, TYPE_GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")) == 0
     assert change(cluster, TYPE_CLIENT_METRICS, "s", ("interval.ms", SET, "5000")) == 0
     again = cluster.restart()
@@ -165,7 +165,7 @@ def test_groups_and_client_metrics_are_kept(cluster):
     assert again.image.configs(TYPE_CLIENT_METRICS, "s") == {"interval.ms": "5000"}
 
 
-def test_a_new_topics_own_values_are_answered_as_typed(cluster):
+def test_a_new_topics_own_values_are_returned_unchanged(cluster):
     """The others are what is in force, as Kafka prints them."""
     (row,) = create(cluster, topic("c", min_cleanable_dirty_ratio="0.50f", cleanup_policy="compact, delete"))
     shown = {entry.name: entry.value for entry in row.configs}

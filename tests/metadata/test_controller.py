@@ -40,7 +40,7 @@ def codes(results):
 # ---- the cluster
 
 
-def test_a_new_cluster_begins_as_kafkas():
+def test_a_new_cluster_begins_with_the_same_records_as_kafka():
     """Feature levels inside a metadata transaction, and the cluster-wide min.insync.replicas that ELR needs."""
     cluster = Cluster(min_insync_replicas="2")
     _, first = cluster.disk.batches[1]
@@ -68,7 +68,7 @@ def with_feature(cluster, name, level):
     ("name", "level"),
     [("transaction.version", 3), ("metadata.version", 31), ("metadata.version", 6), ("new.version", 1)],
 )
-def test_a_cluster_with_features_beyond_ours_is_refused(name, level):
+def test_a_cluster_with_unsupported_features_is_refused(name, level):
     """A directory of another release is not served half: the start says which features stand in the way."""
     cluster = Cluster()
     with_feature(cluster, name, level)
@@ -76,7 +76,7 @@ def test_a_cluster_with_features_beyond_ours_is_refused(name, level):
         cluster.restart()
 
 
-def test_what_a_kafka_finalized_and_is_not_offered_stays_and_is_not_told():
+def test_features_of_a_kafka_that_are_not_served_are_kept_and_not_shown():
     """A Kafka 4.3's own directory is served: transactions V2 wait in the log for its return, and no client acts on
     them."""
     cluster = Cluster()
@@ -91,7 +91,7 @@ def test_what_a_kafka_finalized_and_is_not_offered_stays_and_is_not_told():
     }
 
 
-def test_a_cut_bootstrap_is_aborted_and_written_again():
+def test_an_interrupted_bootstrap_is_aborted_and_written_again():
     """Records between Begin and a crash never take effect (KIP-868)."""
     cluster = Cluster()
     del cluster.disk.batches[1:]
@@ -133,7 +133,7 @@ def test_leader_epochs_rise_only_after_an_unclean_stop():
     assert [(state.leader, state.leader_epoch) for state in unclean.image.topics["a"].partitions] == [(1, 2), (1, 2)]
 
 
-def test_unfencing_needs_the_present_epoch():
+def test_unfencing_needs_the_current_broker_epoch():
     """A word from an earlier life of the broker changes nothing; neither does a second one."""
     cluster = Cluster()
     epoch = cluster.image.brokers[NODE_ID].epoch
@@ -155,7 +155,7 @@ def test_unfencing_needs_the_present_epoch():
 # ---- topics
 
 
-def test_a_created_topic_has_everything():
+def test_a_created_topic_has_its_id_partitions_and_settings():
     cluster = Cluster()
     (result,) = create(cluster, topic("a", 3, retention_ms="1000"))
     made = cluster.image.topics["a"]
@@ -216,14 +216,14 @@ def test_each_topic_has_its_own_error():
         (-1, -1, [(0, [1, 1])], errors.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_manual_assignments(partitions, replication_factor, assignments, code):
+def test_manual_assignments_are_checked(partitions, replication_factor, assignments, code):
     cluster = Cluster()
     (result,) = create(cluster, topic("a", partitions, replication_factor, assignments))
     assert result.error_code == code
     assert ("a" in cluster.image.topics) == (code == 0)
 
 
-def test_manual_assignments_need_as_many_replicas_everywhere_and_one_alive():
+def test_manual_assignments_need_equally_many_replicas_and_an_active_broker():
     cluster = Cluster()
     for number, log_dir in ((2, b"e" * 16), (3, b"f" * 16)):
         cluster.submit(events.RegisterBroker(number, b"c" * 16, [], [log_dir]))
@@ -253,6 +253,7 @@ def test_too_many_partitions_are_refused_as_a_whole():
     cluster = Cluster()
     results = create(cluster, topic("a", creation.MAX_PARTITIONS_PER_REQUEST), topic("b"))
     assert codes(results) == {"a": errors.POLICY_VIOLATION, "b": errors.POLICY_VIOLATION}
+    assert {row.error_message for row in results} == {"Excessively large number of partitions per request."}
     results = create(cluster, topic("a", record_codec.MAX_RECORDS_PER_CHANGE), validate_only=True)
     assert codes(results) == {"a": errors.POLICY_VIOLATION}
     results = create(cluster, topic("a", record_codec.MAX_RECORDS_PER_CHANGE - 1), validate_only=True)
@@ -284,7 +285,7 @@ def test_values_that_do_not_fit_one_batch_are_refused_as_a_whole(monkeypatch):
     assert len(cluster.disk.batches) == count
 
 
-def test_settings_behind_too_many_are_not_looked_at(monkeypatch):
+def test_settings_beyond_the_limit_are_not_checked(monkeypatch):
     """A request that is refused as a whole costs no more than those that it may change."""
     cluster = Cluster()
     monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 10)
@@ -301,7 +302,7 @@ def test_settings_behind_too_many_are_not_looked_at(monkeypatch):
     assert len(checked) == 11 and not any(kind == configs.TYPE_GROUP for kind, _ in cluster.image.all_configs())
 
 
-def test_configs_are_answered_only_to_those_who_may_see_them():
+def test_configs_are_returned_only_to_callers_that_may_see_them():
     cluster = Cluster()
     hidden, shown = create(cluster, topic("a"), topic("b"), describable=frozenset("b"))
     assert (hidden.topic_config_error_code, hidden.configs, hidden.num_partitions) == (
@@ -312,7 +313,7 @@ def test_configs_are_answered_only_to_those_who_may_see_them():
     assert (shown.topic_config_error_code, shown.num_partitions) == (0, 1)
 
 
-def test_automatic_topics():
+def test_topics_are_created_automatically():
     """Client topics as the defaults say, internal ones as their own settings say, existing and impossible ones not at
     all."""
     cluster = Cluster(num_partitions="4", offsets_topic_num_partitions="7", offsets_topic_replication_factor="3")
@@ -337,7 +338,7 @@ def test_automatic_topics():
     assert not cluster.replies[1:]
 
 
-def test_deleting_topics():
+def test_topics_are_deleted():
     cluster = Cluster()
     create(cluster, topic("a", 2, retention_ms="5"), topic("b"))
     first = cluster.image.topics["a"]
@@ -353,7 +354,7 @@ def test_deleting_topics():
     assert cluster.image.topics["a"].id != first.id
 
 
-def test_a_deleted_name_collides_no_more():
+def test_a_deleted_name_no_longer_collides():
     cluster = Cluster()
     create(cluster, topic("a.b"))
     cluster.submit(events.DeleteTopics(None, {cluster.image.topics["a.b"].id: "a.b"}))
@@ -373,7 +374,7 @@ def grow(cluster, name, count, assignments=None, **fields):
     return row.error_code
 
 
-def test_growing_topics():
+def test_topics_grow():
     cluster = Cluster()
     create(cluster, topic("a", 2))
     assert grow(cluster, "nope", 3) == errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -392,14 +393,14 @@ def test_growing_topics():
     assert cluster.delta.topics_created == []
 
 
-def test_growing_needs_a_live_broker():
+def test_growing_needs_an_active_broker():
     cluster = Cluster()
     create(cluster, topic("a"))
     cluster.image.brokers[NODE_ID].fenced = True
     assert grow(cluster, "a", 2) == errors.INVALID_REPLICATION_FACTOR
 
 
-def test_growing_too_much_together_is_refused_as_a_whole():
+def test_growing_by_too_many_partitions_is_refused_as_a_whole():
     cluster = Cluster()
     create(cluster, topic("a"), topic("b"))
     part = messages.CreatePartitionsRequest
@@ -412,7 +413,7 @@ def test_growing_too_much_together_is_refused_as_a_whole():
 # ---- producer ids
 
 
-def test_producer_ids_come_in_blocks_that_are_never_given_twice():
+def test_a_block_of_producer_ids_is_assigned_only_once():
     cluster = Cluster()
     blocks = [cluster.submit(events.AllocateProducerIds("token", 1, 9)) for _ in range(2)]
     again = cluster.restart()
@@ -424,7 +425,7 @@ def test_producer_ids_come_in_blocks_that_are_never_given_twice():
     ]
 
 
-def test_producer_ids_end():
+def test_no_producer_ids_are_assigned_beyond_64_bits():
     cluster = Cluster()
     cluster.image.next_producer_id = controller_module.MAX_PRODUCER_ID - 5
     with pytest.raises(KafkaError):

@@ -35,7 +35,7 @@ def alter(cluster, deletions=(), upsertions=()):
     return {row.user: row.error_code for row in answer.results}
 
 
-def test_keys_are_those_of_the_rfc():
+def test_keys_equal_those_of_the_rfc():
     """The example of RFC 7677: user `user`, password `pencil`; a server that holds these keys answers with this
     signature."""
     import hmac
@@ -54,7 +54,7 @@ def test_keys_are_those_of_the_rfc():
     assert hashlib.sha256(client_key).digest() == stored_key
 
 
-def test_what_is_refused_holds_nothing_of_the_request():
+def test_an_error_does_not_keep_the_request_in_memory():
     """An exception holds the stack that it was raised through, and that the buffer of the request."""
     frame = bytearray(b"the request")
     _refused(memoryview(frame))
@@ -67,7 +67,7 @@ def _refused(view):
     assert view.nbytes
 
 
-def test_added_replaced_described_and_deleted():
+def test_credentials_are_added_replaced_described_and_deleted():
     cluster = Cluster()
     assert alter(cluster, (), [added("a"), added("b", 2, 16384)]) == {"a": 0, "b": 0}
     assert alter(cluster, (), [added("a", 2, 5000)]) == {"a": 0}
@@ -102,7 +102,7 @@ def test_added_replaced_described_and_deleted():
         (removed(""), errors.UNACCEPTABLE_CREDENTIAL),
     ],
 )
-def test_an_impossible_credential_fails_alone(change, code):
+def test_an_invalid_credential_does_not_fail_the_others(change, code):
     cluster = Cluster()
     alter(cluster, (), [added("kept")])
     deletions, upsertions = ([change], []) if "Deletion" in type(change).__name__ else ([], [change])
@@ -110,7 +110,7 @@ def test_an_impossible_credential_fails_alone(change, code):
     assert set(cluster.image.scram_credentials) == {("kept", 1), ("good", 1)}
 
 
-def test_a_user_named_twice_is_left_alone():
+def test_a_user_that_is_named_twice_does_not_change():
     cluster = Cluster()
     alter(cluster, (), [added("a")])
     assert alter(cluster, [removed("a")], [added("a", 2), added("b"), added("b", 2)]) == {
@@ -121,7 +121,7 @@ def test_a_user_named_twice_is_left_alone():
     assert set(cluster.image.scram_credentials) == {("a", 1)}
 
 
-def test_no_more_than_a_batch_at_once():
+def test_a_request_that_does_not_fit_one_batch_changes_nothing():
     cluster = Cluster()
     salts = [added(f"u{number}", salt=b"s" * 30_000) for number in range(300)]
     assert set(alter(cluster, (), salts).values()) == {errors.POLICY_VIOLATION}
@@ -129,7 +129,7 @@ def test_no_more_than_a_batch_at_once():
     assert record_codec.MAX_RECORDS_PER_CHANGE > 300 and set(alter(cluster, (), salts[:200]).values()) == {0}
 
 
-def test_a_request_that_is_too_large_costs_no_keys(monkeypatch):
+def test_a_request_that_is_too_large_makes_no_keys(monkeypatch):
     """What cannot be is counted before the keys are made; what else is wrong is told of each user all the same."""
     monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 10)
     made = []

@@ -1,4 +1,4 @@
-"""The image: every kind of record, transactions, what changed."""
+"""The image: every kind of record, transactions, and the delta."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_offsets_count_every_record():
     assert (image.offset, image.epoch) == (7, 3)
 
 
-def test_what_changed_is_told_once():
+def test_a_delta_is_taken_once():
     image = picture(a_topic(), a_partition(0), a_partition(1))
     delta = image.take_delta()
     assert [topic.name for topic in delta.topics_created] == ["a"]
@@ -48,7 +48,7 @@ def test_what_changed_is_told_once():
     assert set(image.take_delta().partitions) == {("a", 1)}
 
 
-def test_a_topic_that_came_and_went_is_in_no_list():
+def test_a_topic_that_was_created_and_deleted_is_in_no_list():
     image = picture(
         a_topic(), a_partition(),
         messages.ConfigRecord(resource_type=TYPE_TOPIC, resource_name="a", name="retention.ms", value="1"),
@@ -56,9 +56,10 @@ def test_a_topic_that_came_and_went_is_in_no_list():
     )  # fmt: skip
     assert not image.take_delta()
     assert image.partition("a", 0) is None
+    assert image.configs(TYPE_TOPIC, "a") == {}
 
 
-def test_a_topic_that_was_made_anew_is_in_both_lists():
+def test_a_topic_that_was_created_again_is_in_both_lists():
     image = picture(a_topic(), a_partition())
     first = image.take_delta().topics_created[0]
     for value in (messages.RemoveTopicRecord(topic_id=b"a" * 16), a_topic("a", b"b"), a_partition(0, b"b")):
@@ -69,20 +70,20 @@ def test_a_topic_that_was_made_anew_is_in_both_lists():
     assert image.topic_by_id(b"b" * 16) is image.topics["a"]
 
 
-def test_partitions_are_found_or_not():
+def test_partitions_are_found_by_topic_and_index():
     image = picture(a_topic(), a_partition())
     assert image.partition("a", 0).leader == 1
     assert image.partition("a", 1) is image.partition("a", -1) is image.partition("b", 0) is None
 
 
-def test_equal_replica_lists_are_kept_once():
+def test_equal_replica_lists_are_one_object():
     image = picture(a_topic(), a_partition(0), a_partition(1))
     first, second = image.topics["a"].partitions
     assert first.replicas is second.replicas is first.isr
 
 
-def test_transactions_take_effect_whole():
-    """KIP-868: at the end, or never."""
+def test_a_transaction_takes_effect_as_a_whole_or_never():
+    """It takes effect at its end, or never when it is aborted (KIP-868)."""
     begin, end = messages.BeginTransactionRecord(), messages.EndTransactionRecord()
     image = picture(begin, a_topic(), a_partition())
     assert not image.topics
@@ -94,15 +95,15 @@ def test_transactions_take_effect_whole():
     assert image.transaction is None
 
 
-def test_control_records_count_inside_a_transaction():
-    """A new leader's control records stand between the records of a transaction that its predecessor began."""
+def test_control_records_take_effect_inside_a_transaction():
+    """The control records of a new leader are between the records of a transaction that the last leader began."""
     image = picture(messages.BeginTransactionRecord(), a_topic())
     image.apply(record_codec.control_record(messages.KRaftVersionRecord(k_raft_version=1)))
     assert image.features == {"kraft.version": 1}
     assert not image.topics
 
 
-def test_brokers_are_registered_fenced_and_gone():
+def test_brokers_are_registered_fenced_and_unregistered():
     endpoint = messages.RegisterBrokerRecord.BrokerEndpoint(name="P", host="h", port=9092)
     feature = messages.RegisterBrokerRecord.BrokerFeature(
         name="metadata.version", min_supported_version=7, max_supported_version=30
@@ -146,7 +147,7 @@ def test_brokers_are_registered_fenced_and_gone():
     assert list(image.take_delta().brokers) == [3]
 
 
-def test_security_and_quota_records_are_carried():
+def test_records_of_access_quotas_and_credentials_are_kept():
     quota = messages.ClientQuotaRecord
     user = quota.EntityData(entity_type="user", entity_name=None)
     image = picture(
@@ -169,7 +170,7 @@ def test_security_and_quota_records_are_carried():
     assert not image.client_quotas and not image.acls and not image.scram_credentials and not image.delegation_tokens
 
 
-def test_eligible_leaders_are_cleared_per_topic_or_everywhere():
+def test_eligible_leaders_are_cleared_for_one_topic_or_for_all():
     image = picture(
         a_topic(), a_partition(eligible_leader_replicas=[2], last_known_elr=[3]),
         a_topic("b", b"b"), a_partition(0, b"b", eligible_leader_replicas=[2]),
@@ -191,7 +192,7 @@ def test_unknown_records_are_counted():
     assert (image.unknown_records, image.offset) == (1, 0)
 
 
-def test_controllers_features_and_producer_ids():
+def test_controllers_features_and_producer_ids_are_kept():
     endpoint = messages.RegisterControllerRecord.ControllerEndpoint(name="C", host="h", port=9093)
     image = picture(
         messages.RegisterControllerRecord(controller_id=4, end_points=[endpoint]),
@@ -204,6 +205,6 @@ def test_controllers_features_and_producer_ids():
     assert image.features == {}
 
 
-def test_removing_a_setting_that_is_not_there_changes_nothing():
+def test_removing_an_unknown_setting_changes_nothing():
     image = picture(messages.ConfigRecord(resource_type=TYPE_TOPIC, resource_name="a", name="retention.ms", value=None))
     assert image.configs(TYPE_TOPIC, "a") == {}

@@ -1,4 +1,4 @@
-"""Where replicas go."""
+"""The placement of replicas."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ def broker(number, rack=None, *, fenced=False, log_dirs=(b"d" * 16,), cordoned=(
     seed=st.integers(0, 1000),
     data=st.data(),
 )
-def test_placement_keeps_its_promises(racks, fenced, partitions, seed, data):
-    """Replicas are different brokers, the leader is alive, fenced brokers stand in only when nobody else is left in the
-    rack."""
+def test_replicas_are_on_different_brokers_with_an_unfenced_leader(racks, fenced, partitions, seed, data):
+    """A fenced broker gets a replica only when its rack has no other broker left."""
     brokers = [broker(number, rack, fenced=number in fenced) for number, rack in enumerate(racks)]
     replication_factor = data.draw(st.integers(1, len(brokers)))
     placed = placement.place(brokers, partitions, replication_factor, Random(seed))
@@ -41,15 +40,21 @@ def test_placement_keeps_its_promises(racks, fenced, partitions, seed, data):
         assert replicas[0] not in fenced
 
 
-def test_leaders_are_even():
+def test_leaders_are_spread_evenly():
     """Every broker of a rack leads as many partitions as any other."""
     brokers = [broker(number) for number in range(4)]
     leaders = Counter(replicas[0] for replicas in placement.place(brokers, 400, 2, Random(5)))
     assert leaders == dict.fromkeys(range(4), 100)
 
 
+def test_leaders_take_turns_over_racks():
+    brokers = [broker(number, "abc"[number]) for number in range(3)]
+    leaders = [replicas[0] for replicas in placement.place(brokers, 30, 3, Random(5))]
+    assert all(set(leaders[start : start + 3]) == {0, 1, 2} for start in range(0, 30, 3))
+
+
 def test_replicas_spread_over_racks():
-    """Two racks, two replicas: one in each."""
+    """With two racks and two replicas there is one replica in each rack."""
     brokers = [broker(number, "ab"[number % 2]) for number in range(6)]
     for replicas in placement.place(brokers, 60, 2, Random(9)):
         assert {number % 2 for number in replicas} == {0, 1}
@@ -64,7 +69,7 @@ def test_replicas_spread_over_racks():
         ([], 1, "All brokers are currently fenced"),
     ],
 )
-def test_what_cannot_be_placed(brokers, replication_factor, part):
+def test_an_impossible_placement_is_refused(brokers, replication_factor, part):
     with pytest.raises(KafkaError) as caught:
         placement.place(brokers, 1, replication_factor, Random(1))
     assert caught.value.code == INVALID_REPLICATION_FACTOR
@@ -79,8 +84,8 @@ def test_cordoned_and_leaving_brokers_get_no_replicas():
     assert [each.id for each in placement.usable(brokers)] == [1]
 
 
-def test_directory_of_a_replica():
-    """The only directory is taken at once; with several the broker chooses."""
+def test_a_replica_gets_the_only_directory_of_its_broker():
+    """With several directories the broker chooses."""
     assert placement.directory(broker(1)) == b"d" * 16
     assert placement.directory(broker(1, log_dirs=(b"d" * 16, b"e" * 16))) == placement.UNASSIGNED_DIRECTORY
     assert (

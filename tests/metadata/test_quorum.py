@@ -40,7 +40,7 @@ def start(machine, end_offset=0, epoch=0):
 
 
 def test_one_voter_leads_at_once():
-    """Its own vote is the majority; the vote is on disk before the leadership, and both before the epoch's first
+    """Its own vote is the majority. The vote is stored before the leadership, and both before the epoch's first
     records."""
     machine = member(1)
     effects = start(machine)
@@ -61,24 +61,24 @@ def test_one_voter_leads_at_once():
     assert machine.next_deadline() is None
 
 
-def test_every_start_is_a_new_epoch():
-    """A node never goes on in an epoch that it led: what it lost unflushed could be followed by other records of that
-    epoch."""
+def test_every_start_begins_a_new_epoch():
+    """A node never continues an epoch in which it was the leader. It may have lost records that were not synced, and
+    others with the same offset and epoch could take their place."""
     machine = member(1, state_file=format_state(7, 1, -1, b"\0" * 16), voters_in_log=True)
     effects = start(machine, 100, 7)
     assert machine.epoch == 8
     assert [type(record.value).__name__ for record in effects[-1].records] == ["LeaderChangeMessage"]
 
 
-def test_an_old_state_file_does_not_bring_an_old_epoch_back():
-    """The log knows a later epoch than the file: the next one is after both."""
+def test_the_next_epoch_is_above_those_of_the_log_and_of_the_state_file():
+    """The log has a later epoch than the file."""
     machine = member(1, state_file=format_state(2, -1, -1, b"\0" * 16))
     start(machine, 100, 9)
     assert machine.epoch == 10
 
 
 def test_high_watermark_waits_for_the_leaders_own_epoch():
-    """Older epochs' records count as committed only with a record of the new epoch behind them."""
+    """Records of older epochs are committed only together with a record of the new epoch."""
     machine = member(1)
     start(machine, 50, 3)
     machine.step(Durable(1, 50), 0.0, 0)
@@ -90,7 +90,7 @@ def test_high_watermark_waits_for_the_leaders_own_epoch():
 
 
 def test_three_voters_need_two_votes():
-    """Alone it waits for its timeout, asks for pre-votes without changing anything, and leads with one vote more."""
+    """It waits for its timeout, begins a pre-vote that changes no durable state, and leads with one further vote."""
     machine = member(1, 2, 3)
     assert start(machine) == []
     assert machine.state == states.UNATTACHED
@@ -114,8 +114,8 @@ def test_three_voters_need_two_votes():
     assert machine.high_watermark == 4
 
 
-def test_votes_of_strangers_do_not_count():
-    """Somebody who is not in the voter set has no voice."""
+def test_votes_of_observers_do_not_count():
+    """A node that is not in the voter set cannot vote."""
     machine = member(1, 2, 3)
     start(machine)
     machine.step(Tick(), 2.0, 0)
@@ -123,8 +123,19 @@ def test_votes_of_strangers_do_not_count():
     assert machine.state == states.PROSPECTIVE
 
 
+def test_a_vote_of_an_older_epoch_does_not_count():
+    machine = member(1, 2, 3)
+    start(machine)
+    machine.step(Tick(), 2.0, 0)
+    machine.step(VoteAnswer(2, 0, True, True), 2.0, 0)
+    machine.step(Tick(), 9.0, 0)
+    assert (machine.state, machine.epoch) == (states.PROSPECTIVE, 1)
+    assert machine.step(VoteAnswer(3, 0, True, True), 9.0, 0) == []
+    assert (machine.state, machine.epoch) == (states.PROSPECTIVE, 1)
+
+
 def test_a_higher_epoch_ends_an_election():
-    """The new epoch is on disk, and the vote of the old one forgotten."""
+    """The new epoch is stored, and the vote of the old epoch no longer counts."""
     machine = member(1, 2, 3)
     start(machine)
     machine.step(Tick(), 2.0, 0)
@@ -135,7 +146,7 @@ def test_a_higher_epoch_ends_an_election():
 
 
 def test_an_election_without_answers_is_tried_again():
-    """Prospective and candidate both go back to asking for pre-votes; the epoch grows only with a real vote."""
+    """A prospective node and a candidate both begin a new pre-vote. The epoch grows only with a vote."""
     machine = member(1, 2, 3)
     start(machine)
     for now in (2.0, 4.0, 6.0):
@@ -147,8 +158,8 @@ def test_an_election_without_answers_is_tried_again():
     assert (machine.state, machine.epoch) == (states.PROSPECTIVE, 1)
 
 
-def test_a_leader_that_led_before_waits_as_resigned():
-    """With others to wait for it does not vote in the epoch that it led."""
+def test_a_restarted_leader_begins_as_resigned():
+    """When there are other voters it does not vote in the epoch in which it was the leader."""
     machine = member(1, 2, 3, state_file=format_state(4, 1, -1, b"\0" * 16))
     start(machine, 10, 4)
     assert machine.state == states.RESIGNED
@@ -157,7 +168,7 @@ def test_a_leader_that_led_before_waits_as_resigned():
 
 
 def test_an_observer_never_asks_for_votes():
-    """A node that is not in the voter set, or has another directory than the voter of its id, only watches."""
+    """A node is an observer when it is not in the voter set, or when its directory id is not that of the voter."""
     machine = member(2, 3)
     assert start(machine) == []
     assert machine.next_deadline() is None
@@ -175,20 +186,22 @@ def test_resigning_ends_leadership():
     assert machine.step(Resign(), 1.0, 0) == []
 
 
-def test_moves_outside_the_table_are_refused():
-    """The table of states is the law."""
+def test_transitions_outside_the_table_are_refused():
+    """All states of the table can be reached by its transitions."""
     with pytest.raises(AssertionError, match="may not become"):
         states.check(states.FOLLOWER, states.LEADER)
     assert set(states.TRANSITIONS) == {state for row in states.TRANSITIONS.values() for state in row}
 
 
 def test_state_file_of_kafka_is_read():
-    """Both data versions, as real nodes write them."""
+    """Both data versions are as real nodes write them."""
     new = b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
     assert parse_state(new) == (1, 1, -1, b"\0" * 16)
     assert format_state(1, 1, -1, b"\0" * 16) == new
-    old = b'{"clusterId":"","leaderId":3,"leaderEpoch":12,"votedId":2,"appliedOffset":0,'
-    old += b'"currentVoters":[{"voterId":1}],"data_version":0}'
+    old = (
+        b'{"clusterId":"","leaderId":3,"leaderEpoch":12,"votedId":2,"appliedOffset":0,'
+        b'"currentVoters":[{"voterId":1}],"data_version":0}'
+    )
     assert parse_state(old) == (12, 3, 2, b"\0" * 16)
     assert parse_state(None) == (0, -1, -1, b"\0" * 16)
     for damaged in (b'{"leaderEpoch":12', b"", bytes(20), b"\xff\xfe", b'{"leaderEpoch":1x2}'):
@@ -196,11 +209,11 @@ def test_state_file_of_kafka_is_read():
             parse_state(damaged)
 
 
-def test_majorities():
+def test_a_majority_is_more_than_half():
     assert [majority(voters(*range(1, count + 1))) for count in (1, 2, 3, 4, 5)] == [1, 2, 2, 3, 3]
 
 
-def test_voters_record_round_trip():
+def test_a_voters_record_survives_encoding():
     record = to_record(voters(1, 2))
     key, value = record_codec.encode(record_codec.control_record(record))
     assert from_records(record_codec.decode(key, value).value.voters) == voters(1, 2)

@@ -91,7 +91,7 @@ def test_a_reassignment_begins_is_listed_and_ends_when_its_replicas_are_in_sync(
     assert facts(cluster.restart().image.topics["t"]) == facts(cluster.image.topics["t"])
 
 
-def test_a_partition_that_shrinks_waits_for_all_that_stay(cluster):
+def test_a_reassignment_that_shrinks_a_partition_waits_for_all_replicas_that_stay(cluster):
     """To end it earlier would leave fewer in sync than there are now."""
     change(cluster, isr=[1, 2])
     reassign(cluster, [1, 3])
@@ -110,7 +110,7 @@ def test_another_order_of_the_same_replicas_is_done_at_once(cluster):
     assert len(cluster.disk.batches) == count, "what is so already writes no record"
 
 
-def test_a_cancelled_reassignment_goes_back(cluster):
+def test_a_cancelled_reassignment_restores_the_old_replicas(cluster):
     assert reassign(cluster, None) == errors.NO_REASSIGNMENT_IN_PROGRESS
     reassign(cluster, [1, 4])
     assert reassign(cluster, None) == errors.NONE
@@ -119,7 +119,7 @@ def test_a_cancelled_reassignment_goes_back(cluster):
 
 
 @pytest.mark.parametrize("allowed, code", [("false", errors.INVALID_REPLICA_ASSIGNMENT), ("true", errors.NONE)])
-def test_a_cancellation_that_would_lose_records_needs_leave(cluster, allowed, code):
+def test_a_cancellation_that_may_lose_records_needs_unclean_elections(cluster, allowed, code):
     """Only a new replica is in sync, another is still to come: going back would be an unclean election."""
     cluster.submit(events.RegisterBroker(5, b"b" * 16, [Endpoint("PLAINTEXT", "localhost", 9092)], [directory(5)]))
     cluster.submit(events.UnfenceBroker(5, cluster.image.brokers[5].epoch))
@@ -144,11 +144,11 @@ def test_a_cancellation_that_would_lose_records_needs_leave(cluster, allowed, co
         ([1, 2, 4], errors.NONE),
     ],
 )
-def test_the_number_of_replicas_may_be_fixed(cluster, replicas, code):
+def test_the_number_of_replicas_changes_only_where_that_is_allowed(cluster, replicas, code):
     assert reassign(cluster, replicas, allow_replication_factor_change=False) == code
 
 
-def test_what_is_not_there_cannot_be_moved(cluster):
+def test_an_unknown_partition_cannot_be_moved(cluster):
     for index, name in ((1, "t"), (-1, "t"), (0, "u")):
         assert reassign(cluster, [1], index, name) == errors.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -159,7 +159,7 @@ def test_a_request_for_too_many_partitions_moves_none(cluster, monkeypatch):
     assert state(cluster).replicas == (1, 2, 3)
 
 
-def test_the_preferred_leader_comes_back(cluster):
+def test_a_preferred_election_makes_the_first_replica_leader(cluster):
     fence(cluster, 1)
     change(cluster)
     assert state(cluster).leader == 2
@@ -182,7 +182,7 @@ def test_the_preferred_leader_comes_back(cluster):
     assert rows[0].topic == "t" and rows[0].partition_result == []
 
 
-def test_an_unclean_election_takes_who_is_left(cluster):
+def test_an_unclean_election_makes_an_active_replica_leader(cluster):
     """Everybody in sync is gone; broker 3, not in sync, may lead only when it is asked for."""
     change(cluster, isr=[1])
     fence(cluster, 1)
@@ -202,7 +202,7 @@ def test_an_unclean_election_takes_who_is_left(cluster):
     assert rows[0].partition_result[0].error_code == errors.ELECTION_NOT_NEEDED
 
 
-def test_nobody_can_be_elected_when_all_are_gone(cluster):
+def test_no_leader_is_elected_when_no_replica_is_active(cluster):
     for broker in (1, 2, 3):
         fence(cluster, broker)
         change(cluster)
@@ -210,7 +210,7 @@ def test_nobody_can_be_elected_when_all_are_gone(cluster):
     assert rows[0].partition_result[0].error_code == errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
-def test_who_leaves_an_isr_that_becomes_too_small_stays_eligible(cluster):
+def test_a_replica_that_leaves_an_isr_below_the_minimum_stays_eligible(cluster):
     """KIP-966: below min.insync.replicas nothing was committed, so the one that left has everything."""
     cluster.submit(events.AlterConfigs("token", [(2, "t", [("min.insync.replicas", 0, "2")])], incremental=True))
     change(cluster, isr=[1, 2])
@@ -221,7 +221,7 @@ def test_who_leaves_an_isr_that_becomes_too_small_stays_eligible(cluster):
     assert state(cluster).elr == ()
 
 
-def test_a_replica_in_a_directory_that_is_gone_does_not_lead(cluster):
+def test_a_replica_in_a_failed_directory_does_not_lead(cluster):
     def may_lead(broker):
         return partition_changes.may_lead(cluster.image, state(cluster), broker)
 
@@ -240,7 +240,7 @@ def test_elections_beyond_one_batch_are_refused(cluster, monkeypatch, version):
     assert state(cluster).leader == 1
 
 
-def test_directories_of_replicas_to_come():
+def test_the_broker_chooses_the_directory_of_a_replica_when_it_has_several():
     """One directory is named; of several the broker chooses (KIP-858)."""
     assert placement.directory(None) == placement.UNASSIGNED_DIRECTORY
     cluster = Cluster()

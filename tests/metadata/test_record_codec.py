@@ -11,7 +11,7 @@ from pykafkad.metadata import record_codec
 from pykafkad.wire import messages
 
 
-def test_frame_is_kafkas():
+def test_the_frame_equals_kafkas():
     """Frame version 1, type, version, body: the bytes that a real 4.3.1 wrote for its first feature record."""
     record = record_codec.record(messages.FeatureLevelRecord(name="metadata.version", feature_level=30))
     assert record_codec.encode(record) == (None, b"\x01\x0c\x00\x11metadata.version\x00\x1e\x00")
@@ -33,7 +33,7 @@ def test_control_record_has_typed_key_and_bare_body():
 @pytest.mark.parametrize(
     ("number", "name", "version"), [(number, *row) for number, row in record_codec.RECORDS.items()]
 )
-def test_every_type_comes_back(number, name, version):
+def test_every_type_survives_encoding(number, name, version):
     """The table's rows are the schemas' own numbers, and each type survives a round trip."""
     message = messages.stored_class(name)()
     key, value = record_codec.encode(record_codec.record(message))
@@ -42,7 +42,15 @@ def test_every_type_comes_back(number, name, version):
     assert version == messages.valid_versions(type(message))[-1]
 
 
-def test_unknown_types_and_versions_are_carried():
+@pytest.mark.parametrize(("level", "version"), [(7, 0), (16, 0), (17, 1), (22, 1), (23, 2), (30, 2)])
+def test_a_record_is_written_in_the_version_of_the_clusters_level(level, version):
+    partition = messages.PartitionRecord(partition_id=0, topic_id=b"t" * 16, replicas=[1], isr=[1], leader=1)
+    (record,) = record_codec.at_level([record_codec.record(partition)], level)
+    _, value = record_codec.encode(record, level)
+    assert value[:3] == bytes([record_codec.FRAME_VERSION, 3, version])
+
+
+def test_records_of_unknown_types_and_versions_are_kept():
     """What a newer Kafka wrote is kept byte for byte."""
     for value in (b"\x01\x64\x00body", b"\x01\x02\x09body", b"\x01\xac\x02\x00body"):
         record = record_codec.decode(None, value)
@@ -64,7 +72,7 @@ def test_unknown_types_and_versions_are_carried():
         b"\x01\x14\x00\x00extra",
     ],
 )
-def test_broken_records_are_protocol_errors(value):
+def test_damaged_records_are_protocol_errors(value):
     """A frame of another version, a body that is cut short, bytes behind the end: refused, never guessed."""
     with pytest.raises(ProtocolError):
         record_codec.decode(None, value)
@@ -74,7 +82,7 @@ def test_broken_records_are_protocol_errors(value):
     ("key", "value"),
     [(b"\0\0", b"\0\0"), (b"\0\0\0\2", b"\0"), (b"\0\0\0\3", b"\0\0\1"), (b"\0\0\0\5", b"\0\0\0\1\0x")],
 )
-def test_broken_control_records_are_protocol_errors(key, value):
+def test_damaged_control_records_are_protocol_errors(key, value):
     """The same for control records."""
     with pytest.raises(ProtocolError):
         record_codec.decode(key, value)
@@ -90,7 +98,7 @@ def test_any_bytes_decode_or_are_refused(value):
             pass
 
 
-def test_types_that_nobody_knows_are_not_remembered_without_end():
+def test_the_caches_of_decoders_are_bounded():
     """They come out of the bytes of a log, four thousand million of them."""
     for number in range(1000, 1000 + 3 * record_codec.MAX_DECODERS):
         assert record_codec.decode(None, bytes((1, number & 0x7F | 0x80, number >> 7, 0))).value.type == number

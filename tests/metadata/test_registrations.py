@@ -45,7 +45,7 @@ def picture(state):
     )
 
 
-def test_after_a_kafkas_clean_stop_the_eligible_broker_leads():
+def test_after_a_clean_stop_of_kafka_the_eligible_broker_leads():
     cluster = Cluster()
     create(cluster, topic("a", 2))
     stopped_by_kafka(cluster)
@@ -66,7 +66,7 @@ def test_after_an_unclean_stop_the_last_known_leader_leads_and_recovers():
     assert picture(once_more.image.topics["a"].partitions[0])[:6] == (1, 4, 5, (1,), (), ())
 
 
-def test_a_start_cut_between_registration_and_unfencing_is_made_good():
+def test_a_start_after_one_that_was_interrupted_before_unfencing_succeeds():
     cluster = Cluster()
     create(cluster, topic("a", 1))
     listener = list(cluster.image.brokers[NODE_ID].endpoints.values())
@@ -106,7 +106,7 @@ def with_other_broker(cluster):
     append(cluster, made, both, alone)
 
 
-def test_a_broker_that_is_gone_hands_over_what_it_can():
+def test_other_replicas_lead_the_partitions_of_a_failed_broker():
     cluster = Cluster()
     with_other_broker(cluster)
     cluster.submit(events.FenceBroker(OTHER, 76))
@@ -129,7 +129,7 @@ def test_without_eligible_leaders_the_isr_never_becomes_empty():
     assert picture(cluster.image.topics["two"].partitions[1])[:6] == (-1, 1, 1, (OTHER,), (), ())
 
 
-def test_an_unclean_election_needs_the_topics_consent():
+def test_an_unclean_election_needs_the_topics_setting():
     cluster = Cluster()
     with_other_broker(cluster)
     append(
@@ -147,7 +147,7 @@ def test_an_unclean_election_needs_the_topics_consent():
     ("directory", "may"),
     [(DIRECTORY_ID, True), (UNASSIGNED_DIRECTORY, True), (LOST_DIRECTORY, False), (b"x" * 16, False)],
 )
-def test_who_lost_the_directory_may_not_lead(directory, may):
+def test_a_broker_without_the_replicas_directory_may_not_lead(directory, may):
     cluster = Cluster()
     with_other_broker(cluster)
     state = cluster.image.topics["two"].partitions[0]
@@ -155,7 +155,7 @@ def test_who_lost_the_directory_may_not_lead(directory, may):
     assert may_lead(cluster.image, state, NODE_ID) is may
 
 
-def test_what_concerns_all_partitions_goes_in_as_many_batches_as_it_needs(monkeypatch):
+def test_a_change_of_all_partitions_is_written_in_several_batches(monkeypatch):
     cluster = Cluster()
     create(cluster, topic("a", 5))
     monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 2)
@@ -166,7 +166,7 @@ def test_what_concerns_all_partitions_goes_in_as_many_batches_as_it_needs(monkey
     assert [len(each.records) for each in registrations.in_batches(changes)] == [2, 2, 1]
 
 
-def test_a_clean_stop_takes_the_leadership_and_the_next_start_gives_it_back():
+def test_a_broker_loses_leadership_at_a_clean_stop_and_gets_it_back_at_its_start():
     """Two new leader epochs, as a Kafka's clean restart; a Kafka that starts next need not wait for the end of a
     session."""
     cluster = Cluster()
@@ -181,7 +181,7 @@ def test_a_clean_stop_takes_the_leadership_and_the_next_start_gives_it_back():
     assert [picture(state) for state in again.image.topics["a"].partitions] == [(1, 2, 2, (1,), (), (), 0)] * 2
 
 
-def test_who_leads_nothing_stops_in_one_record():
+def test_a_broker_that_leads_nothing_stops_with_one_record():
     cluster = Cluster()
     count = len(cluster.disk.batches)
     cluster.submit(events.StopBroker(NODE_ID))

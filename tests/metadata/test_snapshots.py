@@ -41,7 +41,7 @@ def same(image, content, end_offset, epoch):
     assert facts(loaded(content, end_offset, epoch)) == facts(image)
 
 
-def test_names_are_kafkas():
+def test_file_names_equal_kafkas():
     assert snapshots.file_name(35, 1) == "00000000000000000035-0000000001.checkpoint"
     assert snapshots.parse_name("00000000000000000035-0000000001.checkpoint") == (35, 1)
     others = [
@@ -55,7 +55,7 @@ def test_names_are_kafkas():
     assert snapshots.listed([*others, snapshots.file_name(7, 2), snapshots.file_name(0, 0)]) == [(0, 0), (7, 2)]
 
 
-def test_every_kind_of_record_comes_back():
+def test_every_kind_of_record_survives_a_snapshot():
     cluster = Cluster()
     create(cluster, topic("a", 3, retention_ms="1000"))
     create(cluster, topic("b.c", 1))
@@ -99,7 +99,7 @@ def test_every_kind_of_record_comes_back():
     meanwhile=st.lists(st.one_of(CREATE, DELETE_TOPIC, GROW, ALTER), max_size=12),
     every=st.integers(1, 4),
 )
-def test_a_snapshot_holds_what_was_while_everything_changes(steps, meanwhile, every):
+def test_a_snapshot_shows_one_offset_while_the_image_changes(steps, meanwhile, every):
     """Whatever happens between two pieces of the file, it shows the image of its own offset (property)."""
     cluster = Cluster(offsets_topic_num_partitions="3")
     for step in steps:
@@ -120,7 +120,7 @@ def test_a_snapshot_holds_what_was_while_everything_changes(steps, meanwhile, ev
     assert facts(loaded(b"".join(pieces), end_offset, epoch)) == before
 
 
-def test_partitions_that_change_meanwhile_are_written_as_they_were():
+def test_partitions_that_change_meanwhile_are_written_in_their_old_state():
     """A leader lost, an ELR cleared, a topic grown and one deleted, after the first piece."""
     cluster = Cluster()
     create(cluster, topic("a", 3))
@@ -143,7 +143,7 @@ def test_partitions_that_change_meanwhile_are_written_as_they_were():
     assert facts(loaded(content, end_offset, cluster.image.epoch)) == before
 
 
-def test_a_step_is_bounded(monkeypatch):
+def test_the_work_of_one_step_is_bounded(monkeypatch):
     """However many records there are: what holds the loop is so many of them, or so many bytes."""
     cluster = Cluster()
     create(cluster, topic("a", 5 * snapshots.RECORDS_PER_STEP))
@@ -162,7 +162,7 @@ def test_a_step_is_bounded(monkeypatch):
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 5000, 10**6])
-def test_batches_are_long_and_bounded(monkeypatch, batch_bytes):
+def test_data_batches_are_filled_up_to_a_limit(monkeypatch, batch_bytes):
     """Offsets count on from batch to batch; Kafka's shell shows what stands in the first data batch, so it is a long
     one."""
     monkeypatch.setattr(snapshots, "BATCH_BYTES", batch_bytes)
@@ -181,7 +181,7 @@ def test_batches_are_long_and_bounded(monkeypatch, batch_bytes):
     same(cluster.image, content, cluster.image.offset + 1, cluster.image.epoch)
 
 
-def test_the_form_of_a_snapshot():
+def test_a_snapshot_has_header_quorum_records_features_and_footer():
     """Header with the time of the last record, version and voters of the quorum, features first, footer last."""
     cluster = Cluster()
     content = content_of(cluster.image)
@@ -195,7 +195,7 @@ def test_the_form_of_a_snapshot():
     assert snapshots.last_timestamp_ms(b"broken") == 0
 
 
-def test_a_quorum_without_version_has_none_in_its_snapshot():
+def test_a_snapshot_of_kraft_version_0_has_no_voters():
     """kraft.version 0: the voters stand in every node's settings, not in the log."""
     cluster = Cluster()
     cluster.image.kraft_version = 0
@@ -203,7 +203,7 @@ def test_a_quorum_without_version_has_none_in_its_snapshot():
     assert names[1] == "FeatureLevelRecord"
 
 
-def test_what_formatting_leaves():
+def test_formatting_writes_a_snapshot_with_the_voters():
     image = loaded(snapshots.voters_only([Voter(NODE_ID, DIRECTORY_ID, [])], 5), 0, 0)
     assert (image.offset, image.kraft_version, [voter.id for voter in image.voters]) == (-1, 1, [NODE_ID])
     levels = [record.value for record in snapshots.read(snapshots.bootstrap(5)) if not record_codec.is_control(record)]
@@ -214,7 +214,7 @@ def test_what_formatting_leaves():
 
 
 @pytest.mark.parametrize("damage", ["cut", "short", "flipped", "empty", "no footer"])
-def test_what_is_broken_is_said(damage):
+def test_a_damaged_snapshot_is_an_error(damage):
     cluster = Cluster()
     create(cluster, topic("a", 3))
     content = content_of(cluster.image)
@@ -231,7 +231,7 @@ def test_what_is_broken_is_said(damage):
     assert raised.value.code == errors.CORRUPT_MESSAGE
 
 
-def test_a_config_set_and_removed_again_leaves_nothing():
+def test_a_setting_that_is_set_and_removed_is_not_in_the_snapshot():
     cluster = Cluster()
     create(cluster, topic("a", 1, retention_ms="1000"))
     append(cluster, messages.ConfigRecord(resource_type=TYPE_TOPIC, resource_name="a", name="retention.ms", value=None))
@@ -239,7 +239,7 @@ def test_a_config_set_and_removed_again_leaves_nothing():
     same(cluster.image, content_of(cluster.image), cluster.image.offset + 1, cluster.image.epoch)
 
 
-def test_settings_that_change_meanwhile_are_written_as_they_were():
+def test_settings_that_change_meanwhile_are_written_with_their_old_values():
     cluster = Cluster()
     create(cluster, topic("a", 1, retention_ms="1000"), topic("b", 1, retention_ms="1"))
     before, end_offset = deepcopy(facts(cluster.image)), cluster.image.offset + 1

@@ -20,16 +20,16 @@ from pykafkad.wire import messages
         ("a b", "other than ASCII alphanumerics"),
     ],
 )
-def test_names_that_may_not_be(name, part):
+def test_an_invalid_name_is_refused(name, part):
     assert part in name_problem(name)
 
 
 @pytest.mark.parametrize("name", ["a", "x" * 249, "a.b_c-D9", "...", "__consumer_offsets"])
-def test_names_that_may_be(name):
+def test_a_valid_name_is_accepted(name):
     assert name_problem(name) is None
 
 
-def test_only_dots_and_underscores_collide():
+def test_names_that_differ_only_in_dots_and_underscores_collide():
     assert collision_key("a.b_c") == collision_key("a_b.c") == "a_b_c"
     assert collision_key("a-b") is None
 
@@ -48,7 +48,7 @@ def _state(**fields):
     return PartitionState(record, tuple)
 
 
-def test_a_change_of_leader_starts_an_epoch():
+def test_a_record_with_a_leader_starts_a_leader_epoch():
     """Naming a leader raises the leader epoch, even if it is the same; every change raises the partition epoch."""
     state = _state()
     state.change(messages.PartitionChangeRecord(leader=1), tuple)
@@ -59,7 +59,7 @@ def test_a_change_of_leader_starts_an_epoch():
     assert (state.leader, state.leader_epoch, state.partition_epoch) == (-1, 6, 10)
 
 
-def test_a_change_touches_only_what_it_names():
+def test_a_change_leaves_null_fields_as_they_are():
     state = _state()
     change = messages.PartitionChangeRecord(
         replicas=[3], removing_replicas=[1], adding_replicas=[3], directories=[b"f" * 16],

@@ -198,7 +198,7 @@ PLANTS = (
         LOADING,
     ),
     Plant(
-        "a hash without absolute value gives a negative partition",
+        "the sign bit of a hash is cleared",
         "coordinator/partitioning.py",
         "(0 if value == -0x8000_0000 else abs(value))",
         "(value & 0x7FFF_FFFF)",

@@ -171,14 +171,14 @@ PLANTS = (
         "metadata/topics.py",
         "self.leader = record.leader\nself.leader_epoch += 1",
         "self.leader_epoch += self.leader != record.leader\nself.leader = record.leader",
-        IMAGE,
+        ("tests/metadata/test_topics.py",),
     ),
     Plant(
         "a collision is not seen after a topic is deleted",
         "metadata/image.py",
         "names.discard(topic.name)\nif not names:",
         "names.clear()\nif not names:",
-        IMAGE,
+        TOPICS,
     ),
     # Snapshots.
     Plant(
