@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.planted.plant import Plant
 
-CODEC = ("tests/wire/test_messages.py", "tests/wire/test_compiler.py")
+CODEC = ("tests/wire/test_messages.py", "tests/wire/test_golden_messages.py", "tests/wire/test_compiler.py")
 FRAMES = ("tests/wire/test_frames.py",)
 RECORDS = ("tests/wire/test_records.py", "tests/wire/test_batch.py")
 COMPRESSION = ("tests/wire/test_compression.py",)
