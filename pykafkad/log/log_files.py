@@ -19,6 +19,7 @@ from pykafkad.log.syncing import EPOCHS_FILE, SyncJob, sync_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.log.append_rules import Writable
     from pykafkad.log.log_config import LogConfig
 
 GATHER_SIZE_BYTES = 64 * 1024
@@ -272,7 +273,7 @@ class LogFiles:
         self._give_back(gather)
         self.written_end_offset = self.end_offset
 
-    def _write_through(self, segment: Segment, records: memoryview, end_offset: int) -> None:
+    def _write_through(self, segment: Segment, records: Writable, end_offset: int) -> None:
         # A large batch is written at once, in the same call as the batches gathered before it.
         fill, gather = self._fill, self._gather
         try:

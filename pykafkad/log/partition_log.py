@@ -1,13 +1,13 @@
 """The log of one partition: append and read. Start here.
 
-`append` takes one whole batch as the client sent it, checks it, writes base offset and leader epoch into it in place
-and gathers it; `write_pending` (`log_files.py`) brings what was gathered to the file in one write. Until then
-`end_offset` is ahead of `written_end_offset`, and nothing may be promised. `read` gives a slice of a file, never bytes
-in between.
+`append` takes one whole batch as the client sent it, checks it, writes base offset and leader epoch into it in place,
+and copies it to a gather buffer. `write_pending` (`log_files.py`) writes the gathered batches to the file in one call.
+Until then `end_offset` is ahead of `written_end_offset`, and the batches may not be acknowledged. `read` returns a
+slice of a file, and copies no bytes.
 
-`append` is the broker's hottest function and is written flat: one header unpack, a handful of comparisons against
-numbers that `update_settings` prepared, no call that is not needed. A batch that fails any comparison takes the long
-way through `append_rules`, which knows why."""
+`append_batch` is the broker's hottest function, so it contains only one header unpack, a few comparisons with numbers
+that `update_settings` has prepared, and no avoidable call. A batch that fails a comparison takes the slow path through
+`append_rules`, which accepts it or raises the right error."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ from pykafkad.wire.batch import (
 )
 from pykafkad.wire.compression import FRAME_STARTS
 
-# Where a batch comes from, which says how much is checked. Verified: the transaction coordinator says that the
-# partition belongs to the producer's ongoing transaction, so a batch may begin it here.
+# The origin of a batch, which decides what is checked. A verified client's batch may begin a transaction here, because
+# the transaction coordinator has confirmed that the partition belongs to the producer's ongoing transaction.
 CLIENT = "client"
 VERIFIED_CLIENT = "verified client"
 COORDINATOR = "coordinator"
 
-# Batches below this size are gathered, larger ones written at once: copying them would cost more than the call saves.
+# Batches below this size are gathered. Larger ones are written at once, because a copy would cost more than a call.
 DIRECT_WRITE_BYTES = 16 * 1024
-
-AppendResult = namedtuple("AppendResult", ("base_offset", "last_offset", "log_append_time_ms", "log_start_offset"))
-AppendResult.__doc__ = "Where a batch was put. `log_append_time_ms` is -1 unless the topic stamps records itself."
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from pykafkad.log.append_rules import Checked, Writable
     from pykafkad.log.replica import Replica
     from pykafkad.log.txn_index import AbortedTransaction
 
@@ -54,8 +55,21 @@ _unpack_header = HEADER.unpack_from
 _pack_prefix = PREFIX.pack_into
 
 
+class AppendResult(
+    namedtuple("AppendResult", ("base_offset", "last_offset", "log_append_time_ms", "log_start_offset"))
+):
+    """The offsets of an appended batch. `log_append_time_ms` is -1 unless the topic uses LogAppendTime."""
+
+    __slots__ = ()
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+
+
 class PartitionLog(LogFiles):
-    """See the module. `replica` says what is committed; it is given by whoever knows the metadata."""
+    """See the module. `replica` says what is committed; the broker sets it from the metadata."""
 
     __slots__ = ("replica",)
 
@@ -64,80 +78,60 @@ class PartitionLog(LogFiles):
     # -- append --------------------------------------------------------------------------------------------------------
 
     def append(
-        self, records, now_ms: int, produce_version: int = 13, origin: str = CLIENT, checked: tuple | None = None
+        self,
+        records: Writable,
+        now_ms: int,
+        produce_version: int = 13,
+        origin: str = CLIENT,
+        checked: Checked | None = None,
     ) -> AppendResult:
-        """Check one batch (`records`: a writable view that holds it), assign its offsets in place and gather it.
+        """Check one batch, which fills the writable view `records`, assign its offsets in place and gather it.
 
-        Keeps no reference to `records`. Raises `KafkaError`, for rejected records with `record_errors`, or
-        `StorageFailure`. A rejected batch uses no offset and is left as it came. A client's batch of very many records
-        that must be opened is `append_rules.OpenElsewhere`: what its `check` returned is handed in as `checked`, its
-        batch as `records`."""
+        Keeps no reference to `records`. Raises `StorageFailure` or `KafkaError`, the latter with `record_errors` if
+        single records are refused. A refused batch uses no offset and is not changed. For a client's batch with very
+        many records that must be opened this raises `append_rules.OpenElsewhere`. The caller then passes the result of
+        `append_rules.check` as `checked`, and its batch as `records`.
+        """
         return AppendResult(*self.append_batch(records, now_ms, produce_version, origin, checked))
 
     def append_batch(
-        self, records, now_ms: int, produce_version: int = 13, origin: str = CLIENT, checked: tuple | None = None
+        self,
+        records: Writable,
+        now_ms: int,
+        produce_version: int = 13,
+        origin: str = CLIENT,
+        checked: Checked | None = None,
     ) -> tuple[int, int, int, int]:
-        """`append`, with the result as a plain tuple in the order of `AppendResult`: a call less where it counts."""
+        """`append` with a plain tuple as its result, in the order of `AppendResult`, which saves a call."""
         size = len(records)
         log_append_time_ms = -1
-        # Zeros let what is too short for a header fall through to the rules, which name the reason.
+        # With zeros, a batch that is shorter than a header fails the comparisons and takes the slow path.
         (
-            base_offset,
-            length,
-            _,
-            magic,
-            crc,
-            attributes,
-            last_delta,
-            base_timestamp_ms,
-            max_timestamp_ms,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            count,
-        ) = _unpack_header(records) if size >= HEADER_SIZE_BYTES else _NO_HEADER
+            base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp_ms, max_timestamp_ms,
+            producer_id, producer_epoch, base_sequence, count,
+        ) = _unpack_header(records) if size >= HEADER_SIZE_BYTES else _NO_HEADER  # fmt: skip
         if (
-            length != size - 12
-            or base_offset
-            or magic != 2
-            or attributes not in self._plain_attributes
-            or size > self._plain_size_limit
-            or count != last_delta + 1
-            or count <= 0
-            or max_timestamp_ms > now_ms + self._after_max_ms
-            or max_timestamp_ms < base_timestamp_ms
+            length != size - 12 or base_offset or magic != 2
+            or attributes not in self._plain_attributes or size > self._plain_size_limit
+            or count != last_delta + 1 or count <= 0
+            or max_timestamp_ms > now_ms + self._after_max_ms or max_timestamp_ms < base_timestamp_ms
             or producer_id >= 0 > base_sequence
             or (attributes == 4 and produce_version < 7)
-            or (records[61:63] != FRAME_STARTS[attributes] if attributes else count * 7 > size - 61)
+            or (records[61:63] != FRAME_STARTS[attributes] if attributes else count * 7 > size - 61)  # type: ignore[comparison-overlap]
             or crc32c(records[_CHECKED]) != crc
-        ):
+        ):  # fmt: skip
             records, header, log_append_time_ms = checked or self._check(records, now_ms, produce_version, origin)
             size = len(records)
-            (
-                _,
-                length,
-                _,
-                _,
-                _,
-                attributes,
-                last_delta,
-                _,
-                max_timestamp_ms,
-                producer_id,
-                producer_epoch,
-                base_sequence,
-                _,
-            ) = header
+            length, attributes, last_delta = header.length, header.attributes, header.last_offset_delta
+            max_timestamp_ms, base_sequence = header.max_timestamp_ms, header.base_sequence
+            producer_id, producer_epoch = header.producer_id, header.producer_epoch
         entry = None
         if producer_id >= 0 and not attributes & CONTROL_BIT:
             entry = self.producers.get(producer_id)
             if (
-                entry is None
-                or base_sequence != entry.next_sequence
-                or producer_epoch != entry.epoch
-                or attributes & TRANSACTIONAL_BIT
-                or entry.transaction_offset >= 0
-            ):
+                entry is None or base_sequence != entry.next_sequence or producer_epoch != entry.epoch
+                or attributes & TRANSACTIONAL_BIT or entry.transaction_offset >= 0
+            ):  # fmt: skip
                 duplicate = self._check_producer(
                     entry, producer_id, producer_epoch, base_sequence, last_delta, attributes, origin
                 )
@@ -150,10 +144,9 @@ class PartitionLog(LogFiles):
         segment = self._active
         position = segment.size
         if (
-            position + size > segment.size_limit
-            or max_timestamp_ms > segment.roll_after_ms
+            position + size > segment.size_limit or max_timestamp_ms > segment.roll_after_ms
             or last_offset > segment.last_offset_limit
-        ):
+        ):  # fmt: skip
             segment = self._roll_if_due(size, max_timestamp_ms, last_offset, now_ms)
             position = segment.size
         _pack_prefix(records, 0, base_offset, length, self.leader_epoch)
@@ -186,9 +179,15 @@ class PartitionLog(LogFiles):
         return base_offset, last_offset, log_append_time_ms, self.log_start_offset
 
     def append_records(
-        self, records, now_ms: int, *, control_type: int | None = None, leader_epoch: int | None = None, codec: int = 0
+        self,
+        records: Sequence[tuple[Any, ...]],
+        now_ms: int,
+        *,
+        control_type: int | None = None,
+        leader_epoch: int | None = None,
+        codec: int = 0,
     ) -> AppendResult:
-        """Append `records` (`(key, value)` each) as one batch of our own: coordinators and the metadata log.
+        """Append a coordinator's or the quorum's `records`, `(key, value)` each, as one batch.
 
         With `control_type` the one record is a control record: its key is made here, its value is `records[0][1]`.
         """
@@ -209,7 +208,7 @@ class PartitionLog(LogFiles):
         is_abort: bool,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """End a producer's transaction in this partition: its control batch, and what read_committed then knows.
+        """End a producer's transaction in this partition: append its control batch, and note it if it is aborted.
 
         Raises `KafkaError(INVALID_PRODUCER_EPOCH)` for an epoch that is over, `TRANSACTION_COORDINATOR_FENCED` for a
         marker of an older coordinator. See `transactions.check_marker` for `transaction_version` (KIP-890)."""
@@ -225,7 +224,7 @@ class PartitionLog(LogFiles):
             transaction_version=transaction_version,
         )
 
-    def _check(self, records, now_ms: int, produce_version: int, origin: str):
+    def _check(self, records: Writable, now_ms: int, produce_version: int, origin: str) -> Checked:
         if self.offline is not None:
             raise self.offline.copy()
         from pykafkad.log import append_rules
@@ -237,14 +236,20 @@ class PartitionLog(LogFiles):
         )
 
     def _check_producer(
-        self, entry, producer_id: int, epoch: int, base_sequence: int, last_delta: int, attributes: int, origin: str
+        self,
+        entry: ProducerEntry | None,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        last_delta: int,
+        attributes: int,
+        origin: str,
     ) -> AppendResult | None:
         where = f"{self.topic}-{self.partition}"
         if entry is not None and origin != COORDINATOR:
             duplicate = entry.find_duplicate(epoch, base_sequence, last_delta)
             if duplicate is not None:
-                # Kafka answers a duplicate with the first batch's timestamp as its append time, whatever the topic's
-                # type.
+                # As in Kafka, the append time of a duplicate is the first batch's timestamp, for either timestamp type.
                 base_offset, last_offset, timestamp_ms = duplicate
                 return AppendResult(base_offset, last_offset, timestamp_ms, self.log_start_offset)
         if attributes & TRANSACTIONAL_BIT or (entry is not None and entry.transaction_offset >= 0):
@@ -292,7 +297,7 @@ class PartitionLog(LogFiles):
         if size <= 0:
             return None
         if end_offset not in positions:
-            # The next read of a tailing consumer begins where this one ends.
+            # A tailing consumer's next read begins where this one ends.
             segment.remember(end_offset, end_position)
         return FileSlice(segment.file, start, size)
 
@@ -313,7 +318,7 @@ class PartitionLog(LogFiles):
             if start is None:
                 start, size = segment.locate(offset)
                 if not size:
-                    # A segment may end below the offset that the next one begins with; the read goes on there.
+                    # Compaction may have removed the segment's last offsets, so the read goes on in the next segment.
                     continue
                 segment.remember(offset, start)
             if at + 1 < len(segments) and end_offset >= segments[at + 1].base_offset:
@@ -331,7 +336,7 @@ class PartitionLog(LogFiles):
         return position
 
     def aborted_transactions(self, offset: int, records: FileSlice) -> list[AbortedTransaction]:
-        """The aborted transactions that a read_committed reader must leave out of what `read(offset, …)` gave it."""
+        """The aborted transactions whose records a read_committed reader must skip in `records`, read at `offset`."""
         from pykafkad.log import transactions
 
         return transactions.aborted_in(self, offset, records)
@@ -352,15 +357,14 @@ class PartitionLog(LogFiles):
 
     @property
     def last_stable_offset(self) -> int:
-        """Where read_committed ends: the high watermark, or the first offset below it of a transaction not decided
-        there."""
+        """The end of read_committed reads: the high watermark, or the start of an ongoing transaction below it."""
         producers = self.producers
         if not producers.ongoing and not producers.ended:
             return self.high_watermark
         return max(self.log_start_offset, producers.last_stable_offset(self.high_watermark))
 
     def advance_high_watermark(self, offset: int) -> int:
-        """Raise the high watermark, at most to what is written; it never falls. Returns it."""
+        """Raise the high watermark, at most to the written end. It never falls. Returns it."""
         if offset > self.written_end_offset:
             offset = self.written_end_offset
         if offset > self.high_watermark:
@@ -368,7 +372,7 @@ class PartitionLog(LogFiles):
         return self.high_watermark
 
     def lead(self, epoch: int, *, sole_replica: bool) -> None:
-        """This broker leads the partition in `epoch` from the end of its log on. Opens nothing.
+        """Begin the leader epoch `epoch` at the end of the log. This does not open the log.
 
         A sole replica has everything that counts as committed: its high watermark is its end.
         """
@@ -380,7 +384,7 @@ class PartitionLog(LogFiles):
         self.leader_epoch = epoch
 
     def assign_epoch(self, epoch: int, start_offset: int | None = None) -> None:
-        """Batches from `start_offset` (default: the end) on carry `epoch`."""
+        """Let batches from `start_offset` on, by default the end, have the leader epoch `epoch`."""
         self.leader_epoch = epoch
         self.epochs.assign(epoch, self.end_offset if start_offset is None else start_offset)
 
@@ -388,14 +392,13 @@ class PartitionLog(LogFiles):
         """(largest known epoch at or below `epoch`, its end offset), (-1, -1) when unknown."""
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
-    # -- what goes away ------------------------------------------------------------------------------------------------
+    # -- removing records ----------------------------------------------------------------------------------------------
 
     def before_change(self) -> None:
-        """Called before anything else than an append changes what the log holds or where: a snapshot may want it as it
-        is."""
+        """Called before every change other than an append. A snapshot that is being made saves the log first."""
 
     def delete_records(self, before_offset: int) -> int:
-        """Make the log start at `before_offset` at least; the new start. The files go with the next `run_retention`.
+        """Raise the log start to `before_offset`; returns the log start. The next `run_retention` removes the files.
 
         Raises `KafkaError(OFFSET_OUT_OF_RANGE)` above the high watermark or below 0.
         """
@@ -404,7 +407,7 @@ class PartitionLog(LogFiles):
         return retention.delete_records(self, before_offset)
 
     def run_retention(self, now_ms: int) -> int:
-        """Remove the segments that time, size or the log start have passed; how many went."""
+        """Remove the segments that are due by time, by size or by the log start; returns how many."""
         from pykafkad.log import retention
 
         return retention.run(self, now_ms)
@@ -416,15 +419,16 @@ class PartitionLog(LogFiles):
 
 
 class UnopenedLog(PartitionLog):
-    """A log as it is made: `__getattr__`, which Python asks only for what is missing, opens the files, and it is a
-    `PartitionLog`.
+    """A log whose files are not open yet.
 
-    A class of its own, because where a class has `__getattr__` Python looks every attribute up anew each time: for the
-    forty of one small append that is a tenth of what the whole request costs."""
+    The first use of one of `LOADED_SLOTS` calls `__getattr__`, which opens the files and turns the object into a
+    `PartitionLog`. This is a class of its own because Python does not cache the attributes of a class with
+    `__getattr__`. For the forty attributes of a small append, that would cost a tenth of the whole request.
+    """
 
     __slots__ = ()
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name not in LOADED_SLOTS:
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         if self.closed:
@@ -437,4 +441,4 @@ class UnopenedLog(PartitionLog):
     def load(self) -> None:
         super().load()
         if type(self) is UnopenedLog:
-            self.__class__ = PartitionLog
+            self.__class__ = PartitionLog  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Bringing segments of a log to the device, with all that is not read again once a recovery point has passed it."""
+"""Syncing segments of a log, with all files that are not read again once the recovery point has passed them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EPOCHS_FILE = "leader-epoch-checkpoint"
 
 
 class SyncJob:
-    """The sync of segments of a log: `run` on any thread, then `finish` on the loop's."""
+    """Syncs segments of a log: call `run` on any thread, then `finish` on the loop's thread."""
 
     __slots__ = (
         "_active",
@@ -56,19 +56,21 @@ class SyncJob:
             log.write_epochs()
         except StorageFailure as failure:
             if failure.is_passing:
-                # The records are synced all the same; what the file lacks is rebuilt from behind the recovery point,
-                # which stays.
+                # The records are synced without the epochs. The recovery point then stays, so that a recovery can
+                # rebuild the epochs.
                 self._has_epochs = False
             else:
-                # The job's own: who makes it need not expect one.
+                # `run` raises the failure, so that the constructor never raises.
                 self._failure = failure.copy()
         self._names, self._names_synced, self._is_new = log.names, log.names_synced, log.is_new
         bases = [segment.base_offset for segment in log.segments_from(sealed[0].base_offset)[1:]] if sealed else []
         self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
 
     def run(self) -> None:
-        """Sync logs, and of those that are sealed the indexes and producer snapshots, and leader epochs and names that
-        changed: what lies before a recovery point is not read again, so nobody could tell. Raises `StorageFailure`."""
+        """Sync segments, changed leader epochs and file names; of sealed segments also indexes and snapshots.
+
+        A start does not read what lies before the recovery point, so all of it must be synced. Raises `StorageFailure`.
+        """
         if self._failure is not None:
             raise self._failure
         disk = self._disk
@@ -84,7 +86,7 @@ class SyncJob:
         if self._active is not None:
             self._sync_log(self._active)
         if has_new_names:
-            # The sync of a file is none of its name, whatever most file systems do.
+            # POSIX does not promise that the sync of a file syncs its name, although most file systems do it.
             _sync_names(disk, self._directory)
         if self._is_new:
             _sync_names(disk, posixpath.dirname(self._directory) or ".")
@@ -95,17 +97,17 @@ class SyncJob:
             file.sync()
             return
         try:
-            # For a moment: a descriptor to keep may be lacking, which is no failed sync.
+            # The file is opened only for the sync: a lack of descriptors that can be kept is no failed sync.
             self._disk.sync(segment.prefix + LOG_SUFFIX)
         except StorageFailure:
-            # Retention or compaction may have renamed it since, or its topic be deleted: nobody needs it any more.
+            # Retention or compaction may have renamed the file, or the topic may be deleted. Then no sync is needed.
             if not self.log.closed and segment in self._segments:
                 raise
 
     def finish(self) -> None:
-        """What `run` synced needs no recovery any more, and sealed segments no descriptor until they are read.
+        """Raise the recovery point to what `run` has synced, and close the files of sealed segments.
 
-        Of a log that failed meanwhile nothing is: what another sync lost, this one did not bring back.
+        If the log has failed meanwhile, nothing is done: this sync may not cover the writes that another one has lost.
         """
         log = self.log
         if not log.closed and log.offline is None:
@@ -113,24 +115,23 @@ class SyncJob:
                 log.rest(segment)
             if not self._has_epochs:
                 return
-            # Sealed meanwhile, the segment has indexes that `run` did not see: it counts when the next job has synced
-            # those.
-            was_sealed = self._active is not None and self._active is not log.segments[-1]
-            end_offset = self._active.base_offset if was_sealed else self.end_offset
+            # If the active segment was sealed meanwhile, `run` has not synced its indexes, so the next job counts it.
+            active = self._active
+            was_sealed = active is not None and active is not log.segments[-1]
+            end_offset = active.base_offset if active is not None and was_sealed else self.end_offset
             log.recovery_point = max(log.recovery_point, end_offset)
             log.names_synced = max(log.names_synced, self._names)
             if self._is_new:
                 log.is_new = False
 
     def failed(self, failure: StorageFailure) -> None:
-        """A failed sync is final: the log goes out of service. One for which a descriptor was lacking has not been
-        tried."""
+        """Take the log out of service, because a failed sync is final; not after a lack of descriptors."""
         if not self.log.closed and not failure.is_passing:
             self.log.fail(failure)
 
 
 def sync_if_there(disk: Disk, path: str) -> None:
-    """Bring a file to the device; retention may rename it away while a job runs on another thread."""
+    """Sync a file. It may be missing, because retention may rename it while a job runs on another thread."""
     try:
         disk.sync(path)
     except StorageFailure:
@@ -142,6 +143,6 @@ def _sync_names(disk: Disk, directory: str) -> None:
     try:
         disk.sync_directory(directory)
     except StorageFailure:
-        # The folder of a topic that is being deleted has another name by now, and need not survive.
+        # The folder of a deleted topic is renamed, and needs no sync.
         if disk.is_directory(directory):
             raise
