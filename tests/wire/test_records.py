@@ -60,6 +60,21 @@ def test_false_lengths_and_counts_are_invalid_records(body):
     assert caught.value.code == errors.INVALID_RECORD
 
 
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (record(20, 1, 0), "a key has 10 bytes where its record has 2 left"),
+        (record(1, 20, 0), "a value has 10 bytes where its record has 1 left"),
+        (record(1, 1, 2, 20, 1), "a header name has 10 bytes where its record has 1 left"),
+    ],
+    ids=["key", "value", "header-name"],
+)
+def test_a_field_that_reaches_beyond_its_record_is_named(body, text):
+    """The field is refused by its own length, before its bytes are read from the next record."""
+    with pytest.raises(KafkaError, match=text):
+        list(iterate_records(with_body(body + GOOD * 4)))
+
+
 def test_a_valid_body_is_read():
     assert [tuple(found) for found in iterate_records(with_body(GOOD))] == [(0, 0, None, None, [])]
 
