@@ -119,7 +119,8 @@ class _Push:
         }
 
     def keep(self, disk: Disk, directory: str) -> int:
-        """Write the line; the number of metrics. Raises what says that these are no metrics, or that the disk failed."""
+        """Write the line; the number of metrics. Raises what says that these are no metrics, or that the disk
+        failed."""
         import json
 
         from pykafkad.handlers import otlp

@@ -67,7 +67,8 @@ class LongRequestLimiter:
 
 
 class Lane:
-    """The sizes of those that are in it, in bytes, and with how to begin of those that wait, the first of them first."""
+    """The sizes of those that are in it, in bytes, and with how to begin of those that wait, the first of them
+    first."""
 
     __slots__ = ("_taken_bytes", "inside", "waiting")
 

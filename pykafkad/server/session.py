@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pykafkad.server.listeners import Listener
 
     FastPath = Callable[[Connection, memoryview, int, int, int, int], bool]
-    """`serve(connection, view, start, end, version, correlation_id)`: whether the frame `view[start:end]` was served."""
+    """`serve(connection, view, start, end, version, correlation_id)`: whether the frame `view[start:end]` was
+    served."""
 
     class Authorizer(Protocol):
         """What decides who may do what."""
@@ -43,8 +44,8 @@ AUTHENTICATE = Stage("authenticate", frozenset((_SASL_AUTHENTICATE,)))
 READY = Stage("ready", None)
 
 STAGES = {HANDSHAKE: (AUTHENTICATE,), AUTHENTICATE: (AUTHENTICATE, READY), READY: (HANDSHAKE,)}
-"""The stages of a login, each with those that may follow. A session of a PLAINTEXT listener begins, and stays, in READY;
-who is ready may log in again (KIP-368)."""
+"""The stages of a login, each with those that may follow. A session of a PLAINTEXT listener begins, and stays, in
+READY; who is ready may log in again (KIP-368)."""
 
 MAX_DECISIONS = 10_000
 """How many decisions of the authorizer a session remembers; then it asks anew."""
@@ -97,7 +98,8 @@ class Sessions:
     __slots__ = ("authorizer", "fast_paths", "generation")
 
     def __init__(self, fast_paths: dict[int, FastPath], authorizer: Authorizer | None) -> None:
-        """`fast_paths` are for sessions that no authorizer watches; without an authorizer everybody may do everything."""
+        """`fast_paths` are for sessions that no authorizer watches; without an authorizer everybody may do
+        everything."""
         self.authorizer = authorizer
         self.fast_paths = fast_paths if authorizer is None else {}
         self.generation = 0

@@ -46,12 +46,14 @@ def test_form(cluster):
     invalid = errors.INVALID_REQUEST
     rows = alter(
         cluster,
-        (2, "a", [("retention.ms", None)]), (2, "b", [("retention.ms", "1"), ("retention.ms", "2")]), (4, "2", []), (4, "x", []),
+        (2, "a", [("retention.ms", None)]), (2, "b", [("retention.ms", "1"), ("retention.ms", "2")]), (4, "2", []),
+        (4, "x", []),
         (8, "1", [("root", "INFO")]), (99, "y", []), (2, "c", []), (2, "c", []), (4, "1", [("log.retention.ms", "5")]),
         (4, "0_1", []), (4, "1 ", []), (4, "9" * 5000, []), (4, "+01", []),
     )  # fmt: skip
     assert rows == [
-        ("a", invalid), ("b", invalid), ("2", invalid), ("x", invalid), ("1", invalid), ("y", invalid), ("c", invalid), ("c", invalid),
+        ("a", invalid), ("b", invalid), ("2", invalid), ("x", invalid), ("1", invalid), ("y", invalid), ("c", invalid),
+        ("c", invalid),
         ("1", 0), ("0_1", invalid), ("1 ", invalid), ("9" * 5000, invalid), ("+01", 0),
     ]  # fmt: skip
     assert cluster.settings.log_retention_ms == 5

@@ -53,7 +53,8 @@ def test_by_name_and_id(cluster):
     """Version 6: names come back with their ids, ids with their names."""
     ids = {name: found.id for name, found in cluster.image.topics.items()}
     states = [
-        State(name="a"), State(topic_id=ids["b"]), State(topic_id=b"?" * 16), State(name="x", topic_id=b"!" * 16), State(),
+        State(name="a"), State(topic_id=ids["b"]), State(topic_id=b"?" * 16), State(name="x", topic_id=b"!" * 16),
+        State(),
         State(topic_id=b"2" * 16), State(topic_id=b"2" * 16), State(name="d"), State(name="d"),
     ]  # fmt: skip
     assert codes(delete(cluster, 6, topics=states)) == {
@@ -84,7 +85,8 @@ def test_deletion_can_be_switched_off():
 
 
 def test_permissions(cluster):
-    """A name is deniable without saying whether it exists; an id that may not be described comes back without its name."""
+    """A name is deniable without saying whether it exists; an id that may not be described comes back without its
+    name."""
     cluster_wide = ("Delete", "Cluster", "kafka-cluster")
     topic_id = cluster.image.topics["a"].id
     denied = {cluster_wide, ("Delete", "Topic", "a"), ("Describe", "Topic", "nope"), ("Delete", "Topic", "nope")}

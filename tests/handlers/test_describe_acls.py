@@ -14,7 +14,8 @@ from tests.metadata.context import ask
 from tests.metadata.test_acls import create, entry
 
 ANYTHING = {
-    "resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1, "principal_filter": None, "host_filter": None,
+    "resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1, "principal_filter": None,
+    "host_filter": None,
     "operation": 1, "permission_type": 1,
 }  # fmt: skip
 

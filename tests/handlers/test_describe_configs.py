@@ -154,7 +154,8 @@ def test_permissions(cluster):
 
 
 def test_kept_settings_follow_what_is_set(cluster):
-    """What was answered is answered again without computing it, until the broker's settings or the topic's own change."""
+    """What was answered is answered again without computing it, until the broker's settings or the topic's own
+    change."""
     describe(cluster, (2, "a", None))
     (kept,) = cluster.settings.described.values()
     describe(cluster, (2, "a", None))

@@ -50,7 +50,8 @@ def test_form(cluster):
     """A null value is right for a deletion only."""
     rows = alter(
         cluster,
-        (2, "a", [("retention.ms", SET, None)]), (2, "b", [("retention.ms", DELETE, None)]), (2, "c", [("x", SUBTRACT, None)]),
+        (2, "a", [("retention.ms", SET, None)]), (2, "b", [("retention.ms", DELETE, None)]),
+        (2, "c", [("x", SUBTRACT, None)]),
         (99, "y", []), (2, "nope", [("retention.ms", SET, "1")]),
     )  # fmt: skip
     assert rows == [("a", 42), ("b", 0), ("c", 42), ("y", 42), ("nope", errors.UNKNOWN_TOPIC_OR_PARTITION)]

@@ -108,7 +108,8 @@ def test_a_new_leader_is_written(world, peer, other):
 
 
 def test_what_lost_its_leader_is_read_only_by_who_knows_of_followers(world, peer):
-    """With records to give, which is when the fast path would; it forgets when the leader changes, and remembers anew."""
+    """With records to give, which is when the fast path would; it forgets when the leader changes, and remembers
+    anew."""
     controller, this = world.controller.metadata_log, world.broker.node_id
     world.create_topic("t")
     assert produced(peer, "t", 9)[0] == 0

@@ -148,8 +148,10 @@ def describe_transactions(count):
 
 
 LONG = [
-    metadata, metadata_by_id, describe_topic_partitions, delete_topics, create_topics, create_partitions, describe_configs, list_offsets, leader_epochs,
-    delete_records, find_coordinator, describe_groups, delete_groups, describe_transactions, commit, commit_in_transaction, delete,
+    metadata, metadata_by_id, describe_topic_partitions, delete_topics, create_topics, create_partitions,
+    describe_configs, list_offsets,
+    leader_epochs, delete_records, find_coordinator, describe_groups, delete_groups, describe_transactions, commit,
+    commit_in_transaction, delete,
 ]  # fmt: skip
 
 

@@ -42,9 +42,8 @@ def test_every_version_shows_brokers_and_partitions(cluster, version):
     assert (broker.node_id, broker.host, broker.port) == (1, "localhost", 9092)
     (found,) = answer.topics
     assert (found.error_code, found.name, found.is_internal) == (0, "a", False)
-    assert [(part.partition_index, part.leader_id, part.replica_nodes, part.isr_nodes) for part in found.partitions] == [
-        (0, 1, [1], [1]), (1, 1, [1], [1]),
-    ]  # fmt: skip
+    parts = [(part.partition_index, part.leader_id, part.replica_nodes, part.isr_nodes) for part in found.partitions]
+    assert parts == [(0, 1, [1], [1]), (1, 1, [1], [1])]
     assert answer.controller_id == (1 if version >= 1 else -1)
     assert answer.cluster_id == (CLUSTER_ID if version >= 2 else None)
     assert found.partitions[0].leader_epoch == (0 if version >= 7 else -1)
@@ -152,7 +151,8 @@ def register(cluster, number, listener="PLAINTEXT"):
 
 
 def test_brokers_that_are_gone():
-    """Replicas on fenced brokers are offline; version 0 leaves them out, with an error; fenced brokers are not listed."""
+    """Replicas on fenced brokers are offline; version 0 leaves them out, with an error; fenced brokers are not
+    listed."""
     cluster = Cluster()
     register(cluster, 2)
     create(cluster, topic("a", -1, -1, [(0, [1, 2])]))
@@ -168,7 +168,8 @@ def test_brokers_that_are_gone():
 
 
 def test_leaders_that_cannot_be_reached():
-    """No leader is LEADER_NOT_AVAILABLE; a leader without the caller's listener is LISTENER_NOT_FOUND from version 6."""
+    """No leader is LEADER_NOT_AVAILABLE; a leader without the caller's listener is LISTENER_NOT_FOUND from version
+    6."""
     cluster = Cluster()
     register(cluster, 2, "OTHER")
     create(cluster, topic("a", -1, -1, [(0, [2])]))

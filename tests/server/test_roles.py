@@ -20,7 +20,8 @@ from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import FakeReactor, World
 
-# `listeners` of Kafka 4.3.1's message files that name both kinds, but for Fetch and the two that its controllers refuse.
+# `listeners` of Kafka 4.3.1's message files that name both kinds, but for Fetch and the two that its controllers
+# refuse.
 ON_BOTH = {17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 60, 64, 80, 81}
 
 
