@@ -26,6 +26,7 @@ FACTS = (
     ("setting", "pykafkad/settings/broker.txt", "num.partitions"),
     ("message's fields", "pykafkad/wire/schemas/001_fetch.txt", "isolation_level"),
     ("counts as committed", "pykafkad/server/commits.py", "def after("),
+    ("high watermark", "pykafkad/log/replica.py", "class Replica"),
     ("who asks", "pykafkad/server/session.py", "class Session"),
     ("muting", "pykafkad/server/connection.py", "class Connection"),
     ("recovery after a crash", "pykafkad/log/recovery.py", "def recover"),
