@@ -16,6 +16,7 @@ from pykafkad.server import listeners
 from pykafkad.server.dispatch import Dispatcher, controller_request
 from pykafkad.server.logs import logger
 from pykafkad.server.metadata_log import MetadataLog
+from pykafkad.server.offload import Offload
 from pykafkad.server.runtime import RuntimeNode
 from pykafkad.server.session import Sessions
 
@@ -85,6 +86,10 @@ class ControllerNode(RuntimeNode):
         self.dispatcher = Dispatcher(runtime, None, CONTROLLER_LISTENER, self._serve)
         self.serve = self.dispatcher.serve
         self.sessions = Sessions({}, authorizer)
+        self.sync_offload = Offload(runtime.reactor.wake, runtime.unexpected)
+        """Syncs of the metadata log: they wait for no other work."""
+        self.syncs_beside_loop = False
+        self._is_stopping = False
         self.broker: Broker | None = None
         """The broker that holds the same image; it is told of each change."""
 
@@ -126,6 +131,19 @@ class ControllerNode(RuntimeNode):
     def connection_lost(self, connection: Connection) -> None:
         """Nobody waits for its answers any more."""
         self.dispatcher.connection_lost(connection)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the controller has an event that is not done, so that `submit_at_once` has to wait."""
+        return self.metadata_log.is_busy
+
+    def submit_at_once(self, event: object) -> None:
+        """Decide an event that must be committed when this returns, although its sync holds the loop."""
+        beside_loop, self.syncs_beside_loop = self.syncs_beside_loop, False
+        try:
+            self.metadata_log.submit(event)
+        finally:
+            self.syncs_beside_loop = beside_loop
 
     def metadata_changed(self, delta: MetadataDelta) -> None:
         """Committed records changed the image."""
@@ -214,6 +232,12 @@ class ControllerNode(RuntimeNode):
         self.metadata_log.snapshots.begin()
         self.serving = True
 
+    def finish_work(self) -> None:
+        """What is being synced is committed; from now on every sync runs at once."""
+        self._is_stopping = True
+        self.syncs_beside_loop = False
+        self.sync_offload.close()
+
     def close(self) -> None:
         """Make the snapshot that spares the next start its reading, and leave the quorum."""
         self.metadata_log.resign()
@@ -221,7 +245,9 @@ class ControllerNode(RuntimeNode):
     # --- one turn -----------------------------------------------------------------------------------------------------
 
     def end_turn(self, now: float) -> None:
-        """Let the quorum look at its timeouts."""
+        """Take the syncs that have ended; let the quorum look at its timeouts."""
+        self.syncs_beside_loop = not self._is_stopping
+        self.sync_offload.finished()
         deadline = self.metadata_log.next_deadline()
         if deadline is not None and deadline <= now:
             self.metadata_log.tick()

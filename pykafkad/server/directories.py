@@ -205,6 +205,10 @@ class Directories(RuntimeNode):
         """Have the metadata name the directories of replicas of this broker: (topic id, partition) to directory id."""
         self.broker.controller.submit(AssignReplicasToDirs(self._settings.node_id, replicas))
 
+    def assign_at_once(self, replicas: dict[tuple[bytes, int], bytes]) -> None:
+        """The same, committed when this returns: between that and the renaming of a folder nothing may be appended."""
+        self.broker.controller.submit_at_once(AssignReplicasToDirs(self._settings.node_id, replicas))
+
     def settings_changed(self) -> None:
         """`cordoned.log.dirs` may be another: the controller is told soon."""
         self._runtime.timers.set((self, _CORDON), self._runtime.now)

@@ -13,7 +13,7 @@ from pykafkad.handlers.context import DEFERRED, ReplyToken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from pykafkad.server.runtime import Runtime
@@ -93,15 +93,21 @@ class MachineRunner:
 
     def perform(self, wanted: list[object]) -> None:
         """Perform effects in order; stop at a write that fails."""
-        for position, effect in enumerate(wanted):
+        left = iter(wanted)
+        for effect in left:
             try:
-                _PERFORM[type(effect)](self, effect)
+                PERFORM[type(effect)](self, effect)
             except StorageFailure as failure:
-                for dropped in wanted[position + 1 :]:
-                    if type(dropped) is effects.Reply:
-                        self.runtime.replies.abandon(dropped.token, f"its write failed: {failure}")
+                self.drop(left, failure)
                 self.failed(failure)
                 return
+
+    def drop(self, left: Iterable[object], failure: StorageFailure) -> None:
+        """A write failed: what stands behind it is not done, and requests that were to be answered lose their
+        connection."""
+        for dropped in left:
+            if type(dropped) is effects.Reply:
+                self.runtime.replies.abandon(dropped.token, f"its write failed: {failure}")
 
     def append(self, effect: effects.Append) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no log")
@@ -130,7 +136,7 @@ class MachineRunner:
         self.runtime.offload.submit(effect.job, lambda result: self.step(effect.then(result)))
 
 
-_PERFORM = {
+PERFORM = {
     effects.Append: lambda host, effect: host.append(effect),
     effects.Persist: lambda host, effect: host.persist(effect),
     effects.Reply: lambda host, effect: host.reply(effect),

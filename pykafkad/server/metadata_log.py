@@ -1,7 +1,9 @@
 """The metadata quorum's place in the shell: `__cluster_metadata-0`, its quorum machine, the controller and the image.
 
-Records are appended, written and synced; what the quorum then counts as committed is applied to the image; the node
-acts on what changed; only then do the replies leave that stood behind the append."""
+Records are appended, written and synced. The sync runs beside the loop. What the quorum counts as committed after it is
+applied to the image, and the broker acts on the change. Only then do the replies leave that stood behind the append, and
+only then does the controller take the next event. Before the first turn of the loop and after its last, when nobody else
+waits, syncs run at once."""
 
 from __future__ import annotations
 
@@ -20,13 +22,16 @@ from pykafkad.metadata.image import Image
 from pykafkad.server.auto_creation import AutoCreation
 from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.server.logs import logger
-from pykafkad.server.machine_runner import MachineRunner
+from pykafkad.server.machine_runner import PERFORM, MachineRunner
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
 from pykafkad.wire.batch import build_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.syncing import SyncJob
     from pykafkad.metadata.voters import Voter
     from pykafkad.server.controller_node import ControllerNode
 
@@ -34,7 +39,8 @@ log_lines = logger("metadata")
 
 
 class _LogRunner(MachineRunner):
-    """What quorum and controller share: appending to the one metadata log."""
+    """What quorum and controller share: appending to the one metadata log. What stands behind a write in a list of
+    effects is performed when that write is committed."""
 
     __slots__ = ("_metadata", "_node", "_opens")
 
@@ -44,34 +50,55 @@ class _LogRunner(MachineRunner):
         self._opens = False
         self._metadata = metadata
 
-    def perform(self, wanted: list[object]) -> None:
+    def perform(self, wanted: list[object], done: Callable[[], None] | None = None) -> None:
+        """Perform effects in order; `done` is called when all are performed, or dropped because a write failed."""
         self._opens = False
-        super().perform(wanted)
+        self._go_on(iter(wanted), done)
 
-    def append(self, effect: effects.Append) -> None:
-        broker = self._node.broker
-        if broker is None:
-            self._metadata.append(effect.records)
-            return
-        pending = broker.partitions.pending
-        added = pending.added
-        self._metadata.append(effect.records)
-        self._opens = pending.added > added
+    def _go_on(self, left: Iterator[object], done: Callable[[], None] | None) -> None:
+        def then(failure: StorageFailure | None, opens: bool) -> None:
+            try:
+                if failure is not None:
+                    self._stop(left, done, failure)
+                else:
+                    self._opens = opens
+                    self._go_on(left, done)
+            except Exception as error:
+                self._metadata.stumbled(error)
 
-    def persist(self, effect: effects.Persist) -> None:
-        self._metadata.persist(effect.name, effect.value)
+        for effect in left:
+            try:
+                if type(effect) is effects.Append:
+                    opens = self._metadata.append(effect.records, then)
+                elif type(effect) is effects.Persist:
+                    opens = self._metadata.persist(effect.name, effect.value, then)
+                else:
+                    PERFORM[type(effect)](self, effect)
+                    continue
+            except StorageFailure as failure:
+                self._stop(left, done, failure)
+                return
+            if opens is None:
+                return
+            self._opens = opens
+        if done is not None:
+            done()
 
-    def reply(self, effect: effects.Reply) -> None:
-        # New partitions are answered when they have their logs.
-        if self._opens:
-            reply = self.runtime.replies.reply
-            self._node.broker.partitions.pending.after(lambda: reply(effect.token, effect.message))
-        else:
-            self.runtime.replies.reply(effect.token, effect.message)
-
-    def failed(self, failure: StorageFailure) -> None:
+    def _stop(self, left: Iterator[object], done: Callable[[], None] | None, failure: StorageFailure) -> None:
+        self.drop(left, failure)
         # Nothing of the metadata can change any more until a restart; what there is goes on being served.
         self._metadata.offline(failure)
+        if done is not None:
+            done()
+
+    def reply(self, effect: effects.Reply) -> None:
+        broker = self._node.broker
+        # New partitions are answered when they have their logs.
+        if self._opens and broker is not None:
+            reply = self.runtime.replies.reply
+            broker.partitions.pending.after(lambda: reply(effect.token, effect.message))
+        else:
+            self.runtime.replies.reply(effect.token, effect.message)
 
 
 class MetadataLog:
@@ -81,6 +108,8 @@ class MetadataLog:
         "_auto_creation",
         "_controller_host",
         "_events",
+        "_is_beginning",
+        "_is_busy",
         "_log",
         "_node",
         "_pending",
@@ -101,7 +130,10 @@ class MetadataLog:
         self.controller: Controller | None = None
         self._quorum_host: _LogRunner | None = None
         self._controller_host: _LogRunner | None = None
+        # The first of them is with the controller while that is busy.
         self._events: deque[object] = deque()
+        self._is_busy = False
+        self._is_beginning = False
         self._auto_creation = AutoCreation(node, self._take)
 
     def load(self) -> None:
@@ -167,63 +199,117 @@ class MetadataLog:
         return self._take(event)
 
     def _take(self, event: object) -> object:
-        """The controller takes one event after the other; one with many rows may need several turns, and those behind
-        it wait."""
-        if self._events:
-            self._events.append(event)
-            return DEFERRED
+        """The controller takes one event after the other. One with many rows needs several turns, and each waits for
+        its sync; those behind it wait."""
+        self._events.append(event)
+        if not self._is_busy:
+            self._begin(event)
+        return DEFERRED
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the controller has an event that is not done."""
+        return self._is_busy
+
+    def _begin(self, direct: object = None) -> None:
+        """Hand over the events that wait, up to one that takes longer. An error of the event `direct` is raised."""
+        if self._is_beginning:
+            return
+        self._is_beginning = True
+        try:
+            while self._events and not self._is_busy:
+                event = self._events[0]
+                self._is_busy = True
+                try:
+                    self._hand_over(event)
+                except Exception as error:
+                    self._done()
+                    if event is direct:
+                        raise
+                    self._give_up(event, error)
+        finally:
+            self._is_beginning = False
+
+    def _hand_over(self, event: object) -> None:
         result = self.controller.begin(event)
         if type(result) is GeneratorType:
-            self._events.append(event)
-            self._node.runtime.tasks.begin(IncrementalTask(None, result, self._stepped, self._stumbled))
+            self._node.runtime.tasks.begin(IncrementalTask(None, result, self._stepped, self.stumbled))
         else:
-            self._controller_host.perform(result)
-        return DEFERRED
+            self._controller_host.perform(result, self._done)
 
     def _stepped(self, wanted: list[object]) -> None:
         try:
-            self._controller_host.perform(wanted)
+            self._controller_host.perform(wanted, self._done)
         except Exception as error:
-            self._give_up(self._events[0], error)
-        finally:
-            self._next()
+            self.stumbled(error)
 
-    def _stumbled(self, error: Exception) -> None:
+    def stumbled(self, error: Exception) -> None:
+        """A bug in what the controller does with its event, or in what follows from that."""
+        event = self._events[0] if self._is_busy else None
         try:
-            self._give_up(self._events[0], error)
+            self._give_up(event, error)
         finally:
-            self._next()
+            if event is not None:
+                self._done()
 
     def _give_up(self, event: object, error: Exception) -> None:
         self._node.runtime.replies.fail(getattr(event, "token", None), error)
 
-    def _next(self) -> None:
+    def _done(self) -> None:
         """The event that the controller had is done."""
-        events = self._events
-        events.popleft()
-        waiting = list(events)
-        events.clear()
-        for event in waiting:
-            try:
-                self._take(event)
-            except Exception as error:
-                self._give_up(event, error)
+        self._events.popleft()
+        self._is_busy = False
+        self._begin()
 
-    def append(self, records: list[object]) -> None:
-        """Write, sync, count, apply. Raises StorageFailure."""
+    def append(self, records: list[object], then: Callable[[StorageFailure | None, bool], None]) -> bool | None:
+        """Write, sync, count, apply. Whether new partitions wait for their logs by that; or None, and `then(failure,
+        whether they wait)` is called after the sync. Raises StorageFailure."""
         try:
-            self._write(records)
+            has_written = self._write(records)
+            if has_written and not self._node.syncs_beside_loop:
+                self._log.flush()
         except StorageFailure:
             self._pending.clear()
             raise
-        self._quorum_host.step(quorum_machine.Durable(self.quorum.node_id, self._log.end_offset))
-        self._apply_committed()
+        if not has_written or not self._node.syncs_beside_loop:
+            return self._synced(self._log.end_offset)
+        job = self._log.whole_sync_job()
+        self._node.sync_offload.submit(job.run, lambda result: self._sync_ended(job, result, then))
+        return None
 
-    def _write(self, records: list[object]) -> None:
+    def _sync_ended(self, job: SyncJob, result: object, then: Callable[[StorageFailure | None, bool], None]) -> None:
+        if isinstance(result, Exception):
+            # Whatever a sync raised, it did not happen.
+            failure = (
+                result if isinstance(result, StorageFailure) else StorageFailure("sync", self._log.directory, result)
+            )
+            self._log.fail(failure)
+            self._pending.clear()
+            then(failure, False)
+            return
+        job.finish()
+        try:
+            opens = self._synced(job.end_offset)
+        except Exception as error:
+            self.stumbled(error)
+        else:
+            then(None, opens)
+
+    def _synced(self, end_offset: int) -> bool:
+        """The log is synced up to `end_offset`: apply what is committed by that. Whether new partitions wait for their
+        logs."""
+        broker = self._node.broker
+        added = 0 if broker is None else broker.partitions.pending.added
+        self._quorum_host.step(quorum_machine.Durable(self.quorum.node_id, end_offset))
+        self._apply_committed()
+        return broker is not None and broker.partitions.pending.added > added
+
+    def _write(self, records: list[object]) -> bool:
+        """Append and write, unsynced; whether the cluster's metadata.version leaves anything to be written."""
         level = _level(self.image, records)
         records = record_codec.at_level(records, level)
         if not records:
-            return
+            return False
         log = self._log
         epoch = self.quorum.epoch
         now_ms = self._node.runtime.now_ms
@@ -238,7 +324,8 @@ class MetadataLog:
         result = log.append(memoryview(batch), now_ms, origin=COORDINATOR)
         self.snapshots.wrote(size_bytes, now_ms)
         self._pending += [(result.base_offset + index, record) for index, record in enumerate(records)]
-        log.flush()
+        log.write_pending()
+        return True
 
     def offline(self, failure: StorageFailure) -> None:
         """The log can't be written. During a start that is the end of it; later, changes are refused and the rest goes
@@ -247,9 +334,21 @@ class MetadataLog:
             raise failure
         log_lines.error("metadata-offline", reason=failure)
 
-    def persist(self, name: str, value: bytes) -> None:
-        """Replace a small file, synced. Raises StorageFailure."""
-        self._node.runtime.disk.replace(f"{self._node.directory.path}/{name}", value)
+    def persist(self, name: str, value: bytes, then: Callable[[StorageFailure | None, bool], None]) -> bool | None:
+        """Replace a small file, synced: False when that is done, or None, and `then(failure, False)` is called after
+        the sync. Raises StorageFailure."""
+        disk, path = self._node.runtime.disk, f"{self._node.directory.path}/{name}"
+        if not self._node.syncs_beside_loop:
+            disk.replace(path, value)
+            return False
+
+        def ended(result: object) -> None:
+            if isinstance(result, Exception) and not isinstance(result, StorageFailure):
+                result = StorageFailure("sync", path, result)
+            then(result if isinstance(result, StorageFailure) else None, False)
+
+        self._node.sync_offload.submit(lambda: disk.replace(path, value), ended)
+        return None
 
     def resign(self) -> None:
         """The node stops."""

@@ -99,8 +99,9 @@ class Moves:
             if step is not None:
                 self._busy = True
                 self._broker.runtime.offload.submit(step, lambda result: self._stepped(move, result))
-            elif self._broker.commits.is_waiting(move.log):
-                # A sync of the old files is on its way, and answers wait for what it says.
+            elif self._broker.commits.is_waiting(move.log) or self._broker.controller.is_busy:
+                # A sync of the old files is on its way, and answers wait for what it says. Or the controller could not
+                # take the move's end at once.
                 self._broker.runtime.timers.set((self, _GO_ON), self._broker.runtime.now + _SHORTEST_PAUSE)
             else:
                 self._finish(move)
@@ -135,7 +136,7 @@ class Moves:
         broker.commits.mark(log)
         broker.commits.finish()
         before = broker.image.offset
-        broker.directories.assign({(log.topic_id, log.partition): directory_id(move.target)})
+        broker.directories.assign_at_once({(log.topic_id, log.partition): directory_id(move.target)})
         del self._moves[log.topic, log.partition]
         if broker.image.offset == before:
             # The metadata log takes no records: where the replica is must stay as it is known.

@@ -200,7 +200,8 @@ def test_brokers_that_are_not_here_are_fenced_at_the_start():
     partition = messages.PartitionRecord(
         partition_id=0, topic_id=b"t" * 16, leader=own + 1, leader_epoch=3, partition_epoch=3, **fields
     )
-    world.controller.metadata_log.append([record_codec.record(each) for each in (other, topic, partition)])
+    records = [record_codec.record(each) for each in (other, topic, partition)]
+    world.controller.metadata_log.append(records, lambda failure, opens: None)
     world.disk.kill()
     world = world.restart(seed=2)
     assert [broker.id for broker in world.broker.image.alive_brokers()] == [own]
