@@ -23,7 +23,7 @@ def refuse_unknown(rows: Iterable[object], fields: tuple[str, ...]) -> None:
                 raise ProtocolError(f"{type(row).__name__}.{field} is 0, which means nothing")
 
 
-def check(ctx: Context, rules: tuple[Rule], without_authorizer: str) -> None:
+def check(ctx: Context, rules: tuple[Rule, ...], without_authorizer: str) -> None:
     """Whether the caller may do this at all, and whether ACLs are kept here. Raises `KafkaError`."""
     (on_cluster,) = rules
     if not may(ctx, on_cluster):

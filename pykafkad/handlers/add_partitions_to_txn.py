@@ -26,7 +26,7 @@ _Answer = messages.AddPartitionsToTxnResponse
 _FROM_BROKERS = 4
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.AddPartitionsToTxnRequest) -> object:
     """An error for every partition."""
     if ctx.version < _FROM_BROKERS:
         transactional_id = request.v3_and_below_transactional_id
@@ -41,13 +41,18 @@ def handle(ctx: Context, request: object) -> object:
     return _Answer(results_by_transaction=results)
 
 
-def _rows(ctx: Context, transactional_id: str, topics: list[object], refusal: int) -> list[object]:
+def _rows(
+    ctx: Context,
+    transactional_id: str,
+    topics: list[messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic],
+    refused: int,
+) -> list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
     """As it was asked if all partitions have the same error; else each topic and partition once."""
     codes = {
-        (topic.name, index): refusal or _error(ctx, topic.name, index) for topic in topics for index in topic.partitions
+        (topic.name, index): refused or _error(ctx, topic.name, index) for topic in topics for index in topic.partitions
     }
-    if refusal or not any(codes.values()):
-        code = refusal or error_of_nobodys(transactional_id)
+    if refused or not any(codes.values()):
+        code = refused or error_of_nobodys(transactional_id)
         return [_row(topic.name, [(index, code) for index in topic.partitions]) for topic in topics]
     # One partition that cannot be added keeps all others from being added.
     by_topic: dict[str, list[tuple[int, int]]] = {}
@@ -56,7 +61,7 @@ def _rows(ctx: Context, transactional_id: str, topics: list[object], refusal: in
     return [_row(name, rows) for name, rows in by_topic.items()]
 
 
-def _row(topic: str, rows: list[tuple[int, int]]) -> object:
+def _row(topic: str, rows: list[tuple[int, int]]) -> messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult:
     partitions = [
         _Answer.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
         for index, code in rows

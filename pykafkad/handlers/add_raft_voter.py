@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 _DEFAULT_LISTENER = "CONTROLLER"
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.AddRaftVoterRequest) -> object:
     """Says why not."""
     code, text = _refusal(ctx, request)
     return messages.AddRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
 
 
-def _refusal(ctx: Context, request: object) -> tuple[int, str | None]:
+def _refusal(ctx: Context, request: messages.AddRaftVoterRequest) -> tuple[int, str | None]:
     refusal = voter_refusal(ctx, request, "Add")
     if refusal is not None:
         return refusal

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 (_ALTER_CONFIGS,) = RULES["AlterClientQuotas"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.AlterClientQuotasRequest) -> object:
     """Hands the entities to the controller."""
     if not may(ctx, _ALTER_CONFIGS):
         rows = client_quotas.refuse_all(request.entries, _ALTER_CONFIGS.error)

@@ -25,13 +25,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
+    AlteredResource = (
+        messages.AlterConfigsRequest.AlterConfigsResource | messages.IncrementalAlterConfigsRequest.AlterConfigsResource
+    )
+    Operations = list[tuple[str, int, str | None]] | dict[str, str | None]
 
-def handle(ctx: Context, request: object) -> object:
+
+def handle(ctx: Context, request: messages.AlterConfigsRequest) -> object:
     """Hands what is well formed to the controller."""
     return alter(ctx, request, incremental=False)
 
 
-def alter(ctx: Context, request: object, *, incremental: bool) -> object:
+def alter(
+    ctx: Context, request: messages.AlterConfigsRequest | messages.IncrementalAlterConfigsRequest, *, incremental: bool
+) -> object:
     """Both alter APIs: the same checks of form, the same order of results."""
     response = messages.IncrementalAlterConfigsResponse if incremental else messages.AlterConfigsResponse
     counts: dict[tuple[int, str], int] = {}
@@ -72,7 +79,7 @@ def alter(ctx: Context, request: object, *, incremental: bool) -> object:
     return ctx.controller.submit(event)
 
 
-def _operations(resource: object, incremental: bool) -> object:
+def _operations(resource: AlteredResource, incremental: bool) -> object:
     """The settings of a resource in the event's form; each may be named once, and null is no value."""
     names = [each.name for each in resource.configs]
     if len(set(names)) != len(names):

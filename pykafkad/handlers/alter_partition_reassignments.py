@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _Response = messages.AlterPartitionReassignmentsResponse
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.AlterPartitionReassignmentsRequest) -> object:
     """Hands the request to the controller."""
     if not may(ctx, _ALTER_CLUSTER):
         return _refused(request, _ALTER_CLUSTER.error, errors.message(_ALTER_CLUSTER.error))
@@ -36,7 +36,7 @@ def handle(ctx: Context, request: object) -> object:
     return ctx.controller.submit(AlterPartitionReassignments(ctx.token, request))
 
 
-def _refused(request: object, code: int, text: str | None) -> object:
+def _refused(request: messages.AlterPartitionReassignmentsRequest, code: int, text: str | None) -> object:
     return _Response(
         error_code=code,
         error_message=text,

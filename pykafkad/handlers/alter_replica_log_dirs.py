@@ -30,7 +30,7 @@ _Topic = messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 _Row = messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.AlterReplicaLogDirsRequest) -> Generator[None, None, object]:
     """Begins moves; a partition named twice goes where it was named last."""
     allowed = may(ctx, _ALTER_CLUSTER)
     wanted = {

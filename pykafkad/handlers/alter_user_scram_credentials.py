@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 (_ALTER_CLUSTER,) = RULES["AlterUserScramCredentials"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.AlterUserScramCredentialsRequest) -> object:
     """Hands the changes to the controller."""
     if not may(ctx, _ALTER_CLUSTER):
         response = messages.AlterUserScramCredentialsResponse

@@ -24,7 +24,7 @@ _TELEMETRY_KEYS = (71, 72)
 _INNER = _LETTERS | frozenset("-.")
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.ApiVersionsRequest) -> object:
     """The advertised APIs, or INVALID_REQUEST for a client software name or version that Kafka would not take."""
     if ctx.version >= 3 and not (
         _well_formed(request.client_software_name) and _well_formed(request.client_software_version)
@@ -55,7 +55,7 @@ def handle(ctx: Context, request: object) -> object:
 
 def unsupported() -> object:
     """The answer to a version that is not known here: version 0, and our range of this API alone."""
-    row = table.by_key(18)
+    (row,) = (row for row in table.ROWS if row.key == 18)
     return messages.ApiVersionsResponse(
         error_code=errors.UNSUPPORTED_VERSION,
         api_keys=[
@@ -66,7 +66,7 @@ def unsupported() -> object:
     )
 
 
-def _keys(ctx: Context) -> list[object]:
+def _keys(ctx: Context) -> list[messages.ApiVersionsResponse.ApiVersion]:
     answer = messages.ApiVersionsResponse.ApiVersion
     listener = table.CONTROLLER_LISTENER if ctx.on_controller else table.BROKER_LISTENER
     rows = [
@@ -77,7 +77,8 @@ def _keys(ctx: Context) -> list[object]:
     if ctx.settings.pykafkad_client_telemetry_enable and not ctx.on_controller:
         rows += [
             answer(api_key=row.key, min_version=row.min_version, max_version=row.max_version)
-            for row in map(table.by_key, _TELEMETRY_KEYS)
+            for row in table.ROWS
+            if row.key in _TELEMETRY_KEYS
         ]
     return rows
 

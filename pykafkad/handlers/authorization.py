@@ -52,6 +52,14 @@ class Rule(namedtuple("Rule", ("operation", "resource_type", "names", "answer", 
 
     __slots__ = ()
 
+    operation: str
+    resource_type: str
+    names: tuple[str, ...]
+    answer: str
+    instead: tuple[str, str] | None
+    error: int
+    when: str
+
     def __str__(self) -> str:
         def words(operation: str, resource_type: str) -> str:
             return f"{operation} on the {_WORDS[resource_type]}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.CreateAclsRequest) -> object:
     """Hands entries that could be meant to the controller."""
     fields = ("resource_type", "resource_pattern_type", "operation", "permission_type")
     acl_requests.refuse_unknown(request.creations, fields)

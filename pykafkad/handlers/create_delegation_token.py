@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.CreateDelegationTokenRequest) -> object:
     """Always a refusal."""
     code = errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     requester_type, _, requester_name = ctx.principal.partition(":")

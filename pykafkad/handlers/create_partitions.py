@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 (_ALTER_TOPIC,) = RULES["CreatePartitions"]
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.CreatePartitionsRequest) -> Generator[None, None, object]:
     """Hands what may grow to the controller."""
     counts: dict[str, int] = {}
     for topic in request.topics:
@@ -53,5 +53,5 @@ def handle(ctx: Context, request: object) -> Generator:
     return ctx.controller.submit(event)
 
 
-def _refusal(name: str, code: int, text: str | None) -> object:
+def _refusal(name: str, code: int, text: str | None) -> messages.CreatePartitionsResponse.CreatePartitionsTopicResult:
     return messages.CreatePartitionsResponse.CreatePartitionsTopicResult(name=name, error_code=code, error_message=text)

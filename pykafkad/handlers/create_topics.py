@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _CREATE_TOPIC, _DESCRIBE_CONFIGS_TOPIC = RULES["CreateTopics"]
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.CreateTopicsRequest) -> Generator[None, None, object]:
     """Hands what may be created to the controller."""
     counts: dict[str, int] = {}
     for topic in request.topics:
@@ -66,5 +66,5 @@ def handle(ctx: Context, request: object) -> Generator:
     return ctx.controller.submit(event)
 
 
-def _refusal(name: str, code: int, text: str | None) -> object:
+def _refusal(name: str, code: int, text: str | None) -> messages.CreateTopicsResponse.CreatableTopicResult:
     return messages.CreateTopicsResponse.CreatableTopicResult(name=name, error_code=code, error_message=text)

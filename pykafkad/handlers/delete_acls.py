@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.DeleteAclsRequest) -> object:
     """Hands the filters to the controller."""
     fields = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     acl_requests.refuse_unknown(request.filters, fields)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 (_DELETE_GROUP,) = RULES["DeleteGroups"]
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.DeleteGroupsRequest) -> Generator[None, None, object]:
     """Group by group; an answer whose records could not be written does not come, and the connection ends."""
     without_shard, refused = [], []
     composite = ctx.groups.composite_reply(

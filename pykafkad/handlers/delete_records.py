@@ -30,7 +30,7 @@ _INVALID_LOW_WATERMARK = -1
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.DeleteRecordsRequest) -> Generator[None, None, object]:
     # A partition named twice is served once, as Kafka's map of them does; the last offset counts.
     topics: dict[str, dict[int, int]] = {}
     for topic in request.topics:
@@ -69,7 +69,7 @@ def _delete(ctx: Context, topic: str, index: int, offset: int) -> int:
         raise errors.KafkaError(absent)
     if topic in _INTERNAL_TOPICS:
         raise errors.KafkaError(errors.INVALID_TOPIC_EXCEPTION)
-    if absent:
+    if log is None:
         raise errors.KafkaError(absent)
     if log.offline is not None:
         raise log.offline.copy()

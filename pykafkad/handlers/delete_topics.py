@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 _DELETE_TOPIC, _DESCRIBE_TOPIC = RULES["DeleteTopics"]
+_Row = messages.DeleteTopicsResponse.DeletableTopicResult
 ZERO_ID = b"\0" * 16
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.DeleteTopicsRequest) -> Generator[None, None, object]:
     """Hands what may be deleted to the controller."""
     if not ctx.settings.delete_topic_enable:
         if ctx.version < 3:
@@ -55,7 +56,7 @@ def handle(ctx: Context, request: object) -> Generator:
     return ctx.controller.submit(DeleteTopics(ctx.token, (yield from deletion.resolve()), refused=deletion.refused))
 
 
-def _same(request: object, code: int, text: str | None) -> object:
+def _same(request: messages.DeleteTopicsRequest, code: int, text: str | None) -> messages.DeleteTopicsResponse:
     """One error for every topic of the request."""
     rows = [_row(name, ZERO_ID, code, text) for name in request.topic_names]
     rows += [_row(topic.name, topic.topic_id, code, text) for topic in request.topics]
@@ -71,7 +72,7 @@ class _Deletion:
         self._ctx = ctx
         self._names: dict[str, int] = {}
         self._ids: dict[bytes, int] = {}
-        self.refused: list[object] = []
+        self.refused: list[_Row] = []
 
     def add_name(self, name: str) -> None:
         self._names[name] = self._names.get(name, 0) + 1
@@ -86,7 +87,7 @@ class _Deletion:
     def refuse(self, name: str | None, topic_id: bytes, code: int, text: str | None = None) -> None:
         self.refused.append(_row(name, topic_id, code, text or errors.message(code)))
 
-    def resolve(self) -> Generator:
+    def resolve(self) -> Generator[None, None, dict[bytes, str | None]]:
         """Id to name of the topics to delete."""
         for name, count in self._names.items():
             yield
@@ -98,9 +99,9 @@ class _Deletion:
         chosen: dict[bytes, str | None] = {}
         for topic_id in self._ids:
             yield
-            name = self._by_id(topic_id)
-            if name is not None:
-                chosen[topic_id] = name
+            found = self._by_id(topic_id)
+            if found is not None:
+                chosen[topic_id] = found
         for name, count in self._names.items():
             yield
             if count == 1:
@@ -138,7 +139,5 @@ class _Deletion:
             chosen[topic.id] = name
 
 
-def _row(name: str | None, topic_id: bytes, code: int, text: str | None) -> object:
-    return messages.DeleteTopicsResponse.DeletableTopicResult(
-        name=name, topic_id=topic_id, error_code=code, error_message=text
-    )
+def _row(name: str | None, topic_id: bytes, code: int, text: str | None) -> _Row:
+    return _Row(name=name, topic_id=topic_id, error_code=code, error_message=text)

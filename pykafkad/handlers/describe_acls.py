@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.DescribeAclsRequest) -> object:
     """Everything that the filter takes."""
     fields = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     acl_requests.refuse_unknown((request,), fields)
@@ -29,7 +29,7 @@ def handle(ctx: Context, request: object) -> object:
         acl_requests.check(ctx, RULES["DescribeAcls"], "No Authorizer is configured on the broker")
     except KafkaError as error:
         return messages.DescribeAclsResponse(error_code=error.code, error_message=error.text)
-    by_pattern: dict[tuple, list[object]] = {}
+    by_pattern: dict[tuple[int, str, int], list[messages.DescribeAclsResponse.AclDescription]] = {}
     for entry in Filter(request).matching(ctx.metadata.acls.values()):
         pattern = (entry.resource_type, entry.resource_name, entry.pattern_type)
         row = messages.DescribeAclsResponse.AclDescription(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 (_DESCRIBE_CONFIGS,) = RULES["DescribeClientQuotas"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.DescribeClientQuotasRequest) -> object:
     """Every entity that the filter takes, in no particular order."""
     response = messages.DescribeClientQuotasResponse
     try:

@@ -23,7 +23,7 @@ CONTROLLERS = 2
 NO_CONTROLLER = -1
 
 
-def handle(ctx: Context | ControllerContext, request: object) -> object:
+def handle(ctx: Context | ControllerContext, request: messages.DescribeClusterRequest) -> object:
     """The cluster as a client sees it."""
     if request.endpoint_type != (CONTROLLERS if ctx.on_controller else BROKERS):
         return _wrong_endpoint(request.endpoint_type)

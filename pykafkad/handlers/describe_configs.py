@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
 
+_Result = messages.DescribeConfigsResponse.DescribeConfigsResult
+_Setting = messages.DescribeConfigsResponse.DescribeConfigsResourceResult
 
-def handle(ctx: Context, request: object) -> Generator:
+
+def handle(ctx: Context, request: messages.DescribeConfigsRequest) -> Generator[None, None, object]:
     """One result per resource, in the order asked."""
     if any(each.resource_type not in CONFIG_RESOURCES for each in request.resources):
         text = errors.message(errors.INVALID_REQUEST)
@@ -47,7 +50,11 @@ def handle(ctx: Context, request: object) -> Generator:
     return messages.DescribeConfigsResponse(results=results)
 
 
-def _resource(ctx: Context, request: object, resource: object) -> object:
+def _resource(
+    ctx: Context,
+    request: messages.DescribeConfigsRequest,
+    resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
+) -> _Result:
     code = config_refusal(ctx, RULES["DescribeConfigs"], resource.resource_type, resource.resource_name)
     if code:
         return _failed(resource, code, errors.message(code))
@@ -63,7 +70,11 @@ def _resource(ctx: Context, request: object, resource: object) -> object:
     )
 
 
-def _rows(ctx: Context, request: object, resource: object) -> list[object]:
+def _rows(
+    ctx: Context,
+    request: messages.DescribeConfigsRequest,
+    resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
+) -> list[_Setting]:
     """The settings asked for. All of a resource's are kept until the broker's change: most topics have the same."""
     kind, name = resource.resource_type, resource.resource_name
     check, describe = _RESOURCES[kind]
@@ -81,10 +92,11 @@ def _rows(ctx: Context, request: object, resource: object) -> list[object]:
         if len(kept) >= MAX_KEPT:
             kept.clear()
         kept[key] = messages.CachedArray(_row(entry, request) for entry in describe(ctx, name))
-    return kept[key]
+    rows: list[_Setting] = kept[key]
+    return rows
 
 
-def _failed(resource: object, code: int, text: str | None) -> object:
+def _failed(resource: messages.DescribeConfigsRequest.DescribeConfigsResource, code: int, text: str | None) -> _Result:
     return messages.DescribeConfigsResponse.DescribeConfigsResult(
         error_code=code,
         error_message=text,
@@ -93,7 +105,7 @@ def _failed(resource: object, code: int, text: str | None) -> object:
     )
 
 
-def _row(entry: entries.Entry, request: object) -> object:
+def _row(entry: entries.Entry, request: messages.DescribeConfigsRequest) -> _Setting:
     synonyms = entry.synonyms if request.include_synonyms else ()
     return messages.DescribeConfigsResponse.DescribeConfigsResourceResult(
         name=entry.name,

@@ -15,6 +15,6 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.DescribeDelegationTokenRequest) -> object:
     """Always a refusal."""
     return messages.DescribeDelegationTokenResponse(error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 (_DESCRIBE_GROUP,) = RULES["DescribeGroups"]
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.DescribeGroupsRequest) -> Generator[None, None, object]:
     refused, described = [], []
     for group_id in request.groups:
         yield

@@ -19,9 +19,11 @@ from pykafkad.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from typing import Any
 
     from pykafkad.handlers.context import Context
     from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.partition_log import PartitionLog
 
 (_DESCRIBE_CLUSTER,) = RULES["DescribeLogDirs"]
 _Result = messages.DescribeLogDirsResponse.DescribeLogDirsResult
@@ -29,7 +31,7 @@ _Topic = messages.DescribeLogDirsResponse.DescribeLogDirsTopic
 _Partition = messages.DescribeLogDirsResponse.DescribeLogDirsPartition
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.DescribeLogDirsRequest) -> Generator[None, None, object]:
     """One result for each configured directory."""
     if not may(ctx, _DESCRIBE_CLUSTER):
         return messages.DescribeLogDirsResponse(error_code=_DESCRIBE_CLUSTER.error)
@@ -59,10 +61,12 @@ def handle(ctx: Context, request: object) -> Generator:
     return messages.DescribeLogDirsResponse(results=results)
 
 
-def _topics(ctx: Context, directory: LogDirectory, wanted: set[tuple[str, int]] | None) -> Generator:
-    topics: dict[str, object] = {}
+def _topics(
+    ctx: Context, directory: LogDirectory, wanted: set[tuple[str, int]] | None
+) -> Generator[None, None, list[_Topic]]:
+    topics: dict[str, _Topic] = {}
 
-    def add(log: object, **fields: object) -> None:
+    def add(log: PartitionLog, **fields: Any) -> None:
         if wanted is None or (log.topic, log.partition) in wanted:
             topic = topics.get(log.topic)
             if topic is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _Response = messages.DescribeProducersResponse
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.DescribeProducersRequest) -> Generator[None, None, object]:
     """A row for each partition asked."""
     topics = []
     for topic in request.topics:
@@ -50,7 +50,9 @@ def _topic_error(ctx: Context, name: str) -> tuple[int, str | None]:
     return errors.NONE, None
 
 
-def _partition(ctx: Context, topic: str, index: int, code: int, text: str | None) -> object:
+def _partition(
+    ctx: Context, topic: str, index: int, code: int, text: str | None
+) -> messages.DescribeProducersResponse.PartitionResponse:
     row = _Response.PartitionResponse(partition_index=index, error_code=code, error_message=text)
     if code != errors.NONE:
         return row

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _Response = messages.DescribeQuorumResponse
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.DescribeQuorumRequest) -> object:
     """The quorum as this node, its leader, sees it."""
     if not may(ctx, _DESCRIBE_CLUSTER):
         code = _DESCRIBE_CLUSTER.error
@@ -73,7 +73,7 @@ def _partition(quorum: Quorum, ctx: Context) -> object:
     )
 
 
-def _refused(request: object) -> object:
+def _refused(request: messages.DescribeQuorumRequest) -> object:
     code = errors.UNKNOWN_TOPIC_OR_PARTITION
     rows = [
         _Response.TopicData(

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 
 _DESCRIBE_TOPIC, _ = RULES["DescribeTopicPartitions"]
+_Row = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+_Partition = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.DescribeTopicPartitionsRequest) -> Generator[None, None, object]:
     """One page of topics."""
     image = ctx.metadata
     everything = not request.topics
@@ -80,7 +82,7 @@ def handle(ctx: Context, request: object) -> Generator:
     return response
 
 
-def _topic(ctx: Context, topic: Topic, start: int, end: int) -> object:
+def _topic(ctx: Context, topic: Topic, start: int, end: int) -> _Row:
     return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -90,7 +92,7 @@ def _topic(ctx: Context, topic: Topic, start: int, end: int) -> object:
     )
 
 
-def _page(ctx: Context, topic: Topic, start: int, end: int) -> list[object]:
+def _page(ctx: Context, topic: Topic, start: int, end: int) -> list[_Partition]:
     """The partitions from `start` to before `end`, kept at the topic until one of them or any broker changes."""
     key = (ctx.metadata.brokers_generation, ctx.listener)
     if topic.pages is None or topic.pages[0] != key:
@@ -100,10 +102,11 @@ def _page(ctx: Context, topic: Topic, start: int, end: int) -> list[object]:
         if len(pages) >= MAX_PAGES:
             pages.clear()
         pages[start, end] = messages.CachedArray(_partition(ctx, state) for state in topic.partitions[start:end])
-    return pages[start, end]
+    found: list[_Partition] = pages[start, end]
+    return found
 
 
-def _partition(ctx: Context, state: PartitionState) -> object:
+def _partition(ctx: Context, state: PartitionState) -> _Partition:
     brokers = ctx.metadata.brokers
     leader = brokers.get(state.leader)
     return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition(
@@ -118,7 +121,7 @@ def _partition(ctx: Context, state: PartitionState) -> object:
     )
 
 
-def _error(code: int, name: str) -> object:
+def _error(code: int, name: str) -> _Row:
     return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         error_code=code, name=name, topic_id=ZERO_ID
     )

@@ -28,7 +28,7 @@ _DESCRIBE_TRANSACTIONAL_ID, _ = RULES["DescribeTransactions"]
 _Answer = messages.DescribeTransactionsResponse
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.DescribeTransactionsRequest) -> Generator[None, None, object]:
     """One row for each id, with its error."""
     rows = []
     for each in request.transactional_ids:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 (_DESCRIBE_CLUSTER,) = RULES["DescribeUserScramCredentials"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.DescribeUserScramCredentialsRequest) -> object:
     """One result per user, in no particular order."""
     response = messages.DescribeUserScramCredentialsResponse
     users = [each.name for each in request.users or ()]

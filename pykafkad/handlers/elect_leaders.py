@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 (_ALTER_CLUSTER,) = RULES["ElectLeaders"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.ElectLeadersRequest) -> object:
     """Hands the request to the controller."""
     topics = request.topic_partitions
     if not may(ctx, _ALTER_CLUSTER):

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pykafkad.handlers.context import Context
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.brokers import Broker
 
 _READ_TOPIC, _CLUSTER_ACTION = RULES["Fetch"]
 _Topic = messages.FetchResponse.FetchableTopicResponse
@@ -54,13 +56,14 @@ ISOLATION_LEVELS = (0, _READ_COMMITTED)
 _WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.FetchRequest) -> object:
     """An answer at once, or a `DelayedFetch`."""
     if request.isolation_level not in ISOLATION_LEVELS:
         return refused(request, ctx.version)
-    session, partitions, full = _asked(ctx, request)
-    if partitions is None:
-        return messages.FetchResponse(error_code=session)
+    asked = _asked(ctx, request)
+    if isinstance(asked, int):
+        return messages.FetchResponse(error_code=asked)
+    session, partitions, full = asked
     fetch = Fetch(ctx, request, session, partitions, full)
     rows, enough = fetch.read()
     if enough:
@@ -68,16 +71,16 @@ def handle(ctx: Context, request: object) -> object:
     return DelayedFetch(fetch, ctx.now)
 
 
-def handle_long(ctx: Context, request: object) -> Generator:
+def handle_long(ctx: Context, request: messages.FetchRequest) -> Generator[None, None, object]:
     """The same for a request that is read in slices."""
     from pykafkad.handlers import fetch_long
 
     return fetch_long.serve(ctx, request)
 
 
-def refused(request: object, version: int) -> Generator:
+def refused(request: messages.FetchRequest, version: int) -> Generator[None, None, messages.FetchResponse]:
     """The whole request is refused; before version 13 also row by row."""
-    topics: list[object] = []
+    topics: list[_Topic] = []
     for topic in request.topics if version < 13 else ():
         topics.append(_Topic(topic=topic.topic, partitions=[]))
         for each in topic.partitions:
@@ -120,8 +123,10 @@ class DelayedFetch:
         return self._fetch.answer(self._fetch.read()[0])
 
 
-def _asked(ctx: Context, request: object) -> tuple[object, list[FetchPartition] | None, bool]:
-    """(session or None, partitions to read, whether the answer names all of them), or (error code, None, False)."""
+def _asked(
+    ctx: Context, request: messages.FetchRequest
+) -> tuple[FetchSession | None, list[FetchPartition], bool] | int:
+    """(session or None, partitions to read, whether the answer names all of them), or an error code."""
     sessions = ctx.fetch_sessions
     by_id = ctx.version >= 13
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -133,28 +138,28 @@ def _asked(ctx: Context, request: object) -> tuple[object, list[FetchPartition] 
             session = sessions.create(partitions, by_id, ctx.now, privileged=replica_id(ctx, request) >= 0)
         return session, list(partitions.values()), True
     session = sessions.get(request.session_id)
+    if session is None:
+        return errors.FETCH_SESSION_ID_NOT_FOUND
     if error := session_error(session, request, by_id):
-        return error, None, False
+        return error
     _update(ctx, session, request, by_id)
     if not session.partitions:
         sessions.remove(session.id)
         return None, list(_partitions(ctx, request, by_id).values()), True
     if not sessions.touch(session, ctx.now):
-        return errors.FETCH_SESSION_ID_NOT_FOUND, None, False
+        return errors.FETCH_SESSION_ID_NOT_FOUND
     session.next_epoch()
     return session, list(session.partitions.values()), False
 
 
-def session_error(session: FetchSession | None, request: object, by_id: bool) -> int:
+def session_error(session: FetchSession, request: messages.FetchRequest, by_id: bool) -> int:
     """Why the request can't go on with `session`; 0 if it can."""
-    if session is None:
-        return errors.FETCH_SESSION_ID_NOT_FOUND
     if session.epoch != request.session_epoch:
         return errors.INVALID_FETCH_SESSION_EPOCH
     return errors.FETCH_SESSION_TOPIC_ID_ERROR if session.uses_topic_ids != by_id else errors.NONE
 
 
-def replica_id(ctx: Context, request: object) -> int:
+def replica_id(ctx: Context, request: messages.FetchRequest) -> int:
     """The broker that fetches; negative for a consumer."""
     return request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
 
@@ -165,8 +170,8 @@ def topic_name(ctx: Context, topic_id: bytes) -> str | None:
     return None if topic is None else topic.name
 
 
-def _partitions(ctx: Context, request: object, by_id: bool) -> dict[object, FetchPartition]:
-    result = {}
+def _partitions(ctx: Context, request: messages.FetchRequest, by_id: bool) -> dict[object, FetchPartition]:
+    result: dict[object, FetchPartition] = {}
     for topic in request.topics:
         name = topic_name(ctx, topic.topic_id) if by_id else topic.topic
         for asked in topic.partitions:
@@ -174,7 +179,7 @@ def _partitions(ctx: Context, request: object, by_id: bool) -> dict[object, Fetc
     return result
 
 
-def _update(ctx: Context, session: FetchSession, request: object, by_id: bool) -> None:
+def _update(ctx: Context, session: FetchSession, request: messages.FetchRequest, by_id: bool) -> None:
     for key, asked in _partitions(ctx, request, by_id).items():
         known = session.partitions.get(key)
         if known is None:
@@ -213,7 +218,12 @@ class Fetch:
     )
 
     def __init__(
-        self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool
+        self,
+        ctx: Context,
+        request: messages.FetchRequest,
+        session: FetchSession | None,
+        partitions: list[FetchPartition],
+        full: bool,
     ) -> None:
         self._ctx = ctx
         # Partitions that were not here when the wait began; None if there has been none.
@@ -231,9 +241,9 @@ class Fetch:
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.max_wait_ms = request.max_wait_ms
 
-    def logs(self) -> list[object]:
+    def logs(self) -> list[PartitionLog]:
         """The logs that the request waits for, from now on."""
-        found = {}
+        found: dict[PartitionLog, None] = {}
         self._absent = absent = set()
         for partition in self._partitions:
             log = self._log(partition)
@@ -243,7 +253,7 @@ class Fetch:
                 found[log] = None
         return list(found)
 
-    def read(self, total: int = 0) -> tuple[list[tuple[FetchPartition, object]], bool]:
+    def read(self, total: int = 0) -> tuple[list[tuple[FetchPartition, _Row]], bool]:
         """(partition, answer row) of each, and whether that is enough to answer now; `total` bytes have been read
         before."""
         rows = []
@@ -263,7 +273,7 @@ class Fetch:
             log = self._log(partition)
             if log is None:
                 row.error_code = self._refusal(partition.topic)
-                if row.error_code == errors.NONE:
+                if row.error_code == errors.NONE and partition.topic is not None:
                     row.error_code = self._ctx.error_of_absent(partition.topic, partition.partition)
                 # What went while it was waited for ends the wait; what was not there from the start does not.
                 has_gone = self._absent is not None and partition not in self._absent
@@ -292,7 +302,7 @@ class Fetch:
             rows.append((partition, row))
         return rows + unknown, enough or not interesting or total >= self.min_bytes
 
-    def answer(self, rows: list[tuple[FetchPartition, object]]) -> object:
+    def answer(self, rows: list[tuple[FetchPartition, _Row]]) -> messages.FetchResponse:
         """The message; an incremental one leaves out the partitions with nothing new."""
         session = self._session
         session_id = INVALID_SESSION_ID if session is None else session.id
@@ -310,22 +320,22 @@ class Fetch:
                             del session.partitions[key]
                             session.partitions[key] = partition
             rows = told
-        topics: list[object] = []
-        last = None
+        topics: list[_Topic] = []
+        last: object = None
         for partition, row in rows:
-            key = partition.topic_id if self._ctx.version >= 13 else partition.topic
-            if key != last or not topics:
+            of_topic = partition.topic_id if self._ctx.version >= 13 else partition.topic
+            if of_topic != last or not topics:
                 topics.append(_Topic(topic=partition.topic or "", topic_id=partition.topic_id, partitions=[]))
-                last = key
+                last = of_topic
             topics[-1].partitions.append(row)
         response = messages.FetchResponse(session_id=session_id, responses=topics)
         if self._ctx.version >= 16:
             self._add_leaders(response, rows)
         return response
 
-    def _add_leaders(self, response: object, rows: list[tuple[FetchPartition, object]]) -> None:
+    def _add_leaders(self, response: messages.FetchResponse, rows: list[tuple[FetchPartition, _Row]]) -> None:
         """Who leads what the asker is wrong about, and where to find them (KIP-951)."""
-        leaders: dict[int, object] = {}
+        leaders: dict[int, Broker] = {}
         for partition, row in rows:
             if row.error_code not in _WITH_LEADER or partition.topic is None:
                 continue
@@ -339,8 +349,8 @@ class Fetch:
             endpoint = messages.FetchResponse.NodeEndpoint(node_id=node_id, host=host, port=port, rack=broker.rack)
             response.node_endpoints.append(endpoint)
 
-    def _log(self, partition: FetchPartition) -> object | None:
-        if self._refusal(partition.topic) != errors.NONE:
+    def _log(self, partition: FetchPartition) -> PartitionLog | None:
+        if partition.topic is None or self._refusal(partition.topic) != errors.NONE:
             return None
         return self._ctx.partitions.get(partition.topic, partition.partition)
 
@@ -357,7 +367,9 @@ class Fetch:
             self._refusals[topic] = code
         return code
 
-    def _read_one(self, partition: FetchPartition, row: object, log: object, left: int, minimum_one_batch: bool) -> int:
+    def _read_one(
+        self, partition: FetchPartition, row: _Row, log: PartitionLog, left: int, minimum_one_batch: bool
+    ) -> int:
         """Fill `row` from `log`; the size of the records in bytes. Raises KafkaError or StorageFailure."""
         # One that cannot be written any more goes on being read; one whose directory was given up does not.
         if log.closed and log.offline is not None:
@@ -404,7 +416,7 @@ class Fetch:
         return records.chunk_size
 
     @staticmethod
-    def _diverging(partition: FetchPartition, log: object) -> tuple[int, int] | None:
+    def _diverging(partition: FetchPartition, log: PartitionLog) -> tuple[int, int] | None:
         """(epoch, end offset) at which the asker's log left ours (KIP-595), or None."""
         asked = partition.last_fetched_epoch
         if asked < 0:

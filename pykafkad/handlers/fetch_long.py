@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
     from pykafkad.handlers.fetch_sessions import FetchSession
 
+    Rows = list[tuple[FetchPartition, messages.FetchResponse.PartitionData]]
+    Asked = tuple[FetchSession | None, list[FetchPartition], bool] | int
+    from pykafkad.log.partition_log import PartitionLog
+
 AT_ONCE = 8
 """Partitions of one step: those that nobody used yet are opened by being read."""
 
@@ -28,13 +32,14 @@ _UNKNOWN = (errors.UNKNOWN_TOPIC_ID, errors.UNKNOWN_TOPIC_OR_PARTITION, errors.T
 _NEVER = 1 << 62
 
 
-def serve(ctx: Context, request: object) -> Generator:
+def serve(ctx: Context, request: messages.FetchRequest) -> Generator[None, None, object]:
     """What `fetch.handle` gives, in steps."""
     if request.isolation_level not in fetch.ISOLATION_LEVELS:
         return (yield from fetch.refused(request, ctx.version))
-    session, partitions, full = yield from _asked(ctx, request)
-    if partitions is None:
-        return messages.FetchResponse(error_code=session)
+    asked = yield from _asked(ctx, request)
+    if isinstance(asked, int):
+        return messages.FetchResponse(error_code=asked)
+    session, partitions, full = asked
     long = _LongFetch(ctx, request, session, partitions, full)
     rows, enough = yield from long.read_in_steps()
     if enough:
@@ -43,32 +48,36 @@ def serve(ctx: Context, request: object) -> Generator:
     return (yield from DelayedLongFetch(ctx, long).begin())
 
 
-def _let_go(rows: list[object]) -> Generator:
+def _let_go(rows: Rows) -> Generator[None, None, None]:
     """Free them a few at a time, which takes a good part of what it took to make them."""
     while rows:
         yield
         del rows[-_FREED_AT_ONCE:]
 
 
-def _asked(ctx: Context, request: object) -> Generator:
+def _asked(ctx: Context, request: messages.FetchRequest) -> Generator[None, None, Asked]:
     """As in `fetch.py`."""
     sessions = ctx.fetch_sessions
     by_id = ctx.version >= 13
     if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
         session = sessions.get(request.session_id)
+        if session is None:
+            return errors.FETCH_SESSION_ID_NOT_FOUND
         if error := fetch.session_error(session, request, by_id):
-            return error, None, False
+            return error
         return (yield from _updated(ctx, session, request, by_id))
     if request.session_id != INVALID_SESSION_ID:
         sessions.remove(request.session_id)
     partitions = yield from _partitions(ctx, request, by_id)
-    session = None
+    created: FetchSession | None = None
     if request.session_epoch == INITIAL_EPOCH and ctx.version >= 7:
-        session = sessions.create(partitions, by_id, ctx.now, privileged=fetch.replica_id(ctx, request) >= 0)
-    return session, list(partitions.values()), True
+        created = sessions.create(partitions, by_id, ctx.now, privileged=fetch.replica_id(ctx, request) >= 0)
+    return created, list(partitions.values()), True
 
 
-def _partitions(ctx: Context, request: object, by_id: bool) -> Generator:
+def _partitions(
+    ctx: Context, request: messages.FetchRequest, by_id: bool
+) -> Generator[None, None, dict[object, FetchPartition]]:
     result: dict[object, FetchPartition] = {}
     for topic in request.topics:
         name = fetch.topic_name(ctx, topic.topic_id) if by_id else topic.topic
@@ -78,7 +87,9 @@ def _partitions(ctx: Context, request: object, by_id: bool) -> Generator:
     return result
 
 
-def _updated(ctx: Context, session: FetchSession, request: object, by_id: bool) -> Generator:
+def _updated(
+    ctx: Context, session: FetchSession, request: messages.FetchRequest, by_id: bool
+) -> Generator[None, None, Asked]:
     sessions = ctx.fetch_sessions
     # At once, so that a second request of this epoch is refused while the first is under way.
     session.next_epoch()
@@ -100,13 +111,13 @@ def _updated(ctx: Context, session: FetchSession, request: object, by_id: bool) 
         if partition.topic is None:
             partition.topic = fetch.topic_name(ctx, partition.topic_id)
     if session.epoch != epoch:
-        return errors.INVALID_FETCH_SESSION_EPOCH, None, False
+        return errors.INVALID_FETCH_SESSION_EPOCH
     if not session.partitions:
         sessions.remove(session.id)
         return None, list(new.values()), True
     # It may have lost its place to another meanwhile.
     if sessions.get(session.id) is not session or not sessions.touch(session, ctx.now):
-        return errors.FETCH_SESSION_ID_NOT_FOUND, None, False
+        return errors.FETCH_SESSION_ID_NOT_FOUND
     return session, list(session.partitions.values()), False
 
 
@@ -116,7 +127,12 @@ class _LongFetch(fetch.Fetch):
     __slots__ = ("_all", "_least_bytes", "_most_bytes")
 
     def __init__(
-        self, ctx: Context, request: object, session: FetchSession | None, partitions: list[FetchPartition], full: bool
+        self,
+        ctx: Context,
+        request: messages.FetchRequest,
+        session: FetchSession | None,
+        partitions: list[FetchPartition],
+        full: bool,
     ) -> None:
         super().__init__(ctx, request, session, partitions, full)
         self._all = partitions
@@ -125,10 +141,10 @@ class _LongFetch(fetch.Fetch):
         # Whether there is enough shows only when all are read.
         self.min_bytes = _NEVER
 
-    def read_in_steps(self) -> Generator:
+    def read_in_steps(self) -> Generator[None, None, tuple[Rows, bool]]:
         """As `read`."""
-        rows: list[tuple[FetchPartition, object]] = []
-        unknown: list[tuple[FetchPartition, object]] = []
+        rows: list[tuple[FetchPartition, messages.FetchResponse.PartitionData]] = []
+        unknown: list[tuple[FetchPartition, messages.FetchResponse.PartitionData]] = []
         left = self._most_bytes
         total = 0
         enough = self.max_wait_ms <= 0
@@ -149,17 +165,19 @@ class _LongFetch(fetch.Fetch):
                     left = max(0, left - size)
         return rows + unknown, enough or not rows or total >= self._least_bytes
 
-    def logs_in_steps(self, found: dict[object, None]) -> Generator:
+    def logs_in_steps(self, found: dict[PartitionLog, None]) -> Generator[None, None, None]:
         """As `logs`, into `found`."""
         absent: set[FetchPartition] = set()
         for start in range(0, len(self._all), AT_ONCE):
             yield
             self._partitions = self._all[start : start + AT_ONCE]
             found.update(dict.fromkeys(self.logs()))
-            absent |= self._absent
+            absent |= self._absent or set()
         self._absent = absent
 
-    def answer_in_steps(self, rows: list[tuple[FetchPartition, object]]) -> Generator:
+    def answer_in_steps(
+        self, rows: list[tuple[FetchPartition, messages.FetchResponse.PartitionData]]
+    ) -> Generator[None, None, messages.FetchResponse]:
         """As `answer`."""
         whole = self.answer(rows[:AT_ONCE])
         for start in range(AT_ONCE, len(rows), AT_ONCE):
@@ -181,7 +199,7 @@ class _LongFetch(fetch.Fetch):
         return whole
 
 
-def _is_unknown(row: object) -> bool:
+def _is_unknown(row: messages.FetchResponse.PartitionData) -> bool:
     """Whether `read` put the row behind all others: it has no log, and none to wait for."""
     return row.error_code in _UNKNOWN and row.aborted_transactions is not None
 
@@ -197,7 +215,7 @@ class DelayedLongFetch:
     def __init__(self, ctx: Context, long: _LongFetch) -> None:
         self._ctx = ctx
         self._fetch = long
-        self._logs: dict[object, None] = {}
+        self._logs: dict[PartitionLog, None] = {}
         self._is_touched = False
         self.keys = (self,)
         self.deadline = ctx.now + long.max_wait_ms / 1000
@@ -212,13 +230,13 @@ class DelayedLongFetch:
         self._is_touched = True
         return True
 
-    def begin(self) -> Generator:
+    def begin(self) -> Generator[None, None, object]:
         """Learn what to wait for, and look again."""
         yield from self._fetch.logs_in_steps(self._logs)
         self._ctx.purgatory.listen(self)
         return (yield from self.attempt(self._ctx.now))
 
-    def attempt(self, now: float) -> Generator:
+    def attempt(self, now: float) -> Generator[None, None, object]:
         """The answer if there is enough, else the wait, to be parked again."""
         try:
             while True:
@@ -235,13 +253,13 @@ class DelayedLongFetch:
         self._ctx.purgatory.ignore(self)
         return (yield from self._fetch.answer_in_steps(rows))
 
-    def expire(self, now: float) -> Generator:
+    def expire(self, now: float) -> Generator[None, None, object]:
         """The answer with what there is."""
         self._ctx.purgatory.ignore(self)
         rows, _ = yield from self._fetch.read_in_steps()
         return (yield from self._fetch.answer_in_steps(rows))
 
-    def _is_closed(self) -> Generator:
+    def _is_closed(self) -> Generator[None, None, bool]:
         """Whether a log was, also where another took its place, as of a topic that went back to a snapshot: it wakes
         nobody any more."""
         for log in self._logs:

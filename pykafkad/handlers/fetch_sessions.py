@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from random import Random
 
+    from pykafkad.wire import messages
+
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -41,7 +43,7 @@ class FetchPartition:
         "topic_id",
     )
 
-    def __init__(self, topic: str | None, topic_id: bytes, asked: object) -> None:
+    def __init__(self, topic: str | None, topic_id: bytes, asked: messages.FetchRequest.FetchPartition) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = asked.partition
@@ -49,14 +51,14 @@ class FetchPartition:
         self.log_start_offset = -1
         self.update(asked)
 
-    def update(self, asked: object) -> None:
+    def update(self, asked: messages.FetchRequest.FetchPartition) -> None:
         """Take over what a later request of the session asks."""
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
-    def has_news(self, row: object) -> bool:
+    def has_news(self, row: messages.FetchResponse.PartitionData) -> bool:
         """Whether an incremental answer must mention the partition; remembers what is told."""
         news = row.error_code != errors.NONE or bool(row.records) or row.diverging_epoch.epoch >= 0
         if row.high_watermark != self.high_watermark or row.log_start_offset != self.log_start_offset:

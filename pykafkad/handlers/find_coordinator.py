@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _DESCRIBE_GROUP, _DESCRIBE_TRANSACTIONAL_ID, _CLUSTER_ACTION = RULES["FindCoordinator"]
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.FindCoordinatorRequest) -> Generator[None, None, object]:
     if ctx.version >= 4:
         rows = []
         for key in request.coordinator_keys:
@@ -53,7 +53,7 @@ def handle(ctx: Context, request: object) -> Generator:
     )
 
 
-def _row(ctx: Context, key_type: int, key: str) -> object:
+def _row(ctx: Context, key_type: int, key: str) -> messages.FindCoordinatorResponse.Coordinator:
     error_code, message, (node_id, host, port) = _find(ctx, key_type, key)
     return messages.FindCoordinatorResponse.Coordinator(
         key=key, error_code=error_code, error_message=message, node_id=node_id, host=host, port=port

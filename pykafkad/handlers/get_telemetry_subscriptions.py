@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ACCEPTED_COMPRESSION_TYPES = [4, 3, 1, 2]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.GetTelemetrySubscriptionsRequest) -> object:
     """The subscription of one client instance."""
     telemetry = ctx.telemetry
     instance_id = request.client_instance_id

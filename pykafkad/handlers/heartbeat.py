@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 (_READ_GROUP,) = RULES["Heartbeat"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.HeartbeatRequest) -> object:
     group_id = request.group_id
     if not may(ctx, _READ_GROUP, group_id):
         return messages.HeartbeatResponse(error_code=_READ_GROUP.error)

@@ -14,8 +14,9 @@ from pykafkad.handlers.alter_configs import alter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
+    from pykafkad.wire import messages
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.IncrementalAlterConfigsRequest) -> object:
     """Hands what is well formed to the controller."""
     return alter(ctx, request, incremental=True)

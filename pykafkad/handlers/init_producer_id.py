@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _IDEMPOTENT_WRITE, _WRITE_TRANSACTIONAL_ID = RULES["InitProducerId"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.InitProducerIdRequest) -> object:
     error_code = _refusal(ctx, request)
     if error_code:
         return messages.InitProducerIdResponse(error_code=error_code, producer_epoch=NO_PRODUCER_EPOCH)
@@ -89,7 +89,7 @@ def _without_ids() -> messages.InitProducerIdResponse:
     )
 
 
-def _refusal(ctx: Context, request: object) -> int:
+def _refusal(ctx: Context, request: messages.InitProducerIdRequest) -> int:
     if request.transactional_id is not None:
         if not may(ctx, _WRITE_TRANSACTIONAL_ID, request.transactional_id):
             return _WRITE_TRANSACTIONAL_ID.error

@@ -30,7 +30,7 @@ _LONGEST_PREFIX = 32_767 - 37
 (_READ_GROUP,) = RULES["JoinGroup"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.JoinGroupRequest) -> object:
     error_code = _refusal(ctx, request)
     if error_code:
         # An authorization error names nobody, the others name the member that asked.
@@ -55,7 +55,7 @@ def handle(ctx: Context, request: object) -> object:
     )
 
 
-def _refusal(ctx: Context, request: object) -> int:
+def _refusal(ctx: Context, request: messages.JoinGroupRequest) -> int:
     if not may(ctx, _READ_GROUP, request.group_id):
         return _READ_GROUP.error
     if not request.group_id:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 (_READ_GROUP,) = RULES["LeaveGroup"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.LeaveGroupRequest) -> object:
     error_code = _refusal(ctx, request.group_id)
     if error_code:
         return messages.LeaveGroupResponse(error_code=error_code)
@@ -40,7 +40,7 @@ def _refusal(ctx: Context, group_id: str) -> int:
     return ctx.groups.shard_for(group_id)[1]
 
 
-def _single(answers: list) -> object:
+def _single(answers: list[messages.LeaveGroupResponse]) -> object:
     """The answer of the versions that know one member: its error is the answer's."""
     answer = answers[0]
     return messages.LeaveGroupResponse(error_code=answer.error_code or answer.members[0].error_code)

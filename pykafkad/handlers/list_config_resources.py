@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 (_DESCRIBE_CONFIGS,) = RULES["ListConfigResources"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.ListConfigResourcesRequest) -> object:
     """Every resource of the asked types."""
     response = messages.ListConfigResourcesResponse
     if not may(ctx, _DESCRIBE_CONFIGS):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 (_DESCRIBE_GROUP,) = RULES["ListGroups"]
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.ListGroupsRequest) -> Generator[None, None, object]:
     states = {state.strip().lower() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
     answer = messages.ListGroupsResponse()

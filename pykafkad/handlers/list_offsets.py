@@ -48,11 +48,11 @@ _ISOLATION_LEVELS = (0, _READ_COMMITTED)
 _NO_EPOCH = -1
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.ListOffsetsRequest) -> Generator[None, None, object]:
     if request.isolation_level not in _ISOLATION_LEVELS:
         return _refused(request, errors.UNKNOWN_SERVER_ERROR)
     twice = yield from _named_twice(request.topics)
-    topics: dict[str, dict[int, object]] = {}
+    topics: dict[str, dict[int, _Row]] = {}
     for topic in request.topics:
         allowed = may(ctx, _DESCRIBE_TOPIC, topic.name)
         rows = topics.setdefault(topic.name, {})
@@ -72,7 +72,7 @@ def handle(ctx: Context, request: object) -> Generator:
     )
 
 
-def _refused(request: object, error_code: int) -> object:
+def _refused(request: messages.ListOffsetsRequest, error_code: int) -> object:
     topics = [
         _Topic(
             name=topic.name,
@@ -83,7 +83,9 @@ def _refused(request: object, error_code: int) -> object:
     return messages.ListOffsetsResponse(topics=topics)
 
 
-def _named_twice(topics: list[object]) -> Generator:
+def _named_twice(
+    topics: list[messages.ListOffsetsRequest.ListOffsetsTopic],
+) -> Generator[None, None, set[tuple[str, int]]]:
     seen: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()
     for topic in topics:
@@ -94,7 +96,13 @@ def _named_twice(topics: list[object]) -> Generator:
     return twice
 
 
-def _answer(ctx: Context, request: object, topic: str, asked: object, row: object) -> None:
+def _answer(
+    ctx: Context,
+    request: messages.ListOffsetsRequest,
+    topic: str,
+    asked: messages.ListOffsetsRequest.ListOffsetsPartition,
+    row: _Row,
+) -> None:
     log = ctx.partitions.get(topic, asked.partition_index)
     if log is None:
         row.error_code = ctx.error_of_absent(topic, asked.partition_index)
@@ -131,7 +139,7 @@ def leader_error(ctx: Context, log: PartitionLog, current_leader_epoch: int, *, 
     return errors.NOT_LEADER_OR_FOLLOWER if from_leader and log in not_led_here else errors.NONE
 
 
-def _last_fetchable(request: object, log: PartitionLog) -> int:
+def _last_fetchable(request: messages.ListOffsetsRequest, log: PartitionLog) -> int:
     if request.replica_id != _CONSUMER:
         return log.written_end_offset
     return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark

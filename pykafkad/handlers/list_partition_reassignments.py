@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _Response = messages.ListPartitionReassignmentsResponse
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.ListPartitionReassignmentsRequest) -> object:
     """Reads the image."""
     if not may(ctx, _DESCRIBE_CLUSTER):
         code = _DESCRIBE_CLUSTER.error

@@ -92,7 +92,7 @@ _STATES = frozenset(
 )
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.ListTransactionsRequest) -> object:
     """An empty list."""
     pattern = request.transactional_id_pattern
     if pattern and len(pattern) <= MAX_PATTERN_CHARACTERS and not _is_pattern(pattern):

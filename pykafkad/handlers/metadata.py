@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
     from pykafkad.metadata.brokers import Broker
+    from pykafkad.metadata.image import Image
     from pykafkad.metadata.topics import PartitionState, Topic
 
 _DESCRIBE_TOPIC, _SEE_TOPIC, _CREATE_TOPIC, _ = RULES["Metadata"]
+_Row = messages.MetadataResponse.MetadataResponseTopic
 ZERO_ID = b"\0" * 16
 NO_LEADER = -1
 NO_CONTROLLER = -1
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.MetadataRequest) -> Generator[None, None, object]:
     """The brokers and the asked topics."""
     image = ctx.metadata
     everything = request.topics is None or (ctx.version == 0 and not request.topics)
@@ -65,12 +67,12 @@ def handle(ctx: Context, request: object) -> Generator:
     )
 
 
-def _broker(ctx: Context, broker: Broker) -> object:
+def _broker(ctx: Context, broker: Broker) -> messages.MetadataResponse.MetadataResponseBroker:
     host, port = ctx.advertised(broker.id)
     return messages.MetadataResponse.MetadataResponseBroker(node_id=broker.id, host=host, port=port, rack=broker.rack)
 
 
-def _named(ctx: Context, request: object) -> Generator:
+def _named(ctx: Context, request: messages.MetadataRequest) -> Generator[None, None, object]:
     """The names and the ids that are asked for, each once, and the error of a request that names topics in a way its
     version does not have: the answer carries nothing else.
 
@@ -93,15 +95,20 @@ def _named(ctx: Context, request: object) -> Generator:
 
 
 def _asked(
-    ctx: Context, request: object, names: dict[str, None], ids: dict[bytes, None], view: _View, asked_operations: bool
-) -> Generator:
+    ctx: Context,
+    request: messages.MetadataRequest,
+    names: dict[str, None],
+    ids: dict[bytes, None],
+    view: _View,
+    asked_operations: bool,
+) -> Generator[None, None, object]:
     """Rows for the topics of the list, each once. With one id in the list only ids count, as in Kafka."""
     rows = []
     if ids:
         for topic_id in ids:
             rows.append((yield from _by_id(ctx, topic_id, view, asked_operations)))
         return rows
-    missing = []
+    missing: list[str] = []
     for name in names:
         yield
         if not may(ctx, _DESCRIBE_TOPIC, name):
@@ -117,7 +124,7 @@ def _asked(
     return rows
 
 
-def _by_id(ctx: Context, topic_id: bytes, view: _View, asked_operations: bool) -> Generator:
+def _by_id(ctx: Context, topic_id: bytes, view: _View, asked_operations: bool) -> Generator[None, None, _Row]:
     yield
     topic = view.image.topic_by_id(topic_id)
     if topic is None:
@@ -127,7 +134,7 @@ def _by_id(ctx: Context, topic_id: bytes, view: _View, asked_operations: bool) -
     return (yield from view.topic(topic, asked_operations))
 
 
-def _missing(ctx: Context, request: object, name: str, missing: list[str]) -> object:
+def _missing(ctx: Context, request: messages.MetadataRequest, name: str, missing: list[str]) -> _Row:
     """The row of a topic that does not exist; a name that may be created goes into `missing`."""
     if name_problem(name) is not None:
         return _error(errors.INVALID_TOPIC_EXCEPTION, name)
@@ -138,7 +145,7 @@ def _missing(ctx: Context, request: object, name: str, missing: list[str]) -> ob
     return _error(errors.UNKNOWN_TOPIC_OR_PARTITION, name)
 
 
-def _error(code: int, name: str | None, topic_id: bytes = ZERO_ID) -> object:
+def _error(code: int, name: str | None, topic_id: bytes = ZERO_ID) -> _Row:
     return messages.MetadataResponse.MetadataResponseTopic(
         error_code=code, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS
     )
@@ -153,7 +160,7 @@ class _View:
 
     __slots__ = ("_brokers", "_ctx", "_key", "_lists", "image")
 
-    def __init__(self, ctx: Context, image: object) -> None:
+    def __init__(self, ctx: Context, image: Image) -> None:
         self.image = image
         self._ctx = ctx
         self._brokers = image.brokers
@@ -162,7 +169,7 @@ class _View:
         # Version 0 leaves out replicas that are gone, with an error; from 6 a missing listener has its own error.
         self._key = (image.brokers_generation, ctx.listener, min(ctx.version, 1), ctx.version >= 6)
 
-    def topic(self, topic: Topic, asked_operations: bool) -> Generator:
+    def topic(self, topic: Topic, asked_operations: bool) -> Generator[None, None, _Row]:
         yield
         kept = topic.described
         if kept is None or kept[0] != self._key:
@@ -173,7 +180,7 @@ class _View:
         row.topic_authorized_operations = authorized_operations(self._ctx, "Topic", topic.name)
         return row
 
-    def _describe(self, topic: Topic) -> Generator:
+    def _describe(self, topic: Topic) -> Generator[None, None, tuple[object, _Row]]:
         # A change meanwhile takes the mark away, and with it the reason to keep what it made old. A list, to be no
         # other request's: a tuple of constants is one and the same each time.
         mark = topic.described = [None]
@@ -186,12 +193,12 @@ class _View:
             topic.described = kept
         return kept
 
-    def _row(self, topic: Topic, partitions: list[object]) -> object:
+    def _row(self, topic: Topic, partitions: list[messages.MetadataResponse.MetadataResponsePartition]) -> _Row:
         return messages.MetadataResponse.MetadataResponseTopic(
             name=topic.name, topic_id=topic.id, is_internal=topic.is_internal, partitions=partitions
         )
 
-    def _partition(self, state: PartitionState) -> object:
+    def _partition(self, state: PartitionState) -> messages.MetadataResponse.MetadataResponsePartition:
         version_0 = self._key[2] == 0
         replicas = self._alive(state.replicas) if version_0 else self._listed(state.replicas)
         isr = self._alive(state.isr) if version_0 else self._listed(state.isr)

@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 
 
 _READ_GROUP, _READ_TOPIC = RULES["OffsetCommit"]
+_Topic = messages.OffsetCommitRequest.OffsetCommitRequestTopic
+_Partition = messages.OffsetCommitRequest.OffsetCommitRequestPartition
+_Row = messages.OffsetCommitResponse.OffsetCommitResponseTopic
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.OffsetCommitRequest) -> Generator[None, None, object]:
     group_id = request.group_id
     if not may(ctx, _READ_GROUP, group_id):
         return offsets.refused(request, _READ_GROUP.error)
-    refused: dict[tuple[str, bytes], object] = {}
+    refused: dict[tuple[str, bytes], _Row] = {}
     accepted = []
     for topic in request.topics:
         remaining = yield from _checked(ctx, topic, refused)
@@ -62,22 +65,28 @@ def handle(ctx: Context, request: object) -> Generator:
     return ctx.groups.submit_many([(group_id, event)], lambda answers: _merged(refused, answers[0]), ctx.token)
 
 
-def _checked(ctx: Context, topic: object, refused: dict[tuple[str, bytes], object]) -> Generator:
+def _checked(
+    ctx: Context, topic: _Topic, refused: dict[tuple[str, bytes], _Row]
+) -> Generator[None, None, _Topic | None]:
     """The topic with name, id and the partitions that exist; what has no chance is added to `refused`."""
     image = ctx.metadata
     if ctx.version >= 10:
         known = image.topic_by_id(topic.topic_id)
         if known is None:
-            return _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_ID)
+            _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_ID)
+            return None
         topic.name = known.name
     else:
         known = image.topics.get(topic.name)
     if not may(ctx, _READ_TOPIC, topic.name):
-        return _refuse(refused, topic, topic.partitions, _READ_TOPIC.error)
+        _refuse(refused, topic, topic.partitions, _READ_TOPIC.error)
+        return None
     if known is None:
-        return _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_OR_PARTITION)
+        _refuse(refused, topic, topic.partitions, errors.UNKNOWN_TOPIC_OR_PARTITION)
+        return None
     topic.topic_id = known.id
-    present, missing = [], []
+    present: list[_Partition] = []
+    missing: list[_Partition] = []
     for each in topic.partitions:
         (missing if image.partition(topic.name, each.partition_index) is None else present).append(each)
         yield
@@ -87,7 +96,9 @@ def _checked(ctx: Context, topic: object, refused: dict[tuple[str, bytes], objec
     return topic if topic.partitions else None
 
 
-def _refuse(refused: dict[tuple[str, bytes], object], topic: object, partitions: list[object], error_code: int) -> None:
+def _refuse(
+    refused: dict[tuple[str, bytes], _Row], topic: _Topic, partitions: list[_Partition], error_code: int
+) -> None:
     row = refused.get((topic.name, topic.topic_id))
     if row is None:
         row = messages.OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
@@ -100,7 +111,9 @@ def _refuse(refused: dict[tuple[str, bytes], object], topic: object, partitions:
     )
 
 
-def _merged(refused: dict[tuple[str, bytes], object], answer: object) -> object:
+def _merged(
+    refused: dict[tuple[str, bytes], _Row], answer: messages.OffsetCommitResponse
+) -> messages.OffsetCommitResponse:
     """One answer of the rows refused here and the coordinator's, each topic once."""
     topics = list(refused.values())
     for row in answer.topics:

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 
 _DELETE_GROUP, _READ_TOPIC = RULES["OffsetDelete"]
+_Topic = messages.OffsetDeleteRequest.OffsetDeleteRequestTopic
+_Row = messages.OffsetDeleteResponse.OffsetDeleteResponseTopic
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.OffsetDeleteRequest) -> Generator[None, None, object]:
     group_id = request.group_id
     if not may(ctx, _DELETE_GROUP, group_id):
         return messages.OffsetDeleteResponse(error_code=_DELETE_GROUP.error)
-    refused: dict[str, object] = {}
+    refused: dict[str, _Row] = {}
     checked = []
     for topic in request.topics:
         if (yield from _checked(ctx, topic, refused)):
@@ -45,10 +47,11 @@ def handle(ctx: Context, request: object) -> Generator:
     return ctx.groups.submit_many([(group_id, event)], lambda answers: _merged(refused, answers[0]), ctx.token)
 
 
-def _checked(ctx: Context, topic: object, refused: dict[str, object]) -> Generator:
+def _checked(ctx: Context, topic: _Topic, refused: dict[str, _Row]) -> Generator[None, None, bool]:
     """Whether the topic, less the partitions that do not exist, is worth asking for."""
     image = ctx.metadata
-    known, wrong = [], topic.partitions
+    known: list[messages.OffsetDeleteRequest.OffsetDeleteRequestPartition] = []
+    wrong = topic.partitions
     error_code = _READ_TOPIC.error
     if may(ctx, _READ_TOPIC, topic.name):
         wrong, error_code = [], errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -67,7 +70,7 @@ def _checked(ctx: Context, topic: object, refused: dict[str, object]) -> Generat
     return bool(topic.partitions)
 
 
-def _merged(refused: dict[str, object], answer: object) -> object:
+def _merged(refused: dict[str, _Row], answer: messages.OffsetDeleteResponse) -> messages.OffsetDeleteResponse:
     """An error of the whole group stands alone; else each topic once, refused partitions first."""
     if answer.error_code:
         return answer

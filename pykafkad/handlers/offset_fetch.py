@@ -24,13 +24,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pykafkad.coordinator.shard import GroupShard
     from pykafkad.handlers.context import Context
 
 
 _DESCRIBE_GROUP, _DESCRIBE_TOPIC, _SEE_TOPIC = RULES["OffsetFetch"]
+_Group = messages.OffsetFetchRequest.OffsetFetchRequestGroup
+_Topics = messages.OffsetFetchRequest.OffsetFetchRequestTopics
+_GroupAnswer = messages.OffsetFetchResponse.OffsetFetchResponseGroup
+_Row = messages.OffsetFetchResponse.OffsetFetchResponseTopics
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.OffsetFetchRequest) -> Generator[None, None, object]:
     if ctx.version >= 8:
         groups = []
         for group in request.groups:
@@ -58,7 +63,9 @@ def handle(ctx: Context, request: object) -> Generator:
     )
 
 
-def _as_before_groups(partition: object) -> object:
+def _as_before_groups(
+    partition: messages.OffsetFetchResponse.OffsetFetchResponsePartitions,
+) -> messages.OffsetFetchResponse.OffsetFetchResponsePartition:
     return messages.OffsetFetchResponse.OffsetFetchResponsePartition(
         partition_index=partition.partition_index,
         committed_offset=partition.committed_offset,
@@ -68,7 +75,7 @@ def _as_before_groups(partition: object) -> object:
     )
 
 
-def _group(ctx: Context, group: object) -> Generator:
+def _group(ctx: Context, group: _Group) -> Generator[None, None, _GroupAnswer]:
     yield
     if not may(ctx, _DESCRIBE_GROUP, group.group_id):
         return _group_error(ctx.version, group, _DESCRIBE_GROUP.error)
@@ -86,7 +93,7 @@ def _group(ctx: Context, group: object) -> Generator:
     return messages.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, topics=rows)
 
 
-def _topic(ctx: Context, shard: object, group_id: str, topic: object) -> Generator:
+def _topic(ctx: Context, shard: GroupShard, group_id: str, topic: _Topics) -> Generator[None, None, _Row]:
     """The row of one topic, looked up so many partitions at a time."""
     yield
     indexes = topic.partition_indexes
@@ -99,13 +106,13 @@ def _topic(ctx: Context, shard: object, group_id: str, topic: object) -> Generat
     return row
 
 
-def _look_up(ctx: Context, shard: object, group_id: str, topics: list[object] | None) -> list[object]:
+def _look_up(ctx: Context, shard: GroupShard, group_id: str, topics: list[_Topics] | None) -> list[_Row]:
     # What was committed since the last look may wait for a sync of its own.
     ctx.groups.read(group_id, ctx.token)
     return shard.fetch_offsets(group_id, topics)
 
 
-def _group_error(version: int, group: object, error_code: int) -> object:
+def _group_error(version: int, group: _Group, error_code: int) -> _GroupAnswer:
     if version >= 2:
         return messages.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
     return messages.OffsetFetchResponse.OffsetFetchResponseGroup(
@@ -113,7 +120,7 @@ def _group_error(version: int, group: object, error_code: int) -> object:
     )
 
 
-def _refused(topic: object, error_code: int) -> object:
+def _refused(topic: _Topics, error_code: int) -> _Row:
     return messages.OffsetFetchResponse.OffsetFetchResponseTopics(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -126,7 +133,7 @@ def _refused(topic: object, error_code: int) -> object:
     )
 
 
-def _checked(ctx: Context, topics: list[object]) -> tuple[list[object], list[object]]:
+def _checked(ctx: Context, topics: list[_Topics]) -> tuple[list[_Topics], list[_Row]]:
     """The topics to look up, and the rows of those that the caller named by an unknown id or may not see."""
     asked, refused = [], []
     for topic in topics:
@@ -143,7 +150,7 @@ def _checked(ctx: Context, topics: list[object]) -> tuple[list[object], list[obj
     return asked, refused
 
 
-def _visible(ctx: Context, rows: list[object]) -> list[object]:
+def _visible(ctx: Context, rows: list[_Row]) -> list[_Row]:
     """What the caller may see of all that was committed; by id, only topics that exist can be named."""
     rows = [row for row in rows if may(ctx, _SEE_TOPIC, row.name)]
     if ctx.version < 10:

@@ -26,7 +26,7 @@ _Topic = messages.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 _Row = messages.OffsetForLeaderEpochResponse.EpochEndOffset
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.OffsetForLeaderEpochRequest) -> Generator[None, None, object]:
     topics = []
     for topic in request.topics:
         allowed = may(ctx, _DESCRIBE_TOPIC, topic.topic)
@@ -38,7 +38,9 @@ def handle(ctx: Context, request: object) -> Generator:
     return messages.OffsetForLeaderEpochResponse(topics=topics)
 
 
-def _row(ctx: Context, topic: str, asked: object, allowed: bool) -> object:
+def _row(
+    ctx: Context, topic: str, asked: messages.OffsetForLeaderEpochRequest.OffsetForLeaderPartition, allowed: bool
+) -> messages.OffsetForLeaderEpochResponse.EpochEndOffset:
     row = _Row(partition=asked.partition)
     log = ctx.partitions.get(topic, asked.partition)
     if not allowed:

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.authorization import Rule
     from pykafkad.handlers.context import Context
+    from pykafkad.wire import messages
 
 NOT_ASKED = -(2**31)
 
@@ -72,7 +73,9 @@ def config_refusal(ctx: Context, rules: tuple[Rule, ...], resource_type: int, na
     return refusal(ctx, rule) if kind == "Cluster" else refusal(ctx, rule, name)
 
 
-def voter_refusal(ctx: Context, request: object, verb: str) -> tuple[int, str | None] | None:
+def voter_refusal(
+    ctx: Context, request: messages.AddRaftVoterRequest | messages.RemoveRaftVoterRequest, verb: str
+) -> tuple[int, str | None] | None:
     """What is refused of AddRaftVoter (`verb` "Add") and RemoveRaftVoter alike, in Kafka's order: (code, text or None);
     None if nothing is."""
     if code := refusal(ctx, RULES[f"{verb}RaftVoter"][0]):

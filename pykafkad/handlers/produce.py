@@ -27,7 +27,9 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.config import TopicSettings
     from pykafkad.handlers.context import Context
+    from pykafkad.log.partition_log import PartitionLog
 
 _WRITE_TOPIC, _ = RULES["Produce"]
 _Topic = messages.ProduceResponse.TopicProduceResponse
@@ -38,7 +40,7 @@ _ADMIN_CLIENT_ID = "__admin_client"
 _LEADERS_SINCE = 10
 
 
-def handle(ctx: Context, request: object) -> object | None:
+def handle(ctx: Context, request: messages.ProduceRequest) -> object | None:
     """Append every partition's batch; None for acks=0; DEFERRED while a batch is opened on another thread."""
     appending = _Appending(ctx, request)
     by_id = ctx.version >= 13
@@ -66,14 +68,20 @@ class _Appending:
 
     __slots__ = ("_ctx", "_failed", "_request", "_unwritten", "long")
 
-    def __init__(self, ctx: Context, request: object) -> None:
+    def __init__(self, ctx: Context, request: messages.ProduceRequest) -> None:
         self._ctx = ctx
         self._request = request
-        self._unwritten: list[tuple[object, object]] = []
+        self._unwritten: list[tuple[PartitionLog, _Row]] = []
         self._failed = False
-        self.long: list[tuple[object, object, memoryview]] = []
+        self.long: list[tuple[_Row, PartitionLog, memoryview]] = []
 
-    def try_data(self, row: object, topic: object, data: object, by_id: bool) -> None:
+    def try_data(
+        self,
+        row: _Row,
+        topic: messages.ProduceRequest.TopicProduceData,
+        data: messages.ProduceRequest.PartitionProduceData,
+        by_id: bool,
+    ) -> None:
         """Append one partition's batch, or put it among the long ones."""
         log = None
         try:
@@ -104,7 +112,7 @@ class _Appending:
         for (row, log, _), result in zip(self.long, results, strict=True):
             self._append_checked(row, log, result)
 
-    def _append_checked(self, row: object, log: object, checked: object) -> None:
+    def _append_checked(self, row: _Row, log: PartitionLog, checked: object) -> None:
         if log.closed:
             code = errors.UNKNOWN_TOPIC_OR_PARTITION if log.offline is None else errors.KAFKA_STORAGE_ERROR
             self._refused(row, errors.KafkaError(code), None)
@@ -122,24 +130,24 @@ class _Appending:
         except errors.StorageFailure as failure:
             self._broken(row, log, failure)
 
-    def _append(self, row: object, log: object, records: object, checked: tuple | None) -> None:
+    def _append(self, row: _Row, log: PartitionLog, records: object, checked: tuple | None) -> None:
         if self._request.acks == -1 and not log.replica.has_min_isr:
             raise errors.KafkaError(errors.NOT_ENOUGH_REPLICAS)
         result = log.append(records, self._ctx.now_ms, produce_version=self._ctx.version, checked=checked)
         row.base_offset, _, row.log_append_time_ms, row.log_start_offset = result
         self._unwritten.append((log, row))
 
-    def _refused(self, row: object, error: errors.KafkaError, log: object | None) -> None:
+    def _refused(self, row: _Row, error: errors.KafkaError, log: PartitionLog | None) -> None:
         self._failed = True
         _fail(row, error, log)
 
-    def _broken(self, row: object, log: object | None, failure: errors.StorageFailure) -> None:
+    def _broken(self, row: _Row, log: PartitionLog | None, failure: errors.StorageFailure) -> None:
         self._failed = True
         if log is not None:
             self._ctx.storage_failed(log, failure)
         _fail(row, errors.KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)), log)
 
-    def finish(self, response: object) -> object | None:
+    def finish(self, response: messages.ProduceResponse) -> object | None:
         """The answer, which promises that what was appended is written."""
         ctx = self._ctx
         if self._failed and ctx.version >= _LEADERS_SINCE:
@@ -157,7 +165,7 @@ class _Appending:
         return response
 
 
-def _checked(log: object, settings: object, records: memoryview, now_ms: int, version: int) -> object:
+def _checked(log: PartitionLog, settings: TopicSettings, records: memoryview, now_ms: int, version: int) -> object:
     """What the rules say of a batch: a `KafkaError`, or what `append` takes as `checked`."""
     try:
         return check(records, settings, now_ms, version, True, f"{log.topic}-{log.partition}")
@@ -165,7 +173,13 @@ def _checked(log: object, settings: object, records: memoryview, now_ms: int, ve
         return error
 
 
-def _log(ctx: Context, request: object, topic: object, index: int, by_id: bool) -> object:
+def _log(
+    ctx: Context,
+    request: messages.ProduceRequest,
+    topic: messages.ProduceRequest.TopicProduceData,
+    index: int,
+    by_id: bool,
+) -> PartitionLog:
     """The log to append to; raises KafkaError with the code that Kafka gives for what stands in the way."""
     if by_id:
         known = ctx.metadata.topic_by_id(topic.topic_id)
@@ -202,7 +216,7 @@ _WITHOUT_LOG_START = frozenset(
 )
 
 
-def _fail(row: object, error: errors.KafkaError, log: object | None) -> None:
+def _fail(row: _Row, error: errors.KafkaError, log: PartitionLog | None) -> None:
     row.error_code = error.code
     if log is not None and error.code not in _WITHOUT_LOG_START and not isinstance(error, NotOneBatch):
         row.log_start_offset = log.log_start_offset
@@ -215,9 +229,9 @@ def _fail(row: object, error: errors.KafkaError, log: object | None) -> None:
         ]
 
 
-def _add_leaders(ctx: Context, response: object) -> None:
+def _add_leaders(ctx: Context, response: messages.ProduceResponse) -> None:
     """Who leads what the producer took this broker for the leader of, and where to find them (KIP-951)."""
-    found: dict[int, object] = {}
+    found: dict[int, messages.ProduceResponse.NodeEndpoint] = {}
     for topic in response.responses:
         for row in topic.partition_responses:
             if row.error_code == errors.NOT_LEADER_OR_FOLLOWER:

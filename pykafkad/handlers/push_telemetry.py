@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.PushTelemetryRequest) -> object:
     """Checks a push, and hands it to whoever keeps it."""
     try:
         if request.client_instance_id in RESERVED_IDS:

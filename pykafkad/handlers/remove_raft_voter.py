@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.RemoveRaftVoterRequest) -> object:
     """Says why not."""
     code, text = _refusal(ctx, request)
     return messages.RemoveRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
 
 
-def _refusal(ctx: Context, request: object) -> tuple[int, str | None]:
+def _refusal(ctx: Context, request: messages.RemoveRaftVoterRequest) -> tuple[int, str | None]:
     refusal = voter_refusal(ctx, request, "Remove")
     if refusal is not None:
         return refusal

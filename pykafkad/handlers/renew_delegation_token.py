@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.RenewDelegationTokenRequest) -> object:
     """Always a refusal."""
     return messages.RenewDelegationTokenResponse(
         error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.SaslAuthenticateRequest) -> object:
     """Always ILLEGAL_SASL_STATE."""
     text = "SaslAuthenticate request received after successful authentication"
     return messages.SaslAuthenticateResponse(error_code=errors.ILLEGAL_SASL_STATE, error_message=text)

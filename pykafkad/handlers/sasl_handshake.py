@@ -15,6 +15,6 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.SaslHandshakeRequest) -> object:
     """Always ILLEGAL_SASL_STATE."""
     return messages.SaslHandshakeResponse(error_code=errors.ILLEGAL_SASL_STATE)

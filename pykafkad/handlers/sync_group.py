@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 (_READ_GROUP,) = RULES["SyncGroup"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.SyncGroupRequest) -> object:
     error_code = _refusal(ctx, request)
     if error_code:
         return messages.SyncGroupResponse(error_code=error_code)
     return ctx.groups.submit(request.group_id, SyncGroup(ctx.token, request))
 
 
-def _refusal(ctx: Context, request: object) -> int:
+def _refusal(ctx: Context, request: messages.SyncGroupRequest) -> int:
     if ctx.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return errors.INCONSISTENT_GROUP_PROTOCOL
     if not may(ctx, _READ_GROUP, request.group_id):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.context import Context
     from pykafkad.metadata.image import Image
+    from pykafkad.wire import messages
 
 MAX_INSTANCES = 16384
 """Client instances that are remembered; beyond that the one that was silent the longest is forgotten."""
@@ -75,7 +76,7 @@ class ClientInstance:
             raise KafkaError(errors.THROTTLING_QUOTA_EXCEEDED)
         self.last_error = errors.NONE
 
-    def check_push(self, request: object, max_bytes: int, now_ms: int) -> None:
+    def check_push(self, request: messages.PushTelemetryRequest, max_bytes: int, now_ms: int) -> None:
         """Whether it may push this now. Raises `KafkaError`."""
         try:
             self._check_push(request, max_bytes, now_ms)
@@ -86,7 +87,7 @@ class ClientInstance:
         finally:
             self.terminating = request.terminating
 
-    def _check_push(self, request: object, max_bytes: int, now_ms: int) -> None:
+    def _check_push(self, request: messages.PushTelemetryRequest, max_bytes: int, now_ms: int) -> None:
         if self.terminating:
             raise KafkaError(errors.INVALID_REQUEST)
         if now_ms - self.last_push_ms >= self.interval_ms:

@@ -26,7 +26,7 @@ _WRITE_TRANSACTIONAL_ID, _READ_GROUP, _READ_TOPIC = RULES["TxnOffsetCommit"]
 _Answer = messages.TxnOffsetCommitResponse
 
 
-def handle(ctx: Context, request: object) -> Generator:
+def handle(ctx: Context, request: messages.TxnOffsetCommitRequest) -> Generator[None, None, object]:
     """An error for every partition: what is not here first, each topic once, then the rest as it was asked."""
     if not may(ctx, _WRITE_TRANSACTIONAL_ID, request.transactional_id):
         return _Answer(
@@ -34,11 +34,12 @@ def handle(ctx: Context, request: object) -> Generator:
         )
     if not may(ctx, _READ_GROUP, request.group_id):
         return _Answer(topics=[_row(topic.name, topic.partitions, _READ_GROUP.error) for topic in request.topics])
-    refused: dict[str, object] = {}
+    refused: dict[str, messages.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = {}
     rest = []
     for topic in request.topics:
         code = refusal(ctx, _READ_TOPIC, topic.name)
-        here, missing = [], []
+        here: list[messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition] = []
+        missing: list[messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition] = []
         for each in topic.partitions:
             yield
             (
@@ -55,11 +56,13 @@ def handle(ctx: Context, request: object) -> Generator:
     return _Answer(topics=[*refused.values(), *(row for row in rest if row.name not in refused)])
 
 
-def _error(request: object) -> int:
+def _error(request: messages.TxnOffsetCommitRequest) -> int:
     return errors.INVALID_GROUP_ID if not request.group_id else error_of_nobodys(request.transactional_id)
 
 
-def _row(name: str, partitions: list[object], error_code: int) -> object:
+def _row(
+    name: str, partitions: list[messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition], error_code: int
+) -> messages.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic:
     rows = [
         _Answer.TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
         for each in partitions

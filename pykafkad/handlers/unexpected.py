@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.table import Api
     from pykafkad.wire import notation
+    from pykafkad.wire.messages import Struct
 
 # The answer's list = the request's (left out: of the same name; `a.b`: the b of every a; `a+b`: both, each value once),
 # then what a row takes over, written alike (`name=`: the request's row is the value; `name!`: empty for a null). After
@@ -90,7 +91,7 @@ _WITH_TEXT = frozenset((
 ))  # fmt: skip
 
 
-def answer(api: Api, version: int, request: object, code: int, *, with_text: bool | None = None) -> object | None:
+def answer(api: Api, version: int, request: Struct, code: int, *, with_text: bool | None = None) -> Struct | None:
     """The answer with error `code`, and the code's text where Kafka gives it unless the caller says whether
     (`with_text`); None for a request that wants none (Produce with acks=0), whose connection Kafka closes."""
     if getattr(request, "acks", None) == 0:
@@ -119,7 +120,7 @@ class _Making:
         self._version = version
         self._values = values
 
-    def row(self, cls: type, fields: list[notation.Field]) -> object:
+    def row(self, cls: type[Struct], fields: list[notation.Field]) -> Struct:
         row = cls()
         for field in fields:
             if field.name in self._values and field.alive(self._version):
@@ -137,6 +138,7 @@ class _Making:
         if is_over or not field.alive(self._version):
             return
         struct = field.struct
+        assert struct is not None
         for each in _asked(asked, source or name):
             row = self.row(getattr(self._cls, struct.name), struct.fields)
             for word in words:

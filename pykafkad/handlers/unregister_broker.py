@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 (_ALTER_CLUSTER,) = RULES["UnregisterBroker"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.UnregisterBrokerRequest) -> object:
     """Hands the id to the controller."""
     if not may(ctx, _ALTER_CLUSTER):
         code = _ALTER_CLUSTER.error

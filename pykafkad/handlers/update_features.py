@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 (_ALTER_CLUSTER,) = RULES["UpdateFeatures"]
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.UpdateFeaturesRequest) -> object:
     """Hands the features to the controller."""
     response = messages.UpdateFeaturesResponse
     if not may(ctx, _ALTER_CLUSTER):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _Answer = messages.WriteTxnMarkersResponse
 
 
-def handle(ctx: Context, request: object) -> object:
+def handle(ctx: Context, request: messages.WriteTxnMarkersRequest) -> object:
     """An error for every partition, each producer once."""
     refused = refusal(ctx, _CLUSTER_ACTION)
     producers: dict[int, dict[str, dict[int, int]]] = {}
@@ -54,7 +54,7 @@ def _error(ctx: Context, topic: str, index: int) -> int:
     )
 
 
-def _topic(name: str, rows: dict[int, int]) -> object:
+def _topic(name: str, rows: dict[int, int]) -> messages.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult:
     partitions = [
         _Answer.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code) for index, code in rows.items()
     ]

@@ -15,6 +15,7 @@ from pykafkad.wire.batch import build_batch
 from tests.wire.values import Values
 
 TOPIC, GROUP, TRANSACTIONAL_ID, NEW_TOPIC = "walked-topic", "walked-group", "walked-id", "walked-new-topic"
+SHARE_GROUP = "walked-share-group"
 _NO_ID = bytes(16)
 
 # Values by API and place; by place alone where they are the same for all.
@@ -71,6 +72,10 @@ VALUES: dict[str, dict[str, object]] = {
     "OffsetForLeaderEpoch": {"replica_id": -2, "topics.partitions.current_leader_epoch": -1},
     "AddRaftVoter": {"cluster_id": None, "listeners": []},
     "RemoveRaftVoter": {"cluster_id": None},
+    "ShareFetch": {"member_id": "AAAAAAAAAAAAAAAAAAAAAQ", "share_session_epoch": 0, "is_renew_ack": False, "max_bytes": 1 << 20, "max_records": 1,
+                   "topics.partitions.acknowledgement_batches": [], "forgotten_topics_data": [], "group_id": SHARE_GROUP},
+    "AlterShareGroupOffsets": {"group_id": SHARE_GROUP},
+    "DeleteShareGroupOffsets": {"group_id": SHARE_GROUP},
     "LeaveGroup": {"member_id": "", "members.group_instance_id": None},
     "GetTelemetrySubscriptions": {"client_instance_id": _NO_ID},
 }  # fmt: skip
@@ -113,7 +118,7 @@ CASES: dict[str, tuple[tuple[dict[str, object], tuple[int, ...], tuple[int, int]
     "ConsumerGroupDescribe": (({}, (0,), None),),
     "ShareGroupDescribe": (({}, (0,), None),),
     "StreamsGroupDescribe": (({}, (0,), None),),
-    "StreamsGroupHeartbeat": (({}, (0,), None),),
+    "StreamsGroupHeartbeat": (({}, (0, 1), None),),
 }  # fmt: skip
 
 # Rules that no request to this broker can reach yet, with the reason.
