@@ -1,4 +1,4 @@
-"""JoinGroup as Kafka's classic groups do it."""
+"""JoinGroup of classic groups."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_member_ids_are_the_client_id_and_a_version_4_uuid():
 
 
 def test_a_new_dynamic_member_gets_an_id_and_joins_with_it():
-    """KIP-394: MEMBER_ID_REQUIRED, then a join with the id."""
+    """The first response is MEMBER_ID_REQUIRED (KIP-394)."""
     world = World()
     first = world.answer(world.join(id_required=True))
     assert error(first) == "MEMBER_ID_REQUIRED" and first.generation_id == -1
@@ -113,7 +113,7 @@ def test_only_the_leader_gets_the_list_of_members():
 
 
 def test_the_initial_delay_is_extended_while_members_join_up_to_the_rebalance_timeout():
-    """KIP-134: each round lasts the delay; a round in which nobody came ends the wait."""
+    """Each extension lasts as long as the delay. One without a new member is the last (KIP-134)."""
     world = World()
     tokens = [world.join(rebalance_ms=8_000)]
     world.advance(2)
@@ -162,7 +162,7 @@ def test_members_that_do_not_join_within_the_rebalance_timeout_are_removed():
 
 
 def test_an_unchanged_leader_starts_a_rebalance_and_an_unchanged_follower_does_not():
-    """What a leader assigns from, such as partition counts, can change without its metadata."""
+    """The number of partitions, for example, can change although the leader's metadata does not."""
     world = World()
     generation, (leader, follower) = world.stable(2)
     told = world.answer(world.join(follower))
@@ -238,7 +238,7 @@ def test_the_number_of_unused_member_ids_is_bounded(monkeypatch):
 
 
 def test_a_static_member_cannot_join_with_the_id_given_to_a_dynamic_one():
-    """Kafka fails on this request without a specific error too."""
+    """Kafka fails with the same unspecific error."""
     world = World()
     given = world.answer(world.join(id_required=True))
     assert error(world.answer(world.join(given.member_id, instance="i"))) == "UNKNOWN_SERVER_ERROR"
@@ -256,7 +256,7 @@ def test_a_new_member_whose_join_is_delayed_for_five_minutes_is_removed():
 
 
 def test_a_new_group_is_written_to_the_log_before_its_first_generation():
-    """A restarted Kafka knows the group; so ListGroups shows it."""
+    """A restarted Kafka knows the group, so ListGroups shows it."""
     world = World()
     world.join(id_required=True)
     assert world.log and world.replayed().groups["g"].state == "Empty"

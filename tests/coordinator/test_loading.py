@@ -1,4 +1,4 @@
-"""Logs that a Kafka has written, with offsets committed in transactions."""
+"""Loading logs that Kafka has written, with offsets committed in transactions."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def fetch(world, *asked, group="g", topic_id=bytes(16)):
 
 
 def pass_time(world, days):
-    """Move both clocks and fire the expiry timer once, as if it had fired all along."""
+    """Move both clocks and fire the expiry timer once."""
     world.clock.advance(days * 86_400)
     world.send(TimerFired(("expiry",)))
 
@@ -40,7 +40,8 @@ def pass_time(world, days):
 
 
 def test_the_first_commit_of_a_simple_consumer_creates_its_group():
-    """Generation -1 and no member: an administrator, or a consumer that assigns its own partitions."""
+    """Administrators, and consumers that choose their partitions themselves, commit with generation -1 and no member
+    id."""
     world = World()
     assert world.commit({("t", 0): 5, ("t", 1): 6}, metadata="note") == ["NONE", "NONE"]
     assert fetch(world, ("t", 0), ("t", 1), ("t", 2)) == [
@@ -79,7 +80,7 @@ def test_a_refused_commit_to_a_group_with_members_writes_nothing(options, expect
 
 
 def test_a_commit_with_a_generation_to_an_unknown_group_is_refused():
-    """GROUP_ID_NOT_FOUND from version 9 on, ILLEGAL_GENERATION before."""
+    """The error is GROUP_ID_NOT_FOUND from version 9, and ILLEGAL_GENERATION before."""
     world = World()
     assert world.commit({("t", 0): 5}, generation=1, member_id="m") == ["GROUP_ID_NOT_FOUND"]
     assert world.commit({("t", 0): 5}, generation=1, member_id="m", group_id_not_found=False) == ["ILLEGAL_GENERATION"]

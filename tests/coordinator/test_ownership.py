@@ -1,4 +1,5 @@
-"""No partition has two owners, as long as every member lets go when it is told to, and when its session is over."""
+"""No partition has two owners, as long as every member gives its partitions up when it must join again or when its
+session ends."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ SESSION_S = 6.0
 
 
 class Member:
-    """An eager consumer: gives up everything before it joins, owns what it is assigned, beats every two seconds."""
+    """An eager consumer: it gives up all partitions before it joins, owns its assignment, and sends a heartbeat every
+    two seconds."""
 
     def __init__(self, world, random):
         self.world = world
@@ -76,7 +78,7 @@ class Member:
             return
         self.syncing = None
         self.told(name(answer.error_code))
-        # What is noticed late is out of date: a real client's heartbeats say so before it consumes.
+        # A late response is out of date. A real client learns that from a heartbeat before it consumes.
         if name(answer.error_code) == "NONE":
             error = self.world.heartbeat(self.member_id, self.generation)
             self.told(error)

@@ -19,7 +19,7 @@ PROTOCOLS = (("range", subscription("t")), ("sticky", subscription("t", "u")))
 
 
 class Client:
-    """A member that mostly does what clients do, and sometimes what they should not."""
+    """A member that mostly sends what clients send, and sometimes invalid requests."""
 
     def __init__(self, number, group, instance):
         self.number = number
@@ -122,7 +122,7 @@ class Life:
         self.world.advance(self.random.choice((0.5, 2, 7)))
 
     def forget(self, client):
-        """The client's process is killed: what it waits for is answered to nobody."""
+        """The client's process is killed. The answers to its requests are lost."""
         if self.random.random() < 0.2:
             client.joining = client.syncing = None
             client.member_id, client.generation = "", -1
@@ -202,7 +202,7 @@ class Life:
 
 
 def hard_state(shard, among=None):
-    """What a restart must bring back."""
+    """The state that a restart must restore."""
     groups = {}
     for group_id, group in shard.groups.items():
         if among is None or group_id in among:
@@ -212,7 +212,7 @@ def hard_state(shard, among=None):
                 group.protocol_type,
                 group.protocol_name,
                 group.leader_id,
-                # Of a group without a protocol the time of its offsets counts, not its own.
+                # The timestamp of a group without a protocol is not used.
                 group.protocol_type and group.state_timestamp_ms,
                 group.subscribed_topics,
                 group.static_members,
@@ -247,7 +247,7 @@ def hard_state(shard, among=None):
 
 
 def settled(shard):
-    """Groups without a rebalance under way: their live state is what the log says."""
+    """The groups without a rebalance under way. Their live state must equal that of the log."""
     return {group_id for group_id, group in shard.groups.items() if group.state in ("Empty", "Stable")}
 
 
@@ -261,7 +261,7 @@ def test_replay_equals_live_and_every_request_is_answered(seed):
         assert hard_state(live)[1] == hard_state(replayed)[1]
         among = settled(live)
         assert hard_state(live, among)[0] == hard_state(replayed, among)[0]
-    # Nobody waits for ever: without clients every group ends empty, and everybody who waited has been told something.
+    # No request waits for ever: without clients every group ends empty, and every request has been answered.
     life.world.advance(400)
     life.collect()
     assert settled(life.world.shard) == set(life.world.shard.groups)

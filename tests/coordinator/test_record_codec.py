@@ -1,4 +1,4 @@
-"""Bytes of `__consumer_offsets`, and the small pure parts."""
+"""The records of `__consumer_offsets` as bytes, and small functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_record_survives_encoding():
 
 
 def test_the_bytes_of_a_commit_equal_kafkas():
-    """Field by field from Kafka's record schemas: key type 1; value version 4 is compact with the topic id as tag 0."""
+    """The fields are those of Kafka's schemas: key type 1, and value version 4 with the topic id as tag 0."""
     world = World()
     world.commit({("t", 3): 9}, metadata="m")
     key, value = world.log[-1]
@@ -138,7 +138,7 @@ def test_the_last_record_of_each_key_is_loaded():
 
 
 def test_a_log_with_an_unreadable_record_is_not_loaded():
-    """Kafka does not serve such a partition either: it would answer with offsets that are not the last."""
+    """Kafka does not serve such a partition either, because it could return old offsets."""
     world = World()
     world.commit({("t", 0): 1})
     with pytest.raises(ProtocolError):

@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat and LeaveGroup, and what time does to a group."""
+"""SyncGroup, Heartbeat, LeaveGroup, and time-outs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.coordinator.world import World, error
 
 
 def completing(count=2, **options):
-    """A group whose members have joined and not synced: world, generation, member ids (leader first)."""
+    """A group whose members have joined and not synced: world, generation, member ids, the leader first."""
     world = World()
     tokens = [world.join(**options) for _ in range(count)]
     world.advance(6)
@@ -177,7 +177,7 @@ def test_a_member_without_heartbeats_is_removed_at_its_session_timeout_and_not_b
 
 
 def test_a_heartbeat_sets_no_timer():
-    """A stable group costs one timer per session timeout, however many heartbeats come."""
+    """A stable group sets one timer per session timeout."""
     world = World()
     generation, members = world.stable(3, session_ms=10_000)
     before = world.timer_sets
@@ -223,7 +223,7 @@ def test_when_the_last_member_expires_the_group_is_empty_in_a_new_generation():
 
 
 def test_the_session_of_a_new_member_begins_when_it_has_joined():
-    """Until then it has five minutes: it cannot send heartbeats without its id."""
+    """Until then it has five minutes, because it cannot send heartbeats without its id."""
     world, _generation, (_leader,) = completing(1, session_ms=10_000)
     world.advance(6.9)
     assert world.state() == "CompletingRebalance"
@@ -343,7 +343,7 @@ def test_a_static_follower_that_returns_keeps_its_assignment_without_a_rebalance
 
 
 def test_a_static_leader_that_returns_is_told_to_keep_the_assignment():
-    """KIP-814: it must know all members, and must not compute a new assignment."""
+    """It gets the list of members, and must not compute a new assignment (KIP-814)."""
     world = World()
     _generation, ids = static_group(world, "a", "b")
     answer = world.answer(world.join(instance="a"))

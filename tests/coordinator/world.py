@@ -1,4 +1,4 @@
-"""Drives one `GroupShard` by hand: events in, effects performed as the shell does, time moved by the test."""
+"""Drives one `GroupShard`: sends events, performs effects as the shell does, and moves the time."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class World:
         return effects
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, firing what falls due in order."""
+        """Let time pass, and fire the timers that become due, in order."""
         until = self.clock.now() + seconds
         while self.timers and min(self.timers.values()) <= until:
             key, at = min(self.timers.items(), key=lambda entry: entry[1])
             self.clock.advance(max(at - self.clock.now(), 0.0))
-            # Float sums of two clocks may fall a hair short of a deadline: the shell never fires early either.
+            # Rounding may leave the clock just before the deadline. The shell never fires a timer early.
             self.clock._now = max(self.clock._now, at)
             del self.timers[key]
             self.send(TimerFired(key))
@@ -88,13 +88,13 @@ class World:
         return shard
 
     def restart(self) -> None:
-        """Forget everything but the log."""
+        """Drop all state but the log."""
         self.shard = self.replayed()
         self.shard.random = self.random
         self.timers.clear()
         self.send(events.Loaded())
 
-    # Requests. Each returns its token; `answer(token)` is None while it is parked.
+    # Requests. Each returns its token; `answer(token)` is None while the answer is delayed.
 
     def token(self) -> int:
         self.tokens += 1
@@ -169,7 +169,7 @@ class World:
         return name(self.replies[token].error_code)
 
     def leave(self, *identities: object, group: str = "g") -> list[str]:
-        """Each identity is a member id or `(member id, instance id)`; the errors by name."""
+        """Each identity is a member id or `(member id, instance id)`. Returns the names of the errors."""
         token = self.token()
         pairs = [(each, None) if isinstance(each, str) else each for each in identities]
         request = messages.LeaveGroupRequest(
@@ -251,7 +251,7 @@ class World:
         return None if found is None else found.state
 
     def stable(self, count: int = 1, *, group: str = "g", **options: object) -> tuple[int, list[str]]:
-        """Bring `count` members into a stable generation; (generation, member ids, the leader first)."""
+        """Bring `count` members into a stable generation. Returns (generation, member ids, the leader first)."""
         tokens = [self.join(group=group, **options) for _ in range(count)]
         self.advance(self.settings.group_initial_rebalance_delay_ms / 1000 * (2 if count > 1 else 1))
         answers = [self.replies[token] for token in tokens]
@@ -272,7 +272,7 @@ def as_batches(log: list[tuple[bytes, bytes | None]]) -> list[tuple[BatchHeader,
 def batch(
     base_offset: int, entries: list[tuple[bytes, bytes | None]], **options: object
 ) -> tuple[BatchHeader, list[Record]]:
-    """A batch as the log's reader gives it; `options` are those of `build_batch`."""
+    """A batch as the log's reader returns it. `options` are those of `build_batch`."""
     view = memoryview(build_batch(entries, base_offset=base_offset, **options))
     header = parse_header(view)
     return header, list(iterate_records(view, header))

@@ -1,4 +1,4 @@
-"""A shell for one node in memory: it performs the machines' effects on a list of encoded records, as
+"""A node in memory: it performs the effects of quorum and controller on a list of encoded records, like
 `server/machine_runner.py` on disk."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BOOTSTRAP = [record for record in snapshots.read(snapshots.bootstrap(0)) if not 
 
 
 class Disk:
-    """What survives a stop: batches of `(epoch, [(key, value)])`, and the small files."""
+    """The data that survives a stop: batches of `(epoch, [(key, value)])`, and the small files."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, list[tuple[bytes | None, bytes]]]] = []
@@ -74,7 +74,7 @@ class Cluster:
         self.submit(events.UnfenceBroker(NODE_ID, self.disk.broker_epoch))
 
     def submit(self, event: object) -> object:
-        """Step the controller; the message of its reply, if it gave one."""
+        """Step the controller. Returns the message of its reply, or None without one."""
         count = len(self.replies)
         self.perform(self.controller.step(event, self.now, 0))
         return self.replies[-1][1] if len(self.replies) > count else None
@@ -109,8 +109,8 @@ class Cluster:
 
 
 def count_made(monkeypatch: pytest.MonkeyPatch, most: int) -> list[object]:
-    """From now on a change may have `most` records; the values of those that are made, also of what is refused, as they
-    come."""
+    """Set the limit of the records of a change. Returns a list that collects the value of every record that is made,
+    also for refused changes."""
     made: list[object] = []
     real = record_codec.record
     monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", most)
@@ -119,7 +119,7 @@ def count_made(monkeypatch: pytest.MonkeyPatch, most: int) -> list[object]:
 
 
 def facts(value: object) -> object:
-    """A comparable picture of an image: everything but what only a running process has."""
+    """The content of an image in a comparable form, without the state that only a running process has."""
     if isinstance(value, Image):
         return {
             name: facts(getattr(value, name))

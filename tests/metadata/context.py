@@ -10,7 +10,7 @@ from tests.metadata.cluster import CLUSTER_ID, NODE_ID, Cluster
 
 
 class Controller:
-    """`ctx.controller`: performs at once, as the node does."""
+    """`ctx.controller`, which performs effects at once."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -22,7 +22,7 @@ class Controller:
 
 
 class FakeContext:
-    """`denied` is a set of `(operation, resource type, name)` that the caller may not do."""
+    """`denied` is a set of `(operation, resource type, name)` that the caller is not allowed."""
 
     token = "token"
     on_controller = False
@@ -50,7 +50,7 @@ class FakeContext:
 
 
 def finished(result: object) -> object:
-    """What a handler gives in the end, if it is one that works in slices."""
+    """The result of a handler, also of one that is a generator."""
     while isinstance(result, GeneratorType):
         try:
             next(result)
@@ -62,7 +62,7 @@ def finished(result: object) -> object:
 def ask(
     cluster: Cluster, handler: object, request: object, version: int, *, denied: set | None = None, ctx: object = None
 ) -> object:
-    """The handler's answer, parked or not, as a client of `version` decodes it."""
+    """The handler's response, at once or delayed, as a client of `version` decodes it."""
     ctx = ctx or FakeContext(cluster, version, denied or set())
     api = type(request)
     decoded, _ = messages.decoder(api, version)(_encode(request, version), 0)

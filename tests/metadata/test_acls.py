@@ -1,4 +1,4 @@
-"""Access control entries: what may be, filters, duplicates, bounds, and that a restart keeps them."""
+"""Access control entries: their checks, filters, duplicates, limits, and restarts."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_entries_survive_a_restart():
 
 
 def test_a_request_that_does_not_fit_one_batch_changes_nothing():
-    """10 000 entries and 8 MiB: beyond that nothing is created, and nothing deleted."""
+    """The limits are 10 000 entries and 8 MiB."""
     cluster = Cluster()
     too_many = [entry(f"t{number}") for number in range(record_codec.MAX_RECORDS_PER_CHANGE + 1)]
     assert set(create(cluster, *too_many)) == {errors.POLICY_VIOLATION}
@@ -127,7 +127,8 @@ def test_a_request_that_does_not_fit_one_batch_changes_nothing():
 
 @pytest.mark.parametrize("bound", ["MAX_COMPARISONS", "MAX_SHOWN"])
 def test_the_work_of_one_deletion_is_bounded(monkeypatch, bound):
-    """Many filters that each take much would stop the broker for minutes, or make an answer larger than memory."""
+    """Many filters that each match many entries would block the broker for minutes, or make a response that does not
+    fit into memory."""
     cluster = Cluster()
     create(cluster, *(entry(f"t{number}") for number in range(10)))
     monkeypatch.setattr(acls, bound, 25)
@@ -150,8 +151,7 @@ def test_filters_by_name_or_principal_are_compared_only_with_entries_that_have_t
 
 
 def test_a_creation_makes_no_records_beyond_the_limit(monkeypatch):
-    """Nothing is made for what stands behind; what is wrong with a name is told all the same, as Kafka's broker looks
-    at it first."""
+    """A row with an invalid resource name says so all the same, because Kafka's broker checks the names first."""
     cluster = Cluster()
     made = count_made(monkeypatch, 10)
     codes = create(
@@ -166,7 +166,7 @@ def test_a_creation_makes_no_records_beyond_the_limit(monkeypatch):
 
 
 def test_a_deletion_with_too_many_comparisons_makes_none(monkeypatch):
-    """What the filters are to be held against is counted first; how much they take, as it comes."""
+    """Comparisons are counted before the first of them. Matching entries are counted as they are found."""
     cluster = Cluster()
     create(cluster, *(entry(f"t{number}") for number in range(10)))
     compared = []

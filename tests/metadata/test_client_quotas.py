@@ -1,4 +1,4 @@
-"""Client quotas: entities, keys, values, filters, bounds, and that a restart keeps them. Every error:
+"""Client quotas: entities, keys, values, filters, limits, and restarts. All errors are in
 compat_tests/scenarios/quotas.py."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_a_quota_is_set_changed_and_removed():
         entry({"client-id": None, "user": "a"}, (RATE, 1.0)),
     ) == [0, 0]
     batches = len(cluster.disk.batches)
-    # Nothing new is nothing written.
+    # A value that does not change writes no record.
     assert alter(cluster, entry({"user": "a"}, (RATE, 5.0)), entry({"user": "b"}, (RATE, None))) == [0, 0]
     assert alter(cluster, entry({"user": "a"}, (RATE, 9.0)), validate_only=True) == [0]
     assert len(cluster.disk.batches) == batches
@@ -85,7 +85,8 @@ def test_an_invalid_quota_fails_only_its_entity(entity, key, value):
 
 
 def test_an_entity_or_key_that_is_named_twice_is_an_error():
-    """Of two entries for one entity the first is done and both fail; of two values for one key none is taken."""
+    """Of two entries for one entity the first takes effect, and the response is an error. Of two values for one key
+    none takes effect."""
     cluster = Cluster()
     assert alter(cluster, entry({"user": "a"}, (RATE, 1.0)), entry({"user": "a"}, (RATE, 2.0))) == [
         errors.INVALID_REQUEST
@@ -130,7 +131,7 @@ def test_a_request_that_does_not_fit_one_batch_changes_nothing():
 
 
 def test_a_request_makes_no_records_beyond_the_limit(monkeypatch):
-    """Nothing is made for what stands behind; each entry has a row, as it was written, also one that comes twice."""
+    """Each entry has a row with the entity of the request, also one that comes twice."""
     cluster = Cluster()
     made = count_made(monkeypatch, 10)
     entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(1000)] + [

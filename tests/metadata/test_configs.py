@@ -1,4 +1,4 @@
-"""Changes of dynamic settings: whole resources, single operations, what is refused."""
+"""Changes of dynamic settings: whole resources, single operations, and refusals."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_settings_are_set_and_deleted(cluster):
 
 
 def test_lists_grow_and_shrink(cluster):
-    """Append begins with the default, adds only what is missing; subtract takes away what is there."""
+    """APPEND begins with the default value and adds items that are missing. SUBTRACT removes items."""
     assert change(cluster, TYPE_TOPIC, "a", ("cleanup.policy", APPEND, "compact,delete")) == 0
     assert cluster.image.configs(TYPE_TOPIC, "a") == {"cleanup.policy": "delete,compact"}
     assert change(cluster, TYPE_TOPIC, "a", ("cleanup.policy", SUBTRACT, "delete,nothing")) == 0
@@ -64,7 +64,7 @@ def test_unchanged_topic_values_write_nothing(cluster):
 
 
 def test_unchanged_broker_values_are_written_again(cluster):
-    """They make a broker reload what the value names, a key store for one (KAFKA-14136)."""
+    """The broker then reloads the file that the value names, such as a key store (KAFKA-14136)."""
     for _ in range(2):
         count = len(cluster.disk.batches)
         assert change(cluster, TYPE_BROKER, "1", ("log.retention.ms", SET, "5000")) == 0
@@ -125,7 +125,7 @@ def test_new_values_are_checked_together_with_present_ones(cluster):
 
 
 def test_min_insync_replicas_clears_eligible_leaders(cluster):
-    """A new minimum makes the old lists of eligible leaders meaningless (KIP-966)."""
+    """The old lists of eligible leaders are not valid under a new minimum (KIP-966)."""
     assert change(cluster, TYPE_TOPIC, "a", ("min.insync.replicas", SET, "2")) == 0
     assert record_codec.decode(*cluster.disk.batches[-1][1][-1]).value.topic_name == "a"
     assert change(cluster, TYPE_BROKER, "", ("min.insync.replicas", SET, "2")) == 0
@@ -139,7 +139,7 @@ def test_the_legacy_api_replaces_all_settings(cluster):
     assert replace(cluster, TYPE_TOPIC, "a") == 0
     assert cluster.image.configs(TYPE_TOPIC, "a") == {}
     assert replace(cluster, TYPE_TOPIC, "a", nope="1") == errors.INVALID_CONFIG
-    # The cluster-wide minimum is there from the first day: leaving it out would remove it.
+    # A new cluster has a cluster-wide minimum. A request without it would remove it.
     assert replace(cluster, TYPE_BROKER, "", log_retention_ms="1") == errors.INVALID_CONFIG
 
 
@@ -166,7 +166,7 @@ def test_settings_of_groups_and_client_metrics_are_stored(cluster):
 
 
 def test_a_new_topics_own_values_are_returned_unchanged(cluster):
-    """The others are what is in force, as Kafka prints them."""
+    """All other settings have their effective value, as Kafka prints it."""
     (row,) = create(cluster, topic("c", min_cleanable_dirty_ratio="0.50f", cleanup_policy="compact, delete"))
     shown = {entry.name: entry.value for entry in row.configs}
     assert (row.error_code, shown["min.cleanable.dirty.ratio"], shown["cleanup.policy"]) == (

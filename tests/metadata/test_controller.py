@@ -1,4 +1,4 @@
-"""The controller: life of a cluster, topics, settings, producer ids; errors topic by topic."""
+"""The controller: new and restarted clusters, topics, settings, producer ids."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_new_cluster_begins_with_the_same_records_as_kafka():
 
 
 def test_no_feature_is_finalized_that_is_not_served():
-    """A finalized transaction.version 2 would make producers skip AddPartitionsToTxn, which is not here."""
+    """With transaction.version 2 producers would skip AddPartitionsToTxn, which this release does not support."""
     image = Cluster().image
     assert not {"transaction.version", "group.version", "share.version", "streams.version"} & set(image.features)
     assert all(low <= image.features[name] <= high for name, (low, high) in image.supported_features().items())
@@ -69,7 +69,7 @@ def with_feature(cluster, name, level):
     [("transaction.version", 3), ("metadata.version", 31), ("metadata.version", 6), ("new.version", 1)],
 )
 def test_a_cluster_with_unsupported_features_is_refused(name, level):
-    """A directory of another release is not served half: the start says which features stand in the way."""
+    """The error of the start names the unsupported features."""
     cluster = Cluster()
     with_feature(cluster, name, level)
     with pytest.raises(ConfigError, match=f"{name}={level}"):
@@ -77,8 +77,8 @@ def test_a_cluster_with_unsupported_features_is_refused(name, level):
 
 
 def test_features_of_a_kafka_that_are_not_served_are_kept_and_not_shown():
-    """A Kafka 4.3's own directory is served: transactions V2 wait in the log for its return, and no client acts on
-    them."""
+    """The directory of a Kafka 4.3 is served. The level of transaction.version stays in the log, in case Kafka takes
+    the directory back, and clients do not see it."""
     cluster = Cluster()
     with_feature(cluster, "transaction.version", 2)
     with_feature(cluster, "group.version", 1)
@@ -122,7 +122,7 @@ def test_broker_epoch_is_the_offset_of_the_registration():
 
 
 def test_leader_epochs_rise_only_after_an_unclean_stop():
-    """After a crash of the machine other records may stand at offsets that clients have seen; after a clean stop they
+    """After an unclean stop the offsets that clients have seen may hold other records. After a clean stop they
     cannot."""
     cluster = Cluster()
     create(cluster, topic("a", 2))
@@ -134,7 +134,7 @@ def test_leader_epochs_rise_only_after_an_unclean_stop():
 
 
 def test_unfencing_needs_the_current_broker_epoch():
-    """A word from an earlier life of the broker changes nothing; neither does a second one."""
+    """An event with an older broker epoch changes nothing, and neither does a repeated one."""
     cluster = Cluster()
     epoch = cluster.image.brokers[NODE_ID].epoch
     listener = Endpoint("PLAINTEXT", "localhost", 9092)
@@ -172,7 +172,7 @@ def test_a_created_topic_has_its_id_partitions_and_settings():
 
 
 def test_each_topic_has_its_own_error():
-    """One bad topic never stops its neighbours."""
+    """An invalid topic does not fail the others."""
     cluster = Cluster()
     create(cluster, topic("a"), topic("x.y_z"))
     results = create(
@@ -195,7 +195,7 @@ def test_each_topic_has_its_own_error():
         "c2": errors.INVALID_CONFIG,
         "c3": errors.INVALID_CONFIG,
         "good": 0,
-        # Its folder is that of the metadata log itself.
+        # The metadata log has the folder of this name.
         "__cluster_metadata": errors.INVALID_TOPIC_EXCEPTION,
     }
     assert set(cluster.image.topics) == {"a", "x.y_z", "good"}
@@ -249,7 +249,7 @@ def test_validating_creates_nothing():
 
 
 def test_too_many_partitions_are_refused_as_a_whole():
-    """10 000 partitions in a request are the limit, and with the topics' own records 10 000 records."""
+    """The limits of a request are 10 000 partitions, and 10 000 records together with the records of the topics."""
     cluster = Cluster()
     results = create(cluster, topic("a", creation.MAX_PARTITIONS_PER_REQUEST), topic("b"))
     assert codes(results) == {"a": errors.POLICY_VIOLATION, "b": errors.POLICY_VIOLATION}
@@ -262,7 +262,7 @@ def test_too_many_partitions_are_refused_as_a_whole():
 
 
 def test_values_that_do_not_fit_one_batch_are_refused_as_a_whole(monkeypatch):
-    """What belongs together goes into one batch of the metadata log, or not at all."""
+    """The records of one change are written as one batch."""
     monkeypatch.setattr(record_codec, "MAX_CHANGE_BYTES", 20_000)
     cluster = Cluster()
     value = ",".join(["0:1"] * 1000)
@@ -286,7 +286,7 @@ def test_values_that_do_not_fit_one_batch_are_refused_as_a_whole(monkeypatch):
 
 
 def test_settings_beyond_the_limit_are_not_checked(monkeypatch):
-    """A request that is refused as a whole costs no more than those that it may change."""
+    """A request that is refused as a whole costs no more than the largest one that is accepted."""
     cluster = Cluster()
     monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 10)
     checked = []
@@ -314,8 +314,7 @@ def test_configs_are_returned_only_to_callers_that_may_see_them():
 
 
 def test_topics_are_created_automatically():
-    """Client topics as the defaults say, internal ones as their own settings say, existing and impossible ones not at
-    all."""
+    """Client topics get the default settings, and internal topics their own. Existing and invalid names are ignored."""
     cluster = Cluster(num_partitions="4", offsets_topic_num_partitions="7", offsets_topic_replication_factor="3")
     create(cluster, topic("old"))
     cluster.submit(
@@ -358,7 +357,7 @@ def test_a_deleted_name_no_longer_collides():
     cluster = Cluster()
     create(cluster, topic("a.b"))
     cluster.submit(events.DeleteTopics(None, {cluster.image.topics["a.b"].id: "a.b"}))
-    # Inside one request names are not held against each other, as in Kafka.
+    # As in Kafka, the names in one request are not compared with each other.
     assert codes(create(cluster, topic("a_b"), topic("a.b"))) == {"a_b": 0, "a.b": 0}
     cluster.submit(events.DeleteTopics(None, {cluster.image.topics["a.b"].id: "a.b"}))
     assert codes(create(cluster, topic("a.b"))) == {"a.b": errors.INVALID_TOPIC_EXCEPTION}

@@ -1,4 +1,4 @@
-"""SCRAM credentials: keys, checks, duplicates, bounds, and that a restart keeps them."""
+"""SCRAM credentials: keys, checks, duplicates, limits, and restarts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def alter(cluster, deletions=(), upsertions=()):
 
 
 def test_keys_equal_those_of_the_rfc():
-    """The example of RFC 7677: user `user`, password `pencil`; a server that holds these keys answers with this
+    """This is the example of RFC 7677: user `user`, password `pencil`. A server with these keys sends this
     signature."""
     import hmac
 
@@ -55,7 +55,7 @@ def test_keys_equal_those_of_the_rfc():
 
 
 def test_an_error_does_not_keep_the_request_in_memory():
-    """An exception holds the stack that it was raised through, and that the buffer of the request."""
+    """A traceback would keep the frames of the stack, and these the buffer of the request."""
     frame = bytearray(b"the request")
     _refused(memoryview(frame))
     frame.append(0)  # BufferError while anybody holds a view
@@ -84,7 +84,7 @@ def test_credentials_are_added_replaced_described_and_deleted():
         ("a", errors.DUPLICATE_RESOURCE),
         ("b", errors.RESOURCE_NOT_FOUND),
     ]
-    # What is stored tells nobody the password.
+    # The stored keys do not contain the password.
     assert b"p" not in [record.stored_key for record in again.image.scram_credentials.values()]
 
 
@@ -130,7 +130,7 @@ def test_a_request_that_does_not_fit_one_batch_changes_nothing():
 
 
 def test_a_request_that_is_too_large_makes_no_keys(monkeypatch):
-    """What cannot be is counted before the keys are made; what else is wrong is told of each user all the same."""
+    """The limit is checked before keys are made. Other errors are in the rows of their users all the same."""
     monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 10)
     made = []
     real = credentials.keys
@@ -144,6 +144,6 @@ def test_a_request_that_is_too_large_makes_no_keys(monkeypatch):
         "few": errors.UNACCEPTABLE_CREDENTIAL,
     }
     assert not made and not cluster.image.scram_credentials
-    # A user who is named twice is no change.
+    # A user that is named twice does not count as a change.
     assert set(alter(cluster, (), [*users, users[0]]).values()) == {0, errors.DUPLICATE_RESOURCE}
     assert len(made) == len(cluster.image.scram_credentials) == 10

@@ -1,5 +1,5 @@
-"""Reassignments, elections and the changes of a partition behind both, with brokers that are registered but not
-there."""
+"""Reassignments, elections, and the partition changes behind both, in a cluster of brokers that exist only as
+registrations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def directory(broker):
 
 @pytest.fixture
 def cluster():
-    """Brokers 1 to 4 alive, and the topic `t` on 1, 2, 3."""
+    """Brokers 1 to 4 are active. The topic `t` has replicas on 1, 2 and 3."""
     made = Cluster()
     for broker in (2, 3, 4):
         made.submit(
@@ -52,7 +52,7 @@ def state(cluster):
 
 
 def change(cluster, **targets):
-    """Change the partition as a replica's life does."""
+    """Change the partition by a record."""
     topic = cluster.image.topics["t"]
     made = partition_changes.PartitionChange(cluster.image, cluster.settings, topic, topic.partitions[0])
     for name, value in targets.items():
@@ -92,7 +92,7 @@ def test_a_reassignment_begins_is_listed_and_ends_when_its_replicas_are_in_sync(
 
 
 def test_a_reassignment_that_shrinks_a_partition_waits_for_all_replicas_that_stay(cluster):
-    """To end it earlier would leave fewer in sync than there are now."""
+    """Otherwise the partition would have fewer replicas in sync than before."""
     change(cluster, isr=[1, 2])
     reassign(cluster, [1, 3])
     assert state(cluster).removing_replicas == (2,) and set(state(cluster).replicas) == {1, 2, 3}
@@ -120,7 +120,7 @@ def test_a_cancelled_reassignment_restores_the_old_replicas(cluster):
 
 @pytest.mark.parametrize("allowed, code", [("false", errors.INVALID_REPLICA_ASSIGNMENT), ("true", errors.NONE)])
 def test_a_cancellation_that_may_lose_records_needs_unclean_elections(cluster, allowed, code):
-    """Only a new replica is in sync, another is still to come: going back would be an unclean election."""
+    """Only a new replica is in sync, so the old replicas would need an unclean election."""
     cluster.submit(events.RegisterBroker(5, b"b" * 16, [Endpoint("PLAINTEXT", "localhost", 9092)], [directory(5)]))
     cluster.submit(events.UnfenceBroker(5, cluster.image.brokers[5].epoch))
     cluster.submit(
@@ -183,7 +183,7 @@ def test_a_preferred_election_makes_the_first_replica_leader(cluster):
 
 
 def test_an_unclean_election_makes_an_active_replica_leader(cluster):
-    """Everybody in sync is gone; broker 3, not in sync, may lead only when it is asked for."""
+    """No replica in sync is active. Broker 3 is not in sync, and leads only after an unclean election."""
     change(cluster, isr=[1])
     fence(cluster, 1)
     change(cluster)
@@ -211,7 +211,7 @@ def test_no_leader_is_elected_when_no_replica_is_active(cluster):
 
 
 def test_a_replica_that_leaves_an_isr_below_the_minimum_stays_eligible(cluster):
-    """KIP-966: below min.insync.replicas nothing was committed, so the one that left has everything."""
+    """No record was committed below min.insync.replicas, so the replica has all committed records (KIP-966)."""
     cluster.submit(events.AlterConfigs("token", [(2, "t", [("min.insync.replicas", 0, "2")])], incremental=True))
     change(cluster, isr=[1, 2])
     assert state(cluster).elr == ()
@@ -241,7 +241,7 @@ def test_elections_beyond_one_batch_are_refused(cluster, monkeypatch, version):
 
 
 def test_the_broker_chooses_the_directory_of_a_replica_when_it_has_several():
-    """One directory is named; of several the broker chooses (KIP-858)."""
+    """A broker with one directory has no choice (KIP-858)."""
     assert placement.directory(None) == placement.UNASSIGNED_DIRECTORY
     cluster = Cluster()
     broker = cluster.image.brokers[1]

@@ -1,4 +1,4 @@
-"""Records of the metadata log as bytes."""
+"""The records of the metadata log as bytes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pykafkad.wire import messages
 
 
 def test_the_frame_equals_kafkas():
-    """Frame version 1, type, version, body: the bytes that a real 4.3.1 wrote for its first feature record."""
+    """These are the bytes that Kafka 4.3.1 wrote for its first feature record: frame version 1, type, version, body."""
     record = record_codec.record(messages.FeatureLevelRecord(name="metadata.version", feature_level=30))
     assert record_codec.encode(record) == (None, b"\x01\x0c\x00\x11metadata.version\x00\x1e\x00")
 
 
 def test_control_record_has_typed_key_and_bare_body():
-    """A LeaderChange as a quorum of one writes it: key version 0 and type 2, body without a frame."""
+    """A LeaderChange of a quorum of one has key version 0 and type 2, and a body without a frame."""
     voter = messages.LeaderChangeMessage.Voter(voter_id=1)
     record = record_codec.control_record(
         messages.LeaderChangeMessage(version=0, leader_id=1, voters=[voter], granting_voters=[voter])
@@ -34,7 +34,7 @@ def test_control_record_has_typed_key_and_bare_body():
     ("number", "name", "version"), [(number, *row) for number, row in record_codec.RECORDS.items()]
 )
 def test_every_type_survives_encoding(number, name, version):
-    """The table's rows are the schemas' own numbers, and each type survives a round trip."""
+    """The numbers in the table equal those of the schemas."""
     message = messages.stored_class(name)()
     key, value = record_codec.encode(record_codec.record(message))
     assert (key, value[:3]) == (None, bytes((1, number, version)))
@@ -51,7 +51,7 @@ def test_a_record_is_written_in_the_version_of_the_clusters_level(level, version
 
 
 def test_records_of_unknown_types_and_versions_are_kept():
-    """What a newer Kafka wrote is kept byte for byte."""
+    """A record of a newer Kafka keeps its bytes."""
     for value in (b"\x01\x64\x00body", b"\x01\x02\x09body", b"\x01\xac\x02\x00body"):
         record = record_codec.decode(None, value)
         assert type(record.value) is record_codec.UnknownRecord
@@ -73,7 +73,7 @@ def test_records_of_unknown_types_and_versions_are_kept():
     ],
 )
 def test_damaged_records_are_protocol_errors(value):
-    """A frame of another version, a body that is cut short, bytes behind the end: refused, never guessed."""
+    """The cases are another frame version, a body that is cut short, and bytes after its end."""
     with pytest.raises(ProtocolError):
         record_codec.decode(None, value)
 
@@ -83,14 +83,14 @@ def test_damaged_records_are_protocol_errors(value):
     [(b"\0\0", b"\0\0"), (b"\0\0\0\2", b"\0"), (b"\0\0\0\3", b"\0\0\1"), (b"\0\0\0\5", b"\0\0\0\1\0x")],
 )
 def test_damaged_control_records_are_protocol_errors(key, value):
-    """The same for control records."""
+    """The cases are the same as for data records."""
     with pytest.raises(ProtocolError):
         record_codec.decode(key, value)
 
 
 @given(value=st.binary(max_size=60))
 def test_any_bytes_decode_or_are_refused(value):
-    """Garbage gives a record or a ProtocolError, and nothing else."""
+    """Random bytes give a record or a ProtocolError, and no other exception."""
     for key in (None, b"\0\0\0\6"):
         try:
             record_codec.decode(key, value)
@@ -99,7 +99,7 @@ def test_any_bytes_decode_or_are_refused(value):
 
 
 def test_the_caches_of_decoders_are_bounded():
-    """They come out of the bytes of a log, four thousand million of them."""
+    """The types are read from the bytes of a log, which can name four thousand million of them."""
     for number in range(1000, 1000 + 3 * record_codec.MAX_DECODERS):
         assert record_codec.decode(None, bytes((1, number & 0x7F | 0x80, number >> 7, 0))).value.type == number
         record_codec.decode(b"\0\0" + number.to_bytes(2, "big"), b"\0\0")

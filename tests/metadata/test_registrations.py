@@ -1,4 +1,4 @@
-"""What a broker's coming and going does to partitions: Kafka's rules, in the states that a Kafka leaves behind."""
+"""The partitions of brokers that start, stop and fail, by Kafka's rules, also in logs that Kafka has written."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ OTHER = 2
 
 
 def append(cluster, *values):
-    """Put records into the log as another controller would have."""
+    """Write records to the log, as another controller would."""
     cluster.perform([Append(record_codec.LOG, [record_codec.record(value) for value in values])])
 
 
 def stopped_by_kafka(cluster, name="a"):
-    """The records of a Kafka's controlled shutdown: no leader, an empty ISR, the broker eligible (KIP-966)."""
+    """The records of a controlled shutdown of Kafka: no leader, an empty ISR, and the broker in the ELR (KIP-966)."""
     made = cluster.image.topics[name]
     broker = cluster.image.brokers[NODE_ID]
     change = messages.BrokerRegistrationChangeRecord
@@ -56,7 +56,7 @@ def test_after_a_clean_stop_of_kafka_the_eligible_broker_leads():
 
 
 def test_after_an_unclean_stop_the_last_known_leader_leads_and_recovers():
-    """It may have lost records: no eligible leader any more, but the only one there is."""
+    """It may have lost records, so it is not eligible any more. But it is the only replica."""
     cluster = Cluster()
     create(cluster, topic("a", 1))
     again = cluster.restart(clean=False)
@@ -78,7 +78,7 @@ def test_a_start_after_one_that_was_interrupted_before_unfencing_succeeds():
 
 
 def with_other_broker(cluster):
-    """A second broker in the log, that leads one of two replicas."""
+    """Register a second broker, which leads a partition with two replicas."""
     record = messages.RegisterBrokerRecord
     ends = [record.BrokerEndpoint(name="PLAINTEXT", host="h", port=1, security_protocol=0)]
     append(
@@ -167,8 +167,8 @@ def test_a_change_of_all_partitions_is_written_in_several_batches(monkeypatch):
 
 
 def test_a_broker_loses_leadership_at_a_clean_stop_and_gets_it_back_at_its_start():
-    """Two new leader epochs, as a Kafka's clean restart; a Kafka that starts next need not wait for the end of a
-    session."""
+    """A clean restart is two new leader epochs, as in Kafka. A Kafka that starts next need not wait until a session
+    ends."""
     cluster = Cluster()
     create(cluster, topic("a", 2))
     cluster.submit(events.StopBroker(OTHER))

@@ -1,4 +1,4 @@
-"""Replay equals live: the image of a restarted node is that of the node that wrote the log (property)."""
+"""Replay equals live: the image of a restarted node equals that of the node that wrote the log."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_replay_equals_live(steps):
         for key, value in batch:
             replayed.apply(record_codec.decode(key, value), epoch=epoch)
     assert facts(replayed) == facts(cluster.image)
-    # Names and ids agree, and collisions are known for exactly the names that are there.
+    # The tables by name, id and collision key agree.
     image = cluster.image
     assert {found.id: name for name, found in image.topics.items()} == {
         key: found.name for key, found in image._topics_by_id.items()
@@ -72,7 +72,8 @@ def test_replay_equals_live(steps):
 
 
 def test_ten_thousand_partitions_replay_fast_enough():
-    """A start has two seconds for them: decode and apply take single microseconds each; this fails at fifty."""
+    """A start may take two seconds for them. To decode and apply a record takes a few microseconds; this test fails at
+    fifty."""
     from time import process_time
 
     cluster = Cluster()

@@ -1,5 +1,4 @@
-"""Snapshots of the metadata: what is written is what is read, whatever changes meanwhile, and what is broken is
-said."""
+"""Snapshots of the metadata: their content while the image changes, their form, and damaged files."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from tests.seeds import examples
 
 
 def content_of(image):
-    """The file of a snapshot made at once."""
+    """The file of a snapshot that is written without a pause."""
     writing = snapshots.Writing(image, 123, 456)
     content = b"".join(writing.pieces())
     writing.close()
@@ -100,7 +99,7 @@ def test_every_kind_of_record_survives_a_snapshot():
     every=st.integers(1, 4),
 )
 def test_a_snapshot_shows_one_offset_while_the_image_changes(steps, meanwhile, every):
-    """Whatever happens between two pieces of the file, it shows the image of its own offset (property)."""
+    """The content does not depend on changes that happen between two pieces of the file."""
     cluster = Cluster(offsets_topic_num_partitions="3")
     for step in steps:
         cluster = perform(cluster, step)
@@ -121,7 +120,7 @@ def test_a_snapshot_shows_one_offset_while_the_image_changes(steps, meanwhile, e
 
 
 def test_partitions_that_change_meanwhile_are_written_in_their_old_state():
-    """A leader lost, an ELR cleared, a topic grown and one deleted, after the first piece."""
+    """After the first piece a leader fails, an ELR is cleared, a topic grows and another is deleted."""
     cluster = Cluster()
     create(cluster, topic("a", 3))
     create(cluster, topic("z", 2))
@@ -144,7 +143,7 @@ def test_partitions_that_change_meanwhile_are_written_in_their_old_state():
 
 
 def test_the_work_of_one_step_is_bounded(monkeypatch):
-    """However many records there are: what holds the loop is so many of them, or so many bytes."""
+    """A step encodes a limited number of records and of bytes."""
     cluster = Cluster()
     create(cluster, topic("a", 5 * snapshots.RECORDS_PER_STEP))
     encoded = []
@@ -163,8 +162,7 @@ def test_the_work_of_one_step_is_bounded(monkeypatch):
 
 @pytest.mark.parametrize("batch_bytes", [1, 5000, 10**6])
 def test_data_batches_are_filled_up_to_a_limit(monkeypatch, batch_bytes):
-    """Offsets count on from batch to batch; Kafka's shell shows what stands in the first data batch, so it is a long
-    one."""
+    """Offsets continue from batch to batch. Kafka's shell shows only the first data batch, so batches are long."""
     monkeypatch.setattr(snapshots, "BATCH_BYTES", batch_bytes)
     cluster = Cluster()
     create(cluster, topic("a", 300))
@@ -182,7 +180,7 @@ def test_data_batches_are_filled_up_to_a_limit(monkeypatch, batch_bytes):
 
 
 def test_a_snapshot_has_header_quorum_records_features_and_footer():
-    """Header with the time of the last record, version and voters of the quorum, features first, footer last."""
+    """The header has the time of the last record."""
     cluster = Cluster()
     content = content_of(cluster.image)
     names = [type(record.value).__name__ for record in snapshots.read(content)]
@@ -196,7 +194,7 @@ def test_a_snapshot_has_header_quorum_records_features_and_footer():
 
 
 def test_a_snapshot_of_kraft_version_0_has_no_voters():
-    """kraft.version 0: the voters stand in every node's settings, not in the log."""
+    """The voters are in the settings of every node, not in the log."""
     cluster = Cluster()
     cluster.image.kraft_version = 0
     names = [type(record.value).__name__ for record in snapshots.read(content_of(cluster.image))]

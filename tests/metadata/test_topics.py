@@ -1,4 +1,4 @@
-"""Rules for topic names, and partitions that change."""
+"""The rules for topic names, and changes of partitions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _state(**fields):
 
 
 def test_a_record_with_a_leader_starts_a_leader_epoch():
-    """Naming a leader raises the leader epoch, even if it is the same; every change raises the partition epoch."""
+    """This holds for the same leader too. Every change raises the partition epoch."""
     state = _state()
     state.change(messages.PartitionChangeRecord(leader=1), tuple)
     assert (state.leader, state.leader_epoch, state.partition_epoch) == (1, 5, 8)

@@ -154,9 +154,9 @@ PLANTS = (
         RECORDS,
     ),
     Plant(
-        "a field of a record may reach into the next record",
+        "the fields of a record may end before the record",
         "wire/records.py",
-        "if length > end - position:",
+        "if position != end:",
         "if False:",
         RECORDS,
     ),
