@@ -105,10 +105,10 @@ class LogCleaner:
 
     def forget(self, logs: Iterable[PartitionLog]) -> None:
         """Forget deleted logs, because a new log may get the same name."""
-        changed = set()
+        changed: dict[str, None] = {}
         for log in logs:
             if self._cleaned_offsets(log).pop((log.topic, log.partition), None) is not None:
-                changed.add(posixpath.dirname(log.directory))
+                changed[posixpath.dirname(log.directory)] = None
         for directory in changed:
             self._disk.replace(
                 f"{directory}/{CLEANER_FILE}", checkpoints.encode_offsets(self._checkpoints[directory]), sync=False

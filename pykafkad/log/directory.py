@@ -113,7 +113,7 @@ class LogDirectory:
         now_ms = self.clock.now_ms()
         for name in self.disk.listdir(self.path):
             if name.endswith(DELETE_SUFFIX):
-                self.services.doomed.append((now_ms, f"{self.path}/{name}", True))
+                self.services.scheduled_deletions.append((now_ms, f"{self.path}/{name}", True))
             elif name.endswith(FUTURE_SUFFIX):
                 key = parse_partition_name(name.removesuffix(FUTURE_SUFFIX).rpartition(".")[0])
                 if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
@@ -260,17 +260,17 @@ class LogDirectory:
 
     def remove_copy(self, topic: str, partition: int) -> None:
         """Remove the folder of a partition that is served from another directory."""
-        self.doom_directory(self._rename_for_removal((topic, partition)), 0)
+        self.delete_directory_later(self._rename_for_removal((topic, partition)), 0)
 
     def discard_future(self, name: str) -> None:
         """Remove the folder of a move that is given up."""
         target = self._removal_name(name)
         self.disk.rename(f"{self.path}/{name}", target)
-        self.doom_directory(target, 0)
+        self.delete_directory_later(target, 0)
 
-    def doom_directory(self, path: str, delay_ms: int) -> None:
+    def delete_directory_later(self, path: str, delay_ms: int) -> None:
         """Schedule the removal of a renamed folder after a delay."""
-        self.services.doomed.append((self.clock.now_ms() + delay_ms, path, True))
+        self.services.scheduled_deletions.append((self.clock.now_ms() + delay_ms, path, True))
 
     def _removal_name(self, name: str, suffix: str = DELETE_SUFFIX) -> str:
         suffix = f".{self.services.random.getrandbits(128):032x}{suffix}"
@@ -336,7 +336,7 @@ class LogDirectory:
         )
         self.logs[key] = new
         try:
-            self.doom_directory(self._rename_for_removal(key), 0)
+            self.delete_directory_later(self._rename_for_removal(key), 0)
             self._offsets.log_starts[key] = log_start_offset
             self.disk.rename(path, log.directory)
             self._on_disk.add(key)
@@ -347,7 +347,7 @@ class LogDirectory:
         else:
             # The snapshot's files and their names may not have reached the device.
             new.recovery_point = new.log_start_offset
-            new.names += 1
+            new.name_changes += 1
             new.is_new = True
         return new
 
@@ -388,7 +388,7 @@ class LogDirectory:
     def _rename_deleted_folder(self, key: tuple[str, int]) -> None:
         delay_ms = self._leaving.pop(key, None)
         if delay_ms is not None:
-            self.doom_directory(self._rename_for_removal(key), delay_ms)
+            self.delete_directory_later(self._rename_for_removal(key), delay_ms)
 
     def run_retention_at_rest(self, log: PartitionLog, now_ms: int) -> None:
         """Run retention on an unopened log: it is opened only if a segment may be due, and unloaded afterwards."""
@@ -410,13 +410,13 @@ class LogDirectory:
     @property
     def next_deletion_ms(self) -> int | None:
         """The time in ms of the earliest scheduled deletion, None when there is none."""
-        return min((due_ms for due_ms, _, _ in self.services.doomed), default=None)
+        return min((due_ms for due_ms, _, _ in self.services.scheduled_deletions), default=None)
 
     def take_due_deletions(self, now_ms: int) -> list[tuple[str, bool]]:
         """`(path, is_directory)` of the deletions that are due; the caller passes each to `remove`, on any thread."""
-        doomed = self.services.doomed
-        due = [(path, is_directory) for due_ms, path, is_directory in doomed if due_ms <= now_ms]
-        doomed[:] = [row for row in doomed if row[0] > now_ms]
+        scheduled_deletions = self.services.scheduled_deletions
+        due = [(path, is_directory) for due_ms, path, is_directory in scheduled_deletions if due_ms <= now_ms]
+        scheduled_deletions[:] = [row for row in scheduled_deletions if row[0] > now_ms]
         return due
 
     def remove(self, path: str, is_directory: bool) -> None:

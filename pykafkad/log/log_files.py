@@ -54,9 +54,9 @@ class LogFiles:
 
     `offline` is the `StorageFailure` after which the log takes no more writes, else None. Reads go on. Only a restart
     ends this state, because only recovery finds out what the disk holds. `has_aborted` says whether a segment may hold
-    the marker of an aborted transaction. `names` counts files that were added to or removed from the folder; the device
-    has the changes up to `names_synced`. `is_new` says that the folder's own name may not be synced. An unopened log
-    has no segment to remove by retention before `due_ms`."""
+    the marker of an aborted transaction. `name_changes` counts the files that were added to or removed from the folder;
+    the device has the changes up to `name_changes_synced`. `is_new` says that the folder's own name may not be synced.
+    An unopened log has no segment to remove by retention before `due_ms`."""
 
     __slots__ = (
         "topic",
@@ -82,8 +82,8 @@ class LogFiles:
         "_sole_replica",
         "due_ms",
         "is_new",
-        "names",
-        "names_synced",
+        "name_changes",
+        "name_changes_synced",
         *LOADED_SLOTS,
     )
 
@@ -113,7 +113,7 @@ class LogFiles:
         self._recent_sealed = RecentSegments()
         self._sole_replica = False
         self.is_new = False
-        self.names = self.names_synced = 0
+        self.name_changes = self.name_changes_synced = 0
         self._prepare(settings)
 
     def __repr__(self) -> str:
@@ -160,7 +160,7 @@ class LogFiles:
         self.look_for_aborted()
         if not self._initial.clean or not loaded.segments[-1].size:
             # The broker may have been killed before it synced the names of files, or the first file is new.
-            self.names += 1
+            self.name_changes += 1
         self._activate(loaded.segments[-1])
         if self.leader_epoch >= 0:
             self.epochs.assign(self.leader_epoch, self.end_offset)
@@ -236,7 +236,7 @@ class LogFiles:
                 raise
             raise self.fail(failure) from None
         active.drop_indexes()
-        self.names += 1
+        self.name_changes += 1
         segment = Segment(self._disk, self.directory, end_offset, file, now_ms)
         self.segments.append(segment)
         self._activate(segment)
@@ -342,7 +342,7 @@ class LogFiles:
                 file_prefix(self.directory, self.end_offset) + SNAPSHOT_SUFFIX, self.producers.to_snapshot()
             )
             self._snapshot_offset = self.end_offset
-            self.names += 1
+            self.name_changes += 1
 
     def write_epochs(self) -> None:
         """Bring the leader-epoch file up to date, without a sync: before the recovery point moves, a crash rebuilds the
@@ -350,7 +350,7 @@ class LogFiles:
         if self.epochs.changed:
             self._disk.replace(f"{self.directory}/{EPOCHS_FILE}", self.epochs.to_text().encode(), sync=False)
             self.epochs.changed = False
-            self.names += 1
+            self.name_changes += 1
 
     @property
     def needs_sync(self) -> bool:
@@ -358,7 +358,7 @@ class LogFiles:
         return (
             self.is_loaded
             and self.offline is None
-            and (self.recovery_point != self.end_offset or self.names != self.names_synced)
+            and (self.recovery_point != self.end_offset or self.name_changes != self.name_changes_synced)
         )
 
     def settle(self, *, sync: bool = True) -> None:
@@ -393,7 +393,7 @@ class LogFiles:
             except StorageFailure as failure:
                 raise self.fail(failure) from None
             self.recovery_point = self.written_end_offset
-            self.names_synced = self.names
+            self.name_changes_synced = self.name_changes
             self.release_file()
 
     def release_file(self) -> None:
@@ -485,6 +485,6 @@ class LogFiles:
         if segment in self._recent_sealed:
             self._recent_sealed.remove(segment)
 
-    def doom(self, path: str, now_ms: int) -> None:
+    def delete_later(self, path: str, now_ms: int) -> None:
         """Schedule the removal of a file after `file.delete.delay.ms`."""
-        self._services.doomed.append((now_ms + self.settings.file_delete_delay_ms, path, False))
+        self._services.scheduled_deletions.append((now_ms + self.settings.file_delete_delay_ms, path, False))

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from pykafkad.disk import Disk
 
 
-class LogServices(namedtuple("LogServices", ("disk", "clock", "random", "gather_pool", "doomed"))):
-    """What the logs of one directory share: the disk, the clock, chance, idle gather buffers, and `doomed`, the list of
-    `(due_ms, path, is_directory)` that are to be removed."""
+class LogServices(namedtuple("LogServices", ("disk", "clock", "random", "gather_pool", "scheduled_deletions"))):
+    """The disk, the clock, chance, idle gather buffers, and the files to remove later.
+
+    `scheduled_deletions` lists `(due_ms, path, is_directory)`."""
 
     __slots__ = ()
 
@@ -22,4 +23,4 @@ class LogServices(namedtuple("LogServices", ("disk", "clock", "random", "gather_
     clock: Clock
     random: Random
     gather_pool: list[memoryview]
-    doomed: list[tuple[int, str, bool]]
+    scheduled_deletions: list[tuple[int, str, bool]]

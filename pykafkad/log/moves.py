@@ -160,7 +160,7 @@ class FutureReplica:
         path = self.source.release(log)
         self.target.adopt(log, self._name)
         self._switch(f"{self.target.path}/{log.topic}-{log.partition}")
-        self.source.doom_directory(path, log.settings.file_delete_delay_ms)
+        self.source.delete_directory_later(path, log.settings.file_delete_delay_ms)
         log.epochs.changed = True
         log.write_epochs()
 

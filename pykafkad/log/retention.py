@@ -102,7 +102,7 @@ def _remove_while(log: PartitionLog, now_ms: int, is_due: Callable[[Segment, int
     log.recovery_point = max(log.recovery_point, start)
     try:
         for segment in gone:
-            _doom(log, segment, now_ms)
+            _rename_deleted(log, segment, now_ms)
     except StorageFailure as failure:
         # Files that were not renamed are part of the log again at the next start, and may not be synced. So no further
         # append may be acknowledged.
@@ -111,11 +111,11 @@ def _remove_while(log: PartitionLog, now_ms: int, is_due: Callable[[Segment, int
     return count
 
 
-def _doom(log: PartitionLog, segment: Segment, now_ms: int) -> None:
+def _rename_deleted(log: PartitionLog, segment: Segment, now_ms: int) -> None:
     log.forget_sealed(segment)
     disk = segment.disk
     for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
         path = segment.prefix + suffix
         if disk.exists(path):
             disk.rename(path, path + DELETED_SUFFIX)
-            log.doom(path + DELETED_SUFFIX, now_ms)
+            log.delete_later(path + DELETED_SUFFIX, now_ms)

@@ -67,7 +67,7 @@ def replace(log: PartitionLog, old: list[Segment], target: Segment, now_ms: int)
         log.segments[at : at + len(old)] = [target]
         for segment in old:
             log.forget_sealed(segment)
-            _doom(log, segment, target, now_ms)
+            _rename_deleted(log, segment, target, now_ms)
         for suffix in suffixes:
             disk.rename(prefix + suffix + SWAP_SUFFIX, prefix + suffix)
     except StorageFailure as failure:
@@ -77,13 +77,13 @@ def replace(log: PartitionLog, old: list[Segment], target: Segment, now_ms: int)
     log.look_for_aborted()
 
 
-def _doom(log: PartitionLog, segment: Segment, target: Segment, now_ms: int) -> None:
+def _rename_deleted(log: PartitionLog, segment: Segment, target: Segment, now_ms: int) -> None:
     # The producer snapshot at the base of the new segment stays valid.
     for suffix in _SUFFIXES if segment.base_offset == target.base_offset else (*_SUFFIXES, SNAPSHOT_SUFFIX):
         path = segment.prefix + suffix
         if segment.disk.exists(path):
             segment.disk.rename(path, path + DELETED_SUFFIX)
-            log.doom(path + DELETED_SUFFIX, now_ms)
+            log.delete_later(path + DELETED_SUFFIX, now_ms)
 
 
 def recover(disk: Disk, directory: str) -> None:

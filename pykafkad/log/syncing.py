@@ -33,8 +33,8 @@ class SyncJob:
         "_failure",
         "_has_epochs",
         "_is_new",
-        "_names",
-        "_names_synced",
+        "_name_changes",
+        "_name_changes_synced",
         "_sealed",
         "_segments",
         "_snapshots",
@@ -62,7 +62,11 @@ class SyncJob:
             else:
                 # `run` raises the failure, so that the constructor never raises.
                 self._failure = failure.copy()
-        self._names, self._names_synced, self._is_new = log.names, log.names_synced, log.is_new
+        self._name_changes, self._name_changes_synced, self._is_new = (
+            log.name_changes,
+            log.name_changes_synced,
+            log.is_new,
+        )
         bases = [segment.base_offset for segment in log.segments_from(sealed[0].base_offset)[1:]] if sealed else []
         self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
 
@@ -74,7 +78,7 @@ class SyncJob:
         if self._failure is not None:
             raise self._failure
         disk = self._disk
-        has_new_names = self._names != self._names_synced
+        has_new_names = self._name_changes != self._name_changes_synced
         if has_new_names:
             sync_if_there(disk, f"{self._directory}/{EPOCHS_FILE}")
         for segment in self._sealed:
@@ -120,7 +124,7 @@ class SyncJob:
             was_sealed = active is not None and active is not log.segments[-1]
             end_offset = active.base_offset if active is not None and was_sealed else self.end_offset
             log.recovery_point = max(log.recovery_point, end_offset)
-            log.names_synced = max(log.names_synced, self._names)
+            log.name_changes_synced = max(log.name_changes_synced, self._name_changes)
             if self._is_new:
                 log.is_new = False
 

@@ -302,7 +302,7 @@ class MetadataSnapshots:
         path = self._path_of(oldest)
         deleted = path.removesuffix(snapshots.SUFFIX) + _DELETED_SUFFIX
         disk.rename(path, deleted)
-        log.doom(deleted, now_ms)
+        log.delete_later(deleted, now_ms)
         self._node.plan_deletions()
 
     def _path_of(self, snapshot: tuple[int, int]) -> str:

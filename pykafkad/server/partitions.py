@@ -175,7 +175,7 @@ class Partitions:
                 )
         except StorageFailure:
             for directory, _, path, _ in prepared:
-                directory.doom_directory(path, 0)
+                directory.delete_directory_later(path, 0)
             raise
         for directory, log, path, log_start_offset in prepared:
             new = directory.finish_rewind(log, path, log_start_offset)

@@ -60,7 +60,7 @@ class CrashMachine(CrashModel):
             (self.append, 30), (self.append_idempotent, 25), (self.repeat, 8), (self.refused, 5), (self.write, 25),
             (self.read, 12), (self.look_up, 6), (self.flush, 5), (self.sync_sealed, 6), (self.roll, 3),
             (self.delete_records, 4), (self.retention, 5), (self.checkpoint, 6), (self.lead, 4),
-            (self.remove_doomed, 4), (self.wait, 6), (self.fault, 6), (self.stop, 3), (self.kill, 3),
+            (self.remove_due_deletions, 4), (self.wait, 6), (self.fault, 6), (self.stop, 3), (self.kill, 3),
             (self.lose_power, 4),
         ]  # fmt: skip
         # Swarm testing: each seed leaves out some operations, so that the others meet more often.
@@ -248,7 +248,7 @@ class CrashMachine(CrashModel):
             self.epoch += self.chance.choice((1, 3))
             self.log.lead(self.epoch, sole_replica=True)
 
-    def remove_doomed(self) -> None:
+    def remove_due_deletions(self) -> None:
         """Remove the deleted files that are due."""
         self.now_ms += 70_000
         for path, is_directory in self.directory.take_due_deletions(self.now_ms):
