@@ -167,7 +167,7 @@ class Settings(BrokerAttributes):
         checked when it was set, and a broker that has it in its metadata log must still start.
         """
         rows = ROWS[BROKER]
-        touched = {*self.dynamic_default, *self.dynamic_broker, *defaults, *broker}
+        touched = {**self.dynamic_default, **self.dynamic_broker, **defaults, **broker}
         self.dynamic_default = dict(defaults)
         self.dynamic_broker = dict(broker)
         self.described = {}

@@ -104,16 +104,6 @@ class CancelTimer(_Effect):
         self.key = key
 
 
-class Offload(_Effect):
-    """Runs `job()` outside the loop. `then(result)` turns the result into an event."""
-
-    __slots__ = ("job", "then")
-
-    def __init__(self, job: object, then: object) -> None:
-        self.job = job
-        self.then = then
-
-
 class TimerFired(_Effect):
     """The event of a `SetTimer` that is due."""
 

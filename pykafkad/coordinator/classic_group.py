@@ -175,7 +175,7 @@ class ClassicGroup:
 
     def _count_protocols(self, member: Member, change: int) -> None:
         counts = self.protocol_counts
-        for name in {name for name, _ in member.protocols}:
+        for name in dict.fromkeys(name for name, _ in member.protocols):
             counts[name] = counts.get(name, 0) + change
             if not counts[name]:
                 del counts[name]

@@ -40,9 +40,8 @@ def handle(ctx: Context, request: messages.DescribeTopicPartitionsRequest) -> Ge
     everything = not request.topics
     cursor = request.cursor
     first = cursor.topic_name if cursor is not None else ""
-    asked = {
-        name for name in (image.topics if everything else [topic.name for topic in request.topics]) if name >= first
-    }
+    names = image.topics if everything else [topic.name for topic in request.topics]
+    asked = dict.fromkeys(name for name in names if name >= first)
     yield
     if cursor is not None and (cursor.partition_index < 0 or (not everything and first not in asked)):
         rows = [_error(errors.INVALID_REQUEST, topic.name) for topic in request.topics]
@@ -78,7 +77,7 @@ def handle(ctx: Context, request: messages.DescribeTopicPartitionsRequest) -> Ge
             break
         limit -= max(end - start, 0)
     if not everything:
-        response.topics += [_error(_DESCRIBE_TOPIC.error, name) for name in sorted(asked.difference(allowed))]
+        response.topics += [_error(_DESCRIBE_TOPIC.error, name) for name in sorted(asked.keys() - allowed)]
     return response
 
 

@@ -132,9 +132,6 @@ class MachineRunner:
     def _cancel_timer(self, effect: effects.CancelTimer) -> None:
         self.runtime.timers.cancel((self, effect.key))
 
-    def _offload(self, effect: effects.Offload) -> None:
-        self.runtime.offload.submit(effect.job, lambda result: self.step(effect.then(result)))
-
 
 PERFORM = {
     effects.Append: lambda host, effect: host.append(effect),
@@ -142,5 +139,4 @@ PERFORM = {
     effects.Reply: lambda host, effect: host.reply(effect),
     effects.SetTimer: MachineRunner._set_timer,
     effects.CancelTimer: MachineRunner._cancel_timer,
-    effects.Offload: MachineRunner._offload,
 }

@@ -75,6 +75,10 @@ class Purgatory:
         """Something that waits for `key` may now be able to answer."""
         if key in self._by_key:
             self._touched.append(key)
+        if self._listening:
+            for operation in self._listening:
+                if operation.is_touched_by(key) and operation in self._by_key:
+                    self._touched.append(operation)
 
     def listen(self, operation: object) -> None:
         """Tell `operation.is_touched_by(key)` of all that is touched, delayed or not, until it is ignored; the
@@ -82,16 +86,12 @@ class Purgatory:
         if operation not in self._listening:
             self._listening[operation] = None
             self.count += 1
-            # Touching costs no more than before as long as nobody listens.
-            self.__class__ = _Heard
 
     def ignore(self, operation: object) -> None:
         """End that; fine if it does not listen."""
         if operation in self._listening:
             del self._listening[operation]
             self.count -= 1
-            if not self._listening:
-                self.__class__ = Purgatory
 
     @property
     def is_behind(self) -> bool:
@@ -166,15 +166,3 @@ class Purgatory:
                 watching.pop(delayed, None)
                 if not watching:
                     del self._by_key[key]
-
-
-class _Heard(Purgatory):
-    """Purgatory of which some listen."""
-
-    __slots__ = ()
-
-    def touch(self, key: Hashable) -> None:
-        Purgatory.touch(self, key)
-        for operation in self._listening:
-            if operation.is_touched_by(key):
-                Purgatory.touch(self, operation)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from random import Random
 
 import pytest
@@ -203,10 +205,30 @@ def test_state_file_of_kafka_is_read():
         b'"currentVoters":[{"voterId":1}],"data_version":0}'
     )
     assert parse_state(old) == (12, 3, 2, b"\0" * 16)
+    spaced = b'{ "votedDirectoryId" : "AAAAAAAAAAAAAAAAAAAAAQ", "leaderEpoch" : 5 }'
+    assert parse_state(spaced) == (5, -1, -1, bytes(15) + b"\1")
     assert parse_state(None) == (0, -1, -1, b"\0" * 16)
-    for damaged in (b'{"leaderEpoch":12', b"", bytes(20), b"\xff\xfe", b'{"leaderEpoch":1x2}'):
+    for damaged in (
+        b'{"leaderEpoch":12',
+        b"",
+        bytes(20),
+        b"\xff\xfe",
+        b'{"leaderEpoch":1x2}',
+        b"[1]",
+        b'{"leaderEpoch":"1"}',
+    ):
         with pytest.raises(ValueError):
             parse_state(damaged)
+
+
+def test_what_we_wrote_ourselves_is_read_without_a_json_module(monkeypatch):
+    """Importing one takes as long as a tenth of a start; what is written is what it would write."""
+    monkeypatch.setitem(sys.modules, "json", None)
+    for state in ((7, 1, -1, b"\0" * 16), (0, -1, 3, b"abcdefghijklmnop")):
+        assert parse_state(format_state(*state)) == state
+    monkeypatch.undo()
+    content = format_state(7, 1, -1, b"abcdefghijklmnop")
+    assert json.dumps(json.loads(content), separators=(",", ":")).encode() == content
 
 
 def test_a_majority_is_more_than_half():
