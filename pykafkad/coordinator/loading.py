@@ -48,7 +48,7 @@ class LatestByKey:
         self._found: dict[bytes | None, tuple[int, bytes | None]] = {}
 
     def add(self, record: Record) -> None:
-        """Take the next record that takes effect."""
+        """Add the next record that takes effect."""
         found = self._found
         known = found.get(record.key)
         if known is None or known[0] < record.offset:
@@ -56,6 +56,6 @@ class LatestByKey:
             found[record.key] = (record.offset, record.value)
 
     def items(self) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Keys and values, in the order of those records."""
+        """Keys and values, in the order of the last records."""
         for key, (_, value) in self._found.items():
             yield key, value

@@ -23,7 +23,7 @@ from pykafkad.wire import messages
 TOPIC = "__consumer_offsets"
 TIMER_EXPIRY = ("expiry",)
 RECORDS_PER_STEP = 200
-"""Records that are loaded in one step."""
+"""The number of records that are loaded in one step."""
 
 RECORDS_PER_APPEND = 1_000
 """The most tombstones of an expiry check or of a topic deletion in one batch. They need not be written together."""
@@ -92,7 +92,7 @@ class GroupShard:
             pass
 
     def load_in_steps(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Iterator[None]:
-        """`load`, yielding now and then, so that the shell can do something else meanwhile."""
+        """Like `load`, as a generator: between its steps the shell can do other work."""
         latest = loading.LatestByKey()
         for count, record in enumerate(loading.committed_records(batches)):
             latest.add(record)
