@@ -4,7 +4,8 @@ Knows record batches (`wire.batch`, `wire.records`), the `Disk` and the numbers 
 requests, metadata or groups. Deterministic: the same calls on the same disk give the same files, which are Kafka's own
 formats under Kafka's own names, so that a real Kafka can open the directory.
 
-Start with `partition_log.py` (append and read of one partition), then `segment.py` and `directory.py` (one `log.dirs`
-entry). `moves.py` takes a log to another directory. `append_rules.py` says what is refused, `transactions.py` what
-belongs to a transaction, `recovery.py` what happens after a crash, `retention.py` and `cleaner.py` what goes with time.
+Start with `partition_log.py` (append and read of one partition) and `log_files.py` below it (write, roll, sync). Then
+read `segment.py` and `directory.py` (one `log.dirs` entry). `append_rules.py` says what is refused, `roll_rules.py` when
+a segment is full, `transactions.py` what belongs to a transaction, `replica.py` what is committed. `recovery.py` opens a
+log after a crash. `retention.py` and `cleaner.py` remove records. `moves.py` takes a log to another directory.
 """

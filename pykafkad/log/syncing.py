@@ -62,11 +62,8 @@ class SyncJob:
             else:
                 # `run` raises the failure, so that the constructor never raises.
                 self._failure = failure.copy()
-        self._name_changes, self._name_changes_synced, self._is_new = (
-            log.name_changes,
-            log.name_changes_synced,
-            log.is_new,
-        )
+        self._name_changes, self._name_changes_synced = log.name_changes, log.name_changes_synced
+        self._is_new = log.is_new
         bases = [segment.base_offset for segment in log.segments_from(sealed[0].base_offset)[1:]] if sealed else []
         self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
 
