@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import collector, seeds
-from tests.simulation.world import LateOffload
 
 # The duration of an example depends on how busy the machine is, and must not decide about a test's result.
 settings.register_profile(
@@ -41,7 +40,6 @@ def pytest_runtest_teardown() -> None:
 
     Simulated worlds of earlier tests hold files until then, and collections are rare.
     """
-    LateOffload.end_threads()
     if len(os.listdir("/proc/self/fd")) > MOST_DESCRIPTORS:
         gc.collect()
 

@@ -26,6 +26,7 @@ from pykafkad.server.producer_id_blocks import ProducerIdBlocks
 from pykafkad.server.purgatory import Purgatory
 from pykafkad.server.runtime import RuntimeNode
 from pykafkad.server.session import Sessions
+from pykafkad.server.socket_server import SocketServer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Broker(RuntimeNode):
         # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
         fits = settings.socket_request_max_bytes >= SCRATCH_BYTES
         self.sessions = Sessions(self.fast_paths if fits else {}, authorizer)
-        runtime.reactor.node = self
+        self.socket_server = SocketServer.of(self, runtime.reactor, settings)
         directories.broker = self
         controller.broker = self
 
@@ -193,7 +194,7 @@ class Broker(RuntimeNode):
 
     def bind(self) -> None:
         """Listen. Raises OSError."""
-        listeners.bind(self.runtime.reactor, self.listeners, self.settings)
+        listeners.bind(self.socket_server, self.listeners, self.settings)
 
     def start(self, incarnation_id: bytes) -> None:
         """Register with the controller, leave the fence, and bring everything in step with the image."""
@@ -221,6 +222,10 @@ class Broker(RuntimeNode):
         self.groups.follow()
         self.compaction.start()
         self.serving = True
+
+    def stop_listening(self) -> None:
+        """Take no new connections."""
+        self.socket_server.stop_listening()
 
     def finish_work(self) -> None:
         """Open what partitions wait for it, so that who created them is answered."""

@@ -20,7 +20,6 @@ from struct import Struct
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.log.replica import Committed
-from pykafkad.server.connection import OUTBOX_LIMIT_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +52,6 @@ class _HeldAnswers:
 
     def add_fast(self, row: FastAnswer) -> None:
         self._fast_answers.append(row)
-        # The fast path leaves this count to what keeps its answers for longer than a turn. A connection that was lost
-        # meanwhile has no outbox any more.
-        row[1].outbox_bytes += sum(map(len, row[1].outbox[row[2] : row[2] + 1]))
         self.hold(row[1])
 
     def add(self, row: CoveredAnswer) -> None:
@@ -65,9 +61,7 @@ class _HeldAnswers:
     def hold(self, connection: Connection) -> None:
         if connection not in self._connections:
             self._connections[connection] = None
-            self._commits.hold(connection)
-        elif connection.outbox_bytes > OUTBOX_LIMIT_BYTES:
-            connection.blocked = connection.muted = True
+            connection.hold()
 
     def settle(self, failure: Exception | None) -> None:
         """The log is committed as far as these answers need it, or never will be."""
@@ -79,11 +73,10 @@ class _HeldAnswers:
             elif failure is not None:
                 # A bug: which of the answers are true is not known, so whoever waits for one must ask again.
                 for connection in self._connections:
-                    connection.outbox.clear()
-                    connection.close(f"unexpected error after a sync: {failure!r}")
+                    connection.abort(f"unexpected error after a sync: {failure!r}")
         finally:
             for connection in self._connections:
-                self._commits.let_go(connection)
+                connection.release()
 
 
 class Commits:
@@ -94,7 +87,6 @@ class Commits:
         "_answers",
         "_broker",
         "_gathering",
-        "_holds",
         "_syncing",
         "_waits",
         "dirty",
@@ -112,8 +104,6 @@ class Commits:
         self._answers: list[CoveredAnswer] = []
         # By log: who waits, in the order of the offsets.
         self._waits: dict[PartitionLog, deque[tuple[int, Then]]] = {}
-        # How often a connection is held.
-        self._holds: dict[Connection, int] = {}
         # The logs of the next round of syncs, and those of the round that runs.
         self._gathering: dict[PartitionLog, None] = {}
         self._syncing: dict[PartitionLog, None] = {}
@@ -163,11 +153,10 @@ class Commits:
 
         def then(failure: Exception | None) -> None:
             if failure is not None:
-                connection.outbox.clear()
-                connection.close(f"its answer depends on a write that failed: {failure}")
-            self.let_go(connection)
+                connection.abort(f"its answer depends on a write that failed: {failure}")
+            connection.release()
 
-        self.hold(connection)
+        connection.hold()
         self.after(log, log.end_offset, then)
 
     def is_waiting(self, log: PartitionLog) -> bool:
@@ -177,7 +166,7 @@ class Commits:
     @property
     def is_idle(self) -> bool:
         """Whether nobody waits, for a sync or anything else."""
-        return not (self._waits or self._gathering or self._syncing or self._holds)
+        return not (self._waits or self._gathering or self._syncing)
 
     @property
     def is_syncing(self) -> bool:
@@ -347,34 +336,14 @@ class Commits:
             if log not in lacking:
                 self.after(log, log.end_offset, answers.settle)
 
-    def hold(self, connection: Connection) -> None:
-        """Nothing of the connection leaves before it is let go; with a full outbox it serves nothing either."""
-        self._holds[connection] = self._holds.get(connection, 0) + 1
-        connection.held = True
-        if connection.outbox_bytes > OUTBOX_LIMIT_BYTES:
-            connection.blocked = connection.muted = True
-
-    def let_go(self, connection: Connection) -> None:
-        """Undo one `hold`; after the last one the outbox leaves at the end of the turn."""
-        left = self._holds.pop(connection) - 1
-        if left:
-            self._holds[connection] = left
-            return
-        connection.queued = False
-        self._broker.runtime.reactor.release(connection)
-
     # --- syncs --------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """At the end of a turn: begin the next round of syncs if none runs, and keep what is held from those
-        connections that are about to send."""
+        """At the end of a turn: begin the next round of syncs if none runs."""
         if self._gathering and not self._syncing:
             self._syncing, self._gathering = self._gathering, {}
             jobs = [log.whole_sync_job() for log in self._syncing if not log.closed and log.offline is None]
             self._broker.runtime.offload.submit(lambda: _sync(jobs), self._synced)
-        reactor = self._broker.runtime.reactor
-        if reactor.ready and self._holds:
-            reactor.ready = [connection for connection in reactor.ready if not connection.held]
 
     def _synced(self, results: list[tuple[SyncJob, Exception | None]] | Exception) -> None:
         logs, self._syncing = self._syncing, {}

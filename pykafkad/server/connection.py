@@ -3,6 +3,9 @@
 Kafka serves one request per connection at a time and answers in order. A connection with a request in service is
 *muted*: it goes on reading, up to a bound, but serves nothing until the answer is in the outbox. It is also muted while
 its outbox waits for a peer that does not read. Nothing is allocated for an idle connection.
+
+A `Transport` (`transport.py`) stands between the connection and its socket: it feeds the connection and empties its
+outbox. The states and their transitions are rows in `TRANSITIONS`; only the methods of `Connection` change them.
 """
 
 from __future__ import annotations
@@ -12,10 +15,63 @@ from struct import Struct
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
-    from pykafkad.server.session import Session
+    from pykafkad.handlers.context import Context
+    from pykafkad.log.file_slice import FileSlice
+    from pykafkad.server.listeners import Listener
+    from pykafkad.server.purgatory import PurgatoryEntry
+    from pykafkad.server.session import FastPath, Session
+
+    Chunk = bytes | bytearray | memoryview | FileSlice
+
+    class ConnectionOwner(Protocol):
+        """Whose connections they are: a `SocketServer` or a `Peer`."""
+
+        serve: Callable[[Connection, memoryview, int, int], None]
+
+        def overtaken(self, connection: Connection) -> None:
+            """A frame came in while a request of the connection waits for news."""
+
+        def lost(self, connection: Connection, was_closed_here: bool) -> None:
+            """The connection's transport is gone; `connection.close_reason` says why."""
+
+        def served_fast(self, count: int) -> None:
+            """So many frames were served by fast paths of its connections' sessions."""
+
+    class SessionOfConnection(Protocol):
+        """What the reactor asks of a session."""
+
+        fast_paths: dict[int, FastPath]
+
+    class TransportOfConnection(Protocol):
+        """What a connection asks of its transport."""
+
+        def send_soon(self) -> None:
+            """The outbox got something, or the connection drains: look at it at the end of the turn."""
+
+        def resume_soon(self) -> None:
+            """What was kept may be served."""
+
 
 _SIZE = Struct(">i")
+
+OPEN, MUTED, DRAINING, CLOSED = range(4)
+STATE_NAMES = ("open", "muted", "draining", "closed")
+TRANSITIONS = {
+    OPEN: (MUTED, DRAINING, CLOSED),
+    MUTED: (OPEN, DRAINING, CLOSED),
+    DRAINING: (CLOSED,),
+    CLOSED: (),
+}
+"""State to the states that may follow. Open: frames are served as they come. Muted: what comes is kept, up to a bound,
+and nothing is served. Draining: nothing more is read; what is in the outbox is offered to the peer once. Closed: the
+transport is gone. `OPEN` is 0, so that the commonest question is `if connection.state`."""
+
+IN_SERVICE = 1
+BLOCKED = 2
+CAUSES = {IN_SERVICE: "a request is in service", BLOCKED: "the peer does not read its answers"}
+"""Why a connection is muted: one bit each. It is open again when none is left."""
 
 SCRATCH_BYTES = 128 * 1024
 """The size of the buffer that all connections are read into; also the most that a connection keeps unserved."""
@@ -40,6 +96,9 @@ the copy."""
 
 POOLED_BUFFERS = 6
 
+_SLICE_BYTES = 100
+"""What a slice of a file counts in the outbox of a held connection, for its own memory."""
+
 _KNOWN_GREETINGS = (
     (b"\x16\x03", "a TLS handshake on a PLAINTEXT listener"),
     (b"GET ", "an HTTP request"),
@@ -51,90 +110,107 @@ _KNOWN_GREETINGS = (
 )
 
 
+class _Detached:
+    """The transport of a connection that has none: nobody sends and nobody serves."""
+
+    __slots__ = ()
+
+    def send_soon(self) -> None:
+        """Nobody sends."""
+
+    def resume_soon(self) -> None:
+        """Nobody serves."""
+
+
+_DETACHED = _Detached()
+
+
+class _NoSession:
+    """The session of a connection that nobody asks anything on, as a `Peer`'s."""
+
+    __slots__ = ("fast_paths",)
+
+    def __init__(self) -> None:
+        self.fast_paths: dict[int, FastPath] = {}
+
+
+_NO_SESSION = _NoSession()
+
+
 class Connection:
-    """The state of one peer. `serve(connection, view, start, end)` is called with each whole frame's payload."""
+    """The state of one peer. `owner.serve(connection, view, start, end)` is called with each whole frame's payload.
+
+    Everybody may read the attributes. A fast path may append its answer to `outbox`, as whoever fed the connection
+    looks there afterwards; everything else is changed by the methods."""
 
     __slots__ = (
-        "blocked",
+        "_causes",
+        "_counted_chunks",
         "close_reason",
         "delayed",
-        "fileno",
         "held",
         "id",
         "in_service",
-        "interest",
         "large",
         "large_filled",
-        "last_active",
         "listener",
         "local_address",
         "max_frame_bytes",
-        "muted",
         "outbox",
         "outbox_bytes",
+        "owner",
         "peer",
         "pending",
         "pool",
         "preamble_length",
-        "queued",
-        "recv_into",
-        "send",
         "sequence",
         "serve",
         "session",
-        "socket",
         "software",
+        "state",
+        "transport",
     )
 
     def __init__(
-        self,
-        connection_id: int,
-        peer: str,
-        serve: Callable[[Connection, memoryview, int, int], None],
-        max_frame_bytes: int,
-        pool: list[bytearray],
+        self, connection_id: int, peer: str, owner: ConnectionOwner, max_frame_bytes: int, pool: list[bytearray]
     ) -> None:
-        """`pool` holds buffers for large frames, shared by all connections of a reactor."""
+        """`pool` holds buffers for large frames, shared by the connections of one owner."""
         self.id = connection_id
         self.peer = peer
-        self.serve = serve
+        self.owner = owner
+        self.serve = owner.serve
+        self.session: SessionOfConnection = _NO_SESSION
         self.max_frame_bytes = max_frame_bytes
         self.pool = pool
-        self.outbox: list[object] = []
+        self.transport: TransportOfConnection = _DETACHED
+        self.state = OPEN
+        self._causes = 0
+        self.held = 0
+        """How many commits must be made before anything in the outbox may leave."""
+        self.outbox: list[Chunk] = []
+        """What is to leave, in order: buffers and slices of files. The transport takes from its front."""
         self.outbox_bytes = 0
+        self._counted_chunks = 0
         self.pending: bytes | bytearray = b""
         self.large: bytearray | None = None
         self.large_filled = 0
-        self.in_service: object = None
-        self.delayed: object = None
+        self.in_service: Context | None = None
+        self.delayed: PurgatoryEntry | None = None
         self.preamble_length = 8
         self.sequence = 0
-        self.muted = False
-        self.held = False
-        self.blocked = False
-        self.queued = False
         self.close_reason: str | None = None
-        self.last_active = 0.0
-        self.listener: object = None
-        self.session: Session | None = None
+        self.listener: Listener | None = None
         self.local_address: tuple[str, int] = ("", 0)
-        self.socket: object = None
-        self.recv_into: object = None
-        self.send: object = None
-        self.fileno = -1
-        self.interest = 0
+
+    def accepted(self, listener: Listener, local_address: tuple[str, int], session: Session) -> None:
+        """Say whose listener the peer came to, at which of its addresses, and who the peer is."""
+        self.listener = listener
+        self.local_address = local_address
+        self.session = session
 
     def __repr__(self) -> str:
-        return f"Connection({self.id}, {self.peer})"
-
-    def attach(self, accepted: object, listener: object) -> None:
-        """Keep the socket that `listener` accepted, and the calls of it that every request needs."""
-        self.socket = accepted
-        self.recv_into = accepted.recv_into
-        self.send = accepted.send
-        self.fileno = accepted.fileno()
-        self.local_address = accepted.getsockname()[:2]
-        self.listener = listener
+        why = ", ".join(text for cause, text in CAUSES.items() if self._causes & cause)
+        return f"Connection({self.id}, {self.peer}, {STATE_NAMES[self.state]}{why and ': '}{why})"
 
     # --- bytes in -----------------------------------------------------------------------------------------------
 
@@ -159,7 +235,7 @@ class Connection:
             serve(self, view, position + 4, end)
             position = end
             served += 1
-            if self.muted or self.outbox_bytes > OUTBOX_LIMIT_BYTES or served == FRAMES_PER_TURN:
+            if self.state or self.outbox_bytes > OUTBOX_LIMIT_BYTES or served == FRAMES_PER_TURN:
                 break
         if position == length:
             if self.pending:
@@ -175,6 +251,7 @@ class Connection:
     def large_target(self) -> memoryview:
         """Where the next bytes of a frame that is larger than the scratch go."""
         large = self.large
+        assert large is not None
         size = _SIZE.unpack_from(large, 0)[0]
         if self.large_filled == len(large) - 4:
             # The buffer grows as bytes arrive: a size field alone must not make us allocate.
@@ -185,6 +262,7 @@ class Connection:
         """`length` bytes were written to `large_target()`: serve the frame when it is whole."""
         self.large_filled += length
         large = self.large
+        assert large is not None
         size = _SIZE.unpack_from(large, 0)[0]
         if self.large_filled < size:
             return
@@ -221,9 +299,18 @@ class Connection:
         pending = self.pending
         return len(pending) >= 4 and len(pending) - 4 >= _SIZE.unpack_from(pending, 0)[0]
 
+    def has_more_to_serve(self) -> bool:
+        """After a read: whether a frame that is here may be served now. A request that waits for news hears of a frame
+        behind it: that may have come in the same read, or later."""
+        if self.state:
+            if self.delayed is not None:
+                self.owner.overtaken(self)
+            return False
+        return self.outbox_bytes <= OUTBOX_LIMIT_BYTES and self.has_whole_frame()
+
     def _keep(self, view: memoryview, position: int, length: int) -> None:
         left = length - position
-        if left >= LARGE_FROM_BYTES and not self.muted:
+        if left >= LARGE_FROM_BYTES and not self.state:
             size = _SIZE.unpack_from(view, position)[0]
             if size + 4 > SCRATCH_BYTES and size <= self.max_frame_bytes:
                 self.large = self._large_buffer(size, left)
@@ -231,7 +318,8 @@ class Connection:
                 self.large_filled = left - 4
                 self.pending = b""
                 return
-        self.pending = bytes(view[position:length])
+        if self.state < DRAINING:
+            self.pending = bytes(view[position:length])
 
     def _refuse(self, first: bytes, size: int) -> None:
         for greeting, what in _KNOWN_GREETINGS:
@@ -243,7 +331,89 @@ class Connection:
         else:
             self.close(f"a frame of {size} bytes, above socket.request.max.bytes {self.max_frame_bytes}")
 
+    # --- the request in service ---------------------------------------------------------------------------------
+
+    def begin_service(self, context: Context) -> None:
+        """The request of `context` is in service. The connection is muted only if it stays so (`defer`, `park`)."""
+        self.sequence += 1
+        self.in_service = context
+
+    def defer(self) -> None:
+        """The answer to the request in service comes later: nothing else is served meanwhile."""
+        if self.in_service is not None:
+            self._mute(IN_SERVICE)
+
+    def park(self, delayed: PurgatoryEntry) -> None:
+        """The request in service waits for news, as `delayed`."""
+        self.delayed = delayed
+        self._mute(IN_SERVICE)
+
+    def unpark(self) -> None:
+        """The request in service waits for news no more; it is being answered."""
+        self.delayed = None
+
+    def end_service(self) -> None:
+        """The request in service is answered, or needs no answer: what was read behind it is served soon."""
+        self.in_service = None
+        self._unmute(IN_SERVICE)
+
+    # --- bytes out ----------------------------------------------------------------------------------------------
+
+    def put(self, chunks: list[Chunk]) -> None:
+        """Add chunks to the outbox; they leave at the end of the turn."""
+        self.outbox.extend(chunks)
+        if not self.held:
+            # A slice of a file holds no memory: only buffers count against the outbox's limit.
+            self.outbox_bytes += sum(len(chunk) for chunk in chunks if not hasattr(chunk, "chunk_size"))
+        self.transport.send_soon()
+
+    def hold(self) -> None:
+        """Nothing of the outbox leaves before one more `release()`; with a full outbox nothing is served either."""
+        self.held += 1
+        self.count_held()
+
+    def count_held(self) -> None:
+        """At the end of a turn, of a held connection: how much its outbox holds, fast paths' answers included."""
+        outbox = self.outbox
+        if self._counted_chunks == 0:
+            self.outbox_bytes = 0
+        for chunk in outbox[self._counted_chunks :]:
+            self.outbox_bytes += _SLICE_BYTES if hasattr(chunk, "chunk_size") else len(chunk)
+        self._counted_chunks = len(outbox)
+        if self.outbox_bytes > OUTBOX_LIMIT_BYTES:
+            self._mute(BLOCKED)
+
+    def release(self) -> None:
+        """One `hold()` is over; after the last, what is in the outbox leaves at the end of the turn."""
+        self.held -= 1
+        if self.held == 0:
+            self._counted_chunks = 0
+            self.transport.send_soon()
+
+    def block(self) -> None:
+        """The peer does not take what is in the outbox."""
+        self._mute(BLOCKED)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the outbox waits for the peer, or was full while it was held."""
+        return self._causes & BLOCKED != 0
+
+    def sent_all(self) -> None:
+        """The outbox is empty: a connection that served nothing because of it goes on."""
+        was_limited = self.outbox_bytes > OUTBOX_LIMIT_BYTES
+        self.outbox_bytes = 0
+        if self._causes & BLOCKED:
+            self._unmute(BLOCKED)
+        elif was_limited and not self.state:
+            self.transport.resume_soon()
+
     # --- state --------------------------------------------------------------------------------------------------
+
+    @property
+    def muted(self) -> bool:
+        """Whether nothing is served: muted, draining or closed."""
+        return self.state != OPEN
 
     def close(self, reason: str) -> None:
         """End the connection after what is in the outbox has been offered to the peer once."""
@@ -251,9 +421,46 @@ class Connection:
             self.close_reason = reason
         self.pending = b""
         self.large = None
-        self.muted = True
+        if self.state < DRAINING:
+            self._become(DRAINING)
+            self.transport.send_soon()
 
-    def update_muted(self) -> bool:
-        """Recompute and return `muted` after one of its causes changed."""
-        self.muted = self.in_service is not None or self.blocked or self.close_reason is not None
-        return self.muted
+    def abort(self, reason: str) -> None:
+        """End the connection; what is in the outbox does not leave."""
+        self.outbox.clear()
+        self.close(reason)
+
+    def lost(self, reason: str) -> None:
+        """The transport is gone; `reason` is why, unless the connection was closed from here."""
+        was_closed_here = self.close_reason is not None
+        if not was_closed_here:
+            self.close_reason = reason
+        self.outbox.clear()
+        self.pending = b""
+        self.large = None
+        self.transport = _DETACHED
+        self._become(CLOSED)
+        self.owner.lost(self, was_closed_here)
+
+    def carry_on(self, outbox: list[Chunk], pending: bytes) -> None:
+        """Take the place of a connection to the same peer: what it had not sent, and what it had not served."""
+        self.outbox[:0] = outbox
+        self.pending = pending
+        self.transport.send_soon()
+        self.transport.resume_soon()
+
+    def _mute(self, cause: int) -> None:
+        self._causes |= cause
+        if self.state == OPEN:
+            self.state = MUTED
+
+    def _unmute(self, cause: int) -> None:
+        if self._causes & cause:
+            self._causes &= ~cause
+            if self._causes == 0 and self.state == MUTED:
+                self.state = OPEN
+                self.transport.resume_soon()
+
+    def _become(self, state: int) -> None:
+        assert state in TRANSITIONS[self.state], f"{self} can't become {STATE_NAMES[state]}"
+        self.state = state

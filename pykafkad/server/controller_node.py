@@ -19,6 +19,7 @@ from pykafkad.server.metadata_log import MetadataLog
 from pykafkad.server.offload import Offload
 from pykafkad.server.runtime import RuntimeNode
 from pykafkad.server.session import Sessions
+from pykafkad.server.socket_server import SocketServer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class ControllerNode(RuntimeNode):
         """Syncs of the metadata log: they wait for no other work."""
         self.syncs_beside_loop = False
         self._is_stopping = False
+        self.socket_server = SocketServer.of(self, runtime.reactor, settings)
         self.broker: Broker | None = None
         """The broker that holds the same image; it is told of each change."""
 
@@ -124,6 +126,10 @@ class ControllerNode(RuntimeNode):
     def _serve(self, context: Context, message: Any) -> object:
         """A request on the controller's own listener."""
         return self.submit(controller_request(context, message))
+
+    def stop_listening(self) -> None:
+        """Take no new connections."""
+        self.socket_server.stop_listening()
 
     def end_early(self, connection: Connection) -> None:
         """Nothing here waits for a maximum of time."""
@@ -208,9 +214,7 @@ class ControllerNode(RuntimeNode):
 
     def bind(self) -> None:
         """Listen. Raises OSError."""
-        if self.listeners:
-            self.runtime.reactor.node = self
-        listeners.bind(self.runtime.reactor, self.listeners, self.settings)
+        listeners.bind(self.socket_server, self.listeners, self.settings)
 
     def activate(self, incarnation_id: bytes) -> None:
         """Begin to decide. Every broker but this process's own is fenced: nobody can tell this controller that it

@@ -290,23 +290,21 @@ class DataSnapshots:
         snapshot that is not whole yet is dropped."""
         self._abandon()
         context = self._asking
-        connection = None if context is None else self._broker.runtime.reactor.connection(context.connection.id)
+        connection = None if context is None else self._broker.socket_server.connection(context.connection.id)
         if connection is None:
             return None
         outbox, pending = list(connection.outbox), bytes(connection.pending)
-        return Asking(self._broker.runtime.reactor.hand_over(connection), connection.listener, context, outbox, pending)
+        return Asking(self._broker.socket_server.hand_over(connection), connection.listener, context, outbox, pending)
 
     def answer(self, asking: Asking) -> None:
         """Answer who asked another broker, before this one took its place."""
         broker = self._broker
-        connection = broker.runtime.reactor.adopt(asking.socket, asking.listener)
+        connection = broker.socket_server.adopt(asking.socket, asking.listener)
         if connection is not None:
             old = asking.context
             context = Context(broker.services, connection, old.route, old.version, old.correlation_id, old.client_id)
-            connection.outbox[:] = asking.outbox
-            connection.pending = asking.pending
+            connection.carry_on(asking.outbox, asking.pending)
             broker.dispatcher.answer(connection, context, self._response(errors.NONE, None))
-            broker.runtime.reactor.resumable.append(connection)
 
     def rewind(self, name: str, topic_name: str) -> None:
         """One topic is as it was, under its present id and settings; partitions that the snapshot lacks are empty.

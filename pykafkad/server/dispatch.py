@@ -171,9 +171,8 @@ class Dispatcher:
         except (errors.ProtocolError, StructError) as error:
             connection.close(f"{self._name(view, start, end)}: {error}")
             return
-        connection.sequence += 1
         context = Context(self._services, connection, route, version, correlation_id, client_id)
-        connection.in_service = context
+        connection.begin_service(context)
         if not is_long and key != _PRODUCE:
             context.request = request
         try:
@@ -183,7 +182,8 @@ class Dispatcher:
             return
         if type(result) is GeneratorType:
             if not runtime.tasks.begin(self._job(context, result)):
-                context.is_long = connection.muted = True
+                context.is_long = True
+                connection.defer()
         else:
             self._conclude(context, result)
 
@@ -220,18 +220,16 @@ class Dispatcher:
         """What a handler gave in the end, at once or after many turns."""
         connection = context.connection
         if result is DEFERRED:
-            connection.muted = connection.in_service is not None or connection.muted
+            connection.defer()
         elif result is None:
             self._out_of_service(context)
-            self._resume(connection)
         elif hasattr(result, "attempt"):
             if context.is_long:
                 # Many may wait, with requests of any length: a bug that one meets ends its connection.
                 context.request = None
                 # Its peer may have ended while something was at work for it, and nobody looked.
-                self._runtime.reactor.resumable.append(connection)
-            connection.delayed = self._purgatory.park(context.token, result)
-            connection.muted = True
+                connection.transport.resume_soon()
+            connection.park(self._purgatory.park(context.token, result))
         else:
             self.finish(context, result)
 
@@ -276,7 +274,6 @@ class Dispatcher:
         else:
             self._out_of_service(context)
             connection.close(reason)
-            self._runtime.reactor.send_soon(connection)
 
     def _error_answer(self, context: Context, error: Exception, request: object | None) -> object | None:
         if request is None:
@@ -317,11 +314,10 @@ class Dispatcher:
                     lambda error: None,
                 )
             if not runtime.tasks.begin(job):
-                connection.muted = True
+                connection.defer()
             return
-        connection.in_service = None
         self.answer(connection, context, message)
-        self._resume(connection)
+        connection.end_service()
 
     def _write_long(self, context: Context, message: object) -> Generator:
         route, version = context.route, context.version
@@ -334,25 +330,20 @@ class Dispatcher:
         return chunks
 
     def _written(self, context: Context, message: object, chunks: list[object] | None) -> None:
-        self._out_of_service(context)
         self._put(context.connection, context, message, chunks)
-        self._resume(context.connection)
+        self._out_of_service(context)
 
     def _out_of_service(self, context: Context) -> None:
-        context.connection.in_service = None
         if context.is_long:
             self.long_request_limiter.leave(context.connection)
+        context.connection.end_service()
 
     def connection_lost(self, connection: Connection) -> None:
         """Nobody waits for an answer any more."""
         if connection.delayed is not None:
             self._purgatory.discard(connection.delayed)
-            connection.delayed = None
+            connection.unpark()
         self.long_request_limiter.leave(connection)
-
-    def _resume(self, connection: Connection) -> None:
-        if connection.muted and not connection.update_muted():
-            self._runtime.reactor.resumable.append(connection)
 
     def answer(self, connection: Connection, context: Context, message: object) -> None:
         """Encode `message` into the outbox."""
@@ -362,14 +353,8 @@ class Dispatcher:
         index = len(connection.outbox)
         if chunks is None:
             connection.close(f"the answer to {context.route.row.name} could not be encoded")
-            self._runtime.reactor.send_soon(connection)
             return
-        connection.outbox.extend(chunks)
-        # A file slice holds no memory: only buffers count against the outbox's limit.
-        connection.outbox_bytes += sum(len(chunk) for chunk in chunks if not hasattr(chunk, "chunk_size"))
-        if not connection.queued:
-            connection.queued = True
-            self._runtime.reactor.ready.append(connection)
+        connection.put(chunks)
         if context.unwritten:
             self._commits.cover(context.unwritten, connection, index, context, message)
 

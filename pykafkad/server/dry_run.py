@@ -9,26 +9,26 @@ from pykafkad.clock import Clock
 from pykafkad.errors import StorageFailure
 from pykafkad.overlay_disk import OverlayDisk
 from pykafkad.server.listeners import Listener
+from pykafkad.server.network import SystemNetwork
+from pykafkad.server.reactor import Reactor
 from pykafkad.server.wiring import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from socket import socket
 
     from pykafkad.config import Settings
 
 
-class _NoSockets:
-    """What a starting node needs of a reactor."""
+class _NoNetwork(SystemNetwork):
+    """Nothing listens."""
 
-    def __init__(self, runtime: object, **_: object) -> None:
-        self.ready: list[object] = []
+    __slots__ = ()
 
-    def listen(self, host: str, port: int, listener: object, **_: object) -> int:
-        return port
-
-    def wake(self) -> None:
-        """Nobody waits."""
+    @staticmethod
+    def bind_all(host: str, port: int, send_buffer_bytes: int | None, backlog: int) -> list[socket]:
+        return []
 
 
 Outcome = namedtuple("Outcome", ("changes", "offline", "cut", "compacted"))
@@ -44,7 +44,12 @@ def start(settings: Settings, directories: Sequence[str]) -> Outcome:
     raises: ConfigError, StartFailure, StorageFailure."""
     disk = OverlayDisk()
     process = Process(
-        settings, [Listener("PLAINTEXT", "localhost", 9092)], directories, clock=Clock(), disk=disk, reactor=_NoSockets
+        settings,
+        [Listener("PLAINTEXT", "localhost", 9092)],
+        directories,
+        clock=Clock(),
+        disk=disk,
+        reactor=lambda runtime: Reactor(runtime, _NoNetwork()),
     )
     process.start()
     offline, cut = [], []

@@ -50,11 +50,10 @@ class FetchFastPath:
 
     versions = frozenset(range(4, 18))
 
-    __slots__ = ("_broker", "_log", "_reactor", "forget")
+    __slots__ = ("_broker", "_log", "forget")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._reactor = broker.runtime.reactor
         # Who may read what this broker does not lead depends on the version, and the epoch is not the log's.
         known = partition_key_cache.PartitionKeyCache(
             lambda: broker.partitions, lambda log: log not in broker.partitions.not_led_here
@@ -155,12 +154,8 @@ class FetchFastPath:
         outbox = connection.outbox
         outbox.append(head + key + lengths)
         outbox.append(records)
-        connection.outbox_bytes += 100
         if version >= 12:
             outbox.append(_EMPTY_END)
-        if not connection.queued:
-            connection.queued = True
-            self._reactor.ready.append(connection)
 
 
 def _asked(view: memoryview, position: int, end: int, version: int) -> tuple[int, int, int] | None:

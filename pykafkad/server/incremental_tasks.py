@@ -151,12 +151,11 @@ class IncrementalTasks:
                 self._waiting.append(job)
             elif connection is not None:
                 # What came behind it meanwhile found nothing parked to end.
-                self._runtime.reactor.node.end_early(connection)
+                connection.owner.overtaken(connection)
         except Exception:
             # A bug in what follows the job: nobody else would end the connection.
             if connection is not None:
                 connection.close("unexpected error")
-                self._runtime.reactor.send_soon(connection)
             raise
 
     def _work(self, job: IncrementalTask, until: float) -> bool:

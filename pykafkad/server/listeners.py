@@ -11,7 +11,7 @@ from pykafkad.metadata.brokers import Endpoint
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.config import Settings
-    from pykafkad.server.reactor import Reactor
+    from pykafkad.server.socket_server import SocketServer
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _WILDCARDS = ("", "0.0.0.0", "::")
@@ -90,12 +90,12 @@ def endpoints(listening: list[Listener]) -> list[Endpoint]:
     return [Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in listening]
 
 
-def bind(reactor: Reactor, listening: list[Listener], settings: Settings) -> None:
-    """Have `reactor` listen; the listeners get their ports. Raises OSError with the address in its text."""
+def bind(socket_server: SocketServer, listening: list[Listener], settings: Settings) -> None:
+    """Have `socket_server` listen; the listeners get their ports. Raises OSError with the address in its text."""
     # Kafka's default is not ours: unless it is set, the address decides.
     send_buffer_bytes = settings.socket_send_buffer_bytes if "socket.send.buffer.bytes" in settings.static else None
     for listener in listening:
-        listener.port = reactor.listen(
+        listener.port = socket_server.listen(
             listener.host,
             listener.port,
             listener,

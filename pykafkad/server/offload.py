@@ -35,7 +35,7 @@ class Offload:
             except (OSError, RuntimeError):
                 # No descriptor for the import, or no thread to be had: the loop does it itself, as somebody waits for
                 # it.
-                self._results.append((then, _outcome(job)))
+                self._results.append((then, outcome(job)))
                 self._wake()
                 return
         self._jobs.append((job, then))
@@ -75,11 +75,12 @@ class Offload:
             if item is None:
                 return
             job, then = item
-            self._results.append((then, _outcome(job)))
+            self._results.append((then, outcome(job)))
             self._wake()
 
 
-def _outcome(job: Callable[[], object]) -> object:
+def outcome(job: Callable[[], object]) -> object:
+    """What `job()` returns, or the exception that it raised."""
     try:
         return job()
     except Exception as error:

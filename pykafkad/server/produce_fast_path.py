@@ -102,9 +102,6 @@ class ProduceFastPath:
         self._dirty[log] = None
         self._cover((log, connection, len(outbox), error_position))
         outbox.append(pack(answer_size, correlation_id, before, base_offset, append_time_ms, log_start_offset, behind))
-        if not connection.queued:
-            connection.queued = True
-            self._runtime.reactor.ready.append(connection)
         return True
 
     def _look_up(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> tuple | None:

@@ -34,7 +34,7 @@ class Replies:
         connection = self._runtime.reactor.connection(token.connection_id)
         if connection is None or connection.sequence != token.sequence or connection.in_service is None:
             return
-        connection.delayed = None
+        connection.unpark()
         connection.in_service.route.dispatcher.finish(connection.in_service, message)
 
     def fail(self, token: object, error: Exception) -> None:
@@ -44,7 +44,7 @@ class Replies:
         if connection is None or connection.in_service is None:
             self._runtime.unexpected(error)
             return
-        connection.delayed = None
+        connection.unpark()
         connection.in_service.route.dispatcher.failed(connection.in_service, error)
 
     def abandon(self, token: object, reason: str) -> None:
@@ -52,7 +52,6 @@ class Replies:
         connection = self.connection_of(token)
         if connection is not None:
             connection.close(reason)
-            self._runtime.reactor.send_soon(connection)
 
     def compute(self, token: object, job: Callable[[], object], answer: Callable[[object], object]) -> None:
         """Run `job()` beside the loop and reply with `answer(result)`."""

@@ -101,6 +101,8 @@ def _start(process: Process, topics: list[tuple[str, int]], stale_file: str | No
         if topics:
             _create(process, topics)
     except OSError as error:
+        for node in process.runtime.nodes:
+            node.stop_listening()
         process.runtime.reactor.close()
         raise StartFailure(error.strerror or str(error)) from None
     # What lives since the start lives for ever: the collector need not look at it again. Not so a node whose place

@@ -36,6 +36,9 @@ class RuntimeNode:
         """When the node wants its next turn, in the clock's seconds; None: when something happens."""
         return None
 
+    def stop_listening(self) -> None:
+        """The process stops: take no new connections."""
+
     def finish_work(self) -> None:
         """The process stops: finish what is under way."""
 
@@ -58,10 +61,7 @@ class Runtime:
         clock: Clock | None = None,
         disk: Disk | None = None,
         random: Random | None = None,
-        reactor: Callable[..., Reactor] = Reactor,
-        max_frame_bytes: int,
-        idle_seconds: float,
-        max_connections: int,
+        reactor: Callable[[Runtime], Reactor] = Reactor,
     ) -> None:
         self.clock = clock or Clock()
         self.random = random or Random()
@@ -75,9 +75,7 @@ class Runtime:
         self.timers = Timers()
         self.stopping: str | None = None
         """Why the loop ends after this turn."""
-        self.reactor = reactor(
-            self, max_frame_bytes=max_frame_bytes, idle_seconds=idle_seconds, max_connections=max_connections
-        )
+        self.reactor = reactor(self)
         self.offload = Offload(self.reactor.wake, self.unexpected)
         # Long computations have a thread of their own, so that syncs need not wait for them.
         self.cpu_offload = Offload(self.reactor.wake, self.unexpected)
@@ -100,7 +98,8 @@ class Runtime:
     def close(self) -> None:
         """Stop accepting, answer what can be answered, let every node write what it must, and release everything."""
         nodes = self.nodes[::-1]
-        self.reactor.stop_listening()
+        for node in nodes:
+            node.stop_listening()
         self.tasks.finish(self.clock.now() + _STOP_SECONDS)
         for node in nodes:
             node.finish_work()
@@ -139,7 +138,7 @@ class Runtime:
 
     def _timeout(self) -> float | None:
         """How long the next wait for sockets may be, in seconds."""
-        if self.reactor.ready or self.reactor.resumable:
+        if self.reactor.is_behind:
             return 0
         at = self.reactor.next_wake()
         timer_at = self.timers.next_at()

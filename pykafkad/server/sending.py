@@ -1,11 +1,23 @@
-"""An outbox of several pieces onto a socket: buffers joined into one send, slices of files by sendfile."""
+"""An outbox of several pieces onto a socket: buffers joined into one send, slices of files straight from the file where
+the system does that."""
 
 from __future__ import annotations
 
-import os
 import socket
 
 from pykafkad.server.connection import SCRATCH_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.log.file_slice import FileSlice
+    from pykafkad.server.connection import Chunk
+
+    SendSlice = Callable[[socket.socket, FileSlice, int], int]
+
+_MORE = getattr(socket, "MSG_MORE", 0)
+"""Tells the system that more follows at once, where it can be told."""
 
 _SMALL_SLICE_BYTES = 8 * 1024
 """File slices up to this size are read and joined with the header: one send is cheaper than send and sendfile."""
@@ -14,10 +26,11 @@ _SLICES_PER_FLUSH_BYTES = 4 * 1024 * 1024
 """A connection gets at most this much of a turn's writing, so that a large fetch does not starve the others."""
 
 
-def send_many(sock: socket.socket, outbox: list[object]) -> int:
-    """Send buffers joined, and file slices by sendfile, until the peer's window or the turn's share is full.
+def send_many(sock: socket.socket, outbox: list[Chunk], send_slice: SendSlice) -> int:
+    """Send buffers joined, and file slices by `send_slice(socket, slice, bytes)`, until the peer's window or the turn's
+    share is full.
 
-    What has left is taken from `outbox`. Returns how many bytes left by sendfile. Raises BlockingIOError or OSError as
+    What has left is taken from `outbox`. Returns how many bytes left as slices. Raises BlockingIOError or OSError as
     the socket does, and StorageFailure for a slice that can't be read."""
     share = _SLICES_PER_FLUSH_BYTES
     index = 0
@@ -31,10 +44,7 @@ def send_many(sock: socket.socket, outbox: list[object]) -> int:
                     index = -index - 1
                     break
                 continue
-            sent = os.sendfile(sock.fileno(), chunk.fileno(), chunk.position, size)
-            if sent == 0:
-                # The file is shorter than the slice: the answer's framing is already promised and can't be kept.
-                raise OSError(5, f"log file cut short under a reader: {chunk!r}")
+            sent = send_slice(sock, chunk, size)
             share -= sent
             if sent < size:
                 # The peer's window is full: another call would only say so.
@@ -46,7 +56,7 @@ def send_many(sock: socket.socket, outbox: list[object]) -> int:
     return _SLICES_PER_FLUSH_BYTES - share
 
 
-def _send_joined(sock: socket.socket, outbox: list[object], index: int) -> int:
+def _send_joined(sock: socket.socket, outbox: list[Chunk], index: int) -> int:
     """Send a run of buffers and small slices in one call; returns the next index, or -index-1 if it blocked there."""
     last = index
     pieces = []
@@ -64,7 +74,7 @@ def _send_joined(sock: socket.socket, outbox: list[object], index: int) -> int:
         else:
             break
         last += 1
-    more = socket.MSG_MORE if last < len(outbox) else 0
+    more = _MORE if last < len(outbox) else 0
     joined = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     try:
         sent = sock.send(joined, more)

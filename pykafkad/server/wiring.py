@@ -41,20 +41,11 @@ class Process:
         clock: Clock | None = None,
         disk: Disk | None = None,
         random: Random | None = None,
-        reactor: Callable[..., Reactor] = Reactor,
+        reactor: Callable[[Runtime], Reactor] = Reactor,
         authorizer: Authorizer | None = None,
     ) -> None:
         """`listening` are the broker's listeners, or those of a controller that is alone."""
-        idle_ms = settings.connections_max_idle_ms
-        runtime = self.runtime = Runtime(
-            clock=clock,
-            disk=disk,
-            random=random,
-            reactor=reactor,
-            max_frame_bytes=settings.socket_request_max_bytes,
-            idle_seconds=idle_ms / 1000 if idle_ms >= 0 else float("inf"),
-            max_connections=settings.max_connections,
-        )
+        runtime = self.runtime = Runtime(clock=clock, disk=disk, random=random, reactor=reactor)
         directories = self.directories = Directories(runtime, settings, data_directories)
         housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
         has_broker = BROKER in settings.process_roles

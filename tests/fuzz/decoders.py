@@ -9,6 +9,7 @@ import random
 import struct
 import zlib
 from functools import cache
+from types import SimpleNamespace
 
 from pykafkad.coordinator import record_codec as coordinator_codec
 from pykafkad.coordinator.consumer_protocol import subscribed_topics
@@ -122,7 +123,11 @@ def _served(data: bytes, cuts: list[int]) -> tuple[list[bytes], str | None]:
     """The frames that a connection serves when the bytes arrive in pieces, and the reason why it closed."""
     found: list[bytes] = []
     connection = Connection(
-        1, "peer", lambda _, view, start, end: found.append(bytes(view[start:end])), MAX_FRAME_BYTES, []
+        1,
+        "peer",
+        SimpleNamespace(serve=lambda _, view, start, end: found.append(bytes(view[start:end]))),
+        MAX_FRAME_BYTES,
+        [],
     )
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
         piece = connection.pending + data[start:end]

@@ -39,7 +39,7 @@ class RawPeer(Peer):
 
 def connect(world):
     world.connect()
-    peer = world.peers[-1] = RawPeer(world, world.peers[-1].connection)
+    peer = world.peers[-1] = RawPeer(world, world.peers[-1].socket, world.peers[-1].connection)
     return peer
 
 
@@ -100,8 +100,7 @@ def test_any_request_is_answered_or_closes_its_connection(seed, quiet):
         world.advance(draw.choice((0.0, 0.01, 0.5, 30.0)))
         check(sent, peer)
         if draw.random() < 0.5:
-            world.runtime.reactor.connections.pop(peer.connection.id, None)
-            world.broker.connection_lost(peer.connection)
+            peer.end()
         assert world.runtime.metrics.unexpected_errors == 0, (
             b"".join(quiet).decode(),
             [payload.hex() for payload in sent],

@@ -63,11 +63,20 @@ def fetch(
 
 
 def watch_flat_paths(world, allowed, monkeypatch):
-    """The list into which each look of a flat path at a frame puts whether it served it; it may only where `allowed`."""
+    """The list into which a flat path puts whether it served a frame, of each that it looks at; it may only where
+    `allowed`."""
     served = []
+    known = {}
 
     def watch(serve):
-        return lambda *arguments: served.append(allowed and serve(*arguments)) or served[-1]
+        def look(connection, view, start, end, version, correlation_id):
+            answer = allowed and serve(connection, view, start, end, version, correlation_id)
+            # A frame that came alone and was declined is looked at again with those that did not.
+            at = known.setdefault((connection, correlation_id), len(served))
+            served[at:] = [answer]
+            return answer
+
+        return look
 
     broker = world.broker
     for word, serve in list(broker.fast_paths.items()):

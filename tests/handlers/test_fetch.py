@@ -270,7 +270,7 @@ def test_a_damaged_frame_is_served_alike_with_and_without_the_flat_path(world, s
             peer.send_bytes(bytes(frame))
             outcomes.append((b"".join(raw), peer.closed is None, peer.connection.delayed is None))
             if not outcomes[-1][2]:
-                world.broker.connection_lost(peer.connection)
+                peer.end()
             monkeypatch.undo()
         assert outcomes[0] == outcomes[1], bytes(frame)
 

@@ -248,9 +248,7 @@ def test_whenever_its_connection_ends_nothing_is_left_of_it(slow, turns):
     peer.send(asking(), 11)
     for _ in range(turns):
         slow.turn()
-    peer.connection.close("ended by the peer")
-    slow.runtime.reactor.connections.pop(peer.connection.id)
-    slow.broker.connection_lost(peer.connection)
+    peer.end()
     slow.turn()
     assert not slow.runtime.tasks and not peer.answers
 
@@ -259,9 +257,8 @@ def test_also_when_it_was_just_woken(slow):
     peer = parked(slow, min_bytes=10_000)
     append(slow)
     assert slow.runtime.tasks and peer.connection.delayed is None
-    peer.connection.close("ended by the peer")
+    peer.end()
     slow.turn()
-    slow.broker.connection_lost(peer.connection)
     assert not slow.runtime.tasks
 
 
@@ -278,7 +275,7 @@ def test_a_stop_answers_it_wherever_it_is(slow):
     reading.send(asking(), 11)
     slow.stop()
     for peer in (waiting, reading):
-        peer.take(b"".join(peer.connection.outbox))
+        peer.take_what_came()
         assert len(rows_of(peer.answers[0])) == COUNT
 
 
@@ -289,7 +286,7 @@ def test_one_that_may_not_wait_for_lack_of_room_is_answered(slow, monkeypatch):
     peer.send(asking(), 11)
     turns_until(slow, lambda: peer.answers)
     assert len(rows_of(peer.answers[0])) == COUNT and waiting.connection.delayed
-    slow.broker.connection_lost(waiting.connection)
+    waiting.end()
 
 
 def test_a_bug_in_one_that_waits_ends_it_alone(slow, monkeypatch):

@@ -98,7 +98,6 @@ def test_instances_are_forgotten(world, peer, monkeypatch):
     assert get(other).error_code == 0
     assert get(peer).error_code == errors.THROTTLING_QUOTA_EXCEEDED
     other.connection.close("test")
-    world.runtime.reactor.send_soon(other.connection)
     world.turn()
     assert get(peer).error_code == 0
     world.advance(3 * 3600 + 1)

@@ -1,7 +1,5 @@
 """Produce with batches of so many records that opening them would keep the loop: they are opened on another thread."""
 
-import threading
-
 import pytest
 
 from pykafkad import errors
@@ -13,14 +11,14 @@ from tests.simulation.world import NOTHING
 
 
 @pytest.fixture(autouse=True)
-def threads(monkeypatch):
+def threads(world, monkeypatch):
     """Where batches are opened: the names of the threads; more than 100 records count as long."""
     monkeypatch.setattr(append_rules, "LONG_RECORDS", 100)
     names = []
     real = produce_handler.check
 
     def check(*arguments):
-        names.append(threading.current_thread().name)
+        names.append("offload" if world.runtime.cpu_offload.working else "loop")
         return real(*arguments)
 
     monkeypatch.setattr(produce_handler, "check", check)
@@ -100,7 +98,7 @@ def test_a_topic_that_is_deleted_meanwhile(world, peer):
 def test_a_connection_that_is_gone_meanwhile_is_not_answered(world, peer):
     world.create_topic("t", cleanup_policy="compact")
     peer.send(produce("t", {0: long()}), 8)
-    world.runtime.reactor.connections.pop(peer.connection.id)
+    peer.end()
     finish(world)
     assert peer.answers == [] and world.broker.partitions.get("t", 0).written_end_offset == 300
 

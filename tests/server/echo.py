@@ -7,7 +7,9 @@ import struct
 
 from pykafkad.clock import ManualClock
 from pykafkad.server.metrics import Metrics
+from pykafkad.server.reactor import Reactor
 from pykafkad.server.session import Sessions
+from pykafkad.server.socket_server import SocketServer
 
 
 class EchoNode:
@@ -20,7 +22,38 @@ class EchoNode:
         self.fast_paths = {}
         self.sessions = Sessions(self.fast_paths, None)
         self.clock = ManualClock()
-        self.answer = lambda connection, payload: connection.outbox.append(struct.pack(">i", len(payload)) + payload)
+        self.unexpected_errors = []
+        self.reactor = self.socket_server = None
+        self.answer = lambda connection, payload: struct.pack(">i", len(payload)) + payload
+        """Gives a chunk, a list of them, or None."""
+
+    def open(self, *, max_connections=50):
+        """A reactor of its own, and what listens on it."""
+        self.reactor = Reactor(self)
+        self.socket_server = SocketServer(
+            self, self.reactor, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=max_connections
+        )
+        return self
+
+    def close(self):
+        self.socket_server.close()
+        self.reactor.close()
+
+    def listen(self, host="127.0.0.1", port=0, send_buffer_bytes=None):
+        """Listen at the host; `port` and what is returned is the port."""
+        self.port = self.socket_server.listen(host, port, None, send_buffer_bytes=send_buffer_bytes, backlog=10)
+        return self.port
+
+    @property
+    def connections(self):
+        """Those that live."""
+        return self.socket_server.connections()
+
+    def end_early(self, connection):
+        """Nothing waits for a maximum here."""
+
+    def unexpected(self, error, **where):
+        self.unexpected_errors.append(error)
 
     def begin_turn(self):
         return self.now
@@ -30,11 +63,9 @@ class EchoNode:
 
     def serve(self, connection, view, start, end):
         payload = bytes(view[start:end])
-        self.answer(connection, payload)
-        connection.outbox_bytes += sum(
-            len(chunk) for chunk in connection.outbox[-1:] if not hasattr(chunk, "chunk_size")
-        )
-        self.reactor.send_soon(connection)
+        answer = self.answer(connection, payload)
+        if answer is not None:
+            connection.put(answer if type(answer) is list else [answer])
 
     def connection_lost(self, connection):
         self.lost.append((connection, connection.close_reason))
@@ -68,11 +99,9 @@ def turns_until(node, holds):
 
 def arrived(node, client, what=select.POLLIN):
     """What a client sent, or with POLLRDHUP its end, is there to be read; the broker's side of it."""
-    (connection,) = (
-        each for each in node.reactor._connections.values() if each.peer.endswith(f":{client.getsockname()[1]}")
-    )
+    (connection,) = (each for each in node.connections if each.peer.endswith(f":{client.getsockname()[1]}"))
     looking = select.poll()
-    looking.register(connection.fileno, what)
+    looking.register(connection.transport.fileno, what)
     assert looking.poll(60_000)
     return connection
 

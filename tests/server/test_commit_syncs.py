@@ -280,7 +280,7 @@ def test_what_waits_on_one_connection_is_bounded(world):
 def test_a_peer_that_left_while_it_waited_is_forgotten(world):
     peer = world.connect()
     peer.send(produce("t", {0: batch(b"x")}), 8)
-    del world.runtime.reactor.connections[peer.connection.id]
+    peer.end()
     world.runtime.offload.work()
     world.turn()
     assert peer.answers == []

@@ -2,6 +2,7 @@
 
 import random
 import struct
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,14 +15,14 @@ class Peer:
     def __init__(self, max_frame_bytes=1024 * 1024):
         self.frames = []
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self.connection = Connection(1, "127.0.0.1:1", self._serve, max_frame_bytes, [])
+        self.connection = Connection(1, "127.0.0.1:1", SimpleNamespace(serve=self._serve), max_frame_bytes, [])
         self.halt_after = None
 
     def _serve(self, connection, view, start, end):
         self.frames.append(bytes(view[start:end]))
         if self.halt_after == len(self.frames):
-            connection.in_service = object()
-            connection.update_muted()
+            connection.begin_service(object())
+            connection.defer()
 
     def feed(self, data):
         connection = self.connection
@@ -137,7 +138,7 @@ def test_a_full_outbox_stops_serving():
     peer = Peer()
     peer.connection.serve = lambda connection, view, start, end: (
         peer.frames.append(1),
-        setattr(connection, "outbox_bytes", connection.outbox_bytes + OUTBOX_LIMIT_BYTES // 2 + 1),
+        connection.put([bytes(OUTBOX_LIMIT_BYTES // 2 + 1)]),
     )
     peer.feed(frame(b"a") * 10)
     assert len(peer.frames) == 2

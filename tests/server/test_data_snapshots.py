@@ -394,7 +394,7 @@ def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monke
     runtime = world.runtime
     assert runtime.stopping == "going back to the snapshot one"
     handed = []
-    runtime.reactor.hand_over = lambda connection: handed.append(connection) or "socket"
+    world.broker.socket_server.hand_over = lambda connection: handed.append(connection) or "socket"
     runtime.run = lambda: None
     asking = process._serve(world.process)
     assert handed == [peer.connection] and asking.socket == "socket"
@@ -404,8 +404,9 @@ def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monke
     again = World(world.path)
     new = again.connect()
     new.expected.append((messages.IncrementalAlterConfigsResponse, 1, True))
-    again.runtime.reactor.adopt = lambda socket, listener: new.connection
-    again.broker.data_snapshots.answer(asking)
+    with monkeypatch.context() as patched:
+        patched.setattr(again.broker.socket_server, "adopt", lambda socket, listener: new.connection)
+        again.broker.data_snapshots.answer(asking)
     again.turn()
     assert [(row.error_code, row.resource_name) for row in new.answers[0].responses] == [(0, "1")]
     assert numbers(again) == list(range(10))

@@ -85,11 +85,11 @@ def test_no_turn_gives_them_more_than_the_budget(world):
 
 def test_a_short_one_is_done_in_its_turn_however_much_of_it_is_gone(world):
     long, short = world.connect(), world.connect()
-    world.runtime.begin_turn()
-    world.feed(long.connection, long.encode(asking(), 12))
-    world.clock.advance(BUDGET_SECONDS)
-    world.feed(short.connection, short.encode(asking(3), 12))
-    world.turn(begin=False)
+    long.put_on_the_wire(long.encode(asking(), 12))
+    serve = short.connection.serve
+    short.connection.serve = lambda *frame: world.clock.advance(BUDGET_SECONDS) or serve(*frame)
+    short.put_on_the_wire(short.encode(asking(3), 12))
+    world.turn()
     assert len(short.answers) == 1 and not long.answers
 
 
@@ -106,11 +106,11 @@ def test_those_that_wait_get_their_part_of_busy_turns(world):
     """A new one at the beginning of each turn, and others' work behind it, leave them no time but their own."""
     long, short = world.connect(), world.connect()
     long.send(asking(), 12)
+    serve = short.connection.serve
+    short.connection.serve = lambda *frame: serve(*frame) or world.clock.advance(BUDGET_SECONDS)
     for _ in range(250):
-        world.runtime.begin_turn()
-        world.feed(short.connection, short.encode(asking(1), 12))
-        world.clock.advance(BUDGET_SECONDS)
-        world.turn(begin=False)
+        short.put_on_the_wire(short.encode(asking(1), 12))
+        world.turn()
     assert len(long.answers[0].topics) == COUNT and len(short.answers) == 250
 
 
@@ -178,7 +178,7 @@ def test_a_bug_behind_the_last_slice_ends_the_connection(world, monkeypatch):
     assert (
         peer.closed == "unexpected error"
         and world.runtime.metrics.unexpected_errors == 1
-        and peer.connection.id not in world.runtime.reactor.connections
+        and peer.connection.id not in [each.id for each in world.broker.socket_server.connections()]
     )
 
 
@@ -188,7 +188,8 @@ def test_a_stop_finishes_what_is_under_way(world):
     peer.send(asking(), 12)
     assert not collector.is_enabled
     world.stop()
-    assert peer.connection.outbox and not world.runtime.tasks and collector.is_enabled
+    peer.take_what_came()
+    assert len(peer.answers) == 1 and not world.runtime.tasks and collector.is_enabled
 
 
 def test_a_stop_does_what_is_under_way_before_it_gives_up_the_groups(world):
@@ -200,7 +201,7 @@ def test_a_stop_does_what_is_under_way_before_it_gives_up_the_groups(world):
     peer.send(request(group_id="g", topics=[request.OffsetCommitRequestTopic(name="t", partitions=rows)]), 8)
     assert world.runtime.tasks
     world.stop()
-    peer.take(b"".join(peer.connection.outbox))
+    peer.take_what_came()
     assert {row.error_code for row in peer.answers[0].topics[0].partitions} == {0}
 
 
@@ -212,7 +213,8 @@ def test_a_stop_answers_what_was_parked_however_long_the_answer(world):
         world.turn()
     assert peer.connection.delayed is not None
     world.stop()
-    assert peer.connection.outbox and not world.runtime.tasks
+    peer.take_what_came()
+    assert len(peer.answers) == 1 and not world.runtime.tasks
 
 
 @pytest.mark.parametrize("askers", [1, 2])

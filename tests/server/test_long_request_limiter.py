@@ -104,9 +104,7 @@ def test_a_closed_connection_gives_its_place_back_at_once(world, whose):
     for peer in peers:
         peer.send(asking(), 12, client_id=LONG_NAME)
     gone = peers[{"in work": 1, "first": 3, "last": 4}[whose]]
-    gone.connection.close("ended by the peer")
-    world.runtime.reactor.connections.pop(gone.connection.id)
-    world.broker.connection_lost(gone.connection)
+    gone.end()
     assert len(places_of(world)) == 4
     world.turn()
     assert len(world.runtime.tasks) == 3
@@ -144,7 +142,7 @@ def test_a_stop_answers_also_those_that_wait_for_a_place(world):
         peer.send(asking(), 12, client_id=LONG_NAME)
     world.stop()
     for peer in peers:
-        peer.take(b"".join(peer.connection.outbox))
+        peer.take_what_came()
         assert len(peer.answers[0].topics) == COUNT
     assert not len(places_of(world))
 

@@ -7,7 +7,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.errors import StorageFailure
 from pykafkad.metadata import events
-from pykafkad.server.offload import Offload, _outcome
+from pykafkad.server.offload import Offload, outcome
 from pykafkad.wire import messages
 from tests.simulation.crash_disk import CrashDisk
 from tests.simulation.disk import MemoryDisk
@@ -24,7 +24,7 @@ class ManualOffload(Offload):
         """Run what was submitted; how many jobs that were."""
         jobs = list(self._jobs)
         self._jobs.clear()
-        self._results.extend((then, _outcome(job)) for job, then in jobs)
+        self._results.extend((then, outcome(job)) for job, then in jobs)
         return len(jobs)
 
     def close(self):

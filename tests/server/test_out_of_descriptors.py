@@ -10,7 +10,6 @@ import pytest
 
 from pykafkad.disk import Disk
 from pykafkad.server.offload import Offload
-from pykafkad.server.reactor import Reactor
 from tests.server.echo import EchoNode, connect, turns
 from tests.simulation.world import World
 
@@ -35,11 +34,10 @@ def out_of_descriptors(monkeypatch):
 def node():
     """A node that listens, around a reactor of its own."""
     node = EchoNode()
-    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=1 << 20)
-    node.reactor.node = node
-    node.port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=50)
+    node.open(max_connections=1 << 20)
+    node.listen()
     yield node
-    node.reactor.close()
+    node.close()
 
 
 def test_a_timer_that_fails_ends_nothing(tmp_path, out_of_descriptors):
@@ -83,12 +81,12 @@ def test_connections_leave_descriptors_for_files(node, tmp_path):
             clients.append(connect(node))
         assert node.metrics.connections_refused == 1
         # The clients' own sockets are this process's too.
-        assert len(node.reactor._connections) > 10
+        assert len(node.connections) > 10
         clients.pop().close()
         files = [Disk().open(f"{tmp_path}/{number}", create=True) for number in range(limit // 8)]
         assert Disk().read(f"{tmp_path}/0") == b""
         turns(node)
-        assert len(node.reactor._connections) == len(clients), "those that were there stay"
+        assert len(node.connections) == len(clients), "those that were there stay"
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         for each in clients:

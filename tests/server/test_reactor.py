@@ -12,22 +12,20 @@ from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
 from pykafkad.log.file_slice import FileSlice
 from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
-from pykafkad.server.reactor import Reactor
 from tests.server.echo import EchoNode, arrived, connect, frame, received, turns, turns_until
 
 
 @pytest.fixture
 def node():
     node = EchoNode()
-    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
-    node.reactor.node = node
+    node.open()
     yield node
-    node.reactor.close()
+    node.close()
 
 
 @pytest.fixture
 def listening(node):
-    node.port = node.reactor.listen("localhost", 0, None, send_buffer_bytes=0, backlog=10)
+    node.port = node.socket_server.listen("localhost", 0, None, send_buffer_bytes=0, backlog=10)
     return node
 
 
@@ -44,7 +42,7 @@ def test_localhost_is_bound_for_ipv4_and_ipv6_on_one_free_port(listening):
 
 
 def test_the_wildcard_takes_both(node):
-    node.port = node.reactor.listen("", 0, None, send_buffer_bytes=0, backlog=10)
+    node.port = node.socket_server.listen("", 0, None, send_buffer_bytes=0, backlog=10)
     client = connect(node)
     client.sendall(frame(b"4"))
     assert received(node, client, 5) == frame(b"4")
@@ -53,7 +51,7 @@ def test_the_wildcard_takes_both(node):
 
 def test_a_taken_port_is_said_with_its_address(listening):
     with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{listening.port}"):
-        listening.reactor.listen("127.0.0.1", listening.port, None, send_buffer_bytes=0, backlog=10)
+        listening.socket_server.listen("127.0.0.1", listening.port, None, send_buffer_bytes=0, backlog=10)
 
 
 def test_frames_in_pieces_and_in_bulk(listening):
@@ -68,18 +66,18 @@ def test_frames_in_pieces_and_in_bulk(listening):
 
 def test_a_peer_that_never_reads_holds_a_bounded_outbox_and_disturbs_nobody(listening):
     answer = b"x" * 200_000
-    listening.answer = lambda connection, payload: connection.outbox.append(frame(answer))
+    listening.answer = lambda connection, payload: frame(answer)
     slow = connect(listening)
     other = connect(listening)
     with pytest.raises(BlockingIOError):
         for _ in range(3000):
             slow.sendall(frame(b"give") * 2000)
             listening.reactor.turn(0)
-    connection = next(iter(listening.reactor._connections.values()))
-    turns_until(listening, lambda: connection.blocked)
+    connection = listening.connections[0]
+    turns_until(listening, lambda: connection.is_blocked)
     assert sum(map(len, connection.outbox)) <= OUTBOX_LIMIT_BYTES + 2 * len(answer)
     assert len(connection.pending) <= 256 * 1024
-    listening.answer = lambda connection, payload: connection.outbox.append(frame(payload))
+    listening.answer = lambda connection, payload: frame(payload)
     other.sendall(frame(b"still here"))
     assert received(listening, other, 14) == frame(b"still here")
     slow.close()
@@ -88,7 +86,7 @@ def test_a_peer_that_never_reads_holds_a_bounded_outbox_and_disturbs_nobody(list
 
 
 def test_what_a_slow_peer_asked_for_arrives_once_it_reads(listening):
-    listening.answer = lambda connection, payload: connection.outbox.append(frame(payload * 50_000))
+    listening.answer = lambda connection, payload: frame(payload * 50_000)
     client = connect(listening)
     client.sendall(b"".join(frame(bytes([65 + number % 26])) for number in range(200)))
     turns(listening, 20)
@@ -107,12 +105,7 @@ def test_slices_of_files_leave_between_buffers(listening, tmp_path, size):
     file = disk.open(str(tmp_path / "log"), create=True)
     file.pwrite(content, 0)
 
-    def answer(connection, payload):
-        connection.outbox.append(b"<head>")
-        connection.outbox.append(FileSlice(file, 50, size))
-        connection.outbox.append(b"<tail>")
-
-    listening.answer = answer
+    listening.answer = lambda connection, payload: [b"<head>", FileSlice(file, 50, size), b"<tail>"]
     client = connect(listening)
     client.sendall(frame(b"1") + frame(b"2"))
     expected = (b"<head>" + content[50 : 50 + size] + b"<tail>") * 2
@@ -133,7 +126,7 @@ def test_a_frame_that_is_too_large_ends_the_connection_after_the_answers_before_
 def test_more_connections_than_allowed_are_refused(listening):
     clients = [connect(listening) for _ in range(51)]
     turns(listening, 3)
-    assert len(listening.reactor._connections) == 50
+    assert len(listening.connections) == 50
     assert listening.metrics.connections_refused == 1
     assert received(listening, clients[-1], 1) == b""
     for client in clients:
@@ -142,12 +135,11 @@ def test_more_connections_than_allowed_are_refused(listening):
 
 def test_idle_connections_are_closed_and_parked_ones_are_not(listening):
     idle, parked = connect(listening), connect(listening)
-    connections = list(listening.reactor._connections.values())
-    connections[1].delayed = object()
+    connections = listening.connections
+    connections[1].park(object())
     listening.now = 601.0
     turns(listening)
     assert [connection for connection, _ in listening.lost] == [connections[0]]
-    connections[1].delayed = None
     idle.close()
     parked.close()
 
@@ -156,17 +148,16 @@ def test_idle_connections_are_closed_and_parked_ones_are_not(listening):
 def test_a_peer_that_says_nothing_more_gets_the_answer_that_is_under_way(listening, is_long, answered):
     """What waits for news instead is given up: most who end so are not there any more."""
     client = connect(listening)
-    (connection,) = listening.reactor._connections.values()
-    connection.in_service, connection.muted = SimpleNamespace(is_long=is_long), True
+    (connection,) = listening.connections
+    connection.begin_service(SimpleNamespace(is_long=is_long))
+    connection.defer()
     client.shutdown(socket.SHUT_WR)
     assert arrived(listening, client, select.POLLRDHUP) is connection
     turns(listening)
-    connection.outbox.append(b"late")
-    connection.in_service, connection.muted = None, False
-    listening.reactor.send_soon(connection)
-    listening.reactor.resumable.append(connection)
+    connection.put([b"late"])
+    connection.end_service()
     assert received(listening, client, 5) == answered
-    assert len(listening.reactor._connections) == 0
+    assert len(listening.connections) == 0
     client.close()
 
 
@@ -178,7 +169,7 @@ def test_an_abrupt_end_of_the_peer_is_noticed(listening):
     client.close()
     turns_until(listening, lambda: listening.lost)
     assert len(listening.lost) == 1
-    assert len(listening.reactor._connections) == 0
+    assert len(listening.connections) == 0
 
 
 def test_waking_from_another_thread_ends_the_wait(listening):
@@ -191,21 +182,17 @@ def park_every(listening, first):
 
     def answer(connection, payload):
         if payload[:1] == first:
-            connection.in_service = payload
-            connection.update_muted()
-        else:
-            connection.outbox.append(frame(payload))
+            connection.begin_service(payload)
+            connection.defer()
+            return None
+        return frame(payload)
 
     def finish():
-        for connection in listening.reactor._connections.values():
+        for connection in listening.connections:
             if connection.in_service is not None:
-                connection.outbox.append(frame(connection.in_service[:1]))
-                connection.in_service = None
-                connection.update_muted()
-                listening.reactor.send_soon(connection)
-                listening.reactor.resumable.append(connection)
+                connection.put([frame(connection.in_service[:1])])
+                connection.end_service()
 
-    listening.end_early = lambda connection: None
     listening.answer = answer
     return finish
 
@@ -219,7 +206,7 @@ def test_much_behind_a_request_in_service_is_kept_up_to_a_bound_and_served_after
     client = connect(listening)
     data = frame(b"x" * 500_000) + frame(b"end")
     client.sendall(frame(b"p"))
-    (connection,) = listening.reactor._connections.values()
+    (connection,) = listening.connections
     turns_until(listening, lambda: connection.in_service)
     sent = client.send(data[:first])
     turns_until(listening, lambda: connection.pending)
@@ -239,7 +226,7 @@ def test_a_peer_with_many_requests_in_line_does_not_keep_the_others_waiting(list
     """However much one connection has sent, another is served after at most its share of a turn."""
     flood, other = connect(listening), connect(listening)
     order = []
-    listening.answer = lambda connection, payload: order.append(payload) or connection.outbox.append(frame(payload))
+    listening.answer = lambda connection, payload: order.append(payload) or frame(payload)
     flood.sendall(frame(b"flood") * 3000)
     turns_until(listening, lambda: order)
     assert order == [b"flood"] * FRAMES_PER_TURN
@@ -264,29 +251,32 @@ def test_the_last_request_of_a_long_line_is_served_without_another_event(listeni
 
 def test_without_descriptors_accepting_pauses_and_goes_on(listening):
     """A broker out of descriptors must not spin, and accepts again soon after there are some."""
-    server = next(iter(listening.reactor._listeners.values()))[0]
+    server = listening.socket_server._listeners[0][0]
 
     class Full:
-        def fileno(self):
-            return server.fileno()
+        def __init__(self, server):
+            self.fileno = server.fileno
 
         def accept(self):
             raise OSError(24, "Too many open files")
 
-    listening.reactor._next_idle_scan = 1000.0
-    listeners = dict(listening.reactor._listeners)
-    listening.reactor._listeners = {number: (Full(), listener) for number, (_, listener) in listeners.items()}
+    listening.socket_server._next_idle_scan = 1000.0
+    listening.socket_server._plan_tick()
+    listening.reactor._tick(0.0)
+    watched = listening.reactor._watched
+    accept = watched[server.fileno()]
+    watched[server.fileno()] = lambda now: listening.socket_server._accept(Full(server), None, now)
     client = socket.create_connection(("127.0.0.1", listening.port))
     turns_until(listening, lambda: listening.reactor.next_wake() < 1000.0)
-    listening.reactor._listeners = listeners
+    watched[server.fileno()] = accept
     due = listening.reactor.next_wake()
     assert 0 < due < 1
     turns(listening, 3)
-    assert len(listening.reactor._connections) == 0, "it waits"
+    assert len(listening.connections) == 0, "it waits"
     listening.now = due
-    turns_until(listening, lambda: listening.reactor._connections)
+    turns_until(listening, lambda: listening.connections)
     assert listening.reactor.next_wake() == 1000.0, "nothing is due any more, so the loop can sleep"
-    assert len(listening.reactor._connections) == 1
+    assert len(listening.connections) == 1
     client.close()
 
 
@@ -295,10 +285,8 @@ def test_a_bug_met_while_serving_what_was_kept_ends_that_connection_alone(listen
     finish = park_every(listening, b"p")
     client, other = connect(listening), connect(listening)
     client.sendall(frame(b"p") + frame(b"bug"))
-    turns_until(listening, lambda: any(each.in_service for each in listening.reactor._connections.values()))
+    turns_until(listening, lambda: any(each.in_service for each in listening.connections))
     turns(listening, 3)
-    unexpected = []
-    listening.unexpected = lambda error, **_: unexpected.append(error)
 
     def broken(connection, payload):
         raise RuntimeError("a bug")
@@ -306,7 +294,7 @@ def test_a_bug_met_while_serving_what_was_kept_ends_that_connection_alone(listen
     finish()
     listening.answer = broken
     turns(listening, 3)
-    assert len(unexpected) == 1 and len(listening.reactor._connections) == 1
+    assert len(listening.unexpected_errors) == 1 and len(listening.connections) == 1
     client.close()
     other.close()
 
@@ -320,10 +308,10 @@ def test_an_answer_that_cannot_be_read_ends_its_connection_alone(listening):
         def pread(self):
             raise StorageFailure("read", "t-0/0.log", "Input/output error")
 
-    listening.answer = lambda connection, payload: connection.outbox.extend((b"<head>", Unreadable()))
+    listening.answer = lambda connection, payload: [b"<head>", Unreadable()]
     client, other = connect(listening), connect(listening)
     client.sendall(frame(b"x"))
-    turns_until(listening, lambda: len(listening.reactor._connections) == 1)
+    turns_until(listening, lambda: len(listening.connections) == 1)
     assert received(listening, client, 1) == b""
     client.close()
     other.close()
@@ -331,11 +319,11 @@ def test_an_answer_that_cannot_be_read_ends_its_connection_alone(listening):
 
 def test_a_stop_waits_for_a_slow_reader(listening):
     """What was begun is finished: the rest of a large answer still arrives."""
-    listening.answer = lambda connection, payload: connection.outbox.append(frame(payload * 3_000_000))
+    listening.answer = lambda connection, payload: frame(payload * 3_000_000)
     client = connect(listening)
     client.sendall(frame(b"x"))
-    (connection,) = listening.reactor._connections.values()
-    turns_until(listening, lambda: connection.blocked)
+    (connection,) = listening.connections
+    turns_until(listening, lambda: connection.is_blocked)
     received_bytes = bytearray()
 
     def read_some():
@@ -346,22 +334,21 @@ def test_a_stop_waits_for_a_slow_reader(listening):
         return 1.0
 
     listening.reactor.drain(read_some)
-    listening.reactor.close()
+    listening.close()
     client.setblocking(True)
     while part := client.recv(1 << 20):
         received_bytes.extend(part)
     assert len(received_bytes) == 3_000_004
     client.close()
-    listening.reactor = Reactor(listening, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
-    listening.reactor.node = listening
+    listening.open()
 
 
 def test_a_stop_does_not_wait_for_ever(listening):
-    listening.answer = lambda connection, payload: connection.outbox.append(frame(payload * 30_000_000))
+    listening.answer = lambda connection, payload: frame(payload * 30_000_000)
     client = connect(listening)
     client.sendall(frame(b"x"))
-    (connection,) = listening.reactor._connections.values()
-    turns_until(listening, lambda: connection.blocked)
+    (connection,) = listening.connections
+    turns_until(listening, lambda: connection.is_blocked)
     left = iter([2.0, 1.0, 0.0])
     listening.reactor.drain(lambda: next(left))
     assert next(left, None) is None
@@ -372,8 +359,8 @@ def test_a_stop_does_not_wait_for_ever(listening):
 def test_a_small_answer_of_which_only_a_part_is_taken_arrives_whole_and_once(listening, taken):
     """The shortest way out sends without a call of its own; what it could not send leaves the usual way."""
     client = connect(listening)
-    (connection,) = listening.reactor._connections.values()
-    send = connection.send
+    (connection,) = listening.connections
+    send = connection.transport.send
     calls = []
 
     def partly(data, *flags):
@@ -384,7 +371,7 @@ def test_a_small_answer_of_which_only_a_part_is_taken_arrives_whole_and_once(lis
             raise BlockingIOError(11, "would block")
         return send(data[:taken])
 
-    connection.send = partly
+    connection.transport.send = partly
     client.sendall(frame(b"hello"))
     turns_until(listening, lambda: calls)
     turns(listening, 3)
@@ -404,7 +391,6 @@ def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(liste
         if version == 9:
             return False
         connection.outbox.append(frame(b"flat"))
-        listening.reactor.send_soon(connection)
         return True
 
     listening.fast_paths.update({7: serve_fast, 9: serve_fast})
@@ -425,15 +411,15 @@ def test_one_whole_frame_of_a_known_shape_is_served_without_the_dispatcher(liste
 def test_a_held_connection_sends_nothing_until_it_is_released(listening):
     """Its answers wait for a sync, also when its peer, which had not read before, reads again."""
     client = connect(listening)
-    listening.answer = lambda connection, payload: connection.outbox.append(bytes(4 << 20))
+    listening.answer = lambda connection, payload: bytes(4 << 20)
     client.sendall(frame(b"large"))
-    (connection,) = listening.reactor._connections.values()
-    turns_until(listening, lambda: connection.blocked)
-    connection.held = True
+    (connection,) = listening.connections
+    turns_until(listening, lambda: connection.is_blocked)
+    connection.hold()
     got = len(received(listening, client, 4 << 20, limit=50))
     assert got < 4 << 20
-    assert connection.interest == 0, "the loop must not spin on a peer that would take more"
-    listening.reactor.release(connection)
+    assert connection.transport.interest == 0, "the loop must not spin on a peer that would take more"
+    connection.release()
     assert got + len(received(listening, client, (4 << 20) - got)) == 4 << 20
-    assert not connection.muted or connection.update_muted() is False
+    assert not connection.muted
     client.close()

@@ -8,7 +8,6 @@ import struct
 import pytest
 
 from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
-from pykafkad.server.reactor import Reactor
 from tests.server.echo import EchoNode, turns_until
 
 _IDLE_TURNS = 20
@@ -53,9 +52,8 @@ class Client:
 def test_every_frame_is_answered_in_its_order(seed):
     draw = random.Random(seed)
     node = EchoNode()
-    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
-    node.reactor.node = node
-    port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=draw.choice((None, 4096)), backlog=10)
+    node.open()
+    port = node.socket_server.listen("127.0.0.1", 0, None, send_buffer_bytes=draw.choice((None, 4096)), backlog=10)
     clients = [Client(port, draw) for _ in range(4)]
     idle = 0
     while any(not client.is_done for client in clients):
@@ -73,4 +71,4 @@ def test_every_frame_is_answered_in_its_order(seed):
         assert client.received == client.sent
         client.socket.close()
     turns_until(node, lambda: len(node.lost) == len(clients))
-    node.reactor.close()
+    node.close()

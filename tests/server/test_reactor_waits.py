@@ -10,7 +10,7 @@ from pykafkad.disk import Disk
 from pykafkad.log.file_slice import FileSlice
 from pykafkad.server import reactor as reactor_module
 from pykafkad.server.connection import FRAMES_PER_TURN, OUTBOX_LIMIT_BYTES
-from pykafkad.server.reactor import LOOKS, Reactor
+from pykafkad.server.reactor import LOOKS
 from tests.server.echo import EchoNode, arrived, received, turns
 
 
@@ -35,11 +35,10 @@ class CountingEpoll:
 def test_after_a_short_wait_the_loop_looks_for_a_moment_before_it_sleeps():
     """A client that answers at once is not slept for; one that does not costs at most a fixed number of looks."""
     node = EchoNode()
-    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
-    node.reactor.node = node
-    node.reactor._epoll.close()
+    node.open()
+    node.reactor._poller.close()
     short = ([(-1, 1)], 20e-6)
-    epoll = node.reactor._epoll = CountingEpoll(node.clock, [short, ([], 0), ([(-1, 1)], 0)])
+    epoll = node.reactor._poller = CountingEpoll(node.clock, [short, ([], 0), ([(-1, 1)], 0)])
     node.reactor.turn(1.0)
     assert epoll.timeouts == [1.0], "nothing was known yet: it sleeps"
     node.reactor.turn(1.0)
@@ -53,7 +52,7 @@ def test_after_a_short_wait_the_loop_looks_for_a_moment_before_it_sleeps():
     assert epoll.timeouts == [1.0], "after a long wait it sleeps at once"
     node.reactor.turn(0)
     assert epoll.timeouts == [1.0, 0], "a turn that may not wait looks once"
-    node.reactor.close()
+    node.close()
 
 
 class RecordingEpoll:
@@ -76,13 +75,10 @@ def test_a_peer_that_took_a_large_answer_is_not_looked_for(tmp_path, size_bytes,
     """It needs a while; after a small answer the next request may be on its way."""
     (tmp_path / "log").write_bytes(b"r" * size_bytes)
     node = EchoNode()
-    node.answer = lambda connection, payload: connection.outbox.append(
-        FileSlice(Disk().open(str(tmp_path / "log")), 0, size_bytes)
-    )
-    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
-    node.reactor.node = node
-    port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=1 << 20, backlog=10)
-    epoll = node.reactor._epoll = RecordingEpoll(node.reactor._epoll)
+    node.answer = lambda connection, payload: FileSlice(Disk().open(str(tmp_path / "log")), 0, size_bytes)
+    node.open()
+    port = node.socket_server.listen("127.0.0.1", 0, None, send_buffer_bytes=1 << 20, backlog=10)
+    epoll = node.reactor._poller = RecordingEpoll(node.reactor._poller)
     with socket.create_connection(("127.0.0.1", port)) as client:
         node.reactor.turn(1.0)
         client.sendall(b"\0\0\0\1?")
@@ -91,16 +87,15 @@ def test_a_peer_that_took_a_large_answer_is_not_looked_for(tmp_path, size_bytes,
         epoll.timeouts.clear()
         node.reactor.turn(0.001)
         assert epoll.timeouts == [0] * looks + [0.001]
-    node.reactor.close()
+    node.close()
 
 
 def test_what_was_already_read_is_served_without_waiting():
     """A connection that used up its share of a turn is served on in the next, which waits for nothing."""
     node = EchoNode()
-    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
-    node.reactor.node = node
-    port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=10)
-    epoll = node.reactor._epoll = RecordingEpoll(node.reactor._epoll)
+    node.open()
+    port = node.socket_server.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=10)
+    epoll = node.reactor._poller = RecordingEpoll(node.reactor._poller)
     with socket.create_connection(("127.0.0.1", port)) as client:
         node.reactor.turn(1.0)
         client.sendall(b"\0\0\0\1?" * (FRAMES_PER_TURN + 1))
@@ -111,21 +106,20 @@ def test_what_was_already_read_is_served_without_waiting():
         assert epoll.timeouts == [0]
         client.settimeout(60)
         assert len(client.recv(5 * (FRAMES_PER_TURN + 1), socket.MSG_WAITALL)) == 5 * (FRAMES_PER_TURN + 1)
-    node.reactor.close()
+    node.close()
 
 
 @pytest.fixture
 def waiting():
     """An echo with one client."""
     node = EchoNode()
-    node.reactor = Reactor(node, max_frame_bytes=1 << 20, idle_seconds=600, max_connections=50)
-    node.reactor.node = node
-    port = node.reactor.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=10)
+    node.open()
+    port = node.socket_server.listen("127.0.0.1", 0, None, send_buffer_bytes=None, backlog=10)
     with socket.create_connection(("127.0.0.1", port)) as node.client:
         node.client.setblocking(False)
         node.reactor.turn(60.0)
         yield node
-    node.reactor.close()
+    node.close()
 
 
 def test_an_end_behind_the_last_request_is_seen(waiting):
@@ -142,8 +136,8 @@ def test_an_end_that_came_while_something_was_at_work_is_seen_when_that_waits_fo
     """The kernel told of it when nobody wanted to know."""
 
     def work(connection, payload):
-        connection.in_service = SimpleNamespace(is_long=True)
-        connection.muted = True
+        connection.begin_service(SimpleNamespace(is_long=True))
+        connection.defer()
 
     waiting.answer = work
     waiting.client.sendall(b"\0\0\0\1?")
@@ -152,8 +146,8 @@ def test_an_end_that_came_while_something_was_at_work_is_seen_when_that_waits_fo
     arrived(waiting, waiting.client, select.POLLRDHUP)
     turns(waiting, 3)
     assert not waiting.lost, "it may still want its answer"
-    connection.delayed = object()
-    waiting.reactor.resumable.append(connection)
+    connection.park(object())
+    connection.transport.resume_soon()
     turns(waiting, 3)
     assert [reason for _, reason in waiting.lost] == ["closed by the peer"]
 
@@ -183,8 +177,6 @@ def test_a_large_frame_is_read_to_its_end_and_what_stands_behind_it_too(waiting)
 
 def test_a_request_behind_one_with_a_large_answer_is_served(waiting):
     """What waited until the answer had left goes on, also when that left at once and whole."""
-    waiting.answer = lambda connection, payload: connection.outbox.append(
-        b"\0\0\0\0" if payload == b"?" else bytes(OUTBOX_LIMIT_BYTES + 1)
-    )
+    waiting.answer = lambda connection, payload: b"\0\0\0\0" if payload == b"?" else bytes(OUTBOX_LIMIT_BYTES + 1)
     waiting.client.sendall(b"\0\0\0\5large\0\0\0\1?")
     assert len(received(waiting, waiting.client, OUTBOX_LIMIT_BYTES + 5)) == OUTBOX_LIMIT_BYTES + 5

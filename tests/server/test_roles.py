@@ -15,10 +15,12 @@ from pykafkad.server.controller_node import ControllerNode
 from pykafkad.server.directories import Directories
 from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.listeners import Listener, parse
+from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
-from tests.simulation.world import FakeReactor, World
+from tests.simulation.network import Host, Network
+from tests.simulation.world import World
 
 # `listeners` of Kafka 4.3.1's message files that name both kinds, but for Fetch and the two that its controllers
 # refuse.
@@ -114,14 +116,12 @@ def nodes_of(runtime, settings, path, listening):
 
 def test_a_controller_and_a_broker_with_ids_of_their_own_share_a_runtime():
     """The broker is handed the controller; its registration and all that clients ask of it goes there as values."""
+    clock = ManualClock()
     runtime = Runtime(
-        clock=ManualClock(),
+        clock=clock,
         disk=MemoryDisk(),
         random=random.Random(1),
-        reactor=FakeReactor,
-        max_frame_bytes=1 << 20,
-        idle_seconds=600,
-        max_connections=100,
+        reactor=lambda runtime: Reactor(runtime, Host(Network(clock))),
     )
     settings = [config.Settings.from_properties({"node.id": (str(each), "test")}) for each in (3000, 1)]
     controller_parts = nodes_of(runtime, settings[0], "/controller", [])

@@ -7,13 +7,16 @@ import threading
 import pytest
 
 from pykafkad import config, errors
+from pykafkad.clock import ManualClock
 from pykafkad.errors import ConfigError
 from pykafkad.server import run
 from pykafkad.server.listeners import Listener
+from pykafkad.server.reactor import Reactor
 from pykafkad.server.wiring import Process
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
-from tests.simulation.world import NOTHING, FakeReactor, World
+from tests.simulation.network import Host, Network
+from tests.simulation.world import NOTHING, World
 
 
 def another(disk):
@@ -23,7 +26,7 @@ def another(disk):
         [Listener("PLAINTEXT", "localhost", 9092)],
         ["/data"],
         disk=disk,
-        reactor=FakeReactor,
+        reactor=lambda runtime: Reactor(runtime, Host(Network(ManualClock()))),
     )
 
 

@@ -1,99 +1,64 @@
 """A whole broker in this process without sockets: requests go in as bytes, answers come out as bytes, time moves by
 hand.
 
-The reactor is replaced, and the node gets a clock that stands still, a seeded random and whatever disk the test hands
-in; what is done off the loop is known when the test says so. Nothing else differs from a broker that serves."""
+The node gets sockets that are objects of this process (`network.py`), a clock that stands still, a seeded random and
+whatever disk the test hands in; what is done off the loop is known when the test says so. Nothing else differs from a
+broker that serves."""
 
 from __future__ import annotations
 
 import random
 import struct
-from typing import ClassVar
+from collections import deque
 
 from pykafkad import config
 from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
-from pykafkad.server.connection import OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
+from pykafkad.server.connection import CLOSED
 from pykafkad.server.listeners import Listener
-from pykafkad.server.offload import Offload, _outcome
+from pykafkad.server.offload import Offload, outcome
+from pykafkad.server.reactor import Reactor
 from pykafkad.server.wiring import Process
 from pykafkad.wire import frames, messages
+from tests.simulation.network import Host, Network
 
 NOTHING = object()
 
-
-class FakeReactor:
-    """What a node needs of a reactor, with peers that are objects of the test."""
-
-    def __init__(self, runtime, *, max_frame_bytes, idle_seconds, max_connections):
-        self.node = None
-        self.max_frame_bytes = max_frame_bytes
-        self.connections = {}
-        self.ready = []
-        self.resumable = []
-        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
-
-    def listen(self, host, port, listener, *, send_buffer_bytes, backlog):
-        return port or 9092
-
-    def stop_listening(self):
-        pass
-
-    def wake(self):
-        pass
-
-    def next_wake(self):
-        return float("inf")
-
-    def drain(self, seconds_left):
-        pass
-
-    def close(self):
-        self.connections.clear()
-
-    def connection(self, connection_id):
-        return self.connections.get(connection_id)
-
-    def release(self, connection):
-        connection.held = False
-        if self.connections.get(connection.id) is connection:
-            self.send_soon(connection)
-            if connection.blocked:
-                connection.blocked = False
-                if not connection.update_muted():
-                    self.resumable.append(connection)
-
-    def send_soon(self, connection):
-        if not connection.queued:
-            connection.queued = True
-            self.ready.append(connection)
+_USUAL = {
+    "group.initial.rebalance.delay.ms": ("0", "test"),
+    # Time moves by hours in tests that are not about connections.
+    "connections.max.idle.ms": ("-1", "test"),
+}
 
 
-class LateOffload(Offload):
-    """Its jobs run on a thread, as a broker's; what came of them arrives with `close()`, however soon the thread has
-    it."""
+class LateOffload:
+    """Its jobs run, and what came of them is known, with `close()`: how soon a thread would have done them is the
+    system's choice."""
 
-    __slots__ = ()
+    def __init__(self, wake, failed):
+        self._wake = wake
+        self._failed = failed
+        self._jobs = deque()
+        self.working = False
 
-    working: ClassVar[list[LateOffload]] = []
-    """Those with a thread, which keeps the whole world alive."""
-
-    def _start(self):
-        super()._start()
-        self.working.append(self)
-
-    @classmethod
-    def end_threads(cls):
-        """Of worlds that tests left as they were: nobody would end them. What is still used starts anew."""
-        while cls.working:
-            Offload.close(cls.working.pop())
+    def submit(self, job, then):
+        self._jobs.append((job, then))
 
     def finished(self):
-        """A turn takes nothing: whether it would find something is the system's choice."""
+        """A turn takes nothing."""
 
     def close(self):
-        super().close()
-        super().finished()
+        """Run what was submitted, and what that leads to."""
+        while self._jobs:
+            job, then = self._jobs.popleft()
+            self.working = True
+            result = outcome(job)
+            self.working = False
+            self._wake()
+            try:
+                then(result)
+            except Exception as error:
+                self._failed(error)
 
 
 class InstantOffload(Offload):
@@ -102,7 +67,7 @@ class InstantOffload(Offload):
     __slots__ = ()
 
     def submit(self, job, then):
-        self._results.append((then, _outcome(job)))
+        self._results.append((then, outcome(job)))
         super().finished()
 
     def finished(self):
@@ -112,8 +77,9 @@ class InstantOffload(Offload):
 class Peer:
     """One client connection. `send` queues a request, `answers` are the decoded answers that have left so far."""
 
-    def __init__(self, world, connection):
+    def __init__(self, world, connected, connection):
         self.world = world
+        self.socket = connected
         self.connection = connection
         self.received = bytearray()
         self.expected = []
@@ -145,17 +111,25 @@ class Peer:
         return b"".join(chunks)
 
     def send_bytes(self, data):
-        """Feed bytes as the reactor would, then finish the turn."""
-        reactor, connection = self.world.runtime.reactor, self.connection
-        self.world.runtime.begin_turn()
-        if connection.muted:
-            reactor.scratch[: len(data)] = data
-            connection.receive_muted(reactor.scratch, len(data))
-            self.world.broker.end_early(connection)
-        else:
-            data = bytes(connection.pending) + data
-            self.world.feed(connection, data)
-        self.world.turn(begin=False)
+        """Put bytes on the wire and let the broker do a turn."""
+        self.put_on_the_wire(data)
+        self.world.turn()
+
+    def put_on_the_wire(self, data):
+        """The broker reads them in its next turn."""
+        self.socket.send(data)
+
+    def end(self):
+        """The client is gone."""
+        if self.connection.state != CLOSED:
+            self.world.runtime.reactor.drop(self.connection.transport, "ended by the peer")
+
+    def take_what_came(self):
+        """What the broker has sent since, decoded into `answers`."""
+        if self.socket.inbox:
+            data = bytes(self.socket.inbox)
+            self.socket.inbox.clear()
+            self.take(data)
 
     def ask(self, request, version, client_id="test"):
         """Send and return the answer; NOTHING if it is parked."""
@@ -186,17 +160,19 @@ class World:
         self.path = str(path)
         self.clock = clock or ManualClock()
         self.disk = disk or Disk()
+        self.network = Network(self.clock)
+        self.host = Host(self.network)
         self.peers = []
         self.more_directories = more_directories
         properties = {name.replace("_", "."): (str(value), "test") for name, value in settings.items()}
         self.process = process = Process(
-            config.Settings.from_properties({"group.initial.rebalance.delay.ms": ("0", "test"), **properties}),
+            config.Settings.from_properties({**_USUAL, **properties}),
             [Listener("PLAINTEXT", "localhost", 9092)],
             [self.path, *more_directories],
             clock=self.clock,
             disk=self.disk,
             random=random.Random(seed),
-            reactor=FakeReactor,
+            reactor=lambda runtime: Reactor(runtime, self.host),
             authorizer=authorizer,
         )
         runtime = self.runtime = process.runtime
@@ -206,53 +182,30 @@ class World:
         process.controller.sync_offload = InstantOffload(runtime.reactor.wake, runtime.unexpected)
         process.start()
 
+    @property
+    def node(self):
+        """Whom clients reach."""
+        return self.broker or self.controller
+
     def connect(self):
         """A new client connection."""
-        reactor, node = self.runtime.reactor, self.broker or self.controller
-        connection = Connection(len(self.peers) + 1, "127.0.0.1:50000", node.serve, reactor.max_frame_bytes, [])
-        connection.listener = node.listeners[0]
-        connection.session = node.sessions.open(connection.listener, connection.peer)
-        connection.local_address = ("127.0.0.1", 9092)
-        reactor.connections[connection.id] = connection
-        peer = Peer(self, connection)
+        client, server = self.network.pair()
+        connection = self.node.socket_server.adopt(server, self.node.listeners[0])
+        peer = Peer(self, client, connection)
         self.peers.append(peer)
         return peer
 
-    def feed(self, connection, data):
-        """Bytes for a connection that serves, in as many rounds as its share of a turn makes of them."""
-        scratch = self.runtime.reactor.scratch
-        scratch[: len(data)] = data
-        connection.receive(scratch, len(data))
-        while not connection.muted and connection.outbox_bytes <= OUTBOX_LIMIT_BYTES and connection.has_whole_frame():
-            kept = len(connection.pending)
-            scratch[:kept] = connection.pending
-            connection.receive(scratch, kept)
-        (self.broker or self.controller).end_early(connection)
-
-    def turn(self, *, begin=True):
-        """One turn of the loop: timers, waits, writes, and everything in the outboxes leaves."""
-        runtime, reactor = self.runtime, self.runtime.reactor
-        if begin:
-            runtime.begin_turn()
-        runtime.end_turn()
-        while reactor.resumable:
-            resumable, reactor.resumable = reactor.resumable, []
-            for connection in resumable:
-                if not connection.muted and connection.pending:
-                    self.feed(connection, bytes(connection.pending))
-            runtime.end_turn()
-        ready, reactor.ready = reactor.ready, []
-        for connection in ready:
-            connection.queued = False
-            data = b"".join(chunk.pread() if hasattr(chunk, "pread") else chunk for chunk in connection.outbox)
-            connection.outbox.clear()
-            if connection.outbox_bytes > OUTBOX_LIMIT_BYTES and not connection.muted:
-                reactor.resumable.append(connection)
-            connection.outbox_bytes = 0
-            self.peers[connection.id - 1].take(data)
-            if connection.close_reason is not None:
-                reactor.connections.pop(connection.id, None)
-                (self.broker or self.controller).connection_lost(connection)
+    def turn(self):
+        """One turn of the loop, and more as long as bytes are there to be served."""
+        reactor = self.runtime.reactor
+        while True:
+            reactor.turn(0)
+            for peer in self.peers:
+                peer.take_what_came()
+            if not self.host.poller.has_events() and not any(
+                each.has_whole_frame() and not each.state for each in self.node.socket_server.connections()
+            ):
+                return
 
     def advance(self, seconds, steps=1):
         """Let time pass in `steps` turns."""

@@ -1,0 +1,208 @@
+"""The network side of one node: its listeners, its connections by their ids, and their limits.
+
+The reactor, which several nodes may share, carries the bytes. What a node is told of its peers comes from here: whole
+frames (`serve`), a frame behind a request that waits (`overtaken`), and ends (`lost`)."""
+
+from __future__ import annotations
+
+from pykafkad.server.binding import address_text
+from pykafkad.server.connection import Connection
+from pykafkad.server.logs import logger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from socket import socket
+    from typing import Protocol
+
+    from pykafkad.config import Settings
+    from pykafkad.server.listeners import Listener
+    from pykafkad.server.metrics import Metrics
+    from pykafkad.server.reactor import Reactor
+    from pykafkad.server.session import Sessions
+
+    class Served(Protocol):
+        """The node whose sockets these are."""
+
+        metrics: Metrics
+        sessions: Sessions
+
+        def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
+            """Serve the frame `view[start:end]`."""
+
+        def end_early(self, connection: Connection) -> None:
+            """A frame stands behind the request of `connection` that waits for news."""
+
+        def connection_lost(self, connection: Connection) -> None:
+            """Nobody waits for its answers any more."""
+
+
+log = logger("server")
+
+_ACCEPTS_PER_TURN = 128
+_ACCEPT_PAUSE_SECONDS = 0.2
+_IDLE_SCAN_SECONDS = 15.0
+
+
+class SocketServer:
+    """The listeners and connections of one node, on a reactor that it may share."""
+
+    def __init__(
+        self, node: Served, reactor: Reactor, *, max_frame_bytes: int, idle_seconds: float, max_connections: int
+    ) -> None:
+        self.serve = node.serve
+        self.overtaken = node.end_early
+        self.next_tick = 0.0
+        """The monotonic second of the next look for idle connections, or of the end of a pause in accepting."""
+        self._node = node
+        self._reactor = reactor
+        self._max_frame_bytes = max_frame_bytes
+        self._idle_seconds = idle_seconds
+        self._max_connections = max_connections
+        self._connections: dict[int, Connection] = {}
+        self._listeners: list[tuple[socket, Listener]] = []
+        self._large_buffers: list[bytearray] = []
+        self._next_idle_scan = 0.0
+        self._accept_again_at: float | None = None
+        reactor.begin_ticking(self)
+
+    @classmethod
+    def of(cls, node: Served, reactor: Reactor, settings: Settings) -> SocketServer:
+        """With the limits of the node's settings."""
+        idle_ms = settings.connections_max_idle_ms
+        return cls(
+            node,
+            reactor,
+            max_frame_bytes=settings.socket_request_max_bytes,
+            idle_seconds=idle_ms / 1000 if idle_ms >= 0 else float("inf"),
+            max_connections=settings.max_connections,
+        )
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    # --- listening ----------------------------------------------------------------------------------------------
+
+    def listen(self, host: str, port: int, listener: Listener, *, send_buffer_bytes: int | None, backlog: int) -> int:
+        """Bind every address of `host` (all of them when empty) to one port and return it; 0 picks a free port. For
+        `send_buffer_bytes` see `bind_all`. Raises OSError with the address in its text.
+        """
+        for each in self._reactor.network.bind_all(host, port, send_buffer_bytes, backlog):
+            port = each.getsockname()[1]
+            self._listeners.append((each, listener))
+            self._watch(each, listener)
+        return port
+
+    def _watch(self, bound: socket, listener: Listener) -> None:
+        self._reactor.watch(bound.fileno(), lambda now: self._accept(bound, listener, now))
+
+    def stop_listening(self) -> None:
+        """Refuse new connections from now on."""
+        for bound, _ in self._listeners:
+            self._reactor.unwatch(bound.fileno())
+            bound.close()
+        self._listeners.clear()
+
+    def _accept(self, bound: socket, listener: Listener, now: float) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                accepted, address = bound.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if isinstance(error, ConnectionError):
+                    continue
+                # Out of descriptors: without a pause the listener would stay readable and the loop would spin.
+                log.warning("accept-failed", reason=error.strerror)
+                self._reactor.pause(bound.fileno(), True)
+                self._accept_again_at = now + _ACCEPT_PAUSE_SECONDS
+                self._plan_tick()
+                return
+            if (
+                why := self._reactor.network.refusal(accepted.fileno(), len(self._connections), self._max_connections)
+            ) is not None:
+                self._node.metrics.connections_refused += 1
+                log.warning("connection-refused", peer=address_text(address), **why)
+                accepted.close()
+                continue
+            accepted.setblocking(False)
+            self._take(accepted, address, listener)
+
+    def _take(self, accepted: socket, address: tuple, listener: Listener) -> Connection:
+        reactor = self._reactor
+        connection = Connection(
+            reactor.next_connection_id(), address_text(address), self, self._max_frame_bytes, self._large_buffers
+        )
+        session = self._node.sessions.open(listener, connection.peer)
+        connection.accepted(listener, accepted.getsockname()[:2], session)
+        self._connections[connection.id] = connection
+        reactor.add(accepted, connection)
+        self._node.metrics.connections_accepted += 1
+        return connection
+
+    # --- connections --------------------------------------------------------------------------------------------
+
+    def connection(self, connection_id: int) -> Connection | None:
+        """The living connection of that id."""
+        return self._connections.get(connection_id)
+
+    def connections(self) -> list[Connection]:
+        """All that live, in the order of their ids."""
+        return list(self._connections.values())
+
+    def hand_over(self, connection: Connection) -> socket:
+        """Let go of a connection without closing it; its socket, for another server's `adopt`."""
+        del self._connections[connection.id]
+        return self._reactor.remove(connection.transport)
+
+    def adopt(self, handed_over: socket, listener: Listener) -> Connection | None:
+        """Take a socket that another server handed over; None if its peer has gone."""
+        try:
+            return self._take(handed_over, handed_over.getpeername(), listener)
+        except OSError:
+            handed_over.close()
+            return None
+
+    def close(self) -> None:
+        """Close every listener and every connection."""
+        self.stop_listening()
+        for connection in self.connections():
+            self._reactor.drop(connection.transport, "the broker stops")
+        self._reactor.end_ticking(self)
+
+    # --- what connections and the reactor tell --------------------------------------------------------------------
+
+    def served_fast(self, count: int) -> None:
+        """So many requests were served by fast paths."""
+        self._node.metrics.requests += count
+
+    def lost(self, connection: Connection, was_closed_here: bool) -> None:
+        """A connection's transport is gone."""
+        del self._connections[connection.id]
+        metrics = self._node.metrics
+        metrics.connections_closed += 1
+        if was_closed_here:
+            metrics.frames_refused += 1
+            log.warning("connection-closed", peer=connection.peer, reason=connection.close_reason)
+        else:
+            log.debug("connection-closed", peer=connection.peer, reason=connection.close_reason)
+        self._node.connection_lost(connection)
+
+    def tick(self, now: float) -> None:
+        """Close connections that have been idle for too long; accept again after a pause."""
+        if self._accept_again_at is not None and now >= self._accept_again_at:
+            self._accept_again_at = None
+            for bound, _ in self._listeners:
+                self._reactor.pause(bound.fileno(), False)
+        if now >= self._next_idle_scan:
+            self._next_idle_scan = now + min(_IDLE_SCAN_SECONDS, max(self._idle_seconds / 4, 0.05))
+            if self._large_buffers:
+                self._large_buffers.pop()
+            for connection in self.connections():
+                if connection.delayed is None and now - connection.transport.last_active > self._idle_seconds:
+                    self._reactor.drop(connection.transport, "idle longer than connections.max.idle.ms")
+        self._plan_tick()
+
+    def _plan_tick(self) -> None:
+        again = self._accept_again_at
+        self.next_tick = self._next_idle_scan if again is None else min(self._next_idle_scan, again)
+        self._reactor.plan_tick(self.next_tick)

@@ -1,0 +1,475 @@
+"""Sockets that are objects: what one end sends arrives at the other, at once or over a link that delays and cuts.
+
+A `Poller` takes the place of `epoll` under the product's reactor, and keeps its two habits that matter: a descriptor
+that is waited for with EPOLLET is told of once per piece of news, and `modify` asks anew. Nothing here reads a clock or
+starts a thread; all that is left to chance comes from the network's seed."""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from heapq import heappop, heappush
+
+READ, WRITE, ERROR, HANGUP, PEER_ENDED, EDGE = 0x1, 0x4, 0x8, 0x10, 0x2000, 1 << 31
+NO_LIMIT = 1 << 40
+
+
+class Link:
+    """What bytes meet on their way from one host to another. Times are seconds."""
+
+    def __init__(self, *, delay=0.0, jitter=0.0, bytes_per_second=None, window_bytes=NO_LIMIT):
+        self.delay = delay
+        self.jitter = jitter
+        self.bytes_per_second = bytes_per_second
+        self.window_bytes = window_bytes
+        """How much one end may have sent that the other has not read."""
+        self.is_cut = False
+        """Nothing arrives until the link is whole again; then what was sent does, in its order."""
+
+
+class SimulatedSocket:
+    """One end of a connection, or, before `connect` came through, of none."""
+
+    def __init__(self, network, host, address):
+        self.network = network
+        self.host = host
+        self.address = address
+        self.peer = None
+        self.inbox = bytearray()
+        self.is_connected = False
+        self.has_ended = False
+        """The peer sends nothing more, and all that it sent is here."""
+        self.error = 0
+        self.is_closed = False
+        self.poller = None
+        self.has_news = False
+        self.under_way = deque()
+        """(arrival, piece) of what the peer sent and this end has not got; a piece of None is the end."""
+        self._arrives_at = 0.0
+        self._in_flight = 0
+        self._fileno = network.new_descriptor(self)
+
+    def __repr__(self):
+        return f"SimulatedSocket({self._fileno}, {self.host})"
+
+    # --- what the product calls -----------------------------------------------------------------------------------
+
+    def fileno(self):
+        return self._fileno
+
+    def setblocking(self, flag):
+        assert not flag
+
+    def getsockname(self):
+        return self.address
+
+    def getpeername(self):
+        if not self.is_connected:
+            raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+        return self.peer.address
+
+    def pending_error(self):
+        """The outcome of a connection attempt: 0, or an errno."""
+        return self.error
+
+    def recv_into(self, view):
+        self._check()
+        if not len(view):
+            return 0
+        if not self.inbox:
+            if self.has_ended:
+                return 0
+            raise BlockingIOError(errno.EAGAIN, "nothing is here")
+        size = min(len(view), len(self.inbox))
+        view[:size] = self.inbox[:size]
+        del self.inbox[:size]
+        self.peer.told()
+        return size
+
+    def send(self, data, flags=0):
+        self._check()
+        if self.peer.is_closed:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        size = min(len(data), self.room())
+        if size <= 0:
+            raise BlockingIOError(errno.EAGAIN, "the window is full")
+        self.network.carry(self, bytes(data[:size]))
+        return size
+
+    def shutdown(self, how):
+        """Send nothing more."""
+        self.network.carry(self, None)
+
+    def close(self):
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self.network.forget(self)
+        if self.is_connected and not self.error:
+            self.network.carry(self, None)
+            self.peer.told()
+
+    # --- what the network calls -----------------------------------------------------------------------------------
+
+    def room(self):
+        """How much may be sent now."""
+        peer = self.peer
+        return self.network.link(self.host, peer.host).window_bytes - len(peer.inbox) - peer._in_flight
+
+    def events(self):
+        """The events that hold now, as epoll tells them."""
+        if self.error:
+            return READ | WRITE | ERROR | HANGUP
+        if not self.is_connected:
+            return 0
+        found = READ if self.inbox or self.has_ended else 0
+        if self.has_ended:
+            found |= PEER_ENDED
+        if self.peer.is_closed or self.room() > 0:
+            found |= WRITE
+        return found
+
+    def told(self):
+        """Something changed that a poller may want to know."""
+        self.has_news = True
+
+    def reset(self):
+        """The connection breaks: both ends hear of it, and what was under way is lost."""
+        for each in (self, self.peer):
+            each.error = errno.ECONNRESET
+            each.under_way.clear()
+            each.inbox.clear()
+            each.told()
+
+    def _check(self):
+        if self.is_closed:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        if self.error:
+            raise ConnectionResetError(self.error, "Connection reset by peer")
+        if not self.is_connected:
+            raise BlockingIOError(errno.EAGAIN, "not connected yet")
+
+
+class Listener:
+    """What waits for connections at an address."""
+
+    def __init__(self, network, host, address):
+        self.network = network
+        self.host = host
+        self.address = address
+        self.waiting = deque()
+        self.has_news = False
+        self.is_closed = False
+        self._fileno = network.new_descriptor(self)
+
+    def fileno(self):
+        return self._fileno
+
+    def getsockname(self):
+        return self.address
+
+    def accept(self):
+        if not self.waiting:
+            raise BlockingIOError(errno.EAGAIN, "nobody waits")
+        accepted = self.waiting.popleft()
+        return accepted, accepted.getpeername()
+
+    def close(self):
+        self.is_closed = True
+        self.network.forget(self)
+        self.network.listeners.pop(self.address, None)
+        while self.waiting:
+            self.waiting.popleft().reset()
+
+    def events(self):
+        return READ if self.waiting else 0
+
+    def told(self):
+        self.has_news = True
+
+
+class Waker:
+    """Ends a wait; nobody sleeps here, so it only has to be readable."""
+
+    def __init__(self, network):
+        self._fileno = network.new_descriptor(self)
+        self._is_awake = False
+        self.has_news = False
+        self.is_closed = False
+
+    def fileno(self):
+        return self._fileno
+
+    def wake(self):
+        self._is_awake = self.has_news = True
+
+    def clear(self):
+        self._is_awake = False
+
+    def close(self):
+        self.is_closed = True
+
+    def events(self):
+        return READ if self._is_awake else 0
+
+
+class Poller:
+    """`select.epoll` over descriptors of the network. A poll that waits moves the clock."""
+
+    def __init__(self, network):
+        self._network = network
+        self._masks = {}
+        self.is_closed = False
+
+    def register(self, fd, eventmask):
+        self._masks[fd] = eventmask
+        self._network.descriptors[fd].has_news = True
+
+    def modify(self, fd, eventmask):
+        assert fd in self._masks, f"{fd} is not registered"
+        self._masks[fd] = eventmask
+        self._network.descriptors[fd].has_news = True
+
+    def unregister(self, fd):
+        del self._masks[fd]
+
+    def _found(self):
+        for fd, mask in self._masks.items():
+            each = self._network.descriptors[fd]
+            if mask & EDGE and not each.has_news:
+                continue
+            if found := each.events() & (mask | ERROR | HANGUP):
+                yield fd, found
+
+    def has_events(self):
+        """Whether a poll would tell something."""
+        return any(True for _ in self._found())
+
+    def poll(self, timeout, maxevents):
+        found = list(self._found())
+        if not found and timeout:
+            # The loop waits: time passes, as far as nothing happens before.
+            self._network.sleep(timeout)
+            found = list(self._found())
+        self._network.shuffle(found)
+        del found[maxevents:]
+        for fd, _ in found:
+            self._network.descriptors[fd].has_news = False
+        return found
+
+    def close(self):
+        self.is_closed = True
+
+
+class Network:
+    """Every socket of a world. `random` decides what order leaves open; without one it is that of the descriptors."""
+
+    def __init__(self, clock, random=None):
+        self.clock = clock
+        self._random = random
+        self.descriptors = {}
+        self.listeners = {}
+        self._links = {}
+        self._usual = Link()
+        self._next_fd = 1000
+        self._next_port = 50_000
+        self._events = []
+        self._sequence = 0
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def at(self, when, action):
+        """Call `action()` at monotonic second `when`. What is due at the same time comes in an order from the seed."""
+        self._sequence += 1
+        tie = self._random.random() if self._random else 0.0
+        heappush(self._events, (when, tie, self._sequence, action))
+
+    def sleep(self, seconds):
+        """Nothing is to be done for so long, or until something arrives."""
+        until = self.clock.now() + seconds
+        at = self.next_at()
+        self.clock.advance(max(0.0, (until if at is None else min(at, until)) - self.clock.now()))
+        self.arrive()
+
+    def next_at(self):
+        """When the next thing happens, or None."""
+        return self._events[0][0] if self._events else None
+
+    def arrive(self):
+        """Everything that is due by now happens."""
+        now = self.clock.now()
+        while self._events and self._events[0][0] <= now:
+            heappop(self._events)[3]()
+
+    def shuffle(self, found):
+        """Put what is ready in an order from the seed."""
+        if self._random:
+            self._random.shuffle(found)
+
+    # --- links ----------------------------------------------------------------------------------------------------
+
+    def link(self, source, target):
+        """What bytes from one host to another meet."""
+        return self._links.get((source, target), self._usual)
+
+    def set_link(self, source, target, link):
+        """One direction between two hosts."""
+        self._links[source, target] = link
+
+    def set_usual_link(self, link):
+        """All directions that have none of their own."""
+        self._usual = link
+
+    def cut(self, source, target):
+        """Nothing arrives in this direction until `mend`."""
+        if (source, target) not in self._links:
+            usual = self._usual
+            self._links[source, target] = Link(
+                delay=usual.delay,
+                jitter=usual.jitter,
+                bytes_per_second=usual.bytes_per_second,
+                window_bytes=usual.window_bytes,
+            )
+        self._links[source, target].is_cut = True
+
+    def mend(self, source, target):
+        """What was sent meanwhile arrives, and what is sent from now on."""
+        self.link(source, target).is_cut = False
+        for each in list(self.descriptors.values()):
+            if isinstance(each, SimulatedSocket) and each.host == target and each.peer and each.peer.host == source:
+                self._deliver(each)
+
+    def reset(self, one, other):
+        """Every connection between two hosts breaks."""
+        for each in list(self.descriptors.values()):
+            if isinstance(each, SimulatedSocket) and each.is_connected and not each.error:
+                if {each.host, each.peer.host} == {one, other}:
+                    each.reset()
+
+    # --- sockets --------------------------------------------------------------------------------------------------
+
+    def new_descriptor(self, each):
+        self._next_fd += 1
+        self.descriptors[self._next_fd] = each
+        return self._next_fd
+
+    def forget(self, each):
+        """Its descriptor is closed."""
+        self.descriptors.pop(each.fileno(), None)
+
+    def listen(self, host, port):
+        """Wait for connections at (host, port)."""
+        self._next_port += not port
+        address = (host, port or self._next_port)
+        assert address not in self.listeners, f"{address} is taken"
+        listener = self.listeners[address] = Listener(self, host, address)
+        return listener
+
+    def pair(self, client_address=("127.0.0.1", 50_000), server_address=("127.0.0.1", 9092)):
+        """The two ends of a connection that is there already: the client's and the server's."""
+        client = SimulatedSocket(self, client_address[0], client_address)
+        server = SimulatedSocket(self, server_address[0], server_address)
+        client.peer, server.peer = server, client
+        client.is_connected = server.is_connected = True
+        return client, server
+
+    def connect(self, host, address):
+        """A socket of `host` that is on its way to `address`: writable when it is connected, or was refused."""
+        self._next_port += 1
+        client = SimulatedSocket(self, host, (host, self._next_port))
+        self._try(client, address)
+        return client
+
+    def _try(self, client, address):
+        there, back = self.link(client.host, address[0]), self.link(address[0], client.host)
+        if there.is_cut or back.is_cut:
+            # The packets of the handshake are lost; the system sends them again.
+            self.at(self.clock.now() + 1.0, lambda: client.is_closed or self._try(client, address))
+            return
+        at = self.clock.now() + self._delay(there) + self._delay(back)
+        self.at(at, lambda: client.is_closed or self._connected(client, address))
+
+    def _connected(self, client, address):
+        listener = self.listeners.get(address)
+        if listener is None:
+            client.error = errno.ECONNREFUSED
+        else:
+            server = SimulatedSocket(self, address[0], address)
+            client.peer, server.peer = server, client
+            client.is_connected = server.is_connected = True
+            listener.waiting.append(server)
+            listener.told()
+        client.told()
+
+    def _delay(self, link):
+        return link.delay + (self._random.random() * link.jitter if self._random else 0.0)
+
+    def carry(self, source, piece):
+        """Bytes of one end, or its end (None), are on their way to the other."""
+        target = source.peer
+        link = self.link(source.host, target.host)
+        now = self.clock.now()
+        seconds = self._delay(link)
+        if link.bytes_per_second:
+            seconds += len(piece or b"") / link.bytes_per_second
+        # Within a connection nothing is overtaken.
+        target._arrives_at = max(target._arrives_at, now + seconds)
+        target.under_way.append((target._arrives_at, piece))
+        target._in_flight += len(piece or b"")
+        if target._arrives_at <= now:
+            self._deliver(target)
+        else:
+            self.at(target._arrives_at, lambda: self._deliver(target))
+
+    def _deliver(self, target):
+        if target.peer is None or self.link(target.peer.host, target.host).is_cut:
+            return
+        now = self.clock.now()
+        while target.under_way and target.under_way[0][0] <= now:
+            _, piece = target.under_way.popleft()
+            if piece is None:
+                target.has_ended = True
+            else:
+                target._in_flight -= len(piece)
+                if target.is_closed:
+                    # Nobody reads it: the system answers with a reset.
+                    if not target.peer.error:
+                        target.peer.error = errno.ECONNRESET
+                        target.peer.told()
+                    continue
+                target.inbox += piece
+            target.told()
+
+
+class Host:
+    """The network as one machine of it sees it: what the product's reactor asks of the operating system."""
+
+    def __init__(self, network, name="127.0.0.1"):
+        self.network = network
+        self.name = name
+        self.poller = Poller(network)
+
+    def new_poller(self):
+        return self.poller
+
+    def new_waker(self):
+        return Waker(self.network)
+
+    def bind_all(self, host, port, send_buffer_bytes, backlog):
+        return [self.network.listen(self.name, port)]
+
+    def refusal(self, fd, connections, max_connections):
+        return {"reason": "max.connections", "limit": max_connections} if connections >= max_connections else None
+
+    def send_slice(self, connected, chunk, size):
+        """A part of a file that may have no descriptor leaves as bytes."""
+        return connected.send(chunk.file.pread(size, chunk.position))
+
+    def connect(self, host, port):
+        return self.network.connect(self.name, (host, port))
+
+    def connect_error(self, connecting):
+        return connecting.pending_error()
+
+    def addresses(self, host, port):
+        return [host]
