@@ -21,7 +21,7 @@ from pykafkad.log.file_names import (
     parse_partition_name,
 )
 from pykafkad.log.log_services import LogServices
-from pykafkad.log.offset_checkpoints import OffsetCheckpoints
+from pykafkad.log.offset_checkpoints import CheckpointJob, OffsetCheckpoints
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 from pykafkad.log.recovery import NOTHING_KNOWN, Checkpointed
 from pykafkad.log.segment import NEVER_MS
@@ -443,6 +443,20 @@ class LogDirectory:
                     log.write_epochs()
             recovery_points[key], log_starts[key], high_watermarks[key] = self._offsets.of(key)
         self._offsets.write(recovery_points, log_starts, high_watermarks)
+
+    def note_offsets(self, log: PartitionLog) -> None:
+        """Take a log's offsets for the next checkpoint; of one that left the directory, nothing."""
+        if log.is_loaded and self.logs.get((log.topic, log.partition)) is log:
+            self._offsets.note((log.topic, log.partition), log)
+
+    def checkpoint_job(self) -> CheckpointJob:
+        """`checkpoint` with the offsets that were noted, without leader epochs; for another thread."""
+        return CheckpointJob(self._offsets, self.logs)
+
+    @property
+    def departed_count(self) -> int:
+        """How many partitions that are not here any more the checkpoints may name."""
+        return len(self._offsets.departed)
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close every log and release the lock. With `clean`, first write all that a clean start reads, and the marker.

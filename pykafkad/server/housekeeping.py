@@ -6,6 +6,7 @@ Compacted logs are `compaction.py`'s, their retention included, as soon as they 
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
 from pykafkad.errors import StorageFailure
 from pykafkad.server.logs import logger
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pykafkad.config import Settings
+    from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.offset_checkpoints import CheckpointJob
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.directories import Directories
     from pykafkad.server.runtime import Runtime
@@ -24,6 +27,7 @@ log_lines = logger("storage")
 
 _SYNC_SECONDS = 5.0
 _EPOCH_FILES_PER_TURN = 16
+_NOTES_PER_TURN = 500
 _UNOPENED_PER_TURN = 16
 _RENAMES_PER_TURN = 64
 _REMOVALS_PER_JOB = 16
@@ -44,11 +48,14 @@ class Housekeeping(RuntimeNode):
     something waits."""
 
     __slots__ = (
+        "_checkpointing",
+        "_departed",
         "_directories",
         "_is_removing",
         "_removals",
         "_runtime",
         "_settings",
+        "_to_note",
         "_unopened",
         "_with_new_epochs",
         "partitions",
@@ -64,6 +71,11 @@ class Housekeeping(RuntimeNode):
         self._removals: deque[tuple[object, str, bool]] = deque()
         self._unopened: list[object] = []
         self._with_new_epochs: list[tuple[object, object]] = []
+        # Logs whose offsets are still to be noted for the next checkpoint; None between two of them.
+        self._to_note: list[tuple[LogDirectory, PartitionLog]] | None = None
+        self._checkpointing: set[LogDirectory] = set()
+        # How many partitions had left a directory when a checkpoint without them was asked for.
+        self._departed: dict[LogDirectory, int] = {}
 
     def fired(self, job: str) -> None:
         """Do one job, or a turn's part of it, and set its timer anew."""
@@ -90,6 +102,11 @@ class Housekeeping(RuntimeNode):
         be that soon."""
         if any(directory.is_leaving for directory in self._directories.every()):
             self._runtime.timers.set((self, _RENAMES), self._runtime.now)
+        for directory in self._directories.every():
+            # A checkpoint soon: a partition that is made again must not wait for one.
+            if directory.departed_count > self._departed.get(directory, 0):
+                self._departed[directory] = directory.departed_count
+                self._runtime.timers.set((self, _HIGH_WATERMARK), self._runtime.now)
         due_ms = [directory.next_deletion_ms for directory in self._directories.every()]
         due_ms = min((each for each in due_ms if each is not None), default=None)
         if due_ms is not None:
@@ -169,13 +186,41 @@ class Housekeeping(RuntimeNode):
         del waiting[-_EPOCH_FILES_PER_TURN:]
         if waiting:
             return True
-        for directory in list(directories.every()):
-            try:
-                directory.checkpoint()
-            except StorageFailure as failure:
-                log_lines.error("housekeeping-failed", job=_HIGH_WATERMARK, directory=directory.path, reason=failure)
-                directories.report(directory, failure)
+        if self._to_note is None:
+            self._to_note = [(directory, log) for directory in directories.every() for log in directory.logs.values()]
+        for directory, log in self._to_note[-_NOTES_PER_TURN:]:
+            directory.note_offsets(log)
+        del self._to_note[-_NOTES_PER_TURN:]
+        if self._to_note:
+            return True
+        self._to_note = None
+        for directory in directories.every():
+            # One that is not done by now goes on; the next one is due soon.
+            if directory not in self._checkpointing:
+                self._checkpointing.add(directory)
+                job = directory.checkpoint_job()
+                self._runtime.offload.submit(job.run, partial(self._checkpoint_written, directory, job))
         return False
+
+    def _checkpoint_written(self, directory: LogDirectory, job: CheckpointJob, result: object) -> None:
+        try:
+            if isinstance(result, Exception):
+                raise result
+            if directory.failure is None and job.finish():
+                self._runtime.offload.submit(job.sync_names, partial(self._checkpoint_done, directory))
+                return
+        except StorageFailure as failure:
+            result = failure
+        self._checkpoint_done(directory, result)
+
+    def _checkpoint_done(self, directory: LogDirectory, result: object) -> None:
+        self._checkpointing.discard(directory)
+        self._departed[directory] = directory.departed_count
+        if isinstance(result, StorageFailure):
+            log_lines.error("housekeeping-failed", job=_HIGH_WATERMARK, directory=directory.path, reason=result)
+            self._directories.report(directory, result)
+        elif isinstance(result, Exception):
+            raise result
 
     def _flush(self) -> None:
         now_ms = self._runtime.now_ms

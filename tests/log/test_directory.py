@@ -269,3 +269,60 @@ def test_the_folder_of_a_deleted_topic_of_the_same_name_is_renamed_as_a_stray():
     log = directory.open_partition("t", 0, bytes(16), topic_settings())
     assert (log.offline, log.log_start_offset, log.end_offset) == (None, 0, 2)
     assert stray in disk.listdir("/data")
+
+
+def checkpointed(directory, job):
+    """A job that was begun earlier comes to its end."""
+    job.run()
+    if job.finish():
+        job.sync_names()
+
+
+def test_a_checkpoint_beside_the_loop_is_the_same(tmp_path):
+    directory, offsets = open_directory(tmp_path), "recovery-point-offset-checkpoint"
+    log = directory.open_partition("t", 0, TOPIC_ID, topic_settings())
+    log.lead(0, sole_replica=True)
+    append(log, batch(10))
+    log.flush()
+    directory.note_offsets(log)
+    checkpointed(directory, directory.checkpoint_job())
+    beside = (tmp_path / offsets).read_bytes()
+    directory.checkpoint()
+    assert (tmp_path / offsets).read_bytes() == beside and b"t 0 10" in beside
+    directory.close()
+
+
+def test_a_checkpoint_that_something_else_overtook_changes_nothing(tmp_path):
+    """The partition is deleted, made again, and what was promised of the earlier one would cut the later one."""
+    directory = open_directory(tmp_path)
+    log = directory.open_partition("t", 0, TOPIC_ID, topic_settings())
+    log.lead(0, sole_replica=True)
+    append(log, batch(10))
+    log.flush()
+    directory.note_offsets(log)
+    late = directory.checkpoint_job()
+    late.run()
+    directory.delete_partition("t", 0)
+    assert directory.departed_count == 1
+    again = directory.open_partition("t", 0, b"u" * 16, topic_settings(), is_created=True)
+    assert directory.departed_count == 0
+    assert late.finish() is False
+    assert b"t 0 10" not in (tmp_path / "recovery-point-offset-checkpoint").read_bytes()
+    directory.note_offsets(log)
+    again.load()
+    directory.note_offsets(again)
+    checkpointed(directory, directory.checkpoint_job())
+    assert b"t 0 0" in (tmp_path / "recovery-point-offset-checkpoint").read_bytes()
+    directory.close()
+
+
+def test_a_partition_that_left_during_a_checkpoint_is_still_named_in_it(tmp_path):
+    directory = open_directory(tmp_path)
+    directory.open_partition("t", 0, TOPIC_ID, topic_settings())
+    job = directory.checkpoint_job()
+    directory.delete_partition("t", 0)
+    checkpointed(directory, job)
+    assert directory.departed_count == 1
+    checkpointed(directory, directory.checkpoint_job())
+    assert directory.departed_count == 0
+    directory.close()

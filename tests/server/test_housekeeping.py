@@ -102,9 +102,11 @@ def test_log_starts_are_written_as_often_as_is_asked(tmp_path, interval_ms, is_w
     log = fill(world, 3)
     log.delete_records(2)
     world.advance(1.5, 3)
+    settle(world)
     path = tmp_path / "data" / "log-start-offset-checkpoint"
     assert (path.exists() and "t 0 2\n" in path.read_text()) == is_written
     world.advance(6)
+    settle(world)
     assert "t 0 2\n" in path.read_text()
 
 
