@@ -2,7 +2,8 @@
 
 The walk of `tests/handlers/test_authorization.py`, which pykafkad passes by construction, is sent to Kafka by a caller
 without ACLs, and by one with ACLs for all rules but one: the answers say what the rules say. Kafka listens twice: on
-PLAINTEXT, where everybody is anonymous, and with SASL for its own requests and for the super user who makes the ACLs."""
+PLAINTEXT, where everybody is anonymous, and with SASL for its own requests and for the super user who makes the
+ACLs."""
 
 from __future__ import annotations
 
@@ -52,13 +53,14 @@ class Guarded:
     def __init__(self, jars: Path, directory: Path) -> None:
         port, sasl_port, controller_port = free_port(), free_port(), free_port()
         listeners = f"PLAINTEXT://localhost:{port},GUARDED://localhost:{sasl_port}"
+        protocols = "PLAINTEXT:PLAINTEXT,GUARDED:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
         self.broker = KafkaProcess(
             jars,
             directory,
             {
                 "listeners": f"{listeners},CONTROLLER://localhost:{controller_port}",
                 "advertised.listeners": listeners,
-                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,GUARDED:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+                "listener.security.protocol.map": protocols,
                 "controller.quorum.bootstrap.servers": f"localhost:{controller_port}",
                 "inter.broker.listener.name": "GUARDED",
                 "sasl.enabled.mechanisms": "PLAIN",
@@ -125,7 +127,8 @@ class Guarded:
         if denied is not None:
             entries.append((denied.operation, denied.resource_type, _DENY))
         creations = [
-            part("CreateAcls", "AclCreation", resource_type=_RESOURCE_TYPES[kind], resource_pattern_type=_LITERAL, host="*",
+            part("CreateAcls", "AclCreation", resource_type=_RESOURCE_TYPES[kind], resource_pattern_type=_LITERAL,
+                 host="*",
                  resource_name="kafka-cluster" if kind == "Cluster" else _EVERYTHING, principal="User:ANONYMOUS",
                  operation=_NUMBERS[operation], permission_type=permission)
             for operation, kind, permission in entries

@@ -1,4 +1,5 @@
-"""What the three ACL APIs share: whether there is anything to keep ACLs, and which requests no client can have meant."""
+"""What the three ACL APIs share: whether there is anything to keep ACLs, and which requests no client can have
+meant."""
 
 from __future__ import annotations
 

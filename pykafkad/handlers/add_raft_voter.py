@@ -41,6 +41,9 @@ def _refusal(ctx: Context, request: messages.AddRaftVoterRequest) -> tuple[int, 
     if ctx.metadata.kraft_version < 1:
         return errors.UNSUPPORTED_VERSION, "Cluster doesn't support adding voter because the kraft.version feature is 0"
     if request.voter_id in {voter.id for voter in ctx.controller.quorum.voters}:
-        text = f"The voter {request.voter_id} with directory {to_text(request.voter_directory_id)} is already part of the set of voters."
+        text = (
+            f"The voter {request.voter_id} with directory {to_text(request.voter_directory_id)} is already part of "
+            "the set of voters."
+        )
         return errors.DUPLICATE_VOTER, text
     return errors.REQUEST_TIMED_OUT, f"New voter {request.voter_id} is not ready to receive requests"

@@ -87,7 +87,8 @@ DEFERRED = _Deferred()
 
 
 class Context:
-    """One request's surroundings on a broker. Everything is read through properties, so that making one costs next to nothing."""
+    """One request's surroundings on a broker. Everything is read through properties, so that making one costs next to
+    nothing."""
 
     __slots__ = (
         "_services",
@@ -200,7 +201,8 @@ class Context:
         return errors.NOT_LEADER_OR_FOLLOWER if there_is else errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def leader_hint(self, topic: str, partition: int) -> tuple[int, int, Broker | None]:
-        """Who leads a partition, in which epoch, and the broker's registration if this caller can reach it (KIP-951)."""
+        """Who leads a partition, in which epoch, and the broker's registration if this caller can reach it
+        (KIP-951)."""
         state = self._services.image.partition(topic, partition)
         if state is None:
             return -1, -1, None
@@ -257,7 +259,8 @@ class Context:
 
     @property
     def client_metrics(self) -> ClientMetrics:
-        """Keeps what they push: `.keep(token, instance, request)` gives DEFERRED, the answer comes when it is written."""
+        """Keeps what they push: `.keep(token, instance, request)` gives DEFERRED, the answer comes when it is
+        written."""
         return self._services.client_metrics
 
     @property
@@ -298,7 +301,8 @@ class Context:
         directories.report(directories.of(log), failure)
 
     def written_without_answer(self, log: PartitionLog) -> None:
-        """`log` got records that no answer depends on (acks=0): they are written at the end of the turn all the same."""
+        """`log` got records that no answer depends on (acks=0): they are written at the end of the turn all the
+        same."""
         self._services.mark_written(log)
 
     def advertised(self, broker_id: int) -> tuple[str, int]:

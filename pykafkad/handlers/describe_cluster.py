@@ -2,7 +2,8 @@
 
 The cluster's id, its brokers under the caller's listener, and a controller to talk to: any live broker, which forwards.
 Version 1 asks for brokers or controllers: a broker's listener answers with brokers and a controller's with controllers,
-the other kind is MISMATCHED_ENDPOINT_TYPE and anything else UNSUPPORTED_ENDPOINT_TYPE. Version 2 can ask for fenced brokers too.
+the other kind is MISMATCHED_ENDPOINT_TYPE and anything else UNSUPPORTED_ENDPOINT_TYPE. Version 2 can ask for fenced
+brokers too.
 
 Gaps: none.
 """

@@ -103,7 +103,8 @@ class _Appending:
             self._broken(row, log, failure)
 
     def check_long(self) -> list[object]:
-        """On another thread: what the rules say of each long batch, a `KafkaError` or what `append` takes as `checked`."""
+        """On another thread: what the rules say of each long batch, a `KafkaError` or what `append` takes as
+        `checked`."""
         now_ms, version = self._ctx.now_ms, self._ctx.version
         return [_checked(log, log.settings, copy, now_ms, version) for _, log, copy in self.long]
 

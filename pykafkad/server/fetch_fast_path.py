@@ -159,7 +159,8 @@ class FetchFastPath:
 
 
 def _asked(view: memoryview, position: int, end: int, version: int) -> tuple[int, int, int] | None:
-    """(fetch offset, max bytes, leader epoch) of the one partition, and that the request ends behind it as it should."""
+    """(fetch offset, max bytes, leader epoch) of the one partition, and that the request ends behind it as it
+    should."""
     leader_epoch = -1
     if version >= 12:
         leader_epoch, fetch_offset, last_fetched_epoch, _, max_bytes = _ASKED_12.unpack_from(view, position)

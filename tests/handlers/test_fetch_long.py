@@ -104,7 +104,8 @@ def test_it_answers_byte_for_byte_what_a_short_one_is_answered(world, seed, monk
             )
         topics.append(q.FetchTopic(topic=name, topic_id=ids[name] if version >= 13 else bytes(16), partitions=rows))
     request = q(
-        max_wait_ms=drawn.choice([0, 0, -1]), min_bytes=drawn.choice([0, 1, 5000]), max_bytes=drawn.choice([1 << 20, 3500, 2500, 0, -1]),
+        max_wait_ms=drawn.choice([0, 0, -1]), min_bytes=drawn.choice([0, 1, 5000]),
+        max_bytes=drawn.choice([1 << 20, 3500, 2500, 0, -1]),
         isolation_level=drawn.choice([0, 0, 0, 1, 1, 7]), topics=topics,
     )  # fmt: skip
     if version < 15:

@@ -59,8 +59,10 @@ def test_a_client_asks_once_in_an_interval(world, peer):
 @pytest.mark.parametrize(
     ("match", "matches"),
     [
-        ("client_id=test", True), ("client_id=te", False), ("client_id=te.*", True), ("client_software_name=lib,client_software_version=1", True),
-        ("client_software_name=lib,client_id=x", False), ("client_source_address=127.0.0.1", True), ("client_source_port=50000", True),
+        ("client_id=test", True), ("client_id=te", False), ("client_id=te.*", True),
+        ("client_software_name=lib,client_software_version=1", True),
+        ("client_software_name=lib,client_id=x", False), ("client_source_address=127.0.0.1", True),
+        ("client_source_port=50000", True),
         ("client_id=x,client_id=test", True), ("client_id=test,client_id=x", False), (" client_id = test ", True),
         ("client_instance_id=AAECAwQFBgcICQoLDA0ODw", True),
     ],
