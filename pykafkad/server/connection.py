@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
         serve: Callable[[Connection, memoryview, int, int], None]
 
+        def connected(self, connection: Connection) -> None:
+            """An outgoing connection is there."""
+
         def overtaken(self, connection: Connection) -> None:
             """A frame came in while a request of the connection waits for news."""
 

@@ -122,6 +122,10 @@ class MachineRunner:
         """A timer of the machine is due."""
         self.step(effects.TimerFired(key))
 
+    def send(self, effect: effects.Send) -> None:
+        """Ask another node. Its answer, or a `Failure` (`peer.py`), comes back as an event."""
+        self.runtime.peers.send(effect.peer, effect.request, lambda outcome: self.step(effect.then(outcome)))
+
     def reply(self, effect: effects.Reply) -> None:
         """Answer a request."""
         self.runtime.replies.reply(effect.token, effect.message)
@@ -136,6 +140,7 @@ class MachineRunner:
 PERFORM = {
     effects.Append: lambda host, effect: host.append(effect),
     effects.Persist: lambda host, effect: host.persist(effect),
+    effects.Send: lambda host, effect: host.send(effect),
     effects.Reply: lambda host, effect: host.reply(effect),
     effects.SetTimer: MachineRunner._set_timer,
     effects.CancelTimer: MachineRunner._cancel_timer,

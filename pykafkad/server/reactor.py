@@ -14,6 +14,7 @@ from struct import Struct
 
 from pykafkad.errors import StorageFailure
 from pykafkad.server.connection import DRAINING, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
+from pykafkad.server.connector import Connector
 from pykafkad.server.logs import logger
 from pykafkad.server.network import SystemNetwork
 from pykafkad.server.transport import PlainTransport
@@ -22,21 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from socket import socket
-    from typing import Protocol
 
     from pykafkad.server.connection import Connection, ConnectionOwner
     from pykafkad.server.network import Network
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import FastPath
-
-    class Ticking(Protocol):
-        """What wants to be called now and then."""
-
-        next_tick: float
-
-        def tick(self, now: float) -> None:
-            """`next_tick` has passed."""
-
+    from pykafkad.server.socket_server import SocketServer
 
 log = logger("server")
 
@@ -77,6 +69,7 @@ class Reactor:
         self._poller = self.network.new_poller()
         self._waker = self.network.new_waker()
         self._transports: dict[int, PlainTransport] = {}
+        self.connector = Connector(self)
         self._by_id: dict[int, PlainTransport] = {}
         self._last_id = 0
         self._watched: dict[int, Callable[[float], None]] = {}
@@ -87,7 +80,7 @@ class Reactor:
         self._unserved: dict[PlainTransport, None] = {}
         self._resumable: list[PlainTransport] = []
         """Those whose request in service was answered and which may have more to serve."""
-        self._ticking: list[Ticking] = []
+        self._ticking: list[SocketServer] = []
         self._next_tick = _NEVER
         self.watch(self._waker.fileno(), lambda now: self._waker.clear())
 
@@ -269,6 +262,12 @@ class Reactor:
         transport.close()
         transport.connection.lost(reason)
 
+    def drop_connection(self, connection: Connection, reason: str) -> None:
+        """Close the transport of a connection, if it lives."""
+        transport = self._by_id.get(connection.id)
+        if transport is not None:
+            self.drop(transport, reason)
+
     def watch(self, fileno: int, ready: Callable[[float], None], events: int = READ) -> None:
         """Call `ready(now)` in every turn in which `fileno` has one of `events`."""
         self._watched[fileno] = ready
@@ -283,12 +282,12 @@ class Reactor:
         """Look away from a watched descriptor, or look again."""
         self._poller.modify(fileno, 0 if paused else READ)
 
-    def begin_ticking(self, each: Ticking) -> None:
+    def begin_ticking(self, each: SocketServer) -> None:
         """Call `each.tick(now)` when its `next_tick` has passed; `plan_tick` tells of an earlier one."""
         self._ticking.append(each)
         self.plan_tick(each.next_tick)
 
-    def end_ticking(self, each: Ticking) -> None:
+    def end_ticking(self, each: SocketServer) -> None:
         """Fine if it does not tick."""
         if each in self._ticking:
             self._ticking.remove(each)
@@ -322,6 +321,7 @@ class Reactor:
 
     def close(self) -> None:
         """Close every socket."""
+        self.connector.close()
         for transport in list(self._transports.values()):
             self.drop(transport, "the broker stops")
         self._poller.close()

@@ -21,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.server.peer import Peers
+
 log_lines = logger("server")
 
 _STOP_SECONDS = 5.0
@@ -81,8 +83,18 @@ class Runtime:
         self.cpu_offload = Offload(self.reactor.wake, self.unexpected)
         self.tasks = IncrementalTasks(self)
         self.replies = Replies(self)
+        self._peers: Peers | None = None
         self.nodes: list[RuntimeNode] = []
         """In the order of their turns; they end in the opposite order."""
+
+    @property
+    def peers(self) -> Peers:
+        """Other nodes, by their ids: what performs `effects.Send`."""
+        if self._peers is None:
+            from pykafkad.server.peer import Peers
+
+            self._peers = Peers(self, "pykafkad")
+        return self._peers
 
     def run(self) -> None:
         """Turn until told to stop."""
@@ -112,6 +124,8 @@ class Runtime:
         self.reactor.drain(lambda: deadline - self.clock.now())
         for node in nodes:
             node.cancel_work()
+        if self._peers is not None:
+            self._peers.close()
         # A job that ends wakes the reactor, so the jobs come first.
         self.offload.close()
         self.reactor.close()
@@ -138,8 +152,17 @@ class Runtime:
 
     def _timeout(self) -> float | None:
         """How long the next wait for sockets may be, in seconds."""
+        at = self.next_turn_at()
+        if at is None:
+            return None
+        left = at - self.clock.now()
+        # Rounded up to the millisecond that epoll counts in, so that a deadline is past when it wakes.
+        return 0 if left <= 0 else left + 0.0005
+
+    def next_turn_at(self) -> float | None:
+        """When there is something to do even if nothing happens, in the clock's seconds; None: never."""
         if self.reactor.is_behind:
-            return 0
+            return self.now
         at = self.reactor.next_wake()
         timer_at = self.timers.next_at()
         if timer_at is not None and timer_at < at:
@@ -148,8 +171,7 @@ class Runtime:
             node_at = node.next_deadline()
             if node_at is not None and node_at < at:
                 at = node_at
-        # Rounded up to the millisecond that epoll counts in, so that a deadline is past when it wakes.
-        return max(0.0, at - self.clock.now() + 0.0005) if at != float("inf") else None
+        return None if at == float("inf") else at
 
     def _fire(self, key: tuple[object, object]) -> None:
         owner, inner = key

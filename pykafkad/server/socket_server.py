@@ -171,6 +171,9 @@ class SocketServer:
 
     # --- what connections and the reactor tell --------------------------------------------------------------------
 
+    def connected(self, connection: Connection) -> None:
+        """Nobody is called from here."""
+
     def served_fast(self, count: int) -> None:
         """So many requests were served by fast paths."""
         self._node.metrics.requests += count

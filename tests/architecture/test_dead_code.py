@@ -16,8 +16,7 @@ TABLES = {"pykafkad.errors": "Kafka's error codes, all of them"}
 EXCEPTIONS = {
     "ManualClock": "the clock of tests, beside the real one so that both keep the same promises",
     "response_is_tagged": "the client's side of framing, for tests that speak the protocol themselves",
-    "start_request": "the client's side of framing",
-    "read_response_header": "the client's side of framing",
+    "set_address": "where a node's peers are: a broker learns it from the image as soon as there are others",
     "isr_refused": "the controller's answer to a proposed ISR, which a broker sends as soon as followers fetch",
     "leader_committed": "a follower's side of replication, proved by the properties of tests/log/test_replica.py",
     "diverged": "a follower's side of replication",

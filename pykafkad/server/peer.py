@@ -1,0 +1,309 @@
+"""An outgoing connection: requests go to another node, and each comes back as its answer or as a failure.
+
+A `Peer` connects when it has something to send. It numbers the requests, has at most so many of them on the wire and in
+its queue, and gives up those that are not answered in time. After a connection that failed it waits before it tries
+again, longer each time and never for exactly as long as others do. It is deterministic: sockets, time and chance are
+its runtime's."""
+
+from __future__ import annotations
+
+from collections import deque, namedtuple
+from struct import Struct, error as StructError
+
+from pykafkad.errors import ProtocolError
+from pykafkad.handlers import table
+from pykafkad.server.connection import Connection
+from pykafkad.server.logs import logger
+from pykafkad.wire import frames, messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.server.runtime import Runtime
+
+    Then = Callable[[object], object]
+
+log_lines = logger("server")
+
+Failure = namedtuple("Failure", ("reason",))
+Failure.__doc__ = """What a request comes back as when it has no answer."""
+
+DISCONNECTED = Failure("disconnected")
+"""The connection ended before the answer came: whether the request was served is not known."""
+TIMED_OUT = Failure("timed out")
+"""No answer came in time: whether the request was served is not known."""
+REFUSED = Failure("refused")
+"""The queue was full, or the peer is closed: the request was not sent."""
+
+_CORRELATION_ID = Struct(">i")
+_DEADLINE = "deadline"
+_TRY_AGAIN = "try again"
+_CONNECT = "connect"
+_JITTER = 0.2
+
+Limits = namedtuple(
+    "Limits",
+    (
+        "max_in_flight",
+        "max_queued",
+        "request_timeout_ms",
+        "connect_timeout_ms",
+        "backoff_ms",
+        "backoff_max_ms",
+        "max_frame_bytes",
+    ),
+    defaults=(5, 1000, 30_000, 10_000, 50, 1_000, 100 * 1024 * 1024),
+)
+Limits.__doc__ = """What a peer may take: requests on the wire, requests that wait behind them, the time of one request
+from `send` to its answer, that of a connection attempt, the pause after a first failed connection and the longest one,
+and the size of an answer. The defaults are those of Kafka's clients."""
+
+
+class _Request:
+    """One request on its way."""
+
+    __slots__ = ("chunks", "correlation_id", "deadline", "response", "tagged", "then", "version")
+
+    def __init__(self, correlation_id: int, deadline: float, then: Then) -> None:
+        self.correlation_id = correlation_id
+        self.deadline = deadline
+        self.then = then
+
+
+class Peer:
+    """Requests to one address. `then` of each `send` is called once, in a later turn, with an answer or a `Failure`."""
+
+    def __init__(self, runtime: Runtime, host: str, port: int, *, client_id: str, limits: Limits = Limits()) -> None:  # noqa: B008
+        """`host` is an address as digits, or a name that the reactor's network knows."""
+        self.host = host
+        self.port = port
+        self._runtime = runtime
+        self._client_id = client_id
+        self._limits = limits
+        self._connection: Connection | None = None
+        self._is_connected = False
+        self._is_closed = False
+        self._failures = 0
+        """How many connections have failed since one was connected."""
+        self._last_correlation_id = 0
+        self._queued: deque[_Request] = deque()
+        self._in_flight: deque[_Request] = deque()
+        self._pool: list[bytearray] = []
+        self._ended: list[tuple[Then, object]] = []
+
+    def __repr__(self) -> str:
+        return f"Peer({self.host}:{self.port}, {len(self._in_flight)} in flight, {len(self._queued)} queued)"
+
+    def send(self, request: object, then: Then) -> None:
+        """Send a request, in the newest version of its API that this broker has."""
+        if self._is_closed or len(self._queued) >= self._limits.max_queued:
+            self._end(then, REFUSED)
+            return
+        self._last_correlation_id = self._last_correlation_id % 0x7FFFFFFF + 1
+        deadline = self._runtime.now + self._limits.request_timeout_ms / 1000
+        each = _Request(self._last_correlation_id, deadline, then)
+        key = messages.record_type(type(request))
+        each.version = table.by_key(key).max_version
+        flexible_from = messages.flexible_from(type(request))
+        flexible = flexible_from is not None and each.version >= flexible_from
+        each.response = messages.response_class(key)
+        # ApiVersions is answered with a header that any client can read.
+        each.tagged = flexible and key != 18
+        each.chunks = [frames.start_request(key, each.version, each.correlation_id, self._client_id, flexible)]
+        messages.encoder(type(request), each.version)(request, each.chunks)
+        frames.finish_frame(each.chunks)
+        self._queued.append(each)
+        self._plan_deadline()
+        if self._is_connected:
+            self._send_queued()
+        elif self._connection is None and not self._failures:
+            self._connect()
+
+    def close(self) -> None:
+        """Send nothing more; what is on its way is disconnected."""
+        self._is_closed = True
+        for key in (_DEADLINE, _TRY_AGAIN, _CONNECT):
+            self._runtime.timers.cancel((self, key))
+        self._disconnect("closed")
+        self._fail_queued(REFUSED)
+
+    # --- the connection -------------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        runtime = self._runtime
+        connection = self._connection = Connection(
+            runtime.reactor.next_connection_id(),
+            f"{self.host}:{self.port}",
+            self,
+            self._limits.max_frame_bytes,
+            self._pool,
+        )
+        runtime.timers.set((self, _CONNECT), runtime.now + self._limits.connect_timeout_ms / 1000)
+        runtime.reactor.connector.connect(self.host, self.port, connection)
+
+    def connected(self, connection: Connection) -> None:
+        """The connection attempt came through."""
+        self._failures = 0
+        self._is_connected = True
+        self._runtime.timers.cancel((self, _CONNECT))
+        self._send_queued()
+
+    def lost(self, connection: Connection, was_closed_here: bool) -> None:
+        """The connection, or the attempt, ended."""
+        if connection is not self._connection:
+            return
+        self._connection = None
+        self._is_connected = False
+        timers, now = self._runtime.timers, self._runtime.now
+        timers.cancel((self, _CONNECT))
+        log_lines.debug("peer-disconnected", peer=connection.peer, reason=connection.close_reason)
+        while self._in_flight:
+            self._end(self._in_flight.popleft().then, DISCONNECTED)
+        self._plan_deadline()
+        if not self._is_closed:
+            timers.set((self, _TRY_AGAIN), now + self._pause_seconds())
+            self._failures += 1
+
+    def _pause_seconds(self) -> float:
+        """Twice as long after each failure, up to the longest; a fifth more or less, so that many do not come at once."""
+        limits = self._limits
+        pause_ms = min(limits.backoff_max_ms, limits.backoff_ms * 2 ** min(self._failures, 30))
+        return pause_ms / 1000 * (1 - _JITTER + 2 * _JITTER * self._runtime.random.random())
+
+    def _disconnect(self, reason: str) -> None:
+        if self._connection is not None:
+            self._runtime.reactor.connector.disconnect(self._connection, reason)
+
+    # --- requests and answers -------------------------------------------------------------------------------------
+
+    def _send_queued(self) -> None:
+        connection = self._connection
+        assert connection is not None
+        while self._queued and len(self._in_flight) < self._limits.max_in_flight:
+            request = self._queued.popleft()
+            self._in_flight.append(request)
+            connection.put(request.chunks)
+            request.chunks = []
+
+    def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
+        """A frame came: the answer to the oldest request on the wire."""
+        frame = view[start:end]
+        try:
+            if not self._in_flight:
+                raise ProtocolError("an answer that nobody waits for")
+            request = self._in_flight[0]
+            (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 0)
+            if correlation_id != request.correlation_id:
+                raise ProtocolError(f"an answer to {correlation_id}, where {request.correlation_id} was next")
+            _, position = frames.read_response_header(frame, request.tagged)
+            # A copy: what the answer holds of the frame must outlive the buffer.
+            answer, _ = messages.decoder(request.response, request.version)(memoryview(bytes(frame)), position)
+        except (ProtocolError, StructError) as error:
+            connection.close(f"not understood: {error}")
+            return
+        self._in_flight.popleft()
+        self._plan_deadline()
+        self._end(request.then, answer)
+        self._send_queued()
+
+    def overtaken(self, connection: Connection) -> None:
+        """Nothing waits on this side of a connection."""
+
+    def served_fast(self, count: int) -> None:
+        """Nothing is served fast here."""
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def fired(self, key: str) -> None:
+        """A timer is due."""
+        if key == _CONNECT:
+            self._disconnect("the connection attempt took too long")
+        elif key == _TRY_AGAIN:
+            if self._connection is None:
+                if self._queued:
+                    self._connect()
+                else:
+                    # Nobody waits: the next request connects at once.
+                    self._failures = 0
+        elif key == _DEADLINE:
+            self._time_out()
+        else:
+            self._deliver()
+
+    def _time_out(self) -> None:
+        now = self._runtime.now
+        while self._queued and self._queued[0].deadline <= now:
+            self._end(self._queued.popleft().then, TIMED_OUT)
+        if self._in_flight and self._in_flight[0].deadline <= now:
+            while self._in_flight and self._in_flight[0].deadline <= now:
+                self._end(self._in_flight.popleft().then, TIMED_OUT)
+            # Its answer may still come, and would be taken for another's.
+            self._disconnect("a request was not answered in time")
+        self._plan_deadline()
+
+    def _plan_deadline(self) -> None:
+        """Requests have their deadlines in the order of their sending."""
+        first = self._in_flight[0] if self._in_flight else self._queued[0] if self._queued else None
+        if first is None:
+            self._runtime.timers.cancel((self, _DEADLINE))
+        else:
+            self._runtime.timers.set((self, _DEADLINE), first.deadline)
+
+    def _fail_queued(self, failure: Failure) -> None:
+        while self._queued:
+            self._end(self._queued.popleft().then, failure)
+
+    def _end(self, then: Then, outcome: object) -> None:
+        """Tell it at the end of the turn, never inside the call of whoever sends."""
+        if not self._ended:
+            self._runtime.timers.set((self, "deliver"), self._runtime.now)
+        self._ended.append((then, outcome))
+
+    def _deliver(self) -> None:
+        ended, self._ended = self._ended, []
+        for then, outcome in ended:
+            try:
+                then(outcome)
+            except Exception as error:
+                # A bug of one who asked is none of the others'.
+                self._runtime.unexpected(error, peer=f"{self.host}:{self.port}")
+
+
+class Peers:
+    """The peers of one node, by node id: what performs `effects.Send`."""
+
+    __slots__ = ("_by_id", "_client_id", "_limits", "_runtime")
+
+    def __init__(self, runtime: Runtime, client_id: str, limits: Limits = Limits()) -> None:  # noqa: B008
+        self._runtime = runtime
+        self._client_id = client_id
+        self._limits = limits
+        self._by_id: dict[int, Peer] = {}
+
+    def set_address(self, node_id: int, host: str, port: int) -> None:
+        """Where a node is found. One that has moved is connected to anew; what was on its way is disconnected."""
+        known = self._by_id.get(node_id)
+        if known is None or (known.host, known.port) != (host, port):
+            if known is not None:
+                known.close()
+            self._by_id[node_id] = Peer(self._runtime, host, port, client_id=self._client_id, limits=self._limits)
+
+    def forget(self, node_id: int) -> None:
+        """A node is gone; fine if it was not known."""
+        known = self._by_id.pop(node_id, None)
+        if known is not None:
+            known.close()
+
+    def send(self, node_id: int, request: object, then: Then) -> None:
+        """Send a request to a node; `then(REFUSED)` if its address is not known."""
+        known = self._by_id.get(node_id)
+        if known is None:
+            then(REFUSED)
+        else:
+            known.send(request, then)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for node_id in list(self._by_id):
+            self.forget(node_id)

@@ -1,0 +1,225 @@
+"""A peer's limits, its failures and its patience, over the simulated network."""
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from pykafkad.server.peer import DISCONNECTED, REFUSED, TIMED_OUT, Limits, Peer
+from pykafkad.server.runtime import Runtime
+from pykafkad.wire import frames, messages
+from tests.simulation.cluster import Cluster
+from tests.simulation.echo import EchoNode
+
+ADDRESS = ("b", 9092)
+
+
+@pytest.fixture
+def cluster():
+    """Hosts a and b; b answers as the test's `answer` says."""
+    return Cluster(7, ("a", "b"))
+
+
+def serving(cluster, **options):
+    """An echo at `ADDRESS`."""
+    return EchoNode(cluster, "b", **options)
+
+
+def peer_of(cluster, **limits):
+    return Peer(cluster.runtimes["a"], *ADDRESS, client_id="test", limits=Limits(**limits))
+
+
+def ask(peer, number, outcomes):
+    # What sends does so in a turn, which knows the time.
+    peer._runtime.begin_turn()
+    peer.send(messages.SaslAuthenticateRequest(auth_bytes=b"%d" % number), outcomes.append)
+
+
+def told(outcomes):
+    return [getattr(each, "auth_bytes", each) for each in outcomes]
+
+
+def test_answers_come_back_in_their_order_over_one_connection(cluster):
+    """Connected to with the first request, and not before."""
+    echo = serving(cluster)
+    peer, outcomes = peer_of(cluster), []
+    cluster.run(1.0)
+    assert not len(echo.socket_server)
+    for number in range(20):
+        ask(peer, number, outcomes)
+    assert not outcomes, "never inside the call of whoever sends"
+    cluster.run(2.0)
+    assert told(outcomes) == [b"%d" % number for number in range(20)] and len(echo.socket_server) == 1
+
+
+def test_so_many_are_in_flight_and_so_many_wait(cluster):
+    """Those that do not fit are refused; the others are sent as answers come."""
+    echo = serving(cluster, answers=False)
+    peer, outcomes = peer_of(cluster, max_in_flight=3, max_queued=4), []
+    for number in range(4):
+        ask(peer, number, outcomes)
+    cluster.run(1.0)
+    assert echo.heard == [b"0"], "one is in service"
+    assert repr(peer).endswith("3 in flight, 1 queued)")
+    for number in range(4, 8):
+        ask(peer, number, outcomes)
+    cluster.run(2.0)
+    assert outcomes == [REFUSED]
+    echo.answer_all()
+    cluster.run(3.0)
+    assert told(outcomes) == [REFUSED, *(b"%d" % number for number in range(7))]
+
+
+def test_what_is_not_answered_in_time_ends_with_its_connection(cluster):
+    """A late answer would be taken for another's. What was behind it is not known to be served either."""
+    echo = serving(cluster, answers=False)
+    peer, outcomes = peer_of(cluster, request_timeout_ms=500, max_in_flight=2), []
+    ask(peer, 1, outcomes)
+    cluster.run(0.3)
+    ask(peer, 2, outcomes)
+    cluster.run(0.49)
+    assert not outcomes
+    cluster.run(0.6)
+    assert outcomes == [TIMED_OUT, DISCONNECTED]
+    echo.answers = True
+    ask(peer, 3, outcomes)
+    cluster.run(2.0)
+    assert told(outcomes)[2:] == [b"3"] and echo.heard == [b"1", b"3"]
+
+
+def test_one_that_waits_for_a_connection_has_the_same_time(cluster):
+    """Nobody listens there."""
+    peer, outcomes = peer_of(cluster, request_timeout_ms=700), []
+    ask(peer, 1, outcomes)
+    cluster.run(0.69)
+    assert not outcomes
+    cluster.run(0.8)
+    assert outcomes == [TIMED_OUT]
+
+
+def test_pauses_grow_to_the_longest_and_are_never_the_same(cluster, monkeypatch):
+    """Between attempts at an address where nobody listens."""
+    attempts, connect = [], cluster.network.connect
+    monkeypatch.setattr(
+        cluster.network, "connect", lambda *where: (attempts.append(cluster.clock.now()), connect(*where))[1]
+    )
+    peer, outcomes = peer_of(cluster, backoff_ms=100, backoff_max_ms=800, request_timeout_ms=60_000), []
+    ask(peer, 1, outcomes)
+    cluster.run(6.0)
+    pauses = [later - earlier for earlier, later in pairwise(attempts)]
+    assert len(pauses) > 6 and len(set(pauses)) == len(pauses)
+    for pause, usual in zip(pauses, [0.1, 0.2, 0.4, 0.8, 0.8, 0.8], strict=False):
+        assert 0.8 * usual <= pause <= 1.2 * usual
+    serving(cluster)
+    cluster.run(8.0)
+    assert told(outcomes) == [b"1"]
+
+
+def test_a_connection_attempt_that_takes_too_long_is_given_up(cluster):
+    """Its packets are lost. When they are not any more, the next attempt comes through."""
+    serving(cluster)
+    cluster.network.cut("a", "b")
+    peer, outcomes = peer_of(cluster, connect_timeout_ms=300, backoff_ms=50), []
+    ask(peer, 1, outcomes)
+    cluster.run(0.2)
+    assert len(cluster.runtimes["a"].reactor.connector) == 1
+    cluster.run(0.31)
+    assert not len(cluster.runtimes["a"].reactor.connector)
+    cluster.network.mend("a", "b")
+    cluster.run(2.0)
+    assert told(outcomes) == [b"1"]
+
+
+def test_a_reset_disconnects_what_is_in_flight_and_keeps_what_waits(cluster):
+    """Nobody knows whether the first were served; the others were never sent."""
+    echo = serving(cluster, answers=False)
+    peer, outcomes = peer_of(cluster, max_in_flight=2), []
+    for number in range(4):
+        ask(peer, number, outcomes)
+    cluster.run(0.5)
+    echo.answers = True
+    cluster.network.reset("a", "b")
+    cluster.run(2.0)
+    assert told(outcomes) == [DISCONNECTED, DISCONNECTED, b"2", b"3"]
+
+
+def test_a_closed_peer_refuses(cluster):
+    """What waited was not sent, what was sent is disconnected."""
+    serving(cluster, answers=False)
+    peer, outcomes = peer_of(cluster, max_in_flight=1), []
+    ask(peer, 1, outcomes)
+    ask(peer, 2, outcomes)
+    cluster.run(0.5)
+    peer.close()
+    ask(peer, 3, outcomes)
+    cluster.run(1.0)
+    assert outcomes == [DISCONNECTED, REFUSED, REFUSED]
+
+
+@pytest.mark.parametrize("answer", [b"\0\0\0\x63" + b"\0\0", b"\0", b"\0\0\0\1"])
+def test_an_answer_that_is_not_understood_ends_the_connection(cluster, answer):
+    """To another request, or broken."""
+    serving(cluster, raw=answer)
+    peer, outcomes = peer_of(cluster, backoff_ms=100_000, backoff_max_ms=100_000), []
+    ask(peer, 1, outcomes)
+    cluster.run(1.0)
+    assert outcomes == [DISCONNECTED]
+
+
+def test_a_larger_answer_than_allowed_ends_the_connection(cluster):
+    """Before it takes memory."""
+    serving(cluster)
+    peer, outcomes = peer_of(cluster, max_frame_bytes=1000), []
+    peer.send(messages.SaslAuthenticateRequest(auth_bytes=bytes(2000)), outcomes.append)
+    cluster.run(0.01)
+    assert outcomes == [DISCONNECTED]
+
+
+def test_a_bug_in_what_an_answer_leads_to_is_no_other_requests(cluster):
+    """It is counted, and the others get their answers."""
+    serving(cluster)
+    peer, outcomes = peer_of(cluster), []
+    peer.send(messages.SaslAuthenticateRequest(auth_bytes=b"1"), lambda outcome: 1 // 0)
+    ask(peer, 2, outcomes)
+    cluster.run(1.0)
+    assert told(outcomes) == [b"2"] and cluster.runtimes["a"].metrics.unexpected_errors == 1
+
+
+def test_through_real_sockets():
+    """The same between two reactors of this process, where nothing is simulated but the turns' order."""
+    from tests.server.echo import EchoNode as RealEcho
+
+    def answer(connection, payload):
+        _, _, correlation_id, _, position = frames.read_request_header(memoryview(payload), {36: 2})
+        request, _ = messages.decoder(messages.SaslAuthenticateRequest, 2)(memoryview(payload), position)
+        chunks = [frames.start_response(correlation_id, True)]
+        messages.encoder(messages.SaslAuthenticateResponse, 2)(
+            messages.SaslAuthenticateResponse(auth_bytes=request.auth_bytes), chunks
+        )
+        frames.finish_frame(chunks)
+        return b"".join(chunks)
+
+    node = RealEcho().open()
+    node.answer = answer
+    port = node.listen()
+    runtime = Runtime(random=random.Random(1))
+    peer, outcomes = Peer(runtime, "127.0.0.1", port, client_id="test"), []
+    for number in range(3):
+        ask(peer, number, outcomes)
+    for _ in range(3000):
+        if len(outcomes) == 3:
+            break
+        runtime.reactor.turn(0.001)
+        node.reactor.turn(0.001)
+    assert told(outcomes) == [b"0", b"1", b"2"]
+    peer.close()
+    nobody = Peer(runtime, "127.0.0.1", 1, client_id="test", limits=Limits(request_timeout_ms=50))
+    ask(nobody, 1, outcomes)
+    for _ in range(3000):
+        if len(outcomes) == 4:
+            break
+        runtime.reactor.turn(0.001)
+    assert outcomes[3] == TIMED_OUT
+    nobody.close()
+    runtime.close()
+    node.close()
