@@ -448,15 +448,17 @@ def _check_client_metrics(overrides: Mapping[str, str]) -> None:
 
 def _is_client_match(item: str) -> bool:
     """Whether an item is `name=expression` with a known name and a valid regular expression."""
-    from pykafkad.settings import client_patterns
+    from pykafkad.settings import regular_expressions
 
     name, _, expression = item.partition("=")
     if name.strip() not in CLIENT_MATCHES or not expression.strip() or "=" in expression:
         return False
     try:
-        client_patterns.compiled(expression.strip())
+        regular_expressions.compiled(expression.strip())
     except ValueError:
         return False
+    except regular_expressions.LibraryMissing as missing:
+        raise KafkaError(INVALID_CONFIG, str(missing)) from None
     return True
 
 

@@ -171,9 +171,9 @@ def test_topics_without_overrides_share_one_object_until_a_live_change() -> None
     assert config.topic_settings(settings, {}).retention_ms == 5
 
 
-@pytest.mark.parametrize("expression", ["(", "(" * 5000 + ")" * 5000, "a{99999999999999999999}"])
+@pytest.mark.parametrize("expression", ["(", "a{2,1}", r"(a)\1", "(a{1000}){1000}"])
 def test_an_invalid_regular_expression_is_refused(expression: str) -> None:
-    """Python reports invalid expressions by three exceptions."""
+    """Also one that is too large, and one that only Java knows."""
     with pytest.raises(KafkaError, match="Illegal client matching pattern"):
         config.validate_overrides(config.CLIENT_METRICS, {"match": f"client_id={expression}"}, _settings())
 

@@ -5,7 +5,7 @@ without an id gets one. Asking again before the interval is over is THROTTLING_Q
 changed or the last push was told UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE. As with Kafka without a
 telemetry plug-in it is answered and not advertised; `pykafkad.client.telemetry.enable` advertises it.
 
-Gaps: of Java's regular expressions those that Python writes alike, without references, look-around and word boundaries.
+Gaps: of Java's regular expressions those that RE2 has too, without references and look-around.
 """
 
 from __future__ import annotations

@@ -22,15 +22,26 @@ NOT_ASKED = -(2**31)
 # Resource type: (operation, its number in ACLs and bit fields).
 OPERATIONS = {
     "Topic": (
-        ("Read", 3), ("Write", 4), ("Create", 5), ("Delete", 6), ("Alter", 7), ("Describe", 8), ("DescribeConfigs", 10),
+        ("Read", 3),
+        ("Write", 4),
+        ("Create", 5),
+        ("Delete", 6),
+        ("Alter", 7),
+        ("Describe", 8),
+        ("DescribeConfigs", 10),
         ("AlterConfigs", 11),
     ),
     "Group": (("Read", 3), ("Delete", 6), ("Describe", 8), ("DescribeConfigs", 10), ("AlterConfigs", 11)),
     "Cluster": (
-        ("Create", 5), ("Alter", 7), ("Describe", 8), ("ClusterAction", 9), ("DescribeConfigs", 10), ("AlterConfigs", 11),
+        ("Create", 5),
+        ("Alter", 7),
+        ("Describe", 8),
+        ("ClusterAction", 9),
+        ("DescribeConfigs", 10),
+        ("AlterConfigs", 11),
         ("IdempotentWrite", 12),
     ),
-}  # fmt: skip
+}
 
 # Type of a config resource: the resource type that is asked about.
 CONFIG_RESOURCES = {

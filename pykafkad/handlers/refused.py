@@ -1,5 +1,6 @@
-"""The APIs whose machinery is not here: each is answered with the refusal of its row, as Kafka answers while the feature
-is switched off, on every row that was asked about.
+"""The APIs whose machinery is not here: each is answered with the refusal of its row.
+
+Kafka answers so while the feature is switched off, on every row that was asked about.
 
 UNSUPPORTED_VERSION is Kafka's code for a feature whose level is 0. Kafka has no switch for its share coordinator, which
 brokers ask and no client; that is refused with the same code. A transactional id is INVALID_PRODUCER_ID_MAPPING, as

@@ -206,7 +206,7 @@ ROWS: tuple[Api, ...] = (
         66,
         "ListTransactions",
         "0-2",
-        f"{_NOBODYS_TRANSACTIONS}; of RE2's patterns the common ones are told from what is none",
+        f"{_NOBODYS_TRANSACTIONS}; without google-re2 every pattern is taken for a valid one",
     ),
     # Kafka tells of it with the feature off too. librdkafka shows the refusal as a fatal error; without the key it asks
     # on, silently.
@@ -219,7 +219,7 @@ ROWS: tuple[Api, ...] = (
         "GetTelemetrySubscriptions",
         "0",
         advertised=False,
-        gaps="of Java's regular expressions those that Python writes alike, without references, look-around and word boundaries",
+        gaps="of Java's regular expressions those that RE2 has too, without references and look-around",
     ),
     _row(72, "PushTelemetry", "0", advertised=False),
     _row(74, "ListConfigResources", "0-1"),

@@ -180,16 +180,14 @@ def subscribed(image: Image, attributes: dict[str, str]) -> tuple[list[str], int
 
 
 def _matches(patterns: Iterable[str], attributes: dict[str, str]) -> bool:
-    from pykafkad.settings.client_patterns import compiled
+    from pykafkad.settings.regular_expressions import LibraryMissing, matches
 
     # Of two patterns for one attribute the last counts.
     expressions = dict(pattern.split("=", 1) for pattern in patterns)
     try:
-        return all(
-            compiled(expression.strip()).matches(attributes[name.strip()]) for name, expression in expressions.items()
-        )
-    except ValueError:
-        # Set on a Kafka, which knows expressions that cannot be matched here.
+        return all(matches(expression.strip(), attributes[name.strip()]) for name, expression in expressions.items())
+    except (ValueError, LibraryMissing):
+        # Set on a Kafka, which knows expressions that cannot be matched here, or where the library was there.
         return False
 
 

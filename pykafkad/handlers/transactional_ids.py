@@ -1,4 +1,4 @@
-"""The transactional ids that this broker has given out: none, which is all that the APIs of transactions have to know."""
+"""The transactional ids that this broker has given out: none. The APIs of transactions need to know no more."""
 
 from __future__ import annotations
 

@@ -85,10 +85,23 @@ _VALUES: dict[str, dict[str, object]] = {
     "DescribeClientQuotas": {"entries": None},
 }
 # Kafka keeps what stumbled to itself, and in most answers also its general sentence for that.
-_WITH_TEXT = frozenset((
-    "FindCoordinator", "DescribeConfigs", "AlterClientQuotas", "DescribeQuorum", "UnregisterBroker", "AddRaftVoter", "RemoveRaftVoter",
-    "ReadShareGroupState", "ReadShareGroupStateSummary", "WriteShareGroupState", "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
-))  # fmt: skip
+_WITH_TEXT = frozenset(
+    (
+        "FindCoordinator",
+        "DescribeConfigs",
+        "AlterClientQuotas",
+        "DescribeQuorum",
+        "UnregisterBroker",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
+        "ReadShareGroupState",
+        "ReadShareGroupStateSummary",
+        "WriteShareGroupState",
+        "DescribeShareGroupOffsets",
+        "AlterShareGroupOffsets",
+        "DeleteShareGroupOffsets",
+    )
+)
 
 
 def answer(api: Api, version: int, request: Struct, code: int, *, with_text: bool | None = None) -> Struct | None:
