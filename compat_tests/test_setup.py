@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -78,6 +80,20 @@ def test_a_cache_in_use_is_not_emptied(monkeypatch: pytest.MonkeyPatch, tmp_path
         with pytest.raises(CacheInUse, match="another run"):
             start_fresh()
     assert engine.is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_what_an_engine_left_mounted_is_unmounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Docker's engine leaves the mount of a network namespace behind; the cache can be emptied all the same."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine")
+    point = cache.cache_directory() / "engine" / "run" / "netns" / "default"
+    point.parent.mkdir(parents=True)
+    point.touch()
+    if subprocess.run(["mount", "--bind", "/proc/self/ns/net", str(point)], capture_output=True).returncode != 0:
+        pytest.skip("this system does not let root mount")
+    assert start_fresh() == []
+    assert not (cache.cache_directory() / "engine").exists()
 
 
 def test_installing_is_announced(

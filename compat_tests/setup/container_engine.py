@@ -98,7 +98,7 @@ class ContainerEngine:
                 return
             finally:
                 os.environ.pop("DOCKER_HOST", None)
-            _end(self._root / "docker.pid")
+            _end(self._root)
         self._users.close()
 
 
@@ -113,7 +113,8 @@ def end_own_engine() -> None:
         except BlockingIOError:
             raise CacheInUse(f"another run uses the container engine in {root}") from None
         if _answering(f"unix://{root}/docker.sock") is not None:
-            _end(root / "docker.pid")
+            _end(root)
+        unmount_below(root)
 
 
 def engine_answers() -> bool:
@@ -134,7 +135,17 @@ def _answering(address: str | None) -> docker.DockerClient | None:
     return client
 
 
-def _end(pid_file: Path) -> None:
+def unmount_below(root: Path) -> None:
+    """Unmount what an engine that has ended left mounted in its folder, such as a network namespace: as long as it is,
+    the folder cannot be removed."""
+    mounted = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    for point in sorted((each for each in mounted if each.startswith(f"{root}/")), reverse=True):
+        subprocess.run(["umount", point], capture_output=True)
+
+
+def _end(root: Path) -> None:
+    """End the engine by its pid file, and unmount what it leaves."""
+    pid_file = root / "docker.pid"
     try:
         pid = int(pid_file.read_text())
         os.kill(pid, signal.SIGTERM)
@@ -143,6 +154,7 @@ def _end(pid_file: Path) -> None:
     deadline = time.monotonic() + STOP_SECONDS
     while time.monotonic() < deadline and pid_file.exists():
         time.sleep(0.1)
+    unmount_below(root)
 
 
 def _path_with_sbin() -> str:
