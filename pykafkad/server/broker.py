@@ -19,7 +19,6 @@ from pykafkad.server.connection import SCRATCH_BYTES
 from pykafkad.server.coordinator_host import CoordinatorHost
 from pykafkad.server.dispatch import Dispatcher, controller_request
 from pykafkad.server.fetch_fast_path import FetchFastPath
-from pykafkad.server.logs import logger
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.produce_fast_path import ProduceFastPath
 from pykafkad.server.producer_id_blocks import ProducerIdBlocks
@@ -42,11 +41,11 @@ if TYPE_CHECKING:
     from pykafkad.server.directories import Directories
     from pykafkad.server.housekeeping import Housekeeping
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.logs import Logs
     from pykafkad.server.moves import Moves
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import Authorizer, FastPath
 
-log_lines = logger("server")
 
 _BROKER_CONFIG = 4
 
@@ -67,8 +66,9 @@ class Broker(RuntimeNode):
         housekeeping: Housekeeping,
         controller: ControllerNode,
         authorizer: Authorizer | None = None,
+        logs: Logs | None = None,
     ) -> None:
-        """Without an `authorizer` everybody may do everything."""
+        """Without an `authorizer` everybody may do everything; without `logs` it writes to those of the runtime."""
         self.runtime = runtime
         self.settings = settings
         self.node_id = settings.node_id
@@ -80,7 +80,7 @@ class Broker(RuntimeNode):
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, runtime.random)
         self.commits = Commits(self)
         self.purgatory = Purgatory(runtime.replies.reply, runtime.replies.fail)
-        self.logs = runtime.logs
+        self.logs = logs or runtime.logs
         self.metrics = runtime.metrics
         self.producer_ids = ProducerIdBlocks(self)
         self.groups = CoordinatorHost(self, shard.TOPIC, shard.GroupShard, record_codec.encode)
@@ -281,7 +281,7 @@ class Broker(RuntimeNode):
             return
         self._offline_logs.add(log)
         self.runtime.metrics.writes_failed += 1
-        log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)
+        self.logs.error("server", "partition-offline", topic=log.topic, partition=log.partition, reason=failure)
         self.forget_topics()
         self.purgatory.touch(log)
         self.directories.report(self.directories.of(log), failure)

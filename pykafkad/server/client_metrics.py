@@ -10,7 +10,6 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.context import DEFERRED
-from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pykafkad.handlers.telemetry import ClientInstance, Telemetry
     from pykafkad.server.broker import Broker
 
-log_lines = logger("client_metrics")
 
 FILE_NAME = "client-metrics.jsonl"
 OLD_FILE_NAME = "client-metrics.1.jsonl"
@@ -96,9 +94,13 @@ class ClientMetrics:
         code = errors.NONE
         if isinstance(result, Exception):
             code = instance.last_error = errors.INVALID_RECORD
-            log_lines.warning("client-metrics-not-kept", client_id=instance.attributes["client_id"], reason=result)
+            self._broker.logs.warning(
+                "client_metrics", "client-metrics-not-kept", client_id=instance.attributes["client_id"], reason=result
+            )
         else:
-            log_lines.debug("client-metrics-kept", client_id=instance.attributes["client_id"], metrics=result)
+            self._broker.logs.debug(
+                "client_metrics", "client-metrics-kept", client_id=instance.attributes["client_id"], metrics=result
+            )
         self._broker.runtime.replies.reply(token, messages.PushTelemetryResponse(error_code=code))
 
 

@@ -12,15 +12,15 @@ from pykafkad.errors import StorageFailure
 from pykafkad.log.cleaner import CleaningAborted, LogCleaner
 from pykafkad.log.compaction import Io
 from pykafkad.log.record_scan import BrokenRecords
-from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.log.cleaner import Candidate, Cleaned
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.broker import Broker
 
-log_lines = logger("storage")
 
 STEP_SECONDS = 0.002
 _LOOK = "look for dirty logs"
@@ -72,7 +72,7 @@ class Compaction:
         try:
             self._cleaner.forget(logs)
         except StorageFailure as failure:
-            log_lines.error("housekeeping-failed", job="cleaner checkpoint", reason=failure)
+            self._broker.logs.error("storage", "housekeeping-failed", job="cleaner checkpoint", reason=failure)
 
     def _look_again(self, seconds: float) -> None:
         self._broker.runtime.timers.set((self, _LOOK), self._broker.runtime.now + seconds)
@@ -97,7 +97,7 @@ class Compaction:
         try:
             candidate = self._cleaner.pick(broker.partitions, broker.runtime.now_ms, self.busy)
         except StorageFailure as failure:
-            log_lines.error("housekeeping-failed", job="cleaning", reason=failure)
+            self._broker.logs.error("storage", "housekeeping-failed", job="cleaning", reason=failure)
             return False
         if candidate is None:
             return False
@@ -137,13 +137,13 @@ class Compaction:
         except StopIteration as end:
             self._ended(run, end.value)
         except CleaningAborted as reason:
-            self._failed(run, log_lines.info, "cleaning-given-up", reason)
+            self._failed(run, self._broker.logs.info, "cleaning-given-up", reason)
         except StorageFailure as failure:
             if log.offline is failure:
                 broker.log_failed(log, failure)
-            self._failed(run, log_lines.error, "cleaning-failed", failure)
+            self._failed(run, self._broker.logs.error, "cleaning-failed", failure)
         except BrokenRecords as reason:
-            self._failed(run, log_lines.error, "log-uncleanable", reason)
+            self._failed(run, self._broker.logs.error, "log-uncleanable", reason)
 
     def _pause(self, run: _Run) -> float:
         """What `log.cleaner.io.max.bytes.per.second` asks for what was read and written since the last pause."""
@@ -163,9 +163,10 @@ class Compaction:
             self._cleaner.note_cleaned(log, cleaned.end_offset, self._broker.partitions)
         except StorageFailure as failure:
             # The next run begins where this one did.
-            log_lines.error("housekeeping-failed", job="cleaner checkpoint", reason=failure)
+            self._broker.logs.error("storage", "housekeeping-failed", job="cleaner checkpoint", reason=failure)
             self._look_again(self._broker.settings.log_cleaner_backoff_ms / 1000)
-        log_lines.info(
+        self._broker.logs.info(
+            "storage",
             "cleaned",
             topic=log.topic,
             partition=log.partition,
@@ -176,10 +177,10 @@ class Compaction:
             seconds=round(self._broker.runtime.clock.now() - run.began, 3),
         )
 
-    def _failed(self, run: _Run, tell: object, event: str, reason: Exception) -> None:
+    def _failed(self, run: _Run, tell: Callable[..., None], event: str, reason: Exception) -> None:
         self._runs.remove(run)
         self._look_again(self._broker.settings.log_cleaner_backoff_ms / 1000)
-        tell(event, topic=run.candidate.log.topic, partition=run.candidate.log.partition, reason=reason)
+        tell("storage", event, topic=run.candidate.log.topic, partition=run.candidate.log.partition, reason=reason)
 
     def _retention(self) -> None:
         broker, busy = self._broker, self.busy

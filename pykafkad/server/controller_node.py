@@ -14,7 +14,6 @@ from pykafkad.metadata import events, quorum, quorum_states, record_codec, voter
 from pykafkad.metadata.controller import Controller
 from pykafkad.server import listeners
 from pykafkad.server.dispatch import Dispatcher, controller_request
-from pykafkad.server.logs import logger
 from pykafkad.server.metadata_log import MetadataLog
 from pykafkad.server.offload import Offload
 from pykafkad.server.runtime import RuntimeNode
@@ -36,12 +35,12 @@ if TYPE_CHECKING:
     from pykafkad.server.directories import Directories
     from pykafkad.server.housekeeping import Housekeeping
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.logs import Logs
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import Authorizer
 
     Handler = Callable[[Any, Any], object]
 
-log_lines = logger("server")
 
 # The metadata log is thinned by its snapshots alone.
 _METADATA_LOG_SETTINGS = {
@@ -65,6 +64,7 @@ class ControllerNode(RuntimeNode):
         housekeeping: Housekeeping,
         listening: list[Listener],
         authorizer: Authorizer | None = None,
+        logs: Logs | None = None,
     ) -> None:
         """`listening` are its own listeners: none where a broker of the same process is all that asks it."""
         self._housekeeping = housekeeping
@@ -75,11 +75,12 @@ class ControllerNode(RuntimeNode):
         self.serving = False
         self.listeners = listening
         self.metrics = runtime.metrics
+        self.logs = logs or runtime.logs
         self.services = ControllerServices(
             authorizer=authorizer,
             clock=runtime,
             controller=self,
-            logs=runtime.logs,
+            logs=self.logs,
             node_id=self.node_id,
             settings=settings,
         )
@@ -208,7 +209,7 @@ class ControllerNode(RuntimeNode):
         except ValueError as error:
             if voter_count > 1:
                 raise ConfigError(f"{path} is damaged: {error}") from None
-            log_lines.warning("quorum-state-damaged", path=path, reason=error)
+            self.logs.warning("server", "quorum-state-damaged", path=path, reason=error)
             return None
         return content
 

@@ -15,7 +15,6 @@ from pykafkad.handlers.context import DEFERRED
 from pykafkad.log.replay import batches
 from pykafkad.log.replica import LEADER
 from pykafkad.server.incremental_tasks import IncrementalTask
-from pykafkad.server.logs import logger
 from pykafkad.server.machine_runner import CompositeReply, MachineRunner
 
 TYPE_CHECKING = False
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
     ShardClass = Callable[[int, Settings, Random], Any]
     Encode = Callable[[effects.StoredRecord], tuple[bytes | None, bytes | None]]
-
-log_lines = logger("groups")
 
 
 class ShardRunner(MachineRunner):
@@ -246,7 +243,7 @@ class CoordinatorHost:
         """The shard can't be loaded or written: send everybody who waits away. It is refused until its partition is led
         here in another epoch, and loaded again at once if only an append has failed that may go better."""
         partition = runner.log.partition
-        log_lines.error("shard-offline", topic=self._topic, partition=partition, reason=failure)
+        self._broker.logs.error("groups", "shard-offline", topic=self._topic, partition=partition, reason=failure)
         may_go_better = not runner.is_loading and runner.log.offline is None
         if self._runners.get(partition) is runner:
             del self._runners[partition]

@@ -16,14 +16,12 @@ from pykafkad.log import snapshot_store
 from pykafkad.log.snapshot_writer import SnapshotWriter
 from pykafkad.metadata import record_codec
 from pykafkad.metadata.image import TYPE_BROKER
-from pykafkad.server.logs import logger
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.server.broker import Broker
 
-log_lines = logger("storage")
 
 MAX_SNAPSHOTS = 1000
 BUDGET_SECONDS = 0.003
@@ -123,7 +121,7 @@ class DataSnapshots:
         except StorageFailure as failure:
             self._abandon()
             code, words = errors.KAFKA_STORAGE_ERROR, str(failure)
-            log_lines.warning("snapshot-failed", name=self._name, reason=failure)
+            self._broker.logs.warning("storage", "snapshot-failed", name=self._name, reason=failure)
         except Exception as error:
             self._abandon()
             code, words = errors.UNKNOWN_SERVER_ERROR, None
@@ -160,7 +158,8 @@ class DataSnapshots:
         # Its own mark, as another snapshot may have the name by then.
         mark = self._unsynced[name] = object()
         broker.runtime.cpu_offload.submit(broker.runtime.disk.sync_all, lambda result: self._synced(name, mark, result))
-        log_lines.info(
+        self._broker.logs.info(
+            "storage",
             "snapshot-created",
             name=name,
             partitions=len(broker.partitions),
@@ -180,7 +179,7 @@ class DataSnapshots:
 
     def _synced(self, name: str, mark: object, result: object) -> None:
         if isinstance(result, Exception):
-            log_lines.warning("snapshot-not-synced", name=name, reason=result)
+            self._broker.logs.warning("storage", "snapshot-not-synced", name=name, reason=result)
         elif self._unsynced.get(name) is mark:
             self._mark_clean(name)
 
@@ -194,7 +193,7 @@ class DataSnapshots:
                 )
         except StorageFailure as failure:
             # What starts on it recovers first, which costs time and nothing else.
-            log_lines.warning("snapshot-not-synced", name=name, reason=failure)
+            self._broker.logs.warning("storage", "snapshot-not-synced", name=name, reason=failure)
 
     def delete(self, name: str) -> None:
         """Raises KafkaError when there is none of that name."""
@@ -212,7 +211,7 @@ class DataSnapshots:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
         finally:
             self.remove([each for each in gone if each is not None])
-        log_lines.info("snapshot-deleted", name=name)
+        self._broker.logs.info("storage", "snapshot-deleted", name=name)
 
     def remove(self, paths: list[str]) -> None:
         """Remove folders that nobody needs, beside the loop: each file of theirs takes a call. What fails is tried at
@@ -225,7 +224,7 @@ class DataSnapshots:
 
         def then(result: object) -> None:
             if isinstance(result, Exception):
-                log_lines.warning("leftovers-not-removed", reason=result)
+                self._broker.logs.warning("storage", "leftovers-not-removed", reason=result)
 
         self._broker.runtime.cpu_offload.submit(job, then)
 
@@ -345,7 +344,7 @@ class DataSnapshots:
             broker.purgatory.touch(log)
         broker.compaction.forget(gone)
         broker.housekeeping.plan_deletions()
-        log_lines.info("topic-rewound", topic=topic_name, name=name)
+        self._broker.logs.info("storage", "topic-rewound", topic=topic_name, name=name)
 
     def _find(self, name: str) -> None:
         known = self.names()

@@ -11,7 +11,6 @@ from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.directory import LogDirectory
 from pykafkad.metadata.events import AssignReplicasToDirs, ChangeLogDirs
 from pykafkad.metadata.placement import names_directory
-from pykafkad.server.logs import logger
 from pykafkad.server.runtime import RuntimeNode
 
 TYPE_CHECKING = False
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from pykafkad.server.broker import Broker
     from pykafkad.server.runtime import Runtime
 
-log_lines = logger("storage")
 
 _ASSIGN = "assign replicas to directories"
 _CORDON = "tell the cordoned directories"
@@ -46,6 +44,7 @@ class Directories(RuntimeNode):
         "broker",
         "epoch_at_close",
         "failed",
+        "logs",
         "metadata",
         "online",
         "paths",
@@ -53,6 +52,7 @@ class Directories(RuntimeNode):
 
     def __init__(self, runtime: Runtime, settings: Settings, paths: Sequence[str]) -> None:
         self._runtime = runtime
+        self.logs = runtime.logs
         self._settings = settings
         self.broker: Broker | None = None
         """Who is told of a directory that failed, and whose controller learns where replicas are."""
@@ -90,7 +90,7 @@ class Directories(RuntimeNode):
                     self._write_meta(directory, cluster_id)
             except StorageFailure as failure:
                 self.failed[path] = failure.copy()
-                log_lines.error("directory-offline", directory=path, reason=failure)
+                self.logs.error("storage", "directory-offline", directory=path, reason=failure)
             else:
                 self.online.append(directory)
         if not self.online:
@@ -118,7 +118,7 @@ class Directories(RuntimeNode):
             except StorageFailure as failure:
                 if directory is self.metadata:
                     raise
-                log_lines.error("directory-offline", directory=directory.path, reason=failure)
+                self.logs.error("storage", "directory-offline", directory=directory.path, reason=failure)
 
     @property
     def broker_epoch(self) -> int:
@@ -185,7 +185,9 @@ class Directories(RuntimeNode):
         chosen = wanted if wanted in holders else holders[0] if holders else None
         for other in holders:
             if other is not chosen:
-                log_lines.warning("second-copy-removed", topic=topic, partition=partition, directory=other.path)
+                self.logs.warning(
+                    "storage", "second-copy-removed", topic=topic, partition=partition, directory=other.path
+                )
                 other.remove_copy(topic, partition)
         if chosen is None:
             if wanted is None and names_directory(named):
@@ -247,7 +249,7 @@ class Directories(RuntimeNode):
         if failure.is_passing:
             if self._runtime.now >= self._quiet_until:
                 self._quiet_until = self._runtime.now + 1.0
-                log_lines.error("no-descriptors", reason=failure)
+                self.logs.error("storage", "no-descriptors", reason=failure)
             return
         if directory is not None and directory is not self.metadata:
             self._failing.append((directory, failure))
@@ -260,7 +262,9 @@ class Directories(RuntimeNode):
         del self._by_id[directory_id(directory)]
         self._unused.append(directory)
         self.failed[directory.path] = failure
-        log_lines.error("directory-offline", directory=directory.path, partitions=len(directory.logs), reason=failure)
+        self.logs.error(
+            "storage", "directory-offline", directory=directory.path, partitions=len(directory.logs), reason=failure
+        )
         self.broker.directory_failed(directory, directory.fail(failure))
         if self.online:
             self.broker.controller.submit(ChangeLogDirs(self._settings.node_id, self.ids(), None))

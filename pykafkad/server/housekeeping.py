@@ -9,7 +9,6 @@ from collections import deque
 from functools import partial
 
 from pykafkad.errors import StorageFailure
-from pykafkad.server.logs import logger
 from pykafkad.server.runtime import RuntimeNode
 
 TYPE_CHECKING = False
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pykafkad.server.directories import Directories
     from pykafkad.server.runtime import Runtime
 
-log_lines = logger("storage")
 
 _SYNC_SECONDS = 5.0
 _EPOCH_FILES_PER_TURN = 16
@@ -83,7 +81,7 @@ class Housekeeping(RuntimeNode):
         try:
             goes_on = _JOBS[job](self)
         except StorageFailure as failure:
-            log_lines.error("housekeeping-failed", job=job, reason=failure)
+            self._runtime.logs.error("storage", "housekeeping-failed", job=job, reason=failure)
         if job in _REPEATED:
             self._runtime.timers.set((self, job), self._runtime.clock.now() + (0 if goes_on else self.interval(job)))
         self.plan_deletions()
@@ -217,7 +215,9 @@ class Housekeeping(RuntimeNode):
         self._checkpointing.discard(directory)
         self._departed[directory] = directory.departed_count
         if isinstance(result, StorageFailure):
-            log_lines.error("housekeeping-failed", job=_HIGH_WATERMARK, directory=directory.path, reason=result)
+            self._runtime.logs.error(
+                "storage", "housekeeping-failed", job=_HIGH_WATERMARK, directory=directory.path, reason=result
+            )
             self._directories.report(directory, result)
         elif isinstance(result, Exception):
             raise result
@@ -240,7 +240,7 @@ class Housekeeping(RuntimeNode):
                 try:
                     directory.rename_deleted()
                 except StorageFailure as failure:
-                    log_lines.error("delete-failed", directory=directory.path, reason=failure)
+                    self._runtime.logs.error("storage", "delete-failed", directory=directory.path, reason=failure)
 
     def _deletions(self) -> None:
         for directory in self._directories.every():
@@ -259,7 +259,7 @@ class Housekeeping(RuntimeNode):
 
     def _removed(self, failures: list[StorageFailure] | Exception) -> None:
         for failure in [failures] if isinstance(failures, Exception) else failures:
-            log_lines.warning("delete-failed", reason=failure)
+            self._runtime.logs.warning("storage", "delete-failed", reason=failure)
         self._remove_some()
 
     def cancel_work(self) -> None:
@@ -280,7 +280,7 @@ class Housekeeping(RuntimeNode):
             job.finish()
             return
         # Whatever a sync raised, it did not happen.
-        log_lines.error("sync-failed", reason=result)
+        self._runtime.logs.error("storage", "sync-failed", reason=result)
         if not isinstance(result, StorageFailure):
             self._runtime.unexpected(result)
             result = StorageFailure("sync", directory.path, result)
@@ -292,7 +292,9 @@ class Housekeeping(RuntimeNode):
         try:
             work()
         except StorageFailure as failure:
-            log_lines.error("housekeeping-failed", job=job, topic=log.topic, partition=log.partition, reason=failure)
+            self._runtime.logs.error(
+                "storage", "housekeeping-failed", job=job, topic=log.topic, partition=log.partition, reason=failure
+            )
             self._directories.report(self._directories.of(log), failure)
 
 

@@ -135,6 +135,25 @@ class Logs:
         """The logger of one package."""
         return Logger(self, name)
 
+    def debug(self, name: str, event: str, /, **fields: object) -> None:
+        """For people who look into the broker: may come per request. `name` is the package that speaks."""
+        if self.threshold == 0:
+            self.sink.line("debug", name, event, fields)
+
+    def info(self, name: str, event: str, /, **fields: object) -> None:
+        """State changes of leadership, membership and storage, once each."""
+        if self.threshold <= 1:
+            self.sink.line("info", name, event, fields)
+
+    def warning(self, name: str, event: str, /, **fields: object) -> None:
+        """Something an operator may want to change; the broker goes on."""
+        if self.threshold <= 2:
+            self.sink.line("warning", name, event, fields)
+
+    def error(self, name: str, event: str, /, **fields: object) -> None:
+        """Something is broken: a log offline, a bug of ours."""
+        self.sink.line("error", name, event, fields)
+
 
 class Logger:
     """Writes lines under one name: the package that speaks."""
@@ -145,24 +164,21 @@ class Logger:
         self._logs = logs
         self.name = name
 
-    def debug(self, event: str, **fields: object) -> None:
-        """For people who look into the broker: may come per request."""
-        if self._logs.threshold == 0:
-            self._logs.sink.line("debug", self.name, event, fields)
+    def debug(self, event: str, /, **fields: object) -> None:
+        """See `Logs.debug`."""
+        self._logs.debug(self.name, event, **fields)
 
-    def info(self, event: str, **fields: object) -> None:
-        """State changes of leadership, membership and storage, once each."""
-        if self._logs.threshold <= 1:
-            self._logs.sink.line("info", self.name, event, fields)
+    def info(self, event: str, /, **fields: object) -> None:
+        """See `Logs.info`."""
+        self._logs.info(self.name, event, **fields)
 
-    def warning(self, event: str, **fields: object) -> None:
-        """Something an operator may want to change; the broker goes on."""
-        if self._logs.threshold <= 2:
-            self._logs.sink.line("warning", self.name, event, fields)
+    def warning(self, event: str, /, **fields: object) -> None:
+        """See `Logs.warning`."""
+        self._logs.warning(self.name, event, **fields)
 
-    def error(self, event: str, **fields: object) -> None:
-        """Something is broken: a log offline, a bug of ours."""
-        self._logs.sink.line("error", self.name, event, fields)
+    def error(self, event: str, /, **fields: object) -> None:
+        """See `Logs.error`."""
+        self._logs.error(self.name, event, **fields)
 
 
 _OUTPUT = Logs()
@@ -177,7 +193,7 @@ def configure(level: str = "info", sink: Sink | None = None) -> None:
 
 
 def process_logs() -> Logs:
-    """The log of the process."""
+    """The log of the process: that of the commands, and of the nodes of a broker's process."""
     return _OUTPUT
 
 

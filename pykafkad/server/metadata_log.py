@@ -21,7 +21,6 @@ from pykafkad.metadata.events import AutoCreateTopics
 from pykafkad.metadata.image import Image
 from pykafkad.server.auto_creation import AutoCreation
 from pykafkad.server.incremental_tasks import IncrementalTask
-from pykafkad.server.logs import logger
 from pykafkad.server.machine_runner import PERFORM, MachineRunner
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
 from pykafkad.wire.batch import build_batch
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from pykafkad.log.syncing import SyncJob
     from pykafkad.metadata.voters import Voter
     from pykafkad.server.controller_node import ControllerNode
-
-log_lines = logger("metadata")
 
 
 class _LogRunner(MachineRunner):
@@ -175,7 +172,7 @@ class MetadataLog:
             return _data_records(self._node.runtime.disk.read(path) or snapshots.bootstrap(now_ms))
         except KafkaError as error:
             # It is written unsynced, and a loss of power in the very first start may leave half of it.
-            log_lines.warning("bootstrap-not-whole", path=path, reason=error)
+            self._node.logs.warning("metadata", "bootstrap-not-whole", path=path, reason=error)
             self._node.runtime.disk.replace(path, snapshots.bootstrap(now_ms))
             return _data_records(snapshots.bootstrap(now_ms))
         except ProtocolError as error:
@@ -332,7 +329,7 @@ class MetadataLog:
         on."""
         if not self._node.serving:
             raise failure
-        log_lines.error("metadata-offline", reason=failure)
+        self._node.logs.error("metadata", "metadata-offline", reason=failure)
 
     def persist(self, name: str, value: bytes, then: Callable[[StorageFailure | None, bool], None]) -> bool | None:
         """Replace a small file, synced: False when that is done, or None, and `then(failure, False)` is called after

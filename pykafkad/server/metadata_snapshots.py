@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
 from pykafkad.metadata import snapshots
-from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from pykafkad.metadata.image import Image
     from pykafkad.server.controller_node import ControllerNode
 
-log_lines = logger("metadata")
 
 BUDGET_SECONDS = 0.003
 """Writing goes on for so long in one turn of the loop; the piece that is under way is at most two milliseconds longer.
@@ -218,14 +216,14 @@ class MetadataSnapshots:
         self._kept.append(made)
         self._newest_bytes = self._position
         self._forget()
-        log_lines.info("snapshot", end_offset=made[0], epoch=made[1], size_bytes=self._position)
+        self._node.logs.info("metadata", "snapshot", end_offset=made[0], epoch=made[1], size_bytes=self._position)
         self._thin_out()
 
     def _failed(self, reason: Exception) -> None:
         """Without it the next start reads more of the log, and that is all: the next one is tried when it is due."""
         if not isinstance(reason, StorageFailure):
             self._node.runtime.unexpected(reason, job=_STEP)
-        log_lines.error("snapshot-failed", path=self._path, reason=reason)
+        self._node.logs.error("metadata", "snapshot-failed", path=self._path, reason=reason)
         self._drop()
 
     def _drop(self) -> None:
@@ -276,7 +274,7 @@ class MetadataSnapshots:
             while len(self._kept) > 1 and self._is_due(self._kept[0]):
                 self._drop_before(self._kept[1])
         except StorageFailure as failure:
-            log_lines.error("snapshot-retention-failed", reason=failure)
+            self._node.logs.error("metadata", "snapshot-retention-failed", reason=failure)
 
     def _is_due(self, oldest: tuple[int, int]) -> bool:
         settings = self._node.settings

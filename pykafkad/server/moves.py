@@ -9,7 +9,6 @@ from __future__ import annotations
 from pykafkad.errors import StorageFailure
 from pykafkad.log.moves import FutureReplica
 from pykafkad.server.directories import directory_id
-from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.broker import Broker
 
-log_lines = logger("storage")
 
 _GO_ON = "move replicas"
 _SHORTEST_PAUSE = 0.001
@@ -52,7 +50,7 @@ class Moves:
     def start(self, log: PartitionLog, source: LogDirectory, target: LogDirectory) -> None:
         """Begin to move a log. Raises `StorageFailure` when its future folder cannot be made."""
         self._moves[log.topic, log.partition] = FutureReplica(log, source, target)
-        log_lines.info("move-started", topic=log.topic, partition=log.partition, to=target.path)
+        self._broker.logs.info("storage", "move-started", topic=log.topic, partition=log.partition, to=target.path)
         self._go_on()
 
     def cancel(self, topic: str, partition: int) -> None:
@@ -63,7 +61,7 @@ class Moves:
         try:
             move.discard()
         except StorageFailure as failure:
-            log_lines.warning("delete-failed", directory=move.path, reason=failure)
+            self._broker.logs.warning("storage", "delete-failed", directory=move.path, reason=failure)
         self._broker.housekeeping.plan_deletions()
 
     def resume(self) -> None:
@@ -79,7 +77,7 @@ class Moves:
                     if source not in (None, directory):
                         self.start(log, source, directory)
                 except StorageFailure as failure:
-                    log_lines.error("move-failed", topic=topic, partition=partition, reason=failure)
+                    self._broker.logs.error("storage", "move-failed", topic=topic, partition=partition, reason=failure)
 
     def directory_failed(self, directory: LogDirectory) -> None:
         """What was on its way to or from it stays, or went with it."""
@@ -143,13 +141,15 @@ class Moves:
             move.discard()
             return
         move.take_place()
-        log_lines.info("move-finished", topic=log.topic, partition=log.partition, directory=move.target.path)
+        self._broker.logs.info(
+            "storage", "move-finished", topic=log.topic, partition=log.partition, directory=move.target.path
+        )
         broker.housekeeping.plan_deletions()
         self._go_on()
 
     def _failed(self, move: FutureReplica, failure: StorageFailure) -> None:
         log = move.log
-        log_lines.error("move-failed", topic=log.topic, partition=log.partition, reason=failure)
+        self._broker.logs.error("storage", "move-failed", topic=log.topic, partition=log.partition, reason=failure)
         self.cancel(log.topic, log.partition)
         if failure.path.startswith(f"{move.target.path}/"):
             self._broker.directories.report(move.target, failure)

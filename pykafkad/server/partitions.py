@@ -9,7 +9,6 @@ from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 from pykafkad.log.replica import LEADER, Replica
 from pykafkad.metadata import record_codec
 from pykafkad.server import pending_partitions
-from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pykafkad.server.commits import Commits
     from pykafkad.server.directories import Directories
 
-log_lines = logger("storage")
 
 _TOPIC_CONFIG = 2
 
@@ -125,9 +123,9 @@ class Partitions:
         for directory in list(self.directories.every()):
             try:
                 for path in directory.put_strays_aside(known):
-                    log_lines.warning("stray-put-aside", folder=path)
+                    self.directories.logs.warning("storage", "stray-put-aside", folder=path)
             except StorageFailure as failure:
-                log_lines.error("stray-left", directory=directory.path, reason=failure)
+                self.directories.logs.error("storage", "stray-left", directory=directory.path, reason=failure)
 
     def reconfigure(self, image: Image, topic: str) -> None:
         """Give the logs of a topic its current settings."""
@@ -199,7 +197,9 @@ class Partitions:
             settings = config.topic_settings(self._settings, image.configs(_TOPIC_CONFIG, topic))
             log = self._open(topic, index, topic_id, settings, state)
             if log.offline is not None:
-                log_lines.error("partition-offline", topic=topic, partition=index, reason=log.offline)
+                self.directories.logs.error(
+                    "storage", "partition-offline", topic=topic, partition=index, reason=log.offline
+                )
             log.replica = self._replica(log)
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
@@ -236,7 +236,9 @@ class Partitions:
         try:
             log.lead(log.replica.leader_epoch, sole_replica=alone)
         except StorageFailure as failure:
-            log_lines.error("partition-offline", topic=log.topic, partition=log.partition, reason=failure)
+            self.directories.logs.error(
+                "storage", "partition-offline", topic=log.topic, partition=log.partition, reason=failure
+            )
 
     def _open(self, topic: str, index: int, topic_id: bytes, settings: object, state: object) -> PartitionLog:
         directories = self.directories
@@ -280,5 +282,7 @@ class Partitions:
                 if directory is not None:
                     directory.delete_partition(topic.name, index, later=len(gone) > at_once)
             except StorageFailure as failure:
-                log_lines.error("delete-failed", topic=topic.name, partition=index, reason=failure)
+                self.directories.logs.error(
+                    "storage", "delete-failed", topic=topic.name, partition=index, reason=failure
+                )
         return gone

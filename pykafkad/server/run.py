@@ -10,7 +10,7 @@ from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.log import snapshot_store
 from pykafkad.metadata import events
 from pykafkad.server import listeners
-from pykafkad.server.logs import logger
+from pykafkad.server.logs import logger, process_logs
 from pykafkad.server.wiring import BROKER, Process
 
 TYPE_CHECKING = False
@@ -87,7 +87,7 @@ def _process(
 ) -> Process:
     snapshot_store.finish_restore(disk, paths)
     try:
-        return Process(settings, listening, data_directories, disk=disk)
+        return Process(settings, listening, data_directories, disk=disk, logs=process_logs())
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
 

@@ -10,7 +10,7 @@ from random import Random
 from pykafkad.clock import Clock
 from pykafkad.disk import Disk
 from pykafkad.server.incremental_tasks import IncrementalTasks
-from pykafkad.server.logs import logger, process_logs
+from pykafkad.server.logs import Logs, process_logs
 from pykafkad.server.metrics import Metrics
 from pykafkad.server.offload import Offload
 from pykafkad.server.reactor import Reactor
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from pykafkad.server.peer import Peers
 
-log_lines = logger("server")
 
 _STOP_SECONDS = 5.0
 
@@ -64,6 +63,7 @@ class Runtime:
         disk: Disk | None = None,
         random: Random | None = None,
         reactor: Callable[[Runtime], Reactor] = Reactor,
+        logs: Logs | None = None,
     ) -> None:
         self.clock = clock or Clock()
         self.random = random or Random()
@@ -73,7 +73,9 @@ class Runtime:
         self.now_ms = self.clock.now_ms()
         """Wall-clock milliseconds at the start of this turn."""
         self.metrics = Metrics()
-        self.logs = process_logs()
+        shared = process_logs()
+        self.logs = logs or Logs(shared.level, shared.sink)
+        """What the nodes write, unless one has logs of its own."""
         self.timers = Timers()
         self.stopping: str | None = None
         """Why the loop ends after this turn."""
@@ -183,7 +185,7 @@ class Runtime:
     def unexpected(self, error: Exception, **where: object) -> None:
         """A bug of ours: counted, and logged once with its traceback."""
         self.metrics.unexpected_errors += 1
-        log_lines.error("unexpected-error", error=error, traceback=_traceback(error), **where)
+        self.logs.error("server", "unexpected-error", error=error, traceback=_traceback(error), **where)
 
 
 def _traceback(error: BaseException) -> str:

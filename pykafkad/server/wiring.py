@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.clock import Clock
     from pykafkad.config import Settings
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.logs import Logs
     from pykafkad.server.session import Authorizer
 
 BROKER = "broker"
@@ -43,9 +44,10 @@ class Process:
         random: Random | None = None,
         reactor: Callable[[Runtime], Reactor] = Reactor,
         authorizer: Authorizer | None = None,
+        logs: Logs | None = None,
     ) -> None:
         """`listening` are the broker's listeners, or those of a controller that is alone."""
-        runtime = self.runtime = Runtime(clock=clock, disk=disk, random=random, reactor=reactor)
+        runtime = self.runtime = Runtime(clock=clock, disk=disk, random=random, reactor=reactor, logs=logs)
         directories = self.directories = Directories(runtime, settings, data_directories)
         housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
         has_broker = BROKER in settings.process_roles

@@ -15,6 +15,7 @@ from pykafkad.server.controller_node import ControllerNode
 from pykafkad.server.directories import Directories
 from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.listeners import Listener, parse
+from pykafkad.server.logs import Sink
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
 from pykafkad.wire import messages
@@ -163,3 +164,20 @@ def test_listeners_of_a_controller():
     assert (found.name, found.port) == ("CONTROLLER", 9093)
     with pytest.raises(errors.ConfigError, match=r"process.roles=controller needs a listener"):
         parse(entries, [], security, [], of_controller=True)
+
+
+def test_the_level_of_one_node_is_not_that_of_another():
+    """IncrementalAlterConfigs on a broker's loggers changes the lines of that broker."""
+    worlds = [World(f"/data{number}", disk=MemoryDisk()) for number in range(2)]
+    request = messages.IncrementalAlterConfigsRequest
+    change = request.AlterableConfig(name="root", config_operation=0, value="ERROR")
+    resource = request.AlterConfigsResource(resource_type=8, resource_name="1", configs=[change])
+    assert worlds[0].connect().ask(request(resources=[resource]), 1).responses[0].error_code == 0
+    lines = []
+    for number, world in enumerate(worlds):
+        world.broker.logs.sink = Sink(lambda data, number=number: lines.append((number, data)) or len(data))
+        world.broker.logs.warning("server", "happened")
+    assert [number for number, _ in lines] == [1]
+    assert [world.broker.logs.level for world in worlds] == ["error", "info"]
+    for world in worlds:
+        world.stop()
