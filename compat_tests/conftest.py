@@ -1,7 +1,8 @@
-"""Which brokers a run tests, and the fixtures that every compat test may ask for.
+"""Chooses the brokers that a run tests, and holds the fixtures for every compat test.
 
 `bootstrap` is parametrised for the whole session: all tests run against the real Kafka first, then all against
-pykafkad."""
+pykafkad.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Warnings are errors, but those inside other projects' clients are theirs."""
-    # Clients leave sockets to the garbage collector after errors that a test provoked.
+    """Turn warnings into errors, except those from inside other projects' clients."""
+    # After errors that a test provoked, clients leave sockets to the garbage collector.
     config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
     config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
     config.addinivalue_line("filterwarnings", "ignore:(open|read)_text is deprecated:DeprecationWarning")
@@ -62,21 +63,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_unconfigure() -> None:
-    """The same for what is collected after the last test, where those filters do not hold any more: the run would end
-    with an error."""
+    """Ignore warnings about sockets that are collected after the last test.
+
+    The filters above no longer apply then, and the run would end with an error.
+    """
     for category in (ResourceWarning, pytest.PytestUnraisableExceptionWarning):
         warnings.simplefilter("ignore", category)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every test that takes a broker once for each of them, the real Kafka first."""
+    """Run every test that takes a broker once for each broker, the real Kafka first."""
     if "broker" in metafunc.fixturenames:
         names = AGAINST[metafunc.config.getoption("--against")]
         metafunc.parametrize("broker", names, indirect=True, scope="session")
 
 
 def unavailable(reason: str) -> None:
-    """Skip the test, naming what is missing; with CI=true fail instead."""
+    """Skip the test with the reason; with CI=true fail instead."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"with CI=true nothing may be skipped: {reason}", pytrace=False)
     pytest.skip(reason)
@@ -84,7 +87,7 @@ def unavailable(reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def kafka_source(pytestconfig: pytest.Config) -> Iterator[KafkaSource]:
-    """Gives real Kafkas; what it takes is installed where that is allowed."""
+    """Starts real Kafkas; programs that this needs are installed where that is allowed."""
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     try:
         source = KafkaSource(pytestconfig.getoption("--kafka-by"))
@@ -109,7 +112,7 @@ def kafka(kafka_source: KafkaSource, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def pykafkad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PykafkadProcess]:
-    """One pykafkad for the session; at its end its log may hold no sign of a bug of ours."""
+    """One pykafkad for the session; at the end its log must show no unexpected exception."""
     broker = PykafkadProcess(tmp_path_factory.mktemp("pykafkad"))
     try:
         broker.start()
@@ -121,7 +124,7 @@ def pykafkad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PykafkadProce
 
 @pytest.fixture(scope="session")
 def configured_kafka(kafka_source: KafkaSource, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A second real Kafka, with the settings that some scenarios need; started by the first of them."""
+    """A second real Kafka with the settings that some scenarios need; it starts when a test first asks for it."""
     broker = kafka_source.broker(tmp_path_factory.mktemp("configured-kafka"), CONFIGURED)
     try:
         broker.start()
@@ -143,7 +146,7 @@ def configured_pykafkad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Py
 
 
 def assert_no_bug_logged(broker: PykafkadProcess) -> None:
-    """Fail if pykafkad met an exception that it did not expect, even though every test got its answer."""
+    """Fail if pykafkad logged an unexpected exception, even if every test got its answer."""
     log = broker.log_text()
     found = re.search(r"Traceback \(most recent call last\)", log)
     assert found is None, (
@@ -159,13 +162,13 @@ def broker(request: pytest.FixtureRequest) -> Broker:
 
 @pytest.fixture
 def bootstrap(broker: Broker) -> str:
-    """`host:port` of the broker under test: all that a test may know of it."""
+    """`host:port` of the broker under test: the only thing about it that a test knows."""
     return broker.bootstrap
 
 
 @pytest.fixture
 def fresh_name(request: pytest.FixtureRequest) -> Callable[..., str]:
-    """Gives names that no other test uses, for topics and groups; readable in a broker's log."""
+    """Makes names of topics and groups that no other test uses and that are readable in a broker's log."""
     test = re.sub(r"[^A-Za-z0-9]+", "-", request.node.originalname or request.node.name)[:60].strip("-")
 
     def name(kind: str = "topic") -> str:
@@ -190,8 +193,10 @@ def kafka_jars() -> Path:
 
 @pytest.fixture
 def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
-    """Starts a main class of the jars with a properties file, `_` in a name for a dot; what still runs at the end is
-    ended."""
+    """Starts a main class of the jars with a properties file; `_` in a name stands for a dot.
+
+    Processes that still run at the end of the test are stopped.
+    """
     logging = tmp_path / "log4j2.properties"
     logging.write_text(
         "rootLogger.level = warn\nrootLogger.appenderRef.f.ref = F\nappender.f.type = File\nappender.f.name = F\n"

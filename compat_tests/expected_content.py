@@ -1,4 +1,4 @@
-"""The records, commits and settings that a data directory must hold while brokers serve it in turn."""
+"""The records, offsets and settings that a data directory must hold while brokers serve it in turn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMITTED = "read_committed"
 
 
 class Row(NamedTuple):
-    """One record as every reader has to give it."""
+    """One record as every reader must return it."""
 
     timestamp_ms: int
     key: bytes | None
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 class Sequence:
-    """An idempotent or transactional producer: what its next batch carries."""
+    """An idempotent or transactional producer, and the fields of its next batch."""
 
     def __init__(self, producer_id: int, epoch: int, transactional_id: str | None = None) -> None:
         self.transactional_id = transactional_id
@@ -46,7 +46,7 @@ class Sequence:
 
 
 class ExpectedContent:
-    """The directory's content as it ought to be, and what adds to it through one broker at a time."""
+    """The expected content of the directory, and the steps that add to it through one broker at a time."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, int], dict[int, Row]] = {
@@ -60,7 +60,7 @@ class ExpectedContent:
         self.producer_ids: list[int] = []
         self.sequence: Sequence | None = None
         self.last_data = b""
-        # Of the producer of the whole life.
+        # The producer that writes during all turns.
         self.last_of_sequence = (b"", 0)
         self.open: Sequence | None = None
         self.tenure = 0
@@ -71,7 +71,7 @@ class ExpectedContent:
     def batch(
         self, partition: tuple[str, int], records: list[Any], sequence: Sequence | None = None, **keywords: Any
     ) -> int:
-        """Append one batch and remember its records by offset; the base offset."""
+        """Append one batch and remember its records by offset; returns the base offset."""
         ids: dict[str, Any] = {}
         if sequence is not None:
             ids = {**sequence.ids, "base_sequence": sequence.next.get(partition, 0)}
@@ -87,7 +87,7 @@ class ExpectedContent:
         return base_offset
 
     def produce(self, partition: tuple[str, int], data: bytes, transactional_id: str | None = None) -> tuple[int, int]:
-        """(error code, base offset) of appending a batch."""
+        """Append a batch; returns (error code, base offset)."""
         rows = [part("Produce", "PartitionProduceData", index=partition[1], records=data)]
         topics = [part("Produce", "TopicProduceData", name=partition[0], partition_data=rows)]
         answer = self.broker.quietly(
@@ -97,7 +97,7 @@ class ExpectedContent:
         return row.error_code, row.base_offset
 
     def new_producer(self, transactional_id: str | None = None) -> Sequence:
-        """An id that nobody had before; a transactional one is told to its coordinator."""
+        """A new producer id; for a transactional one the coordinator is asked."""
         if transactional_id is not None:
             self.broker.until(
                 lambda: self.broker.quietly("FindCoordinator", 4, key_type=1, coordinator_keys=[transactional_id]),
@@ -113,7 +113,7 @@ class ExpectedContent:
         return Sequence(answer.producer_id, answer.producer_epoch, transactional_id)
 
     def create_topics(self) -> None:
-        """All topics; by whoever serves first."""
+        """Create all topics, on the broker that serves first."""
         for topic, count in PARTITIONS.items():
             configs = {name.replace(".", "_"): value for name, value in CONFIGS[topic].items()}
             self.broker.prefix = "x"
@@ -127,7 +127,7 @@ class ExpectedContent:
             self.broker.topic_id(topic)
 
     def write(self, *, is_kafka: bool) -> None:
-        """What one tenure adds."""
+        """Add what one broker's turn adds."""
         self.tenure += 1
         now_ms = int(time.time() * 1000)
         for number in range(30):
@@ -159,7 +159,7 @@ class ExpectedContent:
         self.alter_configs()
 
     def go_on_with_sequence(self, now_ms: int) -> None:
-        """One producer for the whole life; and another with a batch of its own, for each tenure."""
+        """Write with the producer that lives through all turns, and with a new producer for each turn."""
         self.batch((PLAIN, 2), [(b"new", b"producer", [], now_ms)], self.new_producer())
         self.sequence = self.sequence or self.new_producer()
         for each in range(3):
@@ -168,8 +168,10 @@ class ExpectedContent:
             self.last_of_sequence = (self.last_data, base_offset)
 
     def check_sequence(self) -> None:
-        """The last batch again is no new one, and one behind a gap or of an older epoch is refused; whoever took what
-        was before."""
+        """Send three batches again, whichever broker took the earlier ones.
+
+        The last batch is a duplicate; one behind a gap and one of an older epoch are refused.
+        """
         data, base_offset = self.last_of_sequence
         assert self.produce((PLAIN, 0), data) == (0, base_offset)
         following = self.sequence.next[PLAIN, 0]
@@ -180,8 +182,10 @@ class ExpectedContent:
     # -- transactions: by a real Kafka's coordinator -------------------------------------------------------------------
 
     def write_transactions(self, now_ms: int) -> None:
-        """A committed one, an aborted one, each over two partitions and twice; and one that is left open until Kafka
-        comes again."""
+        """Write a committed and an aborted transaction, each over two partitions and twice.
+
+        One more transaction stays open until Kafka serves the directory again.
+        """
         if self.open is not None:
             self.end(self.open, is_commit=True)
         for is_commit in (True, False, True, False):
@@ -195,7 +199,7 @@ class ExpectedContent:
         self.stable_offsets = {(TRANSACTIONAL, 0): offset}
 
     def transact(self, sequence: Sequence, partitions: tuple[int, ...], now_ms: int, value: bytes) -> int:
-        """Three batches in each partition; the first offset in the first."""
+        """Write three batches to each partition; returns the first offset in the first partition."""
         topic = part("AddPartitionsToTxn", "AddPartitionsToTxnTopic", name=TRANSACTIONAL, partitions=list(partitions))
         transaction = {
             "v3_and_below_transactional_id": sequence.transactional_id,
@@ -224,7 +228,7 @@ class ExpectedContent:
         return offsets[0]
 
     def end(self, sequence: Sequence, *, is_commit: bool) -> None:
-        """Commit or abort; it is asked until it is done."""
+        """Commit or abort, and repeat the request until it succeeds."""
         answer = self.broker.until(
             lambda: self.broker.quietly(
                 "EndTxn", 3, transactional_id=sequence.transactional_id, committed=is_commit, **sequence.ids
@@ -234,7 +238,7 @@ class ExpectedContent:
         assert answer.error_code == 0, answer
 
     def wait_until_stable(self) -> None:
-        """Until the markers of everything that was ended are there."""
+        """Wait until the markers of all ended transactions are written."""
         partitions = ((TRANSACTIONAL, 0), (TRANSACTIONAL, 1))
         wait_until(
             lambda: all(self.offset(each, -1, 1) == self.offset(each, -1, 0) for each in partitions),
@@ -244,7 +248,7 @@ class ExpectedContent:
     # -- everything else -----------------------------------------------------------------------------------------------
 
     def offset(self, partition: tuple[str, int], timestamp_ms: int, isolation_level: int = 0) -> int:
-        """ListOffsets of one partition: -1 its end, -2 its start, or what is at or after a time."""
+        """ListOffsets of one partition: -1 is its end, -2 its start, other values are times."""
         rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=partition[1], timestamp=timestamp_ms)]
         topics = [part("ListOffsets", "ListOffsetsTopic", name=partition[0], partitions=rows)]
         answer = self.broker.quietly("ListOffsets", 5, replica_id=-1, isolation_level=isolation_level, topics=topics)
@@ -253,7 +257,7 @@ class ExpectedContent:
         return row.offset
 
     def delete_records(self, partition: tuple[str, int]) -> None:
-        """A part of what this tenure wrote goes, in the middle of a segment and of a batch."""
+        """Delete part of this turn's records, up to the middle of a segment and of a batch."""
         to_offset = sorted(self.rows[partition])[-37]
         rows = [part("DeleteRecords", "DeleteRecordsPartition", partition_index=partition[1], offset=to_offset)]
         topics = [part("DeleteRecords", "DeleteRecordsTopic", name=partition[0], partitions=rows)]
@@ -262,7 +266,7 @@ class ExpectedContent:
         self.start_offsets[partition] = to_offset
 
     def commit(self) -> None:
-        """Offsets of a group without members, a group with one, and a group that is deleted again."""
+        """Commit offsets of a group without members, of a group with one, and of a group that is then deleted."""
         for group in ("simple", f"doomed-{self.tenure}"):
             self.broker.coordinator(group)
             for topic, partition in ((PLAIN, 0), (PLAIN, 2), (COMPACTED, self.tenure % 2)):
@@ -298,7 +302,7 @@ class ExpectedContent:
         consumer.close()
 
     def alter_configs(self) -> None:
-        """A setting of every topic changes; one is taken back."""
+        """Change a setting of every topic, and reset one."""
         for topic in PARTITIONS:
             self.retention[topic] = str(900_000_000 + self.tenure)
             configs = [
@@ -326,7 +330,7 @@ class ExpectedContent:
     # -- looking -------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Everything that a reader or an operator can see."""
+        """Check everything that a reader or an operator can see."""
         for partition in self.rows:
             self.broker.topic_id(partition[0])
             assert self.offset(partition, -2) == self.start_offsets[partition], partition
@@ -347,7 +351,7 @@ class ExpectedContent:
         self.check_sequence()
 
     def expected(self, partition: tuple[str, int], isolation_level: str) -> dict[int, Row]:
-        """The records that a reader has to be given."""
+        """The records that a reader must get."""
         end = self.stable_offsets.get(partition, 1 << 62) if isolation_level == COMMITTED else 1 << 62
         hidden = (
             {offset for topic, index, offset in self.aborted if (topic, index) == partition}
@@ -362,7 +366,7 @@ class ExpectedContent:
         }
 
     def read(self, isolation_level: str) -> dict[tuple[str, int], dict[int, Row]]:
-        """What librdkafka gives of every partition from its start to its end; it checks the checksums."""
+        """The records that librdkafka reads from every partition, from start to end; it verifies checksums."""
         settings = {
             "isolation.level": isolation_level,
             "enable.partition.eof": True,
@@ -376,7 +380,7 @@ class ExpectedContent:
         left = set(given)
         while left:
             message = consumer.poll(100)
-            assert message is not None, f"nothing came of {left}"
+            assert message is not None, f"no records arrived for {left}"
             partition = (message.topic(), message.partition())
             if message.error():
                 left.discard(partition)
@@ -387,7 +391,7 @@ class ExpectedContent:
         return given
 
     def check_times(self) -> None:
-        """A look-up by time finds the first record that is not older; an old one is in an old segment."""
+        """A look-up by time finds the first record that is not older; an old record is in an old segment."""
         rows = self.expected((PLAIN, 0), ALL)
         for offset in list(rows)[:: len(rows) // 5]:
             time_ms = rows[offset].timestamp_ms
@@ -395,7 +399,7 @@ class ExpectedContent:
             assert self.offset((PLAIN, 0), time_ms) == first, time_ms
 
     def check_groups(self) -> None:
-        """Every committed offset with its metadata, and no group that was deleted."""
+        """Every committed offset and its metadata are there, and no deleted group is."""
         groups = self.broker.quietly("ListGroups", 4, states_filter=[]).groups
         assert {row.group_id for row in groups} - {"reader"} == {group for group, _, _ in self.commits}
         for group in {group for group, _, _ in self.commits}:
@@ -411,7 +415,7 @@ class ExpectedContent:
             assert found == expected, (found, expected)
 
     def check_configs(self) -> None:
-        """The settings that were given to the topics, and no others."""
+        """The topics have the settings they were given, and no others."""
         for topic, retention in self.retention.items():
             resource = part(
                 "DescribeConfigs",

@@ -1,4 +1,4 @@
-"""A history of what producers were told, and the checks that a log has to pass against it."""
+"""A history of what producers sent and what was acknowledged, and the checks of a log against it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Sent(NamedTuple):
-    """One record: its partition, the producer that sent it, and that producer's number for it."""
+    """One record: its partition, its producer, and that producer's number for it."""
 
     partition: int
     producer: str
@@ -16,7 +16,7 @@ class Sent(NamedTuple):
 
 
 class History:
-    """What was sent, and at which offset the broker acknowledged it; filled by producers in their threads."""
+    """The records sent, and the offset at which the broker acknowledged each; producers fill it in their threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,16 +29,16 @@ class History:
             self.sent.add(record)
 
     def acknowledge(self, record: Sent, offset: int) -> None:
-        """Called when the broker said that it has the record."""
+        """Called when the broker has acknowledged the record."""
         with self._lock:
             assert record not in self.acknowledged, f"{record} was acknowledged twice"
             self.acknowledged[record] = offset
 
     def check(self, log: dict[int, list[tuple[int, Sent]]], idempotent: set[str]) -> None:
-        """Compare with what is in the log: for each partition, (offset, record) in the order in which it was read.
+        """Compare with the log: for each partition, (offset, record) in the order in which they were read.
 
-        Nothing acknowledged is lost or elsewhere, nothing is there that was not sent, offsets only grow, acknowledged
-        records of one producer keep their order, and a producer of `idempotent` finds each of its records at most once.
+        Every acknowledged record is at its offset, no record was never sent, and offsets only grow. Acknowledged
+        records of one producer keep their order, and records of a producer in `idempotent` occur at most once.
         """
         for partition, entries in log.items():
             offsets = [offset for offset, _ in entries]
@@ -46,9 +46,11 @@ class History:
             at = dict(entries)
             for record, offset in self.acknowledged.items():
                 if record.partition == partition:
-                    assert at.get(offset) == record, f"{record}, acknowledged at {offset}: there is {at.get(offset)}"
+                    assert at.get(offset) == record, (
+                        f"{record} was acknowledged at {offset}, which holds {at.get(offset)}"
+                    )
             unknown = [record for record in at.values() if record not in self.sent]
-            assert not unknown, f"partition {partition} holds what nobody sent: {unknown[:3]}"
+            assert not unknown, f"partition {partition} holds records that were never sent: {unknown[:3]}"
             self._check_producers(entries, idempotent)
 
     def _check_producers(self, entries: list[tuple[int, Sent]], idempotent: set[str]) -> None:

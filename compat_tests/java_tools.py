@@ -1,5 +1,7 @@
-"""Kafka's own command-line tools in a JVM of their own each: those that run long, and those that read files. `tools/`
-runs the others."""
+"""Kafka's own command-line tools, each in its own JVM: those that run long, and those that read files.
+
+`tools/` runs the others.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xsh
 
 
 class Outcome(NamedTuple):
-    """What a tool did: exit code, standard output, standard error."""
+    """The result of a tool: exit code, standard output, standard error."""
 
     code: int
     output: str
@@ -43,7 +45,7 @@ class JavaTools:
         self._java = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
 
     def command(self, tool: str, *arguments: str, connect: bool = True) -> list[str]:
-        """The command line of `tool`; with `connect`, told where the broker is."""
+        """The command line of `tool`; with `connect` it includes the broker's address."""
         where = ["--bootstrap-server", self.bootstrap] if connect else []
         return [*self._java, TOOLS[tool], *where, *arguments]
 
@@ -60,6 +62,6 @@ class JavaTools:
         return outcome.output
 
     def start(self, tool: str, *arguments: str, connect: bool = True) -> subprocess.Popen[str]:
-        """Start `tool` in the background, with its output on a pipe; whoever starts it ends it."""
+        """Start `tool` in the background with its output on a pipe; the caller must stop it."""
         command = self.command(tool, *arguments, connect=connect)
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

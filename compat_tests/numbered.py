@@ -1,5 +1,4 @@
-"""Numbered records, spread over the partitions of one topic: written and read by kafka-python, and what a group has
-committed of them."""
+"""Numbered records, spread over the partitions of one topic: kafka-python writes and reads them, also in a group."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ PARTITIONS = 3
 
 
 def produce(bootstrap: str, topic: str, numbers: Iterable[int]) -> None:
-    """One record for each number, in the partition that it gives modulo the partitions; all acknowledged."""
+    """Write one record for each number, to partition `number % partitions`, and wait for every acknowledgement."""
     producer = KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True)
     sent = [producer.send(topic, value=b"%d" % number, partition=number % PARTITIONS) for number in numbers]
     producer.close()
@@ -28,18 +27,18 @@ def read_all(bootstrap: str, topic: str) -> list[int]:
     numbers: list[int] = []
     while any(consumer.position(partition) < end for partition, end in ends.items()):
         polled = consumer.poll(timeout_ms=100_000)
-        assert polled, f"only {len(numbers)} records came, the ends are {ends}"
+        assert polled, f"only {len(numbers)} records arrived, the end offsets are {ends}"
         numbers += [int(record.value) for records in polled.values() for record in records]
     consumer.close()
     return sorted(numbers)
 
 
 def read_in_group(bootstrap: str, topic: str, group: str, count: int) -> None:
-    """Read the next so many records as a member of the group, and commit."""
+    """Read the next `count` records as a member of the group, and commit."""
     reading = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "consumer_timeout_ms": 100_000}
     consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group, **reading)
     numbers = [number for number, _ in zip(range(1, count + 1), consumer, strict=False)]
-    assert len(numbers) == count, f"only {len(numbers)} records came"
+    assert len(numbers) == count, f"only {len(numbers)} records arrived"
     consumer.commit()
     consumer.close()
 

@@ -1,4 +1,4 @@
-"""Records that every client sends, and what a group of consumers has to show, independent of any client."""
+"""Records that every client sends, and the checks of a group of consumers, independent of any client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sample(NamedTuple):
     headers: list[tuple[str, bytes | None]]
 
 
-# Every shape that a record can have: null and empty are different things in each of its parts.
+# Every shape of a record: null and empty differ in each of its parts.
 SAMPLES = (
     Sample(b"key", b"value", []),
     Sample(None, b"no key", []),
@@ -45,15 +45,15 @@ def wait_until(condition: Callable[[], object], what: str, timeout_seconds: floa
     """Return once `condition()` is true; AssertionError naming `what` if that takes too long."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_seconds} s: {what}"
+        assert time.monotonic() < deadline, f"did not happen within {timeout_seconds} s: {what}"
         time.sleep(0.02)
 
 
 class GroupMember(threading.Thread):
-    """One consumer of a group in a thread of its own; a subclass for each client says how it polls.
+    """One consumer of a group in its own thread; each client has a subclass that polls.
 
-    `owned` is the partitions it has now, `lost` those ever taken from it, `received` what it got as (partition,
-    offset)."""
+    `owned` holds its partitions now, `lost` every partition ever revoked, `received` its (partition, offset) pairs.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)
@@ -64,7 +64,7 @@ class GroupMember(threading.Thread):
         self._leave = threading.Event()
 
     def poll_once(self) -> Iterable[tuple[int, int]]:
-        """Wait up to about 100 ms; returns (partition, offset) of what came."""
+        """Wait up to about 100 ms; returns (partition, offset) of the records received."""
         raise NotImplementedError
 
     def open(self) -> None:
@@ -76,7 +76,7 @@ class GroupMember(threading.Thread):
         raise NotImplementedError
 
     def run(self) -> None:
-        """Poll until told to leave."""
+        """Poll until asked to leave."""
         try:
             self.open()
             while not self._leave.is_set():
@@ -88,17 +88,17 @@ class GroupMember(threading.Thread):
             raise
 
     def assigned(self, partitions: Iterable[int]) -> None:
-        """To be called by the client's rebalance callback with what was added."""
+        """The client's rebalance callback calls this with the added partitions."""
         self.owned = self.owned | frozenset(partitions)
 
     def revoked(self, partitions: Iterable[int]) -> None:
-        """To be called by the client's rebalance callback with what was taken away."""
+        """The client's rebalance callback calls this with the revoked partitions."""
         gone = frozenset(partitions)
         self.lost |= gone
         self.owned = self.owned - gone
 
     def leave(self) -> None:
-        """Stop polling, leave the group, and wait for both."""
+        """Stop polling, leave the group, and wait until both are done."""
         self._leave.set()
         self.join(120)
         assert not self.is_alive(), f"{self.name} did not leave"
@@ -106,7 +106,7 @@ class GroupMember(threading.Thread):
 
 
 def wait_for_exact_ownership(members: Iterable[GroupMember], partitions: int) -> None:
-    """Wait until every partition has exactly one owner and the members' shares differ by one at most."""
+    """Wait until every partition has exactly one owner and the members' shares differ by at most one."""
     members = list(members)
 
     def settled() -> bool:
@@ -120,6 +120,6 @@ def wait_for_exact_ownership(members: Iterable[GroupMember], partitions: int) ->
 
 
 def assert_each_once(members: Iterable[GroupMember], expected: Iterable[tuple[int, int]]) -> None:
-    """Everything was received, by exactly one member, exactly once."""
+    """Every expected record was received by exactly one member, exactly once."""
     received = sorted(pair for member in members for pair in member.received)
     assert received == sorted(expected)

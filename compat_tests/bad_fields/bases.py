@@ -1,5 +1,7 @@
-"""One valid request of every API, as plain dicts: what the fields are changed on. Fields of other versions than the one
-asked are left out when it is encoded, so one dict serves them all."""
+"""One valid request of every API, as plain dicts; the variants change the fields of these.
+
+Encoding leaves out fields that the version does not carry, so one dict serves all versions.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def offset_fetch(cluster: Cluster, version: int) -> Plain:
 
 
 def join_group(cluster: Cluster, version: int) -> Plain:
-    # Version 0 has one timeout for both; who waits for a member that never comes waits that long.
+    # Version 0 has one timeout for both purposes; a rebalance waits that long for a member that never comes.
     session_ms = REBALANCE_MS if version == 0 else 20_000
     group, member = cluster.fresh_member(session_ms)
     protocol = {"name": "range", "metadata": b"range"}
@@ -308,7 +310,7 @@ def voter(cluster: Cluster, version: int) -> Plain:
 
 Base = Callable[[Cluster, int], Plain]
 
-# In the order of asking: what lists everything first, what takes things away last.
+# In the order of asking: requests that list everything come first, requests that remove things come last.
 BASES: tuple[tuple[str, Base], ...] = (
     ("ApiVersions", lambda cluster, version: {"client_software_name": "bad-fields", "client_software_version": "1.0"}),
     ("Metadata", lambda cluster, version: {"topics": [{"name": cluster.topic}], "allow_auto_topic_creation": False}),

@@ -1,4 +1,4 @@
-"""What every broker is prepared with before it is asked: topics, records, groups; and what single requests use up."""
+"""The topics, records and groups that every broker gets first, and new ones for requests that use them up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykafkad.wire.batch import build_batch
 
 REBALANCE_MS = 1000
 SESSION_MS = 1_800_000
-# The longest session that a variant may have given a group with one of its own names, and more.
+# Longer than the longest session that a variant may have given to a group with one of its own names.
 SESSION_SECONDS = 180.0
 GROUP, TRANSACTION = 0, 1
 UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE = 3, 5
@@ -19,13 +19,12 @@ LOADING = (14, 15, 16)
 
 
 def records() -> bytes:
-    """A batch of three records of now: older ones would be deleted while the tests run."""
+    """A batch of three records with the current time: older ones would be deleted while the tests run."""
     return bytes(build_batch([(b"key", b"value"), (None, b"1"), (b"key", None)], timestamp_ms=int(time.time() * 1000)))
 
 
 class Cluster:
-    """One broker's state. Names carry the exchange's prefix, so that answers compare equal; `fresh` ones are
-    numbered."""
+    """One broker's state. Names carry the exchange's prefix, so that answers compare equal; `fresh` numbers them."""
 
     def __init__(self, broker: Exchange) -> None:
         self.broker = broker
@@ -57,11 +56,11 @@ class Cluster:
         self._count += 1
 
     def create_made_up(self) -> None:
-        """Wait until the topics that a request without a word about it has created are there."""
+        """Wait until the topics exist that requests have created by asking for an unknown name."""
         self._await_made_up(lambda code: code not in (UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE), creating=True)
 
     def delete_made_up(self) -> None:
-        """Delete the topics that requests have created on their way, so that unknown names are unknown again."""
+        """Delete the topics that requests have created as a side effect, so that unknown names are unknown again."""
         self.broker.quietly("DeleteTopics", 5, topic_names=list(CREATABLE), timeout_ms=10_000)
         self._await_made_up(lambda code: code == UNKNOWN_TOPIC, creating=False)
 
@@ -73,8 +72,9 @@ class Cluster:
         )
 
     def await_producer_ids(self) -> None:
-        """Wait until ids are given out, and until coordinators of transactions are found: both take a moment at
-        first."""
+        """Wait until producer ids are given out and coordinators of transactions are found. Both take a moment at
+        first.
+        """
         find = lambda: self.broker.quietly("FindCoordinator", 3, key="nobody", key_type=TRANSACTION)  # noqa: E731
         self.broker.until(find, lambda answer: answer.error_code not in LOADING)
         ask = lambda: self.broker.quietly("InitProducerId", 2, transactional_id=None, transaction_timeout_ms=1)  # noqa: E731
@@ -83,8 +83,10 @@ class Cluster:
         self.broker.until(add, lambda answer: isinstance(answer, str) or answer.error_code not in LOADING)
 
     def await_end_of_sessions(self) -> None:
-        """Wait until no group with a name of the variants' has members: they are not heard of any more, and how long
-        their sessions still last is each broker's own."""
+        """Wait until no group with a variant's name has members.
+
+        Nobody heartbeats for these members, and the rest of their sessions differs between brokers.
+        """
         states = ["Stable", "PreparingRebalance", "CompletingRebalance"]
         deadline = time.monotonic() + SESSION_SECONDS
         while True:
@@ -92,7 +94,7 @@ class Cluster:
             alive = [group.group_id[:40] for group in groups if not group.group_id.startswith(self.broker.prefix)]
             if not alive:
                 return
-            assert time.monotonic() < deadline, f"still with members after {SESSION_SECONDS} s: {alive[:10]}"
+            assert time.monotonic() < deadline, f"groups still have members after {SESSION_SECONDS} s: {alive[:10]}"
             time.sleep(0.2)
 
     def fresh(self, kind: str) -> str:
@@ -109,8 +111,10 @@ class Cluster:
         return name
 
     def fetch_session(self, version: int) -> int:
-        """The id of a new session on the first topic, whose next request has epoch 1 (KIP-227); the one before is
-        closed, for few are kept."""
+        """The id of a new session on the first topic (KIP-227); its next request has epoch 1.
+
+        The session before it is closed, because a broker keeps few.
+        """
         if self._session_id:
             self.broker.quietly("Fetch", version, session_id=self._session_id, session_epoch=-1)
         row = part("Fetch", "FetchPartition", partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
@@ -127,7 +131,7 @@ class Cluster:
         return name
 
     def commit(self, group: str) -> None:
-        """Commit an offset from outside of any generation."""
+        """Commit an offset without a member (generation -1)."""
         row = part("OffsetCommit", "OffsetCommitRequestPartition", partition_index=0, committed_offset=1)
         row.committed_metadata = "note"
         topics = [part("OffsetCommit", "OffsetCommitRequestTopic", name=self.topic, partitions=[row])]

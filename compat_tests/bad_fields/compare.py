@@ -1,4 +1,4 @@
-"""The answers of two brokers side by side, and what is different and not allowed."""
+"""Compares the answers of two brokers and yields the differences that are not allowed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ NAMES = ("name", "topic", "topic_name", "api_key")
 
 
 def compared(expected: Iterable[Answer], found: Iterable[Answer]) -> Iterator[tuple[Answer, str, Any, Any]]:
-    """`(what was asked, dotted path, expected, found)` for every difference; both runs asked the same in the same
-    order."""
+    """`(request, dotted path, expected, found)` for every difference; both runs must have asked the same in order."""
     for left, right in zip(expected, found, strict=True):
         assert left[:4] == right[:4], f"the runs differ: {left[:4]}, {right[:4]}"
         for _, path, one, other in differences("", _named(left.answer), _named(right.answer)):
@@ -23,7 +22,7 @@ def compared(expected: Iterable[Answer], found: Iterable[Answer]) -> Iterator[tu
 
 
 def not_allowed(expected: Iterable[Answer], found: Iterable[Answer]) -> list[str]:
-    """One line for each kind of difference that `differences.py` gives no reason for, the versions gathered."""
+    """One line for each kind of difference without a row in `differences.py`, with all versions concerned."""
     versions: dict[tuple[str, ...], list[int]] = {}
     for asked, path, one, other in compared(expected, found):
         if not allowed(asked, path):
@@ -41,7 +40,7 @@ def _short(value: Any) -> str:
 
 
 def _named(value: Any) -> Any:
-    """Rows that have names are told apart by them and not by their place."""
+    """Rows with names are matched by name, not by position."""
     if isinstance(value, dict):
         return {key: _named(inner) for key, inner in value.items()}
     if not isinstance(value, list):

@@ -1,4 +1,6 @@
-"""Where pykafkad answers a bad field otherwise than Kafka 4.3.1, and why: the only differences that are allowed."""
+"""The differences between the answers of pykafkad and of Kafka 4.3.1 to a bad field that are allowed, with their
+reasons.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,7 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """One allowed difference: patterns for the API, the field, what was done to it, and the path in the answer; the
-    reason."""
+    """One allowed difference: patterns for the API, field, change and path in the answer; and the reason."""
 
     api: str
     field: str
@@ -74,7 +75,7 @@ ALLOWED = (
         "*",
         "*twice",
         "*",
-        "We append and answer every row. No client sends two; dropping records that were answered for would be worse.",
+        "pykafkad appends and answers every row. No client sends two; dropping acknowledged records would be worse.",
     ),
     Difference("Produce", "topic_data.partition_data.records", "*", "", _EXCEPTION),
     Difference(
@@ -82,7 +83,7 @@ ALLOWED = (
         "*",
         "*",
         "*.error_message",
-        "Where Kafka refuses a batch without a word, ours says why; the code is the same.",
+        "Kafka refuses the batch without a message, pykafkad gives a reason; the error code is the same.",
     ),
     Difference(
         "Fetch",
@@ -149,8 +150,8 @@ ALLOWED = (
     ),
 )
 
-# What Kafka never answers, as API, field and what was done to it: nobody waits long for that. (Produce without acks is
-# not meant to be answered.)
+# Variants that Kafka never answers, as API, field and change; the run does not wait long for them. (Produce without
+# acks has no answer by design.)
 NEVER_ANSWERED = (
     ("Produce", "acks", "0"),
     ("Produce", "topic_data.partition_data.records", "null"),
@@ -166,14 +167,14 @@ NEVER_ANSWERED = (
 
 
 def never_answered(api: str, field: str, what: str) -> bool:
-    """Whether Kafka is known not to answer it."""
+    """Whether Kafka is known not to answer this variant."""
     return any(
         fnmatchcase(api, row[0]) and fnmatchcase(field, row[1]) and fnmatchcase(what, row[2]) for row in NEVER_ANSWERED
     )
 
 
 def allowed(asked: Answer, path: str) -> bool:
-    """Whether the table has a row for it."""
+    """Whether the table has a row for this difference."""
     return any(
         fnmatchcase(asked.api, row.api)
         and fnmatchcase(asked.path, row.field)

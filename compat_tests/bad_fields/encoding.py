@@ -1,7 +1,8 @@
-"""A request as bytes, straight off its schema and out of plain dicts, with no rule about what a field may hold.
+"""Encodes a request from its schema and plain dicts, without any rule about what a field may hold.
 
-Our own codec refuses to write a null where none may be; this one writes it, and takes `Raw` bytes in place of any
-value."""
+Our own codec refuses to write a null where none is allowed. This one writes it, and takes `Raw` bytes in place of any
+value.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ Plain = dict[str, Any]
 
 
 class Raw(bytes):
-    """Stands in place of a field's value: these bytes, its length included."""
+    """Bytes that are written in place of a field's value, its length prefix included."""
 
 
 def complete(plain: Plain, fields: list[notation.Field], version: int) -> Plain:
-    """A copy with every field that `version` carries, absent ones at their default, and without those that it does
-    not."""
+    """A copy with every field that `version` carries; absent fields get their default, fields of other versions are
+    dropped.
+    """
     made: Plain = {}
     for field in fields:
         if not field.alive(version):
@@ -44,7 +46,7 @@ def _default(field: notation.Field, version: int) -> Any:
 
 
 def body(cls: type, version: int, plain: Plain, extra_tag: bool = False) -> bytes:
-    """The body of a request of class `cls`; with `extra_tag` it ends with a tagged field that nobody knows."""
+    """The body of a request of class `cls`; with `extra_tag` it ends with an unknown tagged field."""
     schema = messages.schema(cls)
     return _struct(schema.root.fields, plain, version, schema.flexible(version), extra_tag)
 
@@ -95,7 +97,7 @@ def _element(field: notation.Field, value: Any, version: int, flexible: bool) ->
 
 
 def length(count: int | None, form: str, compact: bool) -> bytes:
-    """The length in front of a text, bytes or an array; None is a null's."""
+    """The length prefix of a text, bytes or an array; None stands for null."""
     if compact:
         return uvarint(0 if count is None else count + 1)
     return struct.pack(form, -1 if count is None else count)

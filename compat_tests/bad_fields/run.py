@@ -1,4 +1,4 @@
-"""Sends every variant of every request to one broker and keeps, normalised, what came back."""
+"""Sends every variant of every request to one broker and keeps the normalised answers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from compat_tests.scenarios.exchange import CLIENT_ID, FLEXIBLE_FROM, Connection
 from pykafkad.handlers import table
 from pykafkad.wire import frames, messages
 
-# No request of these waits longer by itself for an answer; one that is answered later counts as not answered.
+# No request here waits longer than this for its own reasons; a later answer counts as no answer.
 PATIENCE_SECONDS = 100.0
 SHORT_SECONDS = 0.3
 UNANSWERED = "no answer"
 
 
 class Answer(NamedTuple):
-    """One variant and what became of it: a plain answer, or that the connection was closed or nothing came."""
+    """One variant and its outcome: a plain answer, a closed connection, or no answer in time."""
 
     api: str
     version: int
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 
 
 def sampled(versions: range, cls: type) -> list[int]:
-    """The least and the greatest version, the first flexible one, and those in which a field comes or goes."""
+    """The lowest and the highest version, the first flexible one, and those in which a field appears or disappears."""
     schema = messages.schema(cls)
     chosen = {versions[0], versions[-1]}
     if schema.flexible_from is not None:
@@ -44,7 +44,7 @@ def sampled(versions: range, cls: type) -> list[int]:
 
 
 def bases_missing() -> list[str]:
-    """The APIs that no base is there for."""
+    """The APIs that have no base request."""
     return sorted({row.name for row in table.ROWS} - {api for api, _ in BASES})
 
 
@@ -55,8 +55,11 @@ def versions_asked(row: table.Api, whole: bool) -> list[int]:
 
 
 def left_out(api: str, variant: Variant) -> bool:
-    """Timeouts that are long enough or not as the machine has it; what takes all of Kafka's memory; and of what makes
-    its controller resign all but one."""
+    """Whether a variant is skipped.
+
+    Skipped are timeouts whose outcome depends on the machine's speed, variants that take all of Kafka's memory, and all
+    but one of those that make its controller resign.
+    """
     if variant.path == "timeout_ms" and variant.what in ("1", "2", "3", "77"):
         return api not in ("Produce", "ListOffsets")
     if api == "CreatePartitions" and (variant.path, variant.what) == ("topics.count", "2147483647"):
@@ -69,10 +72,10 @@ class Run:
 
     def __init__(self, bootstrap: str, *, whole: bool, apis: frozenset[str] = frozenset()) -> None:
         self._exchange = Exchange(bootstrap, "bad-fields")
-        # The same on every broker, because the partition that a group's offsets lie in is chosen by its name.
+        # The same on every broker, because the group's name decides which partition holds its offsets.
         self._exchange.prefix = "bad-fields"
         self._cluster = Cluster(self._exchange)
-        # Ids that the preparation met have numbers in every answer.
+        # Ids that the preparation has seen are numbered in every answer.
         self._known = normalise.Run(int(bootstrap.rsplit(":", 1)[1]), self._exchange.prefix, {})
         for step in self._exchange.steps:
             normalise.one_normalised(step.answer, step.version, self._known)
@@ -99,7 +102,7 @@ class Run:
             for version in versions_asked(row, self._whole):
                 self._prepare(api)
                 make = lambda: complete(base(self._cluster, version), fields, version)  # noqa: B023, E731 - called in this turn
-                # Every variant is made anew, because some requests use up what they name.
+                # Every variant is built from a new base, because some requests use up what they name.
                 for variant in list(variants(cls, version, make())):
                     if not left_out(api, variant):
                         yield self._ask(
@@ -119,7 +122,7 @@ class Run:
             self._cluster.await_end_of_sessions()
 
     def _settle(self, api: str, version: int, variant: Variant) -> None:
-        """Wait for what a request has set going; what two brokers do differently, for a reason, must not show later."""
+        """Wait for the lasting effects of a request, so that an allowed difference is not seen in later answers."""
         if (
             api == "Metadata"
             and (version < 4 or variant.path == "allow_auto_topic_creation")

@@ -1,6 +1,6 @@
-"""A request with one field changed at a time: what every field of the protocol is set to, by its type and its name.
+"""A request with one field changed at a time; a field's type and name decide which values it gets.
 
-A field is changed where it stands first: of an array the first element is. The rules:
+In an array the first element is changed. The values:
 
 * integers: the ends of the type, -2, -1, 0, 1, and a number no broker, partition or version has;
 * texts: null, empty, unknown, the longest that the wire carries, 249 and 250 letters, characters that names may not
@@ -39,13 +39,13 @@ TEXTS = {
     "bytes that are no UTF-8": "\udcff\udcfe",
     "padded": " a ",
 }
-# What of these a broker that creates topics on demand would create.
+# The values above that a broker would create as a topic, if it creates topics on demand.
 CREATABLE = (UNKNOWN_TEXT, "x" * 249)
 MORE_THAN_THERE_IS = 2_147_483_647
 
 
 class Variant(NamedTuple):
-    """One change: `path` names the field (`topics.partitions.index`), `what` says what becomes of it."""
+    """One change: `path` names the field (`topics.partitions.index`), `what` names its new value."""
 
     path: str
     what: str
@@ -53,7 +53,7 @@ class Variant(NamedTuple):
     make: Make
 
     def applied(self, plain: Plain) -> Plain:
-        """A request with that change; `plain` is changed itself."""
+        """Change `plain` in place and return it."""
         if self.keys:
             owner = _at(plain, self.keys[:-1])
             owner[self.keys[-1]] = self.make(owner[self.keys[-1]])
@@ -61,7 +61,7 @@ class Variant(NamedTuple):
 
 
 def variants(cls: type, version: int, base: Plain) -> Iterator[Variant]:
-    """The request as it is, then with each field in turn changed."""
+    """The unchanged request first, then the request with each field in turn changed."""
     schema = messages.schema(cls)
     yield Variant("", "as it is", (), lambda value: value)
     for path, keys, field in _fields(schema.root.fields, base, version, (), ()):
@@ -82,7 +82,7 @@ def _to(value: Any) -> Make:
 def _fields(
     fields: list[notation.Field], plain: Plain, version: int, path: tuple[str, ...], keys: tuple[Any, ...]
 ) -> Iterator[tuple[str, tuple[Any, ...], notation.Field]]:
-    """Every field of the request with the way to it; behind an array the way leads through its first element."""
+    """Every field of the request with the keys that lead to it; inside an array they lead through its first element."""
     for field in fields:
         if not field.alive(version):
             continue
@@ -183,8 +183,7 @@ def _bad_scalar(kind: str) -> Any:
 
 
 def _bad_struct(struct: notation.Struct, good: Plain, version: int) -> Plain:
-    """A row that names something which is not: its first text, number or id is unknown; what stands below it is the
-    same."""
+    """A row that names something unknown: its first text, number or id is replaced. Nested rows stay the same."""
     bad = copy.deepcopy(good)
     for field in struct.fields:
         if field.alive(version) and not field.is_array and field.struct is None and field.type != "bool":

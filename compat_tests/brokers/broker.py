@@ -1,4 +1,4 @@
-"""The interface of a broker under test, and what every kind of it shares."""
+"""The interface of a broker under test, and the parts that all kinds share."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import subprocess
 import time
 from pathlib import Path
 
-# Many times what each takes: a machine may be busy with other things.
+# Many times longer than each step takes, because the machine may be busy.
 READY_SECONDS = 180.0
 STOP_SECONDS = 90.0
 ANSWER_SECONDS = 30.0
 PORTS = (20_000, 32_000)
-# Those that were given out: who was given one may not have bound it yet, or have stopped for a moment.
+# Ports already given out: their receiver may not have bound them yet, or may be restarting.
 given_ports: set[int] = set()
-# ApiVersions v0, correlation id 7, no client id: what every broker answers before anything else.
+# ApiVersions v0, correlation id 7, no client id: every broker answers this before anything else.
 API_VERSIONS_FRAME = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
 
 class BrokerFailed(Exception):
-    """The broker did not start, or did not stop; the message carries the end of its log."""
+    """The broker did not start or did not stop; the message carries the end of its log."""
 
 
 class Broker(abc.ABC):
@@ -78,7 +78,7 @@ class ProcessBroker(Broker):
                 stderr=log,
                 cwd=self.directory,
                 env={**os.environ, **(environment or {})},
-                # A Ctrl-C at the tests' terminal must not reach it before the tests stop it.
+                # A Ctrl-C at the tests' terminal must not reach the broker before the tests stop it.
                 start_new_session=True,
             )
 
@@ -119,11 +119,12 @@ class ProcessBroker(Broker):
 
 
 def free_port() -> int:
-    """A port that nothing listens on now, another one at each call.
+    """A port that nothing listens on now; each call gives another one.
 
-    Below the range from which clients' own ports are taken: a broker that was stopped must find its port free again,
-    and a client that tries a closed port again and again must not meet itself there. Never a round number, which may be
-    a setting's value."""
+    It is below the range of ephemeral ports: a stopped broker must find its port free again, and a client that retries
+    a closed port must not connect to itself. It is never a round number, because a round number may also be a setting's
+    value.
+    """
     chance = random.Random()
     while True:
         port = chance.randrange(*PORTS)

@@ -1,4 +1,4 @@
-"""Which real Kafka this machine gets: a container if it can be, else a process, else the reason why there is none."""
+"""Chooses the real Kafka for this machine: a container, else a process, else a reason why there is none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class KafkaUnavailable(Exception):
 
 
 class KafkaSource:
-    """Gives real Kafkas, all in one way, which `how` names; `close()` ends a container engine that it started."""
+    """Starts real Kafkas, all in the same way; `how` names the way. `close()` stops a container engine that this class
+    started.
+    """
 
     def __init__(self, way: str = "auto") -> None:
         self._engine = None
@@ -74,14 +76,14 @@ class KafkaSource:
         return KafkaContainer(*self._image, self._host_network, overrides)
 
     def close(self) -> None:
-        """Let go of the container engine, if there is one."""
+        """Stop the container engine, if this class started one."""
         if self._engine is not None:
             self._engine.close()
             self._engine = None
 
 
 def _without_engine_if_one_answers() -> tuple[system_packages.Program, ...]:
-    """Programs for the container way; a machine whose engine answers needs no engine of ours."""
+    """Programs that the container way needs; if a container engine already answers, no engine is among them."""
     from compat_tests.setup.container_engine import engine_answers
 
     if engine_answers():

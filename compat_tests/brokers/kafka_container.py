@@ -12,7 +12,7 @@ from compat_tests.brokers.kafka_process import CLUSTER_ID
 from compat_tests.brokers.settings import JAVA_OPTIONS, LOGGING_PROPERTIES, as_properties, kafka_properties
 from compat_tests.setup.kafka_jars import KAFKA_VERSION
 
-# `exec`, so that the container's SIGTERM reaches Kafka; `--ignore-formatted`, because a restart runs it all again.
+# `exec` lets the container's SIGTERM reach Kafka. `--ignore-formatted` is needed because a restart runs it all again.
 START_SCRIPT = """
 cat > /tmp/server.properties <<'END'
 {properties}END
@@ -27,7 +27,7 @@ exec java {options} -Dlog4j2.configurationFile=/tmp/log4j2.properties -cp '/opt/
 
 
 class KafkaContainer(Broker):
-    """Kafka from `image` in a container of its own, reached on the same port inside and outside.
+    """Kafka from `image` in its own container, reached on the same port inside and outside.
 
     With `host_network` it shares this machine's network; otherwise its port is bound to one of this machine.
     """

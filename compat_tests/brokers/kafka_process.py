@@ -1,4 +1,4 @@
-"""A real Kafka as a plain process, from the jars that Maven fetched."""
+"""A real Kafka as a plain process, from the jars that Maven downloaded."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class KafkaProcess(ProcessBroker):
-    """Kafka from `jars` with its data under `directory`; `overrides` are settings beyond the shared ones, `port` its
-    own or a free one, `release` the metadata.version that a new directory begins with (`3.9-IV0`)."""
+    """Kafka from `jars` with its data under `directory`.
+
+    `overrides` are settings beyond the shared ones, `port` is a fixed port instead of a free one, and `release` is the
+    metadata.version of a newly formatted directory (`3.9-IV0`).
+    """
 
     name = "kafka"
     how = f"Kafka {KAFKA_VERSION} as a process, from Maven's jars"
@@ -40,7 +43,7 @@ class KafkaProcess(ProcessBroker):
         self._java += ["-cp", f"{jars}/*"]
 
     def add_classes(self, directory: Path, properties: dict[str, str]) -> None:
-        """Let it load plug-ins from `directory`, which read Java's system `properties`."""
+        """Load plug-ins from `directory`; they read Java's system `properties`."""
         self._java[-1] += f":{directory}"
         self._java[1:1] = [f"-D{name}={value}" for name, value in properties.items()]
 

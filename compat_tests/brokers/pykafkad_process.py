@@ -1,4 +1,4 @@
-"""pykafkad as a process of its own, started as a user starts it: by its command line."""
+"""pykafkad as its own process, started as a user starts it: by its command line."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, free_port, wait_until_ready
 from compat_tests.brokers.settings import NODE_ID, SHARED_SETTINGS, as_properties
 
-# It starts in the twentieth part of a second; a recovery on a busy machine may take many.
+# A start takes about 50 ms; a recovery on a busy machine may take many seconds.
 START_SECONDS = 60.0
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class PykafkadProcess(ProcessBroker):
     """pykafkad with its data under `directory`; `overrides` are settings beyond the shared ones, `options` more
-    arguments."""
+    arguments.
+    """
 
     name = "pykafkad"
     how = "pykafkad as a process"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-# Kafka's own names. What is not named here keeps Kafka's default.
+# Kafka's own names. A setting that is not listed keeps Kafka's default.
 SHARED_SETTINGS = {
-    # The only broker cannot hold three copies of the internal topics.
+    # A single broker cannot hold three copies of the internal topics.
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # Tests wait for groups to form; three seconds for each would be most of the run.
+    # Tests wait for groups to form; three seconds for each group would be most of the run.
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
-    # Every ten minutes groups without members and offsets go, out of whatever test looks at them then.
+    # Kafka removes empty groups and expired offsets every ten minutes, which could happen during any test.
     "offsets.retention.check.interval.ms": "86400000",
-    # Retention is seen within a test.
+    # Tests observe retention, so it must happen within a test's time.
     "log.retention.check.interval.ms": "1000",
     "log.initial.task.delay.ms": "1000",
 }
@@ -58,5 +58,5 @@ logger.s.name = kafka
 logger.s.level = info
 """
 
-# C1 only and the serial collector: the shortest start and the least processor time in a run of minutes.
+# Only the C1 compiler and the serial collector: the shortest start and the least processor time in a run of minutes.
 JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

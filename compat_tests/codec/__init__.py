@@ -1,1 +1,1 @@
-"""Kafka's own message classes as the judge of our codec: every message, every version, both directions."""
+"""Compares our codec with Kafka's own message classes: every message, every version, both directions."""

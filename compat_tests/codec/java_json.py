@@ -1,5 +1,4 @@
-"""Our messages beside the JSON that Kafka's converters print of theirs: every field that the version carries, by name
-and value."""
+"""Compares our messages with the JSON that Kafka's converters print: every field of the version, by name and value."""
 
 from __future__ import annotations
 
@@ -69,6 +68,6 @@ def _element(field: notation.Field, ours: object, printed: object, version: int,
     elif field.type == "uuid":
         ours = base64.urlsafe_b64encode(ours).decode().rstrip("=")
     elif field.type == "float64":
-        # Jackson prints the three that JSON lacks as text, and repr tells 0.0 from -0.0.
+        # Jackson prints NaN and the infinities, which JSON lacks, as text; repr tells 0.0 from -0.0.
         ours, printed = repr(ours), repr(NO_NUMBERS.get(printed, printed))
     return None if ours == printed and type(ours) is type(printed) else f"{where}: {ours!r} and {printed!r}"

@@ -1,4 +1,4 @@
-"""Running `MessageOracle.java`: one JVM for many questions, asked and answered through files."""
+"""Runs `MessageOracle.java`: one JVM for many questions, which are asked and answered through files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TIMEOUT_SECONDS = 300
 
 
 class MessageOracle:
-    """Kafka's message classes out of `jars`; `scratch` holds what is asked and answered."""
+    """Kafka's message classes from `jars`; `scratch` holds the files of questions and answers."""
 
     def __init__(self, jars: Path, scratch: Path) -> None:
         self._command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(SOURCE)]
         self._scratch = scratch
 
     def ask(self, lines: Iterable[str]) -> Iterator[str]:
-        """The lines of the answer to all questions together."""
+        """The lines of the answers to all questions, in order."""
         questions, answers = self._scratch / "questions", self._scratch / "answers"
         with open(questions, "w", encoding="ascii") as out:
             out.writelines(line + "\n" for line in lines)

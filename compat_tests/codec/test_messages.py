@@ -1,8 +1,8 @@
-"""Every request, response, header and stored record in every version, between Kafka's own classes and ours, both
-directions.
+"""Passes every request, response, header and stored record in every version between Kafka's own classes and ours, both
+ways.
 
-Values are random, edges likely. The seed is printed; a failure names the one message, and the line that repeats it:
-`python -m pytest compat_tests/codec --codec-seed SEED --codec-messages NAME`.
+Values are random, with edge values likely. The seed is printed. A failure names the message and the command that
+repeats it: `python -m pytest compat_tests/codec --codec-seed SEED --codec-messages NAME`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pykafkad.wire import messages
 from tests.seeds import seed_of_the_code
 from tests.wire.values import EdgeValues, every_version
 
-# What is a message class in the jars and no message of a wire or an internal log: files that have readers of their own.
+# Message classes in the jars that are no message of the protocol or an internal log: other files have their own
+# readers.
 OTHER_FORMATS = {
     "ProducerSnapshot": "the .snapshot file, which Kafka writes with the schema of this class, and "
     "`pykafkad.log.producers` reads",
@@ -32,13 +33,13 @@ EXAMPLES = 50
 
 @pytest.fixture
 def seed(pytestconfig: pytest.Config) -> str:
-    """The seed of this run: given, or that of the code."""
+    """The seed of this run: the one given by the option, or one derived from the code."""
     return pytestconfig.getoption("--codec-seed") or f"{seed_of_the_code():x}"
 
 
 @pytest.fixture
 def versions(pytestconfig: pytest.Config) -> list[tuple[str, int]]:
-    """The messages and versions that are asked for; all of them without the option."""
+    """The messages and versions that the option asks for; without the option all of them."""
     names = pytestconfig.getoption("--codec-messages")
     return [(name, version) for name, version in every_version() if not names or name in names.split(",")]
 
@@ -57,7 +58,7 @@ def _repeat(seed: str, name: str, version: int) -> str:
 
 
 def test_every_message_class_of_kafka_has_a_schema(oracle: MessageOracle) -> None:
-    """The jars know no message that we do not, with the same versions and the same number."""
+    """The jars have no message that we lack; versions and numbers are the same."""
     theirs = {}
     for line in oracle.ask(["list"]):
         if line != ".":
@@ -72,8 +73,7 @@ def test_every_message_class_of_kafka_has_a_schema(oracle: MessageOracle) -> Non
 
 
 def test_the_table_has_every_api_key_of_kafka(oracle: MessageOracle) -> None:
-    """Number, name, versions of all keys; what Kafka's broker listener does not answer is answered by no row of ours
-    either."""
+    """Numbers, names and versions of all API keys agree; a row serves clients only if Kafka's broker listener does."""
     theirs = {}
     for line in oracle.ask(["apis"]):
         if line != ".":
@@ -103,8 +103,9 @@ def _bytes(text: str) -> bytes:
 def test_bytes_of_kafkas_classes_are_read_and_written_again(
     oracle: MessageOracle, versions: list[tuple[str, int]], seed: str
 ) -> None:
-    """What Java writes we read as the values that Java prints, and write as the bytes that Java wrote. Unknown tagged
-    fields are skipped."""
+    """We read what Java writes as the values that Java prints, and write the same bytes again. We skip unknown tagged
+    fields.
+    """
     print(f"codec seed {seed}")
     answers = _answers(oracle, [f"random {name} {version} {seed} {EXAMPLES}" for name, version in versions])
     for name, version in versions:
@@ -126,7 +127,7 @@ def test_bytes_of_kafkas_classes_are_read_and_written_again(
 def test_our_bytes_are_read_and_written_again_by_kafkas_classes(
     oracle: MessageOracle, versions: list[tuple[str, int]], seed: str
 ) -> None:
-    """What we write Java reads as our values, and writes as the same bytes."""
+    """Java reads what we write as our values, and writes the same bytes again."""
     print(f"codec seed {seed}")
     sent: list[tuple[str, int, int, bytes]] = []
     for name, version in versions:
@@ -146,7 +147,7 @@ def test_our_bytes_are_read_and_written_again_by_kafkas_classes(
 
 
 def test_the_comparison_sees_every_difference(oracle: MessageOracle) -> None:
-    """A guard for the guard: a field that is missing, changed or too many is told."""
+    """The comparison itself is tested: it reports a field that is missing, changed or too many."""
     message = messages.OffsetCommitValue(
         offset=5, leader_epoch=2, metadata="m", commit_timestamp=7, topic_id=bytes(range(16))
     )

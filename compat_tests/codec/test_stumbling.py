@@ -1,5 +1,6 @@
-"""What is answered to a request that meets a bug: for every API and version, ours beside what Kafka's own request
-classes make."""
+"""Compares the answers to a request that meets a bug, for every API and version, with those that Kafka's request
+classes make.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +16,15 @@ from tests.wire.values import RANGES, Values
 
 # Kafka answers these in the order of a hash table.
 IN_NO_ORDER = ("Produce", "WriteTxnMarkers")
-# What may be null in a request and comes back in the answer.
+# Fields that may be null in a request and come back in the answer.
 WITH_NULLS = ("Metadata", "DeleteTopics", "ElectLeaders", "ListPartitionReassignments", "AlterClientQuotas")
 
 
 class Counted(Values):
-    """Every list has rows, so that none can be forgotten, nor one row be taken for another; what may be null is as
-    asked."""
+    """Values in which every list has several distinct rows, so that a forgotten or a confused row shows.
+
+    The caller says which nullable fields are null.
+    """
 
     def __init__(self, seed: object, rows: int, nullable: tuple[str, ...]) -> None:
         super().__init__(seed)
@@ -36,7 +39,7 @@ class Counted(Values):
         return elements if field.is_array else elements[0]
 
     def scalar(self, field: notation.Field) -> object:
-        """The next number, or a text of it."""
+        """The next number, or a text made of it."""
         self.count += 1
         if field.type in RANGES:
             return self.count
@@ -44,7 +47,7 @@ class Counted(Values):
 
 
 def test_every_api_answers_a_bug_as_kafka_does(kafka_jars: Path, tmp_path: Path) -> None:
-    """Sentences are Kafka's own: only whether there is one counts."""
+    """Error messages differ, so only their presence is compared."""
     asked = []
     for row in table.ROWS:
         cls = messages.request_class(row.key)

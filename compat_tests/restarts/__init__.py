@@ -1,1 +1,1 @@
-"""What clients see of restarts: requests before, between and after them, their answers as one transcript."""
+"""What clients see of restarts: requests before, between and after them; the answers form one transcript."""

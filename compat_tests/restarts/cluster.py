@@ -1,5 +1,4 @@
-"""The cluster over restarts: nodes, epochs of the quorum, producer ids, settings, quotas, directories, fetch
-sessions."""
+"""The cluster over restarts: nodes, quorum epochs, producer ids, settings, quotas, log directories, fetch sessions."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ WAIT_MS = 60_000
 
 
 class Cluster:
-    """Settings and quotas that were changed before the first restart, and a fetch session of each life."""
+    """Settings and quotas changed before the first restart, and one fetch session for each run of the broker."""
 
     def __init__(self, broker: Exchange, partitions: Partitions) -> None:
         self.partitions = partitions
@@ -48,7 +47,7 @@ class Cluster:
         )
 
     def look(self, broker: Exchange, note: str) -> None:
-        """What is known of it."""
+        """Record what the broker says about the cluster."""
         broker.ask("DescribeCluster", 2, note=note, include_fenced_brokers=True)
         broker.record(f"epoch of the quorum {note}", str(described(broker).leader_epoch))
         broker.record(f"block of producer ids {note}", str(new_producer(broker)[0] // 1000))
@@ -73,12 +72,12 @@ class Cluster:
         self.look_at_sessions(broker, note)
 
     def fields(self, partition: int, offset: int, **more: Any) -> dict[str, Any]:
-        """Of a Fetch request without a wait."""
+        """The fields of a Fetch request that does not wait."""
         topic = from_topic(self.partitions.name, self.partitions.topic_id, row(partition, offset))
         return {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": LIMIT, "topics": [topic], **more}
 
     def look_at_sessions(self, broker: Exchange, note: str) -> None:
-        """The session of the life before is not found; a new one counts its epochs."""
+        """The fetch session of the run before is not found; a new one counts its epochs."""
         if self.session_id:
             old = {"session_id": self.session_id, "session_epoch": 1}
             broker.ask("Fetch", FETCH_VERSION, note=f"session of before {note}", **self.fields(1, 0, **old))
@@ -91,7 +90,7 @@ class Cluster:
             broker.ask("Fetch", FETCH_VERSION, note=f"epoch {epoch} {note}", **self.fields(1, 0, **session))
 
     def wait(self, broker: Exchange) -> None:
-        """Before a stop: a consumer waits for records, and a connection has nothing to do."""
+        """Before a stop: let a consumer wait for records, and leave one connection idle."""
         waiting, knowing, idle = broker.connect(), broker.connect(), broker.connect()
         more = {"session_id": 0, "session_epoch": -1, "max_wait_ms": WAIT_MS, "min_bytes": 1}
         send(waiting, "Fetch", FETCH_VERSION, self.fields(1, 0, **more))
@@ -100,12 +99,12 @@ class Cluster:
         topics = [from_topic(self.partitions.name, self.partitions.topic_id, row(1, 0, current_leader_epoch=epoch))]
         send(knowing, "Fetch", FETCH_VERSION, {**self.fields(1, 0, **more), "topics": topics})
         idle.expect("Fetch", FETCH_VERSION, -1)
-        # Who was taken in is known to wait a moment later.
+        # The broker accepts a connection a moment after the client's connect returns.
         time.sleep(0.2)
         self.waiting = {"long poll": waiting, "long poll with the epoch": knowing, "idle connection": idle}
 
     def told(self, broker: Exchange, note: str) -> None:
-        """What those who waited were told at the stop."""
+        """Record the answers that the waiting requests got at the stop."""
         for what, connection in self.waiting.items():
             broker.record(f"{what} {note}", connection.receive(), FETCH_VERSION)
         self.waiting.clear()

@@ -1,5 +1,6 @@
-"""Groups over restarts: what is loaded of them, how their members go on, and what those are told who wait in them at a
-stop."""
+"""Groups over restarts: the state that is loaded, how members continue, and what waiting members are answered at a
+stop.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ from compat_tests.scenarios.group_offsets import commit_row, commit_topic, fetch
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\0\0\0\0"
 PROTOCOLS = (("range", SUBSCRIPTION), ("roundrobin", SUBSCRIPTION))
 KINDS = ("two", "empty", "simple", "joining", "syncing", "deleted")
-# Many times what a life takes: the members do not beat meanwhile.
+# Many times longer than one run of the broker: the members do not heartbeat meanwhile.
 LONG = {"session_timeout_ms": 600_000, "rebalance_timeout_ms": 600_000, "protocols": PROTOCOLS}
 DESCRIBED, JOINED, SYNCED, BEATEN, LEFT = 6, 9, 5, 4, 5
 
 
 class Groups:
-    """A group in every state that a stop may meet. The members of `two` go on over all restarts: one that leads, one
-    that follows with an instance id."""
+    """A group in every state that a stop may meet.
+
+    The members of `two` continue over all restarts: the leader, and a follower with an instance id.
+    """
 
     def __init__(self, broker: Exchange, partitions: Partitions) -> None:
         self.partitions = partitions
@@ -40,13 +43,13 @@ class Groups:
         broker.quietly("DeleteGroups", 2, groups_names=[self.names["deleted"]])
 
     def member_id(self, broker: Exchange, group: str) -> str:
-        """An id for one more member, which has not joined yet."""
+        """An id for one more member that has not joined yet."""
         answer = broker.quietly("JoinGroup", 4, **join_fields(group, **LONG))
         assert answer.error_code == 79, answer
         return answer.member_id
 
     def joined_by_second(self, broker: Exchange, group: str) -> tuple[str, int]:
-        """A second member joins the leader, with an instance id; its member id and the new generation."""
+        """Let a second member with an instance id join the leader; returns its member id and the new generation."""
         one, other = broker.connect(), broker.connect()
         more = {"group_instance_id": "second"}
         send(other, "JoinGroup", JOINED, join_fields(group, **LONG, **more))
@@ -63,16 +66,16 @@ class Groups:
         return second, generation
 
     def described(self, broker: Exchange, group: str) -> Any:
-        """One group, quietly."""
+        """The description of one group, not recorded in the transcript."""
         return broker.quietly("DescribeGroups", DESCRIBED, groups=[group]).groups[0]
 
     def leave(self, broker: Exchange, group: str, member: str) -> None:
-        """Quietly."""
+        """Leave a group, not recorded in the transcript."""
         identity = part("LeaveGroup", "MemberIdentity", member_id=member)
         assert broker.quietly("LeaveGroup", LEFT, group_id=group, members=[identity]).error_code == 0
 
     def commit(self, broker: Exchange, kind: str, member: str, generation: int, note: str | None = None) -> None:
-        """An offset with metadata and one without, into the transcript if there is a note."""
+        """Commit one offset with metadata and one without; recorded in the transcript if there is a note."""
         topic = commit_topic(
             self.partitions.name, self.partitions.topic_id, commit_row(0, 3, "three", 0), commit_row(1, 0, None)
         )
@@ -88,7 +91,7 @@ class Groups:
             broker.ask("OffsetCommit", 9, note=note, **fields)
 
     def wait(self, broker: Exchange) -> None:
-        """Before a stop: in `joining` somebody waits for the others, in `syncing` somebody waits for the leader."""
+        """Before a stop: in `joining` a member waits for the others, in `syncing` a member waits for the leader."""
         group = self.names["joining"]
         self.emptied(broker, group)
         first, _ = joined(broker, group, 5, **LONG)
@@ -110,27 +113,27 @@ class Groups:
         self.waiting["syncing"] = other
 
     def emptied(self, broker: Exchange, group: str) -> None:
-        """The members that a restart left in it go."""
+        """Remove the members that a restart left in the group."""
         broker.coordinator(group)
         for member in self.described(broker, group).members:
             self.leave(broker, group, member.member_id)
 
     def join_later(self, broker: Exchange, group: str, member: str) -> Connection:
-        """A connection on which a member has joined, and waits."""
+        """A connection on which a member has joined and waits for the answer."""
         connection = broker.connect()
         send(connection, "JoinGroup", JOINED, join_fields(group, member, **LONG))
         broker.until(lambda: self.described(broker, group), lambda answer: answer.group_state == "PreparingRebalance")
         return connection
 
     def told(self, broker: Exchange, note: str) -> None:
-        """What those who waited were told at the stop."""
+        """Record the answers that the waiting members got at the stop."""
         for kind, connection in self.waiting.items():
             version = JOINED if kind == "joining" else SYNCED
             broker.record(f"{kind} {note}", connection.receive(), version)
         self.waiting.clear()
 
     def look(self, broker: Exchange, note: str) -> None:
-        """What is known of every group."""
+        """Record the state of every group."""
         for group in self.names.values():
             broker.coordinator(group)
         broker.ask("DescribeGroups", DESCRIBED, note=note, groups=list(self.names.values()))
@@ -140,8 +143,9 @@ class Groups:
             broker.ask("OffsetFetch", 8, note=f"{kind} {note}", **fetch_fields(8, group, everything=True))
 
     def go_on(self, broker: Exchange, note: str) -> None:
-        """The members of `two` beat, commit and sync in the generation they know; the follower's client is started
-        anew."""
+        """Let the members of `two` heartbeat, commit and sync in the generation they know; the follower's client starts
+        anew.
+        """
         two = self.names["two"]
         for member, instance in (
             (self.leader, None),

@@ -1,4 +1,4 @@
-"""Leader epochs and logs over restarts: every answer that tells of them."""
+"""Leader epochs and logs over restarts: every answer that shows them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ KEPT = {"retention_ms": "-1"}
 
 
 class Partitions:
-    """One topic with a log that every life of the broker adds a batch to, one whose second partition stays empty, and
-    the producer that goes on over all restarts."""
+    """A topic whose log gets a batch in every run of the broker, one whose second partition stays empty, and a
+    producer.
+
+    The producer continues over all restarts.
+    """
 
     def __init__(self, broker: Exchange) -> None:
         self.name = broker.topic("written", 2, **KEPT)
@@ -24,7 +27,7 @@ class Partitions:
         self.sequence = 0
 
     def write(self, broker: Exchange, note: str) -> None:
-        """One batch of two records of the idempotent producer, and the same once more."""
+        """Write one batch of two records with the idempotent producer, and then the same batch again."""
         sent = self.batch([(b"key", b"value"), (None, b"%d" % self.sequence)], self.sequence)
         self.sequence += 2
         self.produce(broker, f"next {note}", sent)
@@ -32,7 +35,7 @@ class Partitions:
         self.produce(broker, f"a gap {note}", self.batch([(None, b"gap")], self.sequence + 7))
 
     def batch(self, records: list, sequence: int) -> bytes:
-        """Of now."""
+        """A batch with the current time."""
         producer = {"producer_id": self.producer_id, "producer_epoch": 0, "base_sequence": sequence}
         return bytes(build_batch(records, timestamp_ms=int(time.time() * 1000) + sequence, **producer))
 
@@ -42,7 +45,7 @@ class Partitions:
         broker.ask("Produce", 9, note=note, acks=-1, timeout_ms=10_000, topic_data=topics)
 
     def look(self, broker: Exchange, note: str) -> None:
-        """Every answer about the partitions."""
+        """Record every answer about the partitions."""
         asked = [part("Metadata", "MetadataRequestTopic", name=self.name)]
         broker.ask("Metadata", 13, note=note, topics=asked, allow_auto_topic_creation=False)
         asked = [part("DescribeTopicPartitions", "TopicRequest", name=self.name)]

@@ -17,7 +17,7 @@ DENY, ALLOW = 2, 3
 
 
 def acl(name: str, **fields: Any) -> Any:
-    """One creation: by default alice may read the topic from anywhere."""
+    """One creation: by default it allows alice to read the topic from any host."""
     wanted = {
         "resource_type": TOPIC,
         "resource_name": name,
@@ -32,7 +32,7 @@ def acl(name: str, **fields: Any) -> Any:
 
 
 def chosen(**fields: Any) -> dict[str, Any]:
-    """Fields of a filter; by default it takes everything."""
+    """Fields of a filter; by default it matches everything."""
     return {
         "resource_type_filter": ANY,
         "resource_name_filter": None,
@@ -46,15 +46,14 @@ def chosen(**fields: Any) -> dict[str, Any]:
 
 
 def delete(broker: Exchange, version: int, note: str, *filters: dict[str, Any]) -> None:
-    """A DeleteAcls request into the transcript."""
+    """Record a DeleteAcls request."""
     broker.ask(
         "DeleteAcls", version, note=note, filters=[part("DeleteAcls", "DeleteAclsFilter", **each) for each in filters]
     )
 
 
 def stored(broker: Exchange, principal: str, count: int) -> None:
-    """Wait until the broker shows `count` ACLs of a principal: Kafka's own brokers learn of them a moment after the
-    answer."""
+    """Wait until the broker shows `count` ACLs of a principal: Kafka shows them a moment after the answer."""
     broker.until(
         lambda: broker.quietly("DescribeAcls", 3, **chosen(principal_filter=principal)),
         lambda answer: sum(len(resource.acls) for resource in answer.resources) == count,
@@ -63,7 +62,7 @@ def stored(broker: Exchange, principal: str, count: int) -> None:
 
 @scenario
 def without_an_authorizer(broker: Exchange) -> None:
-    """Each of the three is SECURITY_DISABLED, row by row, however senseless the rows are."""
+    """Each of the three APIs answers SECURITY_DISABLED, row by row, even for invalid rows."""
     for version in versions("DescribeAcls"):
         broker.ask("DescribeAcls", version, **chosen())
         rows = [acl("a"), acl(""), acl("a", resource_type=99), acl("a", resource_type=ANY)]
@@ -74,8 +73,7 @@ def without_an_authorizer(broker: Exchange) -> None:
 
 
 def unknown_elements(broker: Exchange, version: int) -> None:
-    """A 0 where a type, pattern, operation or permission belongs ends the connection before anybody looks at the
-    rest."""
+    """A 0 as type, pattern, operation or permission ends the connection before anything else is checked."""
     for field in ("resource_type", "resource_pattern_type", "operation", "permission_type"):
         broker.ask("CreateAcls", version, note=f"{field} 0", creations=[acl("a"), acl("a", **{field: 0})])
     for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"):
@@ -85,7 +83,7 @@ def unknown_elements(broker: Exchange, version: int) -> None:
 
 @configured_scenario
 def created_and_deleted(broker: Exchange) -> None:
-    """What is created is described; again changes nothing; what a filter takes is deleted and named."""
+    """A created ACL is described; creating it again changes nothing; a filter deletes and returns its matches."""
     for version in versions("CreateAcls"):
         principal, name = f"User:{broker.name('creator')}-{version}", broker.name("topic")
         own = chosen(principal_filter=principal)
@@ -118,7 +116,7 @@ def created_and_deleted(broker: Exchange) -> None:
 
 @configured_scenario
 def impossible_acls(broker: Exchange) -> None:
-    """Each row has its own error and the others are created; what no client can write fails the request as a whole."""
+    """Each row has its own error and the others are created; values that no client can write fail the whole request."""
     for version in versions("CreateAcls"):
         principal = f"User:{broker.name('strict')}-{version}"
 
@@ -158,7 +156,7 @@ def impossible_acls(broker: Exchange) -> None:
 
 @configured_scenario
 def filters(broker: Exchange) -> None:
-    """Exact, any and matching patterns; principals, hosts, operations and permissions; filters that are nothing."""
+    """Exact, any and matching patterns; principals, hosts, operations and permissions; filters that are invalid."""
     principal, name = f"User:{broker.name('filtered')}", broker.name("orders")
     rows = [
         acl(name, principal=principal),
@@ -209,12 +207,11 @@ def filters(broker: Exchange) -> None:
 
 @configured_scenario
 def more_than_a_batch_takes(broker: Exchange) -> None:
-    """More than 10 000 new entries are POLICY_VIOLATION and none is created; what is wrong with a name is told all the
-    same."""
+    """More than 10 000 new entries are POLICY_VIOLATION and none is created; errors in names are still reported."""
     rows = [acl(broker.name(str(number))) for number in range(10_001)]
     wrong = [acl(""), acl("x", resource_type=CLUSTER), acl(broker.name("0")), acl("x", principal="alice")]
     answer = broker.quietly("CreateAcls", 3, creations=rows + wrong)
-    # As few words about ten thousand rows as tell all: in order, each once with how often it stands there.
+    # A short form of ten thousand rows: the distinct rows in order, each with its count.
     told = [(row.error_code, bool(row.error_message)) for row in answer.results]
     broker.record("CreateAcls v3", str([(row, len(list(same))) for row, same in itertools.groupby(told)]))
     broker.ask("DescribeAcls", 3, **chosen(principal_filter="User:alice", resource_name_filter=broker.name("0")))

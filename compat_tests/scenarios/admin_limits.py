@@ -1,5 +1,4 @@
-"""Admin requests at their edges: timeouts that are over, limits, repetitions, and settings of groups, metrics and
-loggers."""
+"""Admin requests at their limits: expired timeouts, sizes, repetitions, and settings of groups, metrics and loggers."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ def growing(name: str, count: int) -> Any:
 
 @scenario
 def timeouts_that_are_over(broker: Exchange) -> None:
-    """With no time left nothing is done and every topic is REQUEST_TIMED_OUT, unless there is nothing to do anyway."""
+    """With no time left nothing is done and every topic is REQUEST_TIMED_OUT, unless nothing would change anyway."""
     name = broker.topic("old")
     new = broker.name("new")
     for timeout_ms in (0, -1):
@@ -68,8 +67,7 @@ def creations_that_are_too_large(broker: Exchange) -> None:
 
 @scenario
 def changes_that_are_too_large(broker: Exchange) -> None:
-    """More than 10 000 settings in one request are refused for all its resources, wrong ones included, and none is
-    set."""
+    """More than 10 000 settings in one request are refused for all its resources, even invalid ones; none is set."""
     name = broker.name("some")
     entries = [("consumer.session.timeout.ms", SET, "50000")]
     resources = [
@@ -84,7 +82,7 @@ def changes_that_are_too_large(broker: Exchange) -> None:
 
 @scenario
 def repeated_and_hidden_names(broker: Exchange) -> None:
-    """A name three times, the metadata log's own name, names that collide and are impossible at once."""
+    """A name that occurs three times, the metadata log's name, colliding names, and names that are invalid as well."""
     broker.topic("a.b")
     three = [wanted(broker.name("three")), wanted(broker.name("three"), 2), wanted(broker.name("three"), 3)]
     create(broker, 7, *three, wanted(broker.name("one")), note="three times")
@@ -99,7 +97,7 @@ def repeated_and_hidden_names(broker: Exchange) -> None:
 
 @scenario
 def malformed_metadata(broker: Exchange) -> None:
-    """Topics without a name, ids where the version has none: one error for the whole request."""
+    """Topics without a name, and ids where the version has none, fail the whole request with one error."""
     for version in (10, 11, 12, 13):
         for note, topic_id in (("neither", ZERO_UUID), ("an id", b"x" * 16)):
             topics = [part("Metadata", "MetadataRequestTopic", topic_id=topic_id, name=None)]
@@ -108,7 +106,7 @@ def malformed_metadata(broker: Exchange) -> None:
 
 @scenario
 def settings_together(broker: Exchange) -> None:
-    """Values that contradict others, lists, keys given twice, brokers' own minimum of in-sync replicas."""
+    """Values that contradict others, lists, repeated keys, and a minimum of in-sync replicas for one broker."""
     name = broker.topic()
     values = [("min.compaction.lag.ms", SET, "100"), ("max.compaction.lag.ms", SET, "10")]
     incremental(broker, 1, "lags", TOPIC, name, *values)
@@ -131,7 +129,7 @@ def settings_together(broker: Exchange) -> None:
 
 @scenario
 def groups_and_metrics(broker: Exchange) -> None:
-    """Groups and client-metrics subscriptions have settings before they exist; names are checked, and values."""
+    """Groups and client-metrics subscriptions have settings before they exist; their names and values are validated."""
     for kind, key, good in ((GROUP, "consumer.session.timeout.ms", "50000"), (CLIENT_METRICS, "interval.ms", "5000")):
         name = broker.name(f"of-{kind}")
         describe(broker, 4, resource(kind, name), include_synonyms=True, note=f"{kind} defaults")
@@ -152,7 +150,7 @@ def groups_and_metrics(broker: Exchange) -> None:
 
 @scenario
 def log_levels(broker: Exchange) -> None:
-    """Levels of the broker's loggers: the operations and names that are not taken."""
+    """Log levels of the broker: the operations and logger names that are refused."""
     for version in versions("IncrementalAlterConfigs"):
         for note, on, entry in (
             ("check", "1", ("root", SET, "DEBUG")),

@@ -1,4 +1,4 @@
-"""ApiVersions: what a broker says that it speaks, and how it says that it does not."""
+"""ApiVersions: the APIs that a broker lists, and its answer to a version it does not know."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pykafkad.handlers import table
 from pykafkad.wire import messages
 
 UNSUPPORTED_VERSION = 35
-# What pykafkad promises to serve; the rest of Kafka's list is not compared.
+# The APIs that pykafkad promises to serve; the rest of Kafka's list is not compared.
 PROMISED = {*range(4), *range(8, 24), *range(29, 52), 55, 57, 60, 61, 64, 65, 66, 74, 75, 80, 81}
-# ConsumerGroupHeartbeat is told of and refused, as by a Kafka with the feature off.
+# ConsumerGroupHeartbeat is listed and refused, as by a Kafka with the feature off.
 TOLD = PROMISED | {68}
 
-# A feature is offered, and finalized, once its APIs are served: clients act upon it.
+# A feature is listed and finalized once its APIs are served, because clients rely on it.
 PROMISED_FEATURES = ("eligible.leader.replicas.version", "kraft.version", "metadata.version")
 
 
 def of_promised(answer: Any) -> Any:
-    """The answer with the APIs and the features that pykafkad promises alone."""
+    """The answer reduced to the APIs and features that pykafkad promises."""
     answer.api_keys = [row for row in answer.api_keys if row.api_key in TOLD]
     answer.supported_features = [row for row in answer.supported_features if row.name in PROMISED_FEATURES]
     answer.finalized_features = [row for row in answer.finalized_features if row.name in PROMISED_FEATURES]
@@ -30,7 +30,7 @@ def of_promised(answer: Any) -> Any:
 
 @scenario
 def served_apis(broker: Exchange) -> None:
-    """Every version lists the same APIs; features are told from 3 on."""
+    """Every version lists the same APIs; features are listed from version 3 on."""
     for version in versions("ApiVersions"):
         fields = {"client_software_name": "scenario", "client_software_version": "1.0"}
         answer = of_promised(broker.ask("ApiVersions", version, **fields))
@@ -67,14 +67,13 @@ def version_above_ours(broker: Exchange) -> None:
         broker.record(f"ApiVersions v{version}", answer, 0)
         assert answer.error_code == UNSUPPORTED_VERSION
         assert [row.api_key for row in answer.api_keys] == [18]
-        # The connection goes on.
+        # The connection stays open.
         of_promised(broker.ask("ApiVersions", 0, on=connection, note="afterwards"))
 
 
 @scenario
 def keys_of_controllers(broker: Exchange) -> None:
-    """What travels between controllers, and what is gone, is not answered on a broker's listener: the connection
-    closes."""
+    """APIs between controllers and removed APIs get no answer on a broker's listener: the connection closes."""
     for row in table.UNANSWERED:
         for version in (0, 1, 2, 3, 4):
             connection = broker.connect()
@@ -105,11 +104,11 @@ def null_client_id(broker: Exchange) -> None:
 
 @scenario
 def unknown_tags(broker: Exchange) -> None:
-    """Tagged fields that nobody knows are skipped: in the header, at the end of a body, and in a nested struct."""
+    """Unknown tagged fields are skipped: in the header, at the end of a body, and in a nested struct."""
     tags = b"\2" + b"\5\3abc" + b"\x64\0"
     body = messages.encode(messages.ApiVersionsRequest(client_software_name="a", client_software_version="b"), 3)
     connection = broker.connect()
-    # The last byte of a flexible body is its count of tags.
+    # The last byte of a flexible body is its count of tagged fields.
     frame = struct.pack(">hhih", 18, 3, 11, 1) + b"c" + tags + body[:-1] + tags
     connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
     connection.expect("ApiVersions", 3, 11)

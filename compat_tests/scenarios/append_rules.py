@@ -1,5 +1,4 @@
-"""What a topic's settings make of a batch before it is stored: other codecs and levels, the broker's own time,
-sizes."""
+"""How a topic's settings change a batch before it is stored: codecs and levels, the broker's own time, sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ UNEVEN = [(b"a", b"x" * 200, [("h", None)], T0 + 5), (b"b", None, (), T0 + 9), (
 
 
 def stored(broker: Exchange, name: str, note: str) -> None:
-    """Everything that the broker made of it, batch by batch."""
+    """Record every stored batch."""
     fetch(broker, 12, from_topic(name, broker.topic_id(name), row(0, 0, max_bytes=1 << 20)), note=note)
 
 
@@ -31,7 +30,7 @@ def recompression(broker: Exchange) -> None:
 
 @scenario
 def recompression_of_idempotent_batches(broker: Exchange) -> None:
-    """Sequences survive, and a repetition is known again."""
+    """Sequence numbers survive recompression, and a duplicate is still recognised."""
     name = broker.topic(compression_type="zstd", **KEPT)
     producer_id, _ = new_producer(broker)
     ids = {"producer_id": producer_id, "producer_epoch": 0}
@@ -57,7 +56,7 @@ def compression_levels(broker: Exchange) -> None:
 
 @scenario
 def log_append_time(broker: Exchange) -> None:
-    """The broker's time for every record, with and without a new codec; the answer tells it."""
+    """Every record gets the broker's time, with and without a new codec; the answer carries that time."""
     for kind in ("producer", "gzip"):
         name = broker.topic(kind, message_timestamp_type="LogAppendTime", compression_type=kind, **KEPT)
         for codec in (0, 1, 2):
@@ -67,7 +66,7 @@ def log_append_time(broker: Exchange) -> None:
 
 @scenario
 def compacted_topic_with_the_brokers_time(broker: Exchange) -> None:
-    """Keys are asked for whatever the codec, and the errors name the records."""
+    """A missing key is refused whatever the codec, and the errors name the records."""
     name = broker.topic(cleanup_policy="compact", message_timestamp_type="LogAppendTime", compression_type="lz4")
     for codec in range(5):
         produce(broker, 9, to(name, (0, batch(codec=codec))), note=f"{codec} without a key")
@@ -82,7 +81,7 @@ def compacted_topic_with_the_brokers_time(broker: Exchange) -> None:
 
 @scenario
 def sizes_after_recompression(broker: Exchange) -> None:
-    """`max.message.bytes` holds for the batch as it comes and as it is stored; no batch is larger than a segment."""
+    """`max.message.bytes` applies to the batch as received and as stored; no batch is larger than a segment."""
     plain = broker.topic("plain", compression_type="uncompressed", max_message_bytes="2000", **KEPT)
     for size in (1000, 1900, 5000):
         produce(broker, 9, to(plain, (0, batch([(None, b"x" * size)], codec=1))), note=f"{size} opened")
@@ -94,7 +93,7 @@ def sizes_after_recompression(broker: Exchange) -> None:
 
 @scenario
 def max_timestamps_that_lie(broker: Exchange) -> None:
-    """Kafka walks the records of each batch, and stores the largest timestamp that it finds there."""
+    """Kafka reads the records of each batch and stores the largest timestamp that it finds there."""
     from compat_tests.scenarios.produce import checksummed
 
     for kind in ("producer", "gzip"):

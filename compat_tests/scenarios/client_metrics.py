@@ -1,8 +1,8 @@
-"""Client-metrics resources, and what clients are told by them: GetTelemetrySubscriptions, PushTelemetry,
-ListConfigResources.
+"""Client-metrics resources, and the answers clients get: GetTelemetrySubscriptions, PushTelemetry, ListConfigResources.
 
-Kafka answers the two telemetry APIs even where it does not advertise them; without a plug-in it drops what is pushed.
-Client instances have ids of their own here, so that subscription ids, which depend on them, can be compared."""
+Kafka answers the two telemetry APIs even where it does not advertise them; without a plug-in it drops pushed metrics.
+Client instances have fixed ids here, so that subscription ids, which depend on them, can be compared.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def instance_id(name: str) -> bytes:
 
 
 def subscribe(broker: Exchange, name: str, **values: str) -> None:
-    """Set a subscription quietly, and wait until it counts; underscores stand for dots."""
+    """Set a subscription, not recorded, and wait until it takes effect; underscores stand for dots."""
     entries = [(key.replace("_", "."), SET, value) for key, value in values.items()]
     answer = broker.quietly(
         "IncrementalAlterConfigs", 1, resources=[changed("IncrementalAlterConfigs", CLIENT_METRICS, name, *entries)]
@@ -48,7 +48,7 @@ def subscribe(broker: Exchange, name: str, **values: str) -> None:
 
 
 def unsubscribe(broker: Exchange, *names: str) -> None:
-    """Take subscriptions away quietly."""
+    """Remove subscriptions, not recorded."""
     broker.quietly("AlterConfigs", 2, resources=[changed("AlterConfigs", CLIENT_METRICS, name) for name in names])
     broker.until(
         lambda: broker.quietly("ListConfigResources", 0),
@@ -58,12 +58,12 @@ def unsubscribe(broker: Exchange, *names: str) -> None:
 
 
 def get(broker: Exchange, note: str, name: str, on: Connection | None = None) -> Any:
-    """A GetTelemetrySubscriptions request into the transcript."""
+    """Record a GetTelemetrySubscriptions request."""
     return broker.ask("GetTelemetrySubscriptions", 0, note=note, on=on, client_instance_id=instance_id(name))
 
 
 def push(broker: Exchange, note: str, name: str, subscription_id: int, **fields: Any) -> Any:
-    """A PushTelemetry request into the transcript."""
+    """Record a PushTelemetry request."""
     wanted = {"terminating": False, "compression_type": 0, "metrics": b"", **fields}
     return broker.ask(
         "PushTelemetry", 0, note=note, client_instance_id=instance_id(name), subscription_id=subscription_id, **wanted
@@ -72,7 +72,7 @@ def push(broker: Exchange, note: str, name: str, subscription_id: int, **fields:
 
 @scenario
 def subscriptions(broker: Exchange) -> None:
-    """Which metrics a client is to push and how often; the ids are sums over both."""
+    """Which metrics a client must push and how often; subscription ids are checksums over both."""
     get(broker, "nothing is subscribed", "none")
     answer = broker.quietly("GetTelemetrySubscriptions", 0)
     again = broker.quietly("GetTelemetrySubscriptions", 0)
@@ -104,7 +104,7 @@ def subscriptions(broker: Exchange) -> None:
 
 @scenario
 def matching(broker: Exchange) -> None:
-    """A subscription is for the clients that all its patterns match as a whole."""
+    """A subscription applies to the clients that match all its patterns, each pattern as a whole."""
     fields = {"client_software_name": "scenario.lib", "client_software_version": "1.2.3"}
     text_id = "[A-Za-z0-9_-]{22}"
     for number, (note, match) in enumerate((
@@ -122,7 +122,7 @@ def matching(broker: Exchange) -> None:
         ("blanks", " client_id = scenario "),
     )):  # fmt: skip
         name = f"{number}-{broker.name('match')}"
-        # An instance is forgotten with its connection, if it is the connection's last: so each has one of its own.
+        # The broker forgets an instance when the connection it used last closes, so each instance has its own.
         connection = broker.connect()
         broker.quietly("ApiVersions", 3, on=connection, **fields)
         match = match.replace("{port}", str(connection.socket.getsockname()[1]))
@@ -135,7 +135,7 @@ def matching(broker: Exchange) -> None:
 
 @scenario
 def pushes(broker: Exchange) -> None:
-    """Pushes and questions come at their times; wrong ones have errors of their own."""
+    """Pushes and requests are accepted at their times; wrong ones have their own errors."""
     name = broker.name("pushed")
     subscribe(broker, name, metrics="*", interval_ms="3600000")
     subscription = get(broker, "first", "a")
@@ -167,7 +167,7 @@ def pushes(broker: Exchange) -> None:
         get(broker, f"after {note}", note)
         push(broker, f"after {note}", note, answer.subscription_id)
     push(broker, "without a question", "c", 3)
-    # A changed subscription starts everything anew, a short interval lets clients in again.
+    # A changed subscription starts anew; a short interval lets clients push again.
     subscribe(broker, f"{name}-2", metrics="a", interval_ms="100")
     answer = get(broker, "changed subscriptions", "a")
     push(broker, "old subscription", "a", known)
@@ -180,7 +180,7 @@ def pushes(broker: Exchange) -> None:
 
 @scenario
 def resources_listed(broker: Exchange) -> None:
-    """Every resource that has settings: topics and brokers always, subscriptions and groups where something was set."""
+    """Every resource with settings: topics and brokers always, subscriptions and groups once something was set."""
     topic, metrics, group = broker.topic(), broker.name("metrics"), broker.name("group")
     subscribe(broker, metrics, metrics="a")
     incremental(broker, 1, "group", GROUP, group, ("consumer.session.timeout.ms", SET, "50000"))
@@ -225,8 +225,10 @@ def resources_listed(broker: Exchange) -> None:
 
 @scenario
 def subscription_settings(broker: Exchange) -> None:
-    """A subscription's settings are checked alone and together, described with their sources, and gone when the last
-    one is."""
+    """A subscription's settings are validated alone and together and described with their sources.
+
+    The subscription is gone when its last setting is removed.
+    """
     name = broker.name("metrics")
 
     def change(note: str, *entries: tuple, on: str = name, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, of topics, brokers, groups and what else there is."""
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs of topics, brokers, groups and other resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compat_tests.scenarios.registry import scenario
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
-# Settings whose values are the machine's or the process's own.
+# Settings whose values belong to the machine or the process.
 OWN_VALUES = (
     "listeners",
     "advertised.listeners",
@@ -22,13 +22,13 @@ OWN_VALUES = (
 
 
 def resource(kind: int, name: str, keys: list[str] | None = None) -> Any:
-    """One resource of a DescribeConfigs request; keys None is all of them."""
+    """One resource of a DescribeConfigs request; None as keys means all."""
     fields = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
     return part("DescribeConfigs", "DescribeConfigsResource", **fields)
 
 
 def describe(broker: Exchange, version: int, *resources: Any, note: str = "", **fields: Any) -> Any:
-    """Send a DescribeConfigs request into the transcript."""
+    """Record a DescribeConfigs request."""
     return broker.ask("DescribeConfigs", version, note=note, resources=list(resources), **fields)
 
 
@@ -47,7 +47,7 @@ def of_a_topic(broker: Exchange) -> None:
 
 @scenario
 def errors(broker: Exchange) -> None:
-    """Unknown topics, impossible names, strange brokers, unknown kinds of resources."""
+    """Unknown topics, impossible names, unknown brokers, unknown kinds of resources."""
     name = broker.topic()
     for version in versions("DescribeConfigs"):
         for note, asked in (
@@ -76,7 +76,7 @@ def errors(broker: Exchange) -> None:
 
 @scenario
 def of_the_broker(broker: Exchange) -> None:
-    """The broker's own settings and the cluster's dynamic defaults, but for the values that are a machine's own."""
+    """The broker's own settings and the cluster's dynamic defaults, except values that belong to the machine."""
     for version in versions("DescribeConfigs"):
         for asked in ("1", ""):
             answer = broker.quietly(
@@ -95,7 +95,7 @@ def changed(api: str, kind: int, name: str, *entries: tuple) -> Any:
 
 
 def incremental(broker: Exchange, version: int, note: str, kind: int, name: str, *entries: tuple, **more: Any) -> None:
-    """Send an IncrementalAlterConfigs request for one resource."""
+    """Record an IncrementalAlterConfigs request for one resource."""
     resources = [changed("IncrementalAlterConfigs", kind, name, *entries)]
     broker.ask("IncrementalAlterConfigs", version, note=note, resources=resources, **more)
 
@@ -165,7 +165,7 @@ def replaced(broker: Exchange) -> None:
 
 @scenario
 def broker_changes(broker: Exchange) -> None:
-    """Dynamic settings of the broker and of the cluster; read-only ones and nonsense are refused."""
+    """Dynamic settings of the broker and of the cluster; read-only settings and nonsense are refused."""
     for kind, name in ((BROKER, "1"), (BROKER, "")):
         for note, entries in (
             ("dynamic", [("log.cleaner.threads", SET, "2")]),
@@ -185,7 +185,7 @@ def broker_changes(broker: Exchange) -> None:
 
 @scenario
 def topic_defaults_of_the_cluster(broker: Exchange) -> None:
-    """A dynamic default of the cluster is what a topic without its own value gets, named in the synonyms."""
+    """A topic without its own value gets the cluster's dynamic default, which is named in the synonyms."""
     name = broker.topic()
     incremental(broker, 1, "cluster default", BROKER, "", ("log.retention.ms", SET, "86400000"))
     settled(broker, name, "retention.ms", "86400000")
@@ -200,7 +200,9 @@ def topic_defaults_of_the_cluster(broker: Exchange) -> None:
 
 @scenario
 def odd_numbers(broker: Exchange) -> None:
-    """What Java's reader of doubles takes is taken, and answered as Java prints it, by CreateTopics too."""
+    """Every number that Java's parser of doubles takes is accepted and answered as Java prints it, also by
+    CreateTopics.
+    """
     key = "min.cleanable.dirty.ratio"
     for index, value in enumerate(("0.5f", "NaN", "0x1p-1", ".25D", "-0", "1e-4")):
         config = part("CreateTopics", "CreatableTopicConfig", name=key, value=value)
@@ -218,8 +220,9 @@ def odd_numbers(broker: Exchange) -> None:
 
 @scenario
 def of_groups(broker: Exchange) -> None:
-    """A group's settings are stored whether or not there is such a group, described with their sources, and held
-    against the broker's bounds."""
+    """A group's settings are stored whether or not the group exists, described with their sources, and checked against
+    the broker's bounds.
+    """
     name = broker.name("group")
 
     def change(note: str, *entries: tuple, on: str = name, **more: Any) -> None:
@@ -282,7 +285,7 @@ def of_groups(broker: Exchange) -> None:
 
 @scenario
 def good_beside_bad(broker: Exchange) -> None:
-    """Every resource of a request has a result of its own, and the good ones are changed."""
+    """Every resource of a request has its own result, and valid ones are changed."""
     for api, last in (("AlterConfigs", 2), ("IncrementalAlterConfigs", 1)):
         for version in range(last + 1):
             name, other = broker.topic(f"{api}-{version}"), broker.topic(f"{api}-{version}-other")
@@ -315,7 +318,7 @@ def good_beside_bad(broker: Exchange) -> None:
 
 @scenario
 def unknown_operations(broker: Exchange) -> None:
-    """Each kind of resource with an operation that does not exist, and what becomes of a good one beside it."""
+    """Each kind of resource with an operation that does not exist, beside a valid one."""
     for version in versions("IncrementalAlterConfigs"):
         name = broker.topic(f"beside-{version}")
         good = changed("IncrementalAlterConfigs", TOPIC, name, ("retention.ms", SET, "123456"))
@@ -334,7 +337,7 @@ def unknown_operations(broker: Exchange) -> None:
 
 @scenario
 def settings_of_the_broker_replaced(broker: Exchange) -> None:
-    """AlterConfigs of a broker takes away what it does not name, for one broker and for all."""
+    """AlterConfigs of a broker removes every setting that it does not name, for one broker and for all."""
     for name in ("1", ""):
 
         def replace(note: str, *entries: tuple, **more: Any) -> None:
@@ -356,7 +359,7 @@ def settings_of_the_broker_replaced(broker: Exchange) -> None:
             )
             describe(broker, 4, *asked, include_synonyms=True, note=f"{key} of {name!r}")  # noqa: B023
 
-        # The cluster-wide min.insync.replicas stands in the log of a new cluster, and has to stay there.
+        # The log of a new cluster holds a cluster-wide min.insync.replicas, which must stay.
         kept = () if name else (("min.insync.replicas", "1"),)
         replace("two", ("log.cleaner.backoff.ms", "16000"), ("message.max.bytes", "1048589"), *kept)
         waited("log.cleaner.backoff.ms", "16000")

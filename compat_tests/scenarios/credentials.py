@@ -1,5 +1,6 @@
-"""DescribeUserScramCredentials and AlterUserScramCredentials; SaslHandshake, SaslAuthenticate and delegation tokens
-where there is no SASL."""
+"""SCRAM credentials (DescribeUserScramCredentials, AlterUserScramCredentials), and SASL and delegation tokens without
+SASL.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def removal(name: str, mechanism: int = SHA_256) -> Any:
 
 
 def alter(broker: Exchange, note: str, deletions: list[Any], upsertions: list[Any]) -> None:
-    """An AlterUserScramCredentials request into the transcript."""
+    """Record an AlterUserScramCredentials request."""
     broker.ask("AlterUserScramCredentials", 0, note=note, deletions=deletions, upsertions=upsertions)
 
 
@@ -33,8 +34,9 @@ def users(*names: str) -> list[Any]:
 
 
 def settled(broker: Exchange, name: str, count: int) -> None:
-    """Wait until the broker shows `count` credentials of a user: Kafka's own brokers learn of them a moment after the
-    answer."""
+    """Wait until the broker shows `count` credentials of a user: a Kafka broker learns of them a moment after the
+    answer.
+    """
     broker.until(
         lambda: broker.quietly("DescribeUserScramCredentials", 0, users=users(name)),
         lambda answer: len(answer.results[0].credential_infos) == count,
@@ -74,7 +76,7 @@ def stored_and_removed(broker: Exchange) -> None:
 
 @scenario
 def impossible_credentials(broker: Exchange) -> None:
-    """Each user has an error of its own; a user named twice is left alone."""
+    """Each user has its own error; a user that is named twice is not changed."""
     kept, other = broker.name("kept"), broker.name("other")
     alter(broker, "prepared", [], [credential(kept)])
     settled(broker, kept, 1)
@@ -114,7 +116,7 @@ def impossible_credentials(broker: Exchange) -> None:
 
 @scenario
 def login_without_sasl(broker: Exchange) -> None:
-    """On a PLAINTEXT listener everybody has logged in already: SASL's requests are ILLEGAL_SASL_STATE."""
+    """On a PLAINTEXT listener every client counts as logged in: SASL's requests are ILLEGAL_SASL_STATE."""
     for version in versions("SaslHandshake"):
         for mechanism in ("PLAIN", "SCRAM-SHA-256", ""):
             broker.ask("SaslHandshake", version, note=mechanism, mechanism=mechanism)
@@ -125,7 +127,7 @@ def login_without_sasl(broker: Exchange) -> None:
 
 @scenario
 def delegation_tokens(broker: Exchange) -> None:
-    """Whoever did not log in by SASL or TLS gets no delegation token: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+    """A client without a SASL or TLS login gets no delegation token: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
     renewer = part("CreateDelegationToken", "CreatableRenewers", principal_type="User", principal_name="r")
     strange = part("CreateDelegationToken", "CreatableRenewers", principal_type="Group", principal_name="g")
     for version in versions("CreateDelegationToken"):

@@ -1,4 +1,4 @@
-"""DescribeProducers: who writes to a partition."""
+"""DescribeProducers: the producers of a partition."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pykafkad.wire.batch import build_batch
 
 
 def batch(records: list, **fields: Any) -> bytearray:
-    """A batch of now: producers of long ago are forgotten, by a clock that nobody sees."""
+    """A batch with the current time: the broker forgets old producers after a while."""
     return build_batch(records, timestamp_ms=int(time.time() * 1000), **fields)
 
 
 def describe(broker: Exchange, note: str, *topics: tuple[str, list[int]]) -> Any:
-    """Ask, into the transcript."""
+    """Record a DescribeProducers request."""
     rows = [part("DescribeProducers", "TopicRequest", name=name, partition_indexes=indexes) for name, indexes in topics]
     return broker.ask("DescribeProducers", 0, note=note, topics=rows)
 
 
 @scenario
 def active(broker: Exchange) -> None:
-    """Each producer with its epoch, last sequence and time; one without an id leaves no trace."""
+    """Each producer with its epoch, last sequence and time; a producer without an id leaves no trace."""
     name = broker.topic("two", 2, **KEPT)
     describe(broker, "before", (name, [0, 1]))
     broker.produce(name, 0, batch([(None, b"plain")]))
@@ -41,7 +41,7 @@ def active(broker: Exchange) -> None:
 
 @scenario
 def refused(broker: Exchange) -> None:
-    """Names that cannot be, topics and partitions that are not there; good ones beside them are answered."""
+    """Invalid names, unknown topics and unknown partitions; valid ones beside them are answered."""
     name = broker.topic()
     describe(broker, "unknown", (broker.name("none"), [0, 1]), (name, [0, 1, -1]))
     describe(broker, "impossible", ("", [0]), (".", [0]), ("a b", [0]), ("x" * 250, [0]), (name, [0]))

@@ -1,4 +1,4 @@
-"""Where pykafkad answers otherwise than Kafka 4.3.1, and why: the only differences that the scenarios allow."""
+"""The differences between the answers of pykafkad and Kafka 4.3.1 that the scenarios allow, with their reasons."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """One allowed difference: patterns for the scenario, the step's label and the dotted path of the field; the
-    reason."""
+    """One allowed difference: patterns for the scenario, the step's label and the dotted path of the field; and the
+    reason.
+    """
 
     scenario: str
     label: str
@@ -21,13 +22,13 @@ ALLOWED = (
         "produce.*",
         "*",
         "responses.*.error_message",
-        "Where Kafka refuses a batch without a word, ours says why; the code is the same.",
+        "Kafka refuses the batch without a message, pykafkad gives a reason; the error code is the same.",
     ),
     Difference(
         "internal_topics.partition_produced_twice",
         "Produce *",
         "responses*",
-        "We append and answer every row. No client sends two; dropping records that were answered for would be worse.",
+        "pykafkad appends and answers every row. No client sends two; dropping acknowledged records would be worse.",
     ),
     Difference(
         "internal_topics.transactional_batches",
@@ -47,7 +48,7 @@ ALLOWED = (
 
 
 def allowed(scenario: str, label: str, path: str) -> bool:
-    """Whether the table has a row for it."""
+    """Whether the table has a row for this difference."""
     return any(
         fnmatchcase(scenario, row.scenario) and fnmatchcase(label, row.label) and fnmatchcase(path, row.path)
         for row in ALLOWED

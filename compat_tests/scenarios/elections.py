@@ -17,7 +17,7 @@ def partitions(name: str, *indexes: int) -> Any:
 
 @scenario
 def not_needed(broker: Exchange) -> None:
-    """A partition that is led is ELECTION_NOT_NEEDED in both kinds; unknown ones have their own error."""
+    """A partition with a leader is ELECTION_NOT_NEEDED for both types; unknown partitions have their own error."""
     name = broker.topic("two", 2)
     for version in versions("ElectLeaders"):
         for election_type in (0, 1) if version else (0,):
@@ -36,7 +36,7 @@ def not_needed(broker: Exchange) -> None:
 
 @scenario
 def all_partitions(broker: Exchange) -> None:
-    """Null topics mean all: each topic is named, its partitions that need no election are not."""
+    """Null topics mean all: the answer names each topic, but no partition that needs no election."""
     name = broker.topic("two", 2)
     for version in versions("ElectLeaders"):
         answer = broker.quietly("ElectLeaders", version, topic_partitions=None, timeout_ms=10_000)

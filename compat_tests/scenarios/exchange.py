@@ -1,4 +1,4 @@
-"""What a scenario talks through: raw connections to one broker, and the transcript of what was asked and answered."""
+"""A scenario's access to one broker: raw connections, and the transcript of requests and answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pykafkad.wire import frames, messages
 from pykafkad.wire.messages import Struct
 
 CLIENT_ID = "scenario"
-# Many times what an answer takes: a machine may be busy with other things.
+# Many times longer than an answer takes, because the machine may be busy.
 ANSWER_SECONDS = 100.0
 FLEXIBLE_FROM = frames.flexible_versions()
 CLOSED = "connection closed"
@@ -35,8 +35,9 @@ def part(api: str, struct_name: str, /, **fields: Any) -> Struct:
 
 
 class Step:
-    """One entry of a transcript: what was done (None: quietly), and the answer (a message with its version, or a
-    text)."""
+    """One entry of a transcript: its label (None: not compared), and the answer (a message with its version, or a
+    text).
+    """
 
     __slots__ = ("answer", "label", "version")
 
@@ -47,7 +48,7 @@ class Step:
 
 
 class Connection:
-    """One TCP connection on which frames are sent and answered."""
+    """One TCP connection that sends requests and receives answers."""
 
     def __init__(self, bootstrap: str) -> None:
         host, port = bootstrap.rsplit(":", 1)
@@ -57,7 +58,7 @@ class Connection:
         self._waiting: list[tuple[str, int, int]] = []
 
     def send(self, api: str, version: int, request: Struct) -> None:
-        """Send a request; the answer is taken by `receive`."""
+        """Send a request; `receive` takes the answer."""
         key = messages.schema(type(request)).key
         self._correlation_id += 1
         tagged = version >= FLEXIBLE_FROM.get(key, 32767)
@@ -68,11 +69,11 @@ class Connection:
         self.socket.sendall(b"".join(chunks))
 
     def expect(self, api: str, version: int, correlation_id: int) -> None:
-        """A request that was written to `socket` by hand is to be answered so."""
+        """Expect the answer to a request that was written to `socket` directly."""
         self._waiting.append((api, version, correlation_id))
 
     def forget_last(self) -> None:
-        """No answer is expected to the request that was sent last (Produce with acks=0)."""
+        """Expect no answer to the last request (Produce with acks=0)."""
         self._waiting.pop()
 
     def receive(self) -> Struct | str:
@@ -86,9 +87,11 @@ class Connection:
         key = messages.schema(_class(api, "Request")).key
         tagged = frames.response_is_tagged(key, version, FLEXIBLE_FROM)
         answered, position = frames.read_response_header(frame, tagged)
-        assert answered == correlation_id, f"{api} v{version}: answer to {answered}, asked {correlation_id}"
+        assert answered == correlation_id, (
+            f"{api} v{version}: the answer has correlation id {answered}, expected {correlation_id}"
+        )
         message, end = messages.decoder(_class(api, "Response"), version)(frame, position)
-        assert end == size, f"{api} v{version}: {size - end} bytes behind the answer"
+        assert end == size, f"{api} v{version}: {size - end} bytes follow the answer"
         return message
 
     def _exactly(self, size: int) -> bytes:
@@ -117,13 +120,16 @@ class Connection:
 
 
 class Exchange:
-    """A scenario's way to one broker: `ask` and record, `quietly` ask and do not, unique `name`s, prepared topics."""
+    """A scenario's access to one broker.
+
+    `ask` sends and records, `quietly` sends without recording, `name` makes unique names, `topic` prepares topics.
+    """
 
     def __init__(self, bootstrap: str, scenario: str) -> None:
         self.bootstrap = bootstrap
         self.steps: list[Step] = []
         self.asked: list[tuple[str, int]] = []
-        # Unique in every run, so that a run never meets what an earlier one left; `normalise.py` takes it out again.
+        # Unique in every run, so that a run never meets leftovers of an earlier one; `normalise.py` removes it again.
         self.prefix = f"{scenario}-{uuid.uuid4().hex[:6]}"
         self._connections: list[Connection] = []
         self._main = self.connect()
@@ -140,16 +146,15 @@ class Exchange:
             connection.close()
 
     def name(self, kind: str) -> str:
-        """A name that only this run of the scenario uses; answers are compared as if it were the same on both
-        brokers."""
+        """A name that only this run of the scenario uses; in comparisons it counts as the same name on both brokers."""
         return f"{self.prefix}.{kind}"
 
     def record(self, label: str | None, answer: Struct | str, version: int = 0) -> None:
-        """Add to the transcript something that is compared like an answer."""
+        """Add a value to the transcript that is compared like an answer."""
         self.steps.append(Step(label, answer, version))
 
     def ask(self, api: str, version: int, /, *, on: Connection | None = None, note: str = "", **fields: Any) -> Any:
-        """Send a request, take its answer into the transcript and return it, or CLOSED.
+        """Send a request, record its answer in the transcript and return it, or CLOSED.
 
         `fields` that the version does not carry, also in nested structs, take their default.
         """
@@ -158,7 +163,7 @@ class Exchange:
         return answer
 
     def quietly(self, api: str, version: int, /, *, on: Connection | None = None, **fields: Any) -> Any:
-        """As `ask`, outside the transcript: for preparations. Ids in the answer are known to the transcript."""
+        """Like `ask`, but not recorded, for preparations. The transcript still knows the ids in the answer."""
         answer = self._exchange(api, version, on, fields)
         self.record(None, answer, version)
         return answer
@@ -173,7 +178,7 @@ class Exchange:
         return answer
 
     def until(self, attempt: Callable[[], Any], accept: Callable[[Any], object]) -> Any:
-        """Repeat a quiet request until its answer is accepted; for what a broker takes a moment to do."""
+        """Repeat an unrecorded request until its answer is accepted, for effects that take a moment."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             answer = attempt()
@@ -183,7 +188,10 @@ class Exchange:
             time.sleep(0.02)
 
     def topic(self, kind: str = "topic", partitions: int = 1, **configs: str) -> str:
-        """Create a topic quietly, wait until it is led, and return its name; underscores in configs stand for dots."""
+        """Create a topic, wait until its partitions have leaders, and return its name; not recorded.
+
+        Underscores in configs stand for dots.
+        """
         name = self.name(kind)
         entries = [
             part("CreateTopics", "CreatableTopicConfig", name=key.replace("_", "."), value=value)
@@ -197,7 +205,7 @@ class Exchange:
         return name
 
     def topic_id(self, name: str) -> bytes:
-        """The id of a topic, once every partition of it is led, and its leader knows it."""
+        """The id of a topic, once every partition has a leader and the leader knows the id."""
         asked = [part("Metadata", "MetadataRequestTopic", name=name)]
 
         def led(answer: Any) -> bool:
@@ -218,7 +226,7 @@ class Exchange:
         return topic.topic_id
 
     def produce(self, topic: str, partition: int, records: bytes, *, acks: int = -1) -> Any:
-        """Append one batch quietly; returns the partition's answer."""
+        """Append one batch, not recorded; returns the partition's answer."""
         data = part("Produce", "PartitionProduceData", index=partition, records=records)
         topic_data = part("Produce", "TopicProduceData", name=topic, partition_data=[data])
         answer = self.quietly("Produce", 9, acks=acks, timeout_ms=10_000, topic_data=[topic_data])
@@ -227,11 +235,11 @@ class Exchange:
         return row
 
     def in_effect(self) -> None:
-        """Wait until what a request has changed, and the broker shows, has its effect: a Kafka shows a change a moment
-        before it acts by it.
+        """Wait until a change that the broker shows is also in effect: Kafka shows a change a moment before it acts on
+        it.
 
-        It takes its controller's changes one after the other, so that one which shows later is behind whatever showed
-        before."""
+        The controller applies changes in order, so a later change that is visible proves the earlier ones.
+        """
         user = self.name(f"in-effect-{uuid.uuid4().hex[:6]}")
         entity = [part("AlterClientQuotas", "EntityData", entity_type="user", entity_name=user)]
         asked = [part("DescribeClientQuotas", "ComponentData", entity_type="user", match_type=0, match=user)]
@@ -259,13 +267,13 @@ class Exchange:
 
 
 def request(api: str, version: int, /, **fields: Any) -> Struct:
-    """A request whose fields fit `version`: what that version does not carry is set to its default."""
+    """A request whose fields fit `version`: fields that the version does not carry get their default."""
     cls = _class(api, "Request")
     return fitted(cls(**fields), messages.schema(cls).root, version)
 
 
 def fitted(value: Struct, schema: Any, version: int) -> Struct:
-    """A copy of a struct without what `version` does not carry."""
+    """A copy of a struct without the fields that `version` does not carry."""
     kept = {}
     for field in schema.fields:
         if field.alive(version):

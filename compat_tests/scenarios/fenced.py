@@ -1,4 +1,4 @@
-"""What is out of date: leader epochs, members that came back under a new id, fetchers that are older than a codec."""
+"""Outdated callers: old leader epochs, members that returned under a new id, fetchers older than a codec."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from compat_tests.scenarios.produce import KEPT
 from compat_tests.scenarios.registry import scenario
 from pykafkad.wire.batch import build_batch
 
-# Any epoch below the leader's, on a broker whose leaders have never changed; -1 says nothing.
+# Any epoch below the leader's, on a broker whose leaders have never changed; -1 means none.
 OLD_EPOCH = -2
 ZSTD = 4
 
 
 @scenario
 def leader_epochs(broker: Exchange) -> None:
-    """An epoch below the leader's is FENCED_LEADER_EPOCH on its row. Fetch alone takes every negative epoch for
-    none."""
+    """An epoch below the leader's is FENCED_LEADER_EPOCH on its row. Only Fetch takes every negative epoch as none."""
     name = broker.topic("topic", 2, **KEPT)
     topic_id = broker.topic_id(name)
     for version in range(9, 19):
@@ -54,7 +53,7 @@ def leader_epochs(broker: Exchange) -> None:
 
 @scenario
 def commits_of_static_members(broker: Exchange) -> None:
-    """The id that a static member had before it came back is FENCED_INSTANCE_ID, for every partition (KIP-345)."""
+    """The former id of a static member that has returned is FENCED_INSTANCE_ID for every partition (KIP-345)."""
     topic = broker.topic()
     topic_id = broker.topic_id(topic)
     group = broker.name("group")
@@ -92,7 +91,7 @@ def commits_of_static_members(broker: Exchange) -> None:
 
 @scenario
 def fetchers_without_zstd(broker: Exchange) -> None:
-    """Before version 10 nobody could read zstd (KIP-110); Kafka 4 hands it to them nevertheless."""
+    """Clients below version 10 cannot read zstd (KIP-110); Kafka 4 sends it to them nevertheless."""
     for kind in ("zstd", "producer"):
         name = broker.topic(kind, compression_type=kind, **KEPT)
         broker.produce(name, 0, bytes(build_batch([(b"k", b"v" * 200)] * 3, codec=ZSTD)))

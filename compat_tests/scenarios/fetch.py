@@ -1,4 +1,4 @@
-"""Fetch: what is read from where, under which limits, and fetch sessions (KIP-227)."""
+"""Fetch: the records returned, the limits, and fetch sessions (KIP-227)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def row(partition: int, offset: int, max_bytes: int = LIMIT, **more: Any) -> Any
 
 
 def from_topic(name: str, topic_id: bytes, *rows: Any) -> Any:
-    """One topic of a Fetch request, by name or by id, as the version has it."""
+    """One topic of a Fetch request, by name or by id, depending on the version."""
     return part("Fetch", "FetchTopic", topic=name, topic_id=topic_id, partitions=list(rows))
 
 
 def fetch(broker: Exchange, version: int, *topics: Any, **fields: Any) -> Any:
-    """Send a Fetch request without waiting for data, and take its answer into the transcript."""
+    """Record a Fetch request that does not wait for data."""
     limits = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": LIMIT, **fields}
     return broker.ask("Fetch", version, topics=list(topics), **limits)
 
@@ -44,7 +44,7 @@ def filled(
 
 @scenario
 def every_version(broker: Exchange) -> None:
-    """Whole batches from the one that holds the offset on, up to the end, where nothing comes."""
+    """Whole batches from the one that holds the offset on; at the end of the log the answer is empty."""
     name, topic_id = filled(broker)
     for version in versions("Fetch"):
         for offset in (0, 1, 3, 8, 9):
@@ -53,7 +53,7 @@ def every_version(broker: Exchange) -> None:
 
 @scenario
 def outside_the_log(broker: Exchange) -> None:
-    """Below the start or above the end is OFFSET_OUT_OF_RANGE, with the log's own bounds."""
+    """An offset below the start or above the end is OFFSET_OUT_OF_RANGE, with the log's own bounds."""
     name, topic_id = filled(broker)
     for version in (4, 5, 11, 12, 13, 18):
         for offset in (-1, 10, 2**62):
@@ -62,7 +62,7 @@ def outside_the_log(broker: Exchange) -> None:
 
 @scenario
 def unknown_partitions(broker: Exchange) -> None:
-    """Unknown topics, ids and partitions have their errors beside good rows."""
+    """Unknown topics, ids and partitions have their errors beside valid rows."""
     name, topic_id = filled(broker)
     for version in (4, 7, 11, 12, 13, 15, 18):
         none = from_topic(broker.name("none"), b"z" * 16, row(0, 0))
@@ -72,7 +72,7 @@ def unknown_partitions(broker: Exchange) -> None:
 
 @scenario
 def size_limits(broker: Exchange) -> None:
-    """The first batch comes whole whatever the limits; then they count (KIP-74)."""
+    """The first batch is returned whole whatever the limits; then the limits count (KIP-74)."""
     name, topic_id = filled(broker, partitions=2)
     for version in (4, 12, 16):
         for limit in (0, 1, 100, 200, 300, 400):
@@ -86,8 +86,9 @@ def size_limits(broker: Exchange) -> None:
 
 @scenario
 def waiting(broker: Exchange) -> None:
-    """Too few bytes wait for `max_wait_ms`; an error or enough bytes do not wait; an append ends the wait, and a
-    deletion."""
+    """A Fetch waits up to `max_wait_ms` for enough bytes. An error, enough bytes, an append or a deletion ends the
+    wait.
+    """
     name, topic_id = filled(broker)
 
     def took(note: str, *topics: Any, max_wait_ms: int = 60_000, **fields: Any) -> None:
@@ -126,7 +127,7 @@ def waiting(broker: Exchange) -> None:
 
 @scenario
 def leader_epochs(broker: Exchange) -> None:
-    """An older epoch than the leader's is FENCED_LEADER_EPOCH, a newer one UNKNOWN_LEADER_EPOCH."""
+    """An epoch older than the leader's is FENCED_LEADER_EPOCH, a newer one UNKNOWN_LEADER_EPOCH."""
     name, topic_id = filled(broker)
     for version in (9, 11, 12, 13, 16, 18):
         for epoch in (-1, 0, 1):
@@ -136,7 +137,7 @@ def leader_epochs(broker: Exchange) -> None:
 
 @scenario
 def last_fetched_epochs(broker: Exchange) -> None:
-    """A last fetched epoch that our history does not have at that offset is answered with where it diverges."""
+    """If the log does not have the last fetched epoch at that offset, the answer says where the histories diverge."""
     name, topic_id = filled(broker)
     for version in (12, 13, 16, 18):
         for epoch, offset in ((0, 3), (0, 9), (1, 3), (5, 9), (0, 10)):
@@ -146,7 +147,7 @@ def last_fetched_epochs(broker: Exchange) -> None:
 
 @scenario
 def isolation(broker: Exchange) -> None:
-    """With read_committed the list of aborted transactions is there, empty; otherwise it is null."""
+    """With read_committed the list of aborted transactions is present and empty; otherwise it is null."""
     name, topic_id = filled(broker)
     for version in versions("Fetch"):
         for level in (0, 1):
@@ -155,7 +156,7 @@ def isolation(broker: Exchange) -> None:
 
 @scenario
 def sessions(broker: Exchange) -> None:
-    """A session is opened, answers only what changed, takes additions and removals, and is closed."""
+    """A session is opened, returns only changes, takes additions and removals, and is closed."""
     name, topic_id = filled(broker, partitions=3, batches=1)
     for version in (7, 11, 12, 13, 18):
         everything = from_topic(name, topic_id, row(0, 0), row(1, 3), row(2, 0))
@@ -192,7 +193,7 @@ def wrong_sessions(broker: Exchange) -> None:
 
 @scenario
 def unknown_topic_in_a_session(broker: Exchange) -> None:
-    """A topic that a session names and that is not there is told every time, until it is."""
+    """An unknown topic in a session is reported every time, until it exists."""
     name, topic_id = filled(broker, batches=1)
     none = from_topic(broker.name("none"), b"q" * 16, row(0, 0))
     for version in (11, 12, 13):
@@ -204,7 +205,7 @@ def unknown_topic_in_a_session(broker: Exchange) -> None:
 
 @scenario
 def replicas(broker: Exchange) -> None:
-    """A consumer is replica -1; a number that is no replica of the partition is refused."""
+    """A consumer is replica -1; a number that is not a replica of the partition is refused."""
     name, topic_id = filled(broker, batches=1)
     for version in (11, 12, 14):
         for replica in (-1, -2, 5):
@@ -213,7 +214,7 @@ def replicas(broker: Exchange) -> None:
 
 @scenario
 def compressed_batches(broker: Exchange) -> None:
-    """Batches come back as they were sent, in every codec; zstd not below version 10."""
+    """Batches are returned as they were sent, in every codec; zstd not below version 10."""
     name = broker.topic(**KEPT)
     topic_id = broker.topic_id(name)
     for codec in range(5):
@@ -224,7 +225,7 @@ def compressed_batches(broker: Exchange) -> None:
 
 @scenario
 def after_delete_records(broker: Exchange) -> None:
-    """The start of the log moves up; below it is out of range, inside a batch is answered with that batch."""
+    """DeleteRecords moves the log start: an offset below it is out of range, one inside a batch returns that batch."""
     name, topic_id = filled(broker)
     rows = [part("DeleteRecords", "DeleteRecordsPartition", partition_index=0, offset=4)]
     topics = [part("DeleteRecords", "DeleteRecordsTopic", name=name, partitions=rows)]
@@ -236,7 +237,7 @@ def after_delete_records(broker: Exchange) -> None:
 
 @scenario
 def pipelined_requests(broker: Exchange) -> None:
-    """Requests sent ahead on one connection are answered in their order."""
+    """Pipelined requests on one connection are answered in order."""
     name, topic_id = filled(broker, batches=1)
     connection = broker.connect()
     for offset in (0, 3, 1):

@@ -1,4 +1,4 @@
-"""Fetch sessions at their edges, and the leader hints of Fetch (KIP-227, KIP-951)."""
+"""Unusual fetch sessions, and the leader hints of Fetch (KIP-227, KIP-951)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compat_tests.scenarios.registry import scenario
 
 @scenario
 def moved_between_names_and_ids(broker: Exchange) -> None:
-    """A session keeps to names or to ids; an attempt of the other kind is an error that does not end it."""
+    """A session uses either names or ids; a request of the other kind is an error that does not end it."""
     name, topic_id = filled(broker, batches=1)
     for first, other in ((12, 13), (13, 12), (18, 7)):
         opened = fetch(
@@ -23,7 +23,7 @@ def moved_between_names_and_ids(broker: Exchange) -> None:
 
 @scenario
 def emptied(broker: Exchange) -> None:
-    """A session that has forgotten everything is closed; opening one for nothing opens none."""
+    """A session without partitions is closed; a request to open one without partitions opens none."""
     name, topic_id = filled(broker, partitions=2, batches=1)
     for version in (7, 12, 13, 18):
         topic = from_topic(name, topic_id, row(0, 3), row(1, 3))
@@ -37,7 +37,7 @@ def emptied(broker: Exchange) -> None:
 
 @scenario
 def added_and_forgotten_at_once(broker: Exchange) -> None:
-    """What a request both asks and forgets is forgotten."""
+    """A partition that a request both adds and forgets is forgotten."""
     name, topic_id = filled(broker, partitions=2, batches=1)
     for version in (11, 13):
         opened = fetch(
@@ -52,7 +52,7 @@ def added_and_forgotten_at_once(broker: Exchange) -> None:
 
 @scenario
 def leader_hints(broker: Exchange) -> None:
-    """Who is no replica, or has an old epoch, is told the leader from version 16 on, with its address."""
+    """A replica that is not assigned or has an old epoch is told the leader and its address, from version 16 on."""
     name, topic_id = filled(broker, batches=1)
     for version in (15, 16, 17, 18):
         for replica in (-1, 5, 1):

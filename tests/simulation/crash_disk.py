@@ -73,7 +73,6 @@ class CrashDisk(MemoryDisk):
         self.flips = True
 
     # -- space
-    # -----------------------------------------------------------------------------------------------------------
 
     def take_space(self, size_bytes):
         """Reserve space for a write; returns None when there is room, else the number of bytes that still fit."""
@@ -86,7 +85,6 @@ class CrashDisk(MemoryDisk):
         return part
 
     # -- names
-    # -----------------------------------------------------------------------------------------------------------
 
     def commit(self, directory=None):
         """Bring all names, creations and truncations so far to the device; with `directory` only its names."""
@@ -178,7 +176,6 @@ class CrashDisk(MemoryDisk):
         self.journal.append(("name", path, None))
 
     # -- crashes
-    # ---------------------------------------------------------------------------------------------------------
 
     def kill(self):
         """End the process; failed syncs are forgotten with it."""
