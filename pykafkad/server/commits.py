@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from pykafkad.log.syncing import SyncJob
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
+    from pykafkad.wire import messages
 
+    Row = messages.ProduceResponse.PartitionProduceResponse
     Then = Callable[[Exception | None], object]
     FastAnswer = tuple[PartitionLog, Connection, int, int]
-    CoveredAnswer = tuple[list[tuple[PartitionLog, object]], Connection, int, Context, object]
+    CoveredAnswer = tuple[list[tuple[PartitionLog, Row]], Connection, int, Context, object]
 
 _ERROR_AND_OFFSETS = Struct(">hqq")  # error code, base offset, log append time: the start of every produce answer's row
 
@@ -134,7 +136,7 @@ class Commits:
 
     def cover(
         self,
-        rows: list[tuple[PartitionLog, object]],
+        rows: list[tuple[PartitionLog, Row]],
         connection: Connection,
         index: int,
         context: Context,
@@ -201,9 +203,9 @@ class Commits:
                 self._written(log, behind)
         fast_answers, answers = self.fast_answers, self._answers
         if failed:
-            for log, failure in failed.items():
+            for log, reason in failed.items():
                 if not log.closed:
-                    self._broker.log_failed(log, failure)
+                    self._broker.log_failed(log, reason)
             self.take_back(failed, fast_answers, answers)
         if behind:
             self._hold_answers(behind)
@@ -296,7 +298,8 @@ class Commits:
         """Rewrite the answers that depend on a log in `failed`; none of them has left."""
         for log, connection, index, position in fast_answers:
             if log in failed and index < len(connection.outbox):
-                answer = bytearray(connection.outbox[index])
+                # The fast path's answers are one buffer each.
+                answer = bytearray(connection.outbox[index])  # type: ignore[arg-type]
                 _ERROR_AND_OFFSETS.pack_into(answer, position, _code(failed[log]), -1, -1)
                 connection.outbox[index] = answer
         for rows, connection, index, context, message in answers:
@@ -310,7 +313,7 @@ class Commits:
             if chunks is None:
                 connection.close("a failed write could not be told")
             else:
-                connection.outbox[index] = b"".join(chunks)
+                connection.outbox[index] = b"".join(chunks)  # type: ignore[arg-type]
 
     # --- holding connections ------------------------------------------------------------------------------------------
 
@@ -345,14 +348,15 @@ class Commits:
             jobs = [log.whole_sync_job() for log in self._syncing if not log.closed and log.offline is None]
             self._broker.runtime.offload.submit(lambda: _sync(jobs), self._synced)
 
-    def _synced(self, results: list[tuple[SyncJob, Exception | None]] | Exception) -> None:
+    def _synced(self, result: object) -> None:
         logs, self._syncing = self._syncing, {}
         bug: Exception | None = None
-        if isinstance(results, Exception):
-            bug, results = results, []
-        outcomes: dict[PartitionLog, tuple[SyncJob, Exception | None]] = {
-            job.log: (job, error) for job, error in results
-        }
+        outcomes: dict[object, tuple[SyncJob, Exception | None]] = {}
+        if isinstance(result, Exception):
+            bug = result
+        else:
+            results: list[tuple[SyncJob, Exception | None]] = result  # type: ignore[assignment]
+            outcomes = {job.log: (job, error) for job, error in results}
         for log in logs:
             try:
                 self._round_ended(log, *outcomes.get(log, (None, bug)))

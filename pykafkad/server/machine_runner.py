@@ -14,9 +14,14 @@ from pykafkad.handlers.context import DEFERRED, ReplyToken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, Protocol
 
     from pykafkad.server.runtime import Runtime
+
+    class Machine(Protocol):
+        """A pure machine: what follows from an event, as effects."""
+
+        def step(self, event: Any, now: float, now_ms: int) -> list[object]: ...
 
 
 class CompositeReply:
@@ -82,7 +87,7 @@ class MachineRunner:
 
     __slots__ = ("machine", "runtime")
 
-    def __init__(self, runtime: Runtime, machine: object) -> None:
+    def __init__(self, runtime: Runtime, machine: Machine) -> None:
         self.runtime = runtime
         self.machine = machine
 
@@ -137,7 +142,7 @@ class MachineRunner:
         self.runtime.timers.cancel((self, effect.key))
 
 
-PERFORM = {
+PERFORM: dict[type, Callable[[Any, Any], None]] = {
     effects.Append: lambda host, effect: host.append(effect),
     effects.Persist: lambda host, effect: host.persist(effect),
     effects.Send: lambda host, effect: host.send(effect),

@@ -1,9 +1,9 @@
 """The metadata quorum's place in the shell: `__cluster_metadata-0`, its quorum machine, the controller and the image.
 
 Records are appended, written and synced. The sync runs beside the loop. What the quorum counts as committed after it is
-applied to the image, and the broker acts on the change. Only then do the replies leave that stood behind the append, and
-only then does the controller take the next event. Before the first turn of the loop and after its last, when nobody else
-waits, syncs run at once."""
+applied to the image, and the broker acts on the change. Only then the replies leave that stand behind the append, and
+the controller takes the next event. Before the first turn of the loop and after its last, when nobody else waits, syncs
+run at once."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pykafkad.log.syncing import SyncJob
     from pykafkad.metadata.voters import Voter
     from pykafkad.server.controller_node import ControllerNode
+    from pykafkad.server.machine_runner import Machine
 
 
 class _LogRunner(MachineRunner):
@@ -41,7 +42,7 @@ class _LogRunner(MachineRunner):
 
     __slots__ = ("_metadata", "_node", "_opens")
 
-    def __init__(self, node: ControllerNode, machine: object, metadata: MetadataLog) -> None:
+    def __init__(self, node: ControllerNode, machine: Machine, metadata: MetadataLog) -> None:
         super().__init__(node.runtime, machine)
         self._node = node
         self._opens = False

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.metadata.image import Image, MetadataDelta
-    from pykafkad.metadata.topics import PartitionState
+    from pykafkad.metadata.topics import PartitionState, Topic
     from pykafkad.server.commits import Commits
     from pykafkad.server.directories import Directories
 
@@ -143,7 +143,7 @@ class Partitions:
         for topic in image.topics:
             self.reconfigure(image, topic)
 
-    def rewind(self, topic: object, name: str) -> list[PartitionLog]:
+    def rewind(self, topic: Topic, name: str) -> list[PartitionLog]:
         """Give every partition of a topic the content that it has in the snapshot `name`; the logs that went are
         returned.
 
@@ -265,7 +265,7 @@ class Partitions:
         log.close()
         return log
 
-    def _delete_topic(self, topic: object, at_once: int) -> list[PartitionLog]:
+    def _delete_topic(self, topic: Topic, at_once: int) -> list[PartitionLog]:
         """The logs that went; the folders of all but the first few get their new names in later turns."""
         gone = []
         for index in range(len(topic.partitions)):
