@@ -49,7 +49,9 @@ def handle(ctx: Context, request: messages.DeleteRecordsRequest) -> Generator[No
     return answer
 
 
-def _row(ctx: Context, topic: str, index: int, offset: int) -> object:
+def _row(
+    ctx: Context, topic: str, index: int, offset: int
+) -> messages.DeleteRecordsResponse.DeleteRecordsPartitionResult:
     row = _Row(partition_index=index, low_watermark=_INVALID_LOW_WATERMARK)
     try:
         row.low_watermark = _delete(ctx, topic, index, offset)

@@ -44,11 +44,11 @@ def handle(ctx: Context, request: messages.DescribeGroupsRequest) -> Generator[N
     return messages.DescribeGroupsResponse(groups=refused + described)
 
 
-def _describe(ctx: Context, group_id: str) -> object:
+def _describe(ctx: Context, group_id: str) -> messages.DescribeGroupsResponse.DescribedGroup:
     shard, error_code = ctx.groups.shard_for(group_id)
     if error_code:
         return messages.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error_code)
-    described = shard.describe(group_id)
+    described: messages.DescribeGroupsResponse.DescribedGroup | None = shard.describe(group_id)
     if described is not None:
         return described
     if ctx.version < 6:

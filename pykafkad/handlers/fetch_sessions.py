@@ -162,8 +162,8 @@ class FetchSessions:
     def _evict(self, size: int, now: float, privileged: bool) -> bool:
         if not self._sessions:
             return False
-        victim = next(iter(self._sessions.values()))
-        if now - victim.last_used <= _EVICTION_SECONDS:
+        victim: FetchSession | None = next(iter(self._sessions.values()))
+        if victim is not None and now - victim.last_used <= _EVICTION_SECONDS:
             victim = min(
                 (each for each in self._sessions.values() if each.settled or (privileged and not each.privileged)),
                 key=lambda session: (session.privileged, session.counted),
@@ -171,5 +171,6 @@ class FetchSessions:
             )
             if victim is None or (privileged, size) <= (victim.privileged, victim.counted):
                 return False
+        assert victim is not None
         self.remove(victim.id)
         return True

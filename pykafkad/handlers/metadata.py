@@ -53,7 +53,7 @@ def handle(ctx: Context, request: messages.MetadataRequest) -> Generator[None, N
     else:
         names, ids, code = yield from _named(ctx, request)
         if code != errors.NONE:
-            rows = [_error(code, topic.name or "", topic.topic_id) for topic in request.topics]
+            rows = [_error(code, topic.name or "", topic.topic_id) for topic in request.topics or ()]
             return messages.MetadataResponse(topics=rows, error_code=code)
         rows = yield from _asked(ctx, request, names, ids, view, asked_operations)
     operations = cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
@@ -72,24 +72,30 @@ def _broker(ctx: Context, broker: Broker) -> messages.MetadataResponse.MetadataR
     return messages.MetadataResponse.MetadataResponseBroker(node_id=broker.id, host=host, port=port, rack=broker.rack)
 
 
-def _named(ctx: Context, request: messages.MetadataRequest) -> Generator[None, None, object]:
+def _named(
+    ctx: Context, request: messages.MetadataRequest
+) -> Generator[None, None, tuple[dict[str, None], dict[bytes, None], int]]:
     """The names and the ids that are asked for, each once, and the error of a request that names topics in a way its
     version does not have: the answer carries nothing else.
 
     From version 12 a topic with neither name nor id makes Kafka stumble; the answer is the same here.
     """
-    names: dict[str | None, None] = {}
+    names: dict[str, None] = {}
     ids: dict[bytes, None] = {}
-    for topic in request.topics:
+    has_no_name = False
+    for topic in request.topics or ():
         yield
-        names[topic.name] = None
+        if topic.name is None:
+            has_no_name = True
+        else:
+            names[topic.name] = None
         if topic.topic_id != ZERO_ID:
             ids[topic.topic_id] = None
     code = errors.NONE
     if ctx.version < 12:
-        if ids or None in names:
+        if ids or has_no_name:
             code = errors.INVALID_REQUEST
-    elif not ids and None in names:
+    elif not ids and has_no_name:
         code = errors.UNKNOWN_SERVER_ERROR
     return names, ids, code
 
@@ -101,7 +107,7 @@ def _asked(
     ids: dict[bytes, None],
     view: _View,
     asked_operations: bool,
-) -> Generator[None, None, object]:
+) -> Generator[None, None, list[_Row]]:
     """Rows for the topics of the list, each once. With one id in the list only ids count, as in Kafka."""
     rows = []
     if ids:
@@ -175,7 +181,8 @@ class _View:
         if kept is None or kept[0] != self._key:
             kept = yield from self._describe(topic)
         if not asked_operations:
-            return kept[1]
+            row: _Row = kept[1]
+            return row
         row = self._row(topic, kept[1].partitions)
         row.topic_authorized_operations = authorized_operations(self._ctx, "Topic", topic.name)
         return row

@@ -116,7 +116,7 @@ def _group_error(version: int, group: _Group, error_code: int) -> _GroupAnswer:
     if version >= 2:
         return messages.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
     return messages.OffsetFetchResponse.OffsetFetchResponseGroup(
-        group_id=group.group_id, topics=[_refused(topic, error_code) for topic in group.topics]
+        group_id=group.group_id, topics=[_refused(topic, error_code) for topic in group.topics or ()]
     )
 
 

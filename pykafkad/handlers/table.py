@@ -131,7 +131,8 @@ ROWS: tuple[Api, ...] = (
         0,
         "Produce",
         "3-13",
-        "batches of a transaction are refused (transactions are not offered yet); a batch whose checksum is right but whose records lie is accepted",
+        "batches of a transaction are refused (transactions are not offered yet); "
+        "a batch whose checksum is right but whose records lie is accepted",
         advertised_min=0,
     ),
     _row(1, "Fetch", "4-18", "no follower fetch: replicas are told NOT_LEADER_OR_FOLLOWER; no preferred read replica"),

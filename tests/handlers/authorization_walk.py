@@ -237,7 +237,7 @@ class _Request(Values):
 
 
 def cases(row: table.Api, *, every: bool = True) -> Iterator[tuple[int, dict[str, object], tuple[Rule, ...]]]:
-    """(version, values, the rules that count) of every way to ask the API; not `every`: in its first and last version."""
+    """(version, values, the rules that count) of every way to ask the API, in `every` or its first and last version."""
     default = ({}, range(len(row.authorization)), None)
     for values, numbers, versions in CASES.get(row.name, (default,)):
         low, high = versions or (row.min_version, row.max_version)
