@@ -67,6 +67,27 @@ class Api(
 
     __slots__ = ()
 
+    @property
+    def carries_records(self) -> bool:
+        """Whether requests carry batches of records, which are views of what was received: they are long for these, and
+        must not be kept."""
+        return self.name in _CARRY_RECORDS
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether a request is answered when other members of a group have sent theirs: no such request may hold up
+        another."""
+        return self.name in _WAIT_FOR_OTHERS
+
+    @property
+    def has_untagged_response(self) -> bool:
+        """Whether answers have response header 0 at every version, so that every client can read them."""
+        return self.name in _UNTAGGED_RESPONSES
+
+
+_CARRY_RECORDS = ("Produce",)
+_WAIT_FOR_OTHERS = ("JoinGroup", "SyncGroup")
+_UNTAGGED_RESPONSES = ("ApiVersions",)
 
 _NO_TRANSACTIONS = "transactions are not offered yet"
 _NOBODYS_TRANSACTIONS = (

@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 _KEY_AND_VERSION = Struct(">hh")
 _START = Struct(">Ii")  # API key and version as one number, correlation id
-_PRODUCE = 0
-_FETCH = 1
 _API_VERSIONS = 18
-# JoinGroup and SyncGroup are answered when other members have asked for the same.
-_RENDEZVOUS = (11, 14)
 _NEVER = 32767
 # From here on a request is read in slices; those of Produce are long for their records, which are not read here.
 LONG_FRAME_BYTES = 32 * 1024
@@ -52,6 +48,7 @@ class Route:
 
     __slots__ = (
         "_forward",
+        "carries_records",
         "decoders",
         "dispatcher",
         "encoders",
@@ -69,6 +66,7 @@ class Route:
         """With `forward`, that takes the requests instead of the API's own handler."""
         self.row = row
         self.dispatcher = dispatcher
+        self.carries_records = row.carries_records
         self._forward = forward
         self.min_version = row.min_version
         self.max_version = row.max_version
@@ -95,8 +93,7 @@ class Route:
         flexible_from = messages.flexible_from(self.request)
         if flexible_from is None:
             flexible_from = _NEVER
-        # ApiVersions answers carry response header 0 at every version, so that any client can read them.
-        self.tagged_from = _NEVER if self.row.key == _API_VERSIONS else flexible_from
+        self.tagged_from = _NEVER if self.row.has_untagged_response else flexible_from
         return flexible_from
 
     def decoder(self, version: int) -> object:
@@ -165,7 +162,7 @@ class Dispatcher:
             if route.handler is None:
                 self._flexible_from[key] = route.load()
             _, _, correlation_id, client_id, position = frames.read_request_header(frame, self._flexible_from)
-            is_long = end - start >= LONG_FRAME_BYTES and key != _PRODUCE
+            is_long = end - start >= LONG_FRAME_BYTES and not route.carries_records
             if not is_long:
                 request, position = (route.decoders[version] or route.decoder(version))(frame, position)
         except (errors.ProtocolError, StructError) as error:
@@ -173,7 +170,7 @@ class Dispatcher:
             return
         context = Context(self._services, connection, route, version, correlation_id, client_id)
         connection.begin_service(context)
-        if not is_long and key != _PRODUCE:
+        if not is_long and not route.carries_records:
             context.request = request
         try:
             result = self._begin_long(context, bytes(frame), position) if is_long else route.handler(context, request)
@@ -209,7 +206,7 @@ class Dispatcher:
         result = (route.long_handler or route.handler)(context, request)
         if type(result) is GeneratorType:
             result = yield from result
-        if result is DEFERRED and route.row.key in _RENDEZVOUS:
+        if result is DEFERRED and route.row.waits_for_others:
             self.long_request_limiter.leave(context.connection)
         elif hasattr(result, "attempt") and not self.long_request_limiter.park(context.connection):
             # Its wait is a maximum, and so much waits already that it must do without.

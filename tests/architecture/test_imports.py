@@ -69,11 +69,6 @@ ALLOWED = {
     "__main__": {"cli"},
 }
 
-# Single modules that reach further than their part, with the reason.
-REACH = {
-    ("pykafkad.handlers.context", "server"): "the context's parked answers are the shell's waits",
-}
-
 # Standard modules with one owner each: only these may import them.
 OWNERS = {
     "socket": {
@@ -165,8 +160,23 @@ def test_layers() -> None:
             if part not in ALLOWED:
                 # A name out of a package's __init__, such as the version.
                 part = "pykafkad"
-            if part != own and (module.name, part) not in REACH and part not in ALLOWED[own]:
+            if part != own and part not in ALLOWED[own]:
                 wrong.append(f"{module}:{line} imports {imported}: {own} may import {sorted(ALLOWED[own])}")
+    assert wrong == []
+
+
+def test_handlers_reach_nothing_behind_their_context() -> None:
+    """A handler has what its context offers: no private name of the context, nor of anything that it offers."""
+    wrong = [
+        f"{module}:{node.lineno} {ast.unparse(node)}"
+        for module in modules()
+        if module.name.startswith("pykafkad.handlers.")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
+        and ast.unparse(node).startswith("ctx.")
+    ]
     assert wrong == []
 
 
