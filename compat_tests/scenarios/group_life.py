@@ -7,7 +7,7 @@ from typing import Any
 from compat_tests.scenarios.exchange import Connection, Exchange, part, request, versions
 from compat_tests.scenarios.registry import scenario
 
-# Many times what a scenario takes: its members do not beat.
+# Many times longer than a scenario takes: its members do not heartbeat.
 SESSION_MS = 120_000
 REBALANCE_MS = 60_000
 LONG = "x" * 40_000
@@ -27,7 +27,7 @@ def sync_fields(group: str, member: str, generation: int, shares: Any = (), **mo
 
 
 def joined(broker: Exchange, group: str, version: int = 5, **more: Any) -> tuple[str, int]:
-    """Quietly form a group of one; (member id, generation)."""
+    """Form a group of one member, not recorded; returns (member id, generation)."""
     broker.coordinator(group)
     answer = broker.quietly("JoinGroup", version, **join_fields(group, **more))
     if answer.error_code == 79:
@@ -46,7 +46,7 @@ def send(connection: Connection, api: str, version: int, fields: dict[str, Any])
 
 @scenario
 def find_coordinator(broker: Exchange) -> None:
-    """The broker coordinates every group; kinds of keys that are not known are refused."""
+    """The broker coordinates every group; unknown kinds of keys are refused."""
     group = broker.name("group")
     broker.coordinator(group)
     for version in versions("FindCoordinator"):
@@ -64,7 +64,9 @@ def find_coordinator(broker: Exchange) -> None:
 
 @scenario
 def group_of_one(broker: Exchange) -> None:
-    """From 4 on a member first gets its id with MEMBER_ID_REQUIRED; then it leads, syncs, beats and leaves."""
+    """From version 4 on a member first gets its id with MEMBER_ID_REQUIRED; then it leads, syncs, heartbeats and
+    leaves.
+    """
     for version in versions("JoinGroup"):
         group = broker.name(f"group-{version}")
         broker.coordinator(group)
@@ -91,7 +93,7 @@ def group_of_one(broker: Exchange) -> None:
 
 @scenario
 def join_errors(broker: Exchange) -> None:
-    """What a JoinGroup may not say."""
+    """The errors of JoinGroup."""
     for version in (0, 3, 4, 5, 7, 9):
         group = broker.name(f"group-{version}")
         broker.coordinator(group)
@@ -109,7 +111,7 @@ def join_errors(broker: Exchange) -> None:
 
 @scenario
 def protocols_that_do_not_fit(broker: Exchange) -> None:
-    """A member of another protocol type, or without a protocol that all have, is INCONSISTENT_GROUP_PROTOCOL."""
+    """A member with another protocol type, or without a common protocol, is INCONSISTENT_GROUP_PROTOCOL."""
     group = broker.name("group")
     joined(broker, group)
     for version in (1, 5, 9):
@@ -119,7 +121,7 @@ def protocols_that_do_not_fit(broker: Exchange) -> None:
 
 @scenario
 def sync_errors(broker: Exchange) -> None:
-    """A sync of another generation, member, group or protocol is refused."""
+    """A sync with a wrong generation, member, group or protocol is refused."""
     group = broker.name("group")
     member, generation = joined(broker, group)
     for version in versions("SyncGroup"):
@@ -136,7 +138,7 @@ def sync_errors(broker: Exchange) -> None:
 
 @scenario
 def heartbeat_and_leave_errors(broker: Exchange) -> None:
-    """Unknown members, generations and groups."""
+    """Unknown members, generations and groups are refused."""
     group = broker.name("group")
     member, generation = joined(broker, group)
     for version in versions("Heartbeat"):
@@ -167,8 +169,9 @@ def heartbeat_and_leave_errors(broker: Exchange) -> None:
 
 @scenario
 def second_member(broker: Exchange) -> None:
-    """A second member makes the first one rejoin; the leader assigns, both get their share; one leaves, the other
-    rejoins."""
+    """A second member makes the first one rejoin; the leader assigns partitions to both; when one leaves, the other
+    rejoins.
+    """
     for version in (1, 3, 5, 9):
         group = broker.name(f"group-{version}")
         first, generation = joined(broker, group)
@@ -198,7 +201,7 @@ def second_member(broker: Exchange) -> None:
 
 @scenario
 def protocol_election(broker: Exchange) -> None:
-    """Each member votes for the first of its protocols that all of them know."""
+    """Each member votes for the first of its protocols that all members support."""
     group = broker.name("group")
     offers = (("a", b"1a"), ("b", b"1b"), ("c", b"1c"))
     first, generation = joined(broker, group, protocols=offers)
@@ -215,7 +218,7 @@ def protocol_election(broker: Exchange) -> None:
 
 @scenario
 def static_members(broker: Exchange) -> None:
-    """A static member that comes back gets a new id and its place; its old id is fenced (KIP-345, KIP-814)."""
+    """A static member that returns gets a new id and keeps its place; its old id is fenced (KIP-345, KIP-814)."""
     for version in (5, 7, 9):
         group = broker.name(f"group-{version}")
         broker.coordinator(group)
@@ -242,7 +245,7 @@ def static_members(broker: Exchange) -> None:
 
 @scenario
 def session_expires(broker: Exchange) -> None:
-    """A member that does not beat within its session is gone."""
+    """A member that does not heartbeat within its session timeout is removed."""
     group = broker.name("group")
     member, generation = joined(broker, group, session_timeout_ms=3000)
     beat = {"group_id": group, "generation_id": generation, "member_id": member}
@@ -255,7 +258,7 @@ def session_expires(broker: Exchange) -> None:
 
 @scenario
 def rebalance_times_out(broker: Exchange) -> None:
-    """A member that does not rejoin within its rebalance timeout is put out; the others go on without it."""
+    """A member that does not rejoin within its rebalance timeout is removed; the others continue without it."""
     group = broker.name("group")
     first, _ = joined(broker, group, rebalance_timeout_ms=3000)
     fields = join_fields(group, rebalance_timeout_ms=3000)
@@ -267,7 +270,7 @@ def rebalance_times_out(broker: Exchange) -> None:
 
 @scenario
 def simple_names(broker: Exchange) -> None:
-    """Any text is a group, and the protocol type is the group's own."""
+    """Any text is a valid group name, and any protocol type is valid."""
     for number, name in enumerate(("grüppe", "a b/c", "x" * 200)):
         group = broker.name(name)
         broker.coordinator(group)

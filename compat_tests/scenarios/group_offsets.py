@@ -21,7 +21,7 @@ def commit_topic(name: str, topic_id: bytes, *rows: Any) -> Any:
 
 
 def fetch_fields(version: int, group: str, *topics: tuple[str, bytes, list[int]], everything: bool = False) -> dict:
-    """The fields of an OffsetFetch request in either of its shapes."""
+    """The fields of an OffsetFetch request in the form of the version."""
     if version < 8:
         rows = [part("OffsetFetch", "OffsetFetchRequestTopic", name=n, partition_indexes=p) for n, _, p in topics]
         return {"group_id": group, "topics": None if everything else rows}
@@ -34,7 +34,7 @@ def fetch_fields(version: int, group: str, *topics: tuple[str, bytes, list[int]]
 
 @scenario
 def committed_and_fetched(broker: Exchange) -> None:
-    """Offsets without a member (generation -1) are kept and found; what is not there is -1 without an error."""
+    """Offsets without a member (generation -1) are kept and found; a missing offset is -1 without an error."""
     name = broker.topic(partitions=3)
     topic_id = broker.topic_id(name)
     for version in versions("OffsetCommit"):
@@ -53,7 +53,7 @@ def committed_and_fetched(broker: Exchange) -> None:
 
 @scenario
 def commit_errors(broker: Exchange) -> None:
-    """Unknown topics and partitions, strange members and generations, metadata that is too long, negative offsets."""
+    """Unknown topics and partitions, unknown members and generations, metadata that is too long, negative offsets."""
     name = broker.topic()
     topic_id = broker.topic_id(name)
     group, other = broker.name("group"), broker.name("other")
@@ -90,7 +90,7 @@ def commit_errors(broker: Exchange) -> None:
 
 @scenario
 def fetch_errors(broker: Exchange) -> None:
-    """Groups and topics that are not there have no offsets, and that is no error."""
+    """Unknown groups and topics have no offsets, and that is no error."""
     name = broker.topic()
     topic_id = broker.topic_id(name)
     group = broker.name("none")
@@ -124,7 +124,7 @@ def delete_offsets(broker: Exchange, group: str, *topics: tuple[str, list[int]],
 
 @scenario
 def offsets_deleted(broker: Exchange) -> None:
-    """Offsets are forgotten, except of topics that a living group subscribes to."""
+    """Offsets are deleted, except of topics that a member of the group subscribes to."""
     name, group = broker.topic(partitions=2), broker.name("group")
     topic_id = broker.topic_id(name)
     broker.coordinator(group)
@@ -147,7 +147,7 @@ def offsets_deleted(broker: Exchange) -> None:
 
 @scenario
 def described(broker: Exchange) -> None:
-    """A group tells its state, protocol and members; from 6 on an unknown one is GROUP_ID_NOT_FOUND."""
+    """A group shows its state, protocol and members; from version 6 on an unknown group is GROUP_ID_NOT_FOUND."""
     group, empty = broker.name("group"), broker.name("empty")
     joined(broker, group)
     broker.coordinator(empty)
@@ -164,7 +164,7 @@ def described(broker: Exchange) -> None:
 
 @scenario
 def described_while_it_forms(broker: Exchange) -> None:
-    """Between join and sync a group is completing; members and their metadata are told only when it is stable."""
+    """Between join and sync a group is completing; members and their metadata are shown only once it is stable."""
     group = broker.name("group")
     broker.coordinator(group)
     required = broker.quietly("JoinGroup", 5, **join_fields(group))
@@ -174,7 +174,7 @@ def described_while_it_forms(broker: Exchange) -> None:
 
 @scenario
 def listed(broker: Exchange) -> None:
-    """Groups by state (from 4 on) and by type (from 5 on)."""
+    """Groups by state (from version 4 on) and by type (from version 5 on)."""
     group, empty = broker.name("group"), broker.name("empty")
     joined(broker, group)
     name = broker.topic()
@@ -199,7 +199,9 @@ def listed(broker: Exchange) -> None:
 
 @scenario
 def deleted(broker: Exchange) -> None:
-    """An empty group is deleted with its offsets; one with members is NON_EMPTY_GROUP, an unknown one not found."""
+    """An empty group is deleted with its offsets; one with members is NON_EMPTY_GROUP, an unknown one
+    GROUP_ID_NOT_FOUND.
+    """
     name = broker.topic()
     rows = [commit_topic(name, broker.topic_id(name), commit_row(0, 1))]
     for version in versions("DeleteGroups"):

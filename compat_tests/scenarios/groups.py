@@ -10,19 +10,19 @@ from compat_tests.scenarios.exchange import Connection, Exchange, part, versions
 from compat_tests.scenarios.registry import scenario
 from pykafkad.wire import messages
 
-# Many times what a scenario takes: its members do not beat.
+# Many times longer than a scenario takes: its members do not heartbeat.
 SESSION_MS = 120_000
 REBALANCE_MS = 60_000
 
 
 def protocols(*entries: tuple[str, bytes] | str) -> list:
-    """Protocols of a JoinGroup; a name alone has its own name as metadata."""
+    """Protocols of a JoinGroup; a plain name has itself as metadata."""
     pairs = [(entry, entry.encode()) if isinstance(entry, str) else entry for entry in entries]
     return [part("JoinGroup", "JoinGroupRequestProtocol", name=name, metadata=metadata) for name, metadata in pairs]
 
 
 def join_fields(group: str, member_id: str = "", **fields: Any) -> dict[str, Any]:
-    """The fields of a JoinGroup with what does not matter filled in."""
+    """The fields of a JoinGroup, with defaults for those that do not matter."""
     fields.setdefault("protocols", protocols("range"))
     return {
         "group_id": group,
@@ -42,7 +42,7 @@ def assignments(**content: bytes) -> list:
 
 
 class Group:
-    """A group with members, each on its own connection, made quietly."""
+    """A group with members, each on its own connection; their requests are not recorded."""
 
     def __init__(self, broker: Exchange, kind: str = "group") -> None:
         self.broker = broker
@@ -51,7 +51,7 @@ class Group:
         broker.coordinator(self.name)
 
     def given_id(self, **fields: Any) -> str:
-        """An id that the coordinator gave out (KIP-394)."""
+        """A member id that the coordinator has given out (KIP-394)."""
         answer = self.broker.quietly("JoinGroup", 9, **join_fields(self.name, **fields))
         assert answer.error_code == 79, answer
         return answer.member_id
@@ -79,7 +79,7 @@ class Group:
         return member_id
 
     def pair(self, **fields: Any) -> tuple[tuple[str, Connection], tuple[str, Connection]]:
-        """Leader and follower of a stable group, each with the connection it uses."""
+        """Leader and follower of a stable group, each with its connection."""
         first, second = self.broker.connect(), self.broker.connect()
         leader = self.alone(**fields)
         follower = self.given_id(**fields)
@@ -100,7 +100,7 @@ class Group:
 
 
 def send(connection: Connection, api: str, version: int, **fields: Any) -> None:
-    """Send without taking the answer: the request will be parked."""
+    """Send without waiting for the answer, because the request will be delayed."""
     from compat_tests.scenarios.exchange import request
 
     connection.send(api, version, request(api, version, **fields))
@@ -111,7 +111,7 @@ def send(connection: Connection, api: str, version: int, **fields: Any) -> None:
 
 @scenario
 def find_coordinator(broker: Exchange) -> None:
-    """The one broker coordinates every group; from 4 on several keys at once."""
+    """The one broker coordinates every group; from version 4 on a request may have several keys."""
     names = [broker.name(kind) for kind in ("one", "two")]
     broker.coordinator(names[0])
     for version in versions("FindCoordinator"):
@@ -125,7 +125,7 @@ def find_coordinator(broker: Exchange) -> None:
 
 @scenario
 def find_coordinator_of_unknown_types(broker: Exchange) -> None:
-    """Share groups are INVALID_REQUEST before 6; a type that does not exist is INVALID_REQUEST."""
+    """Share groups are INVALID_REQUEST before version 6; an unknown type is INVALID_REQUEST."""
     for version in (1, 3, 4, 5, 6):
         for key_type in (2, 3, -1):
             if (version, key_type) != (6, 2):
@@ -139,7 +139,7 @@ def find_coordinator_of_unknown_types(broker: Exchange) -> None:
 
 @scenario
 def one_member(broker: Exchange) -> None:
-    """A member joins, syncs, beats and leaves, in every version."""
+    """A member joins, syncs, heartbeats and leaves, in every version."""
     for version in versions("JoinGroup"):
         group = broker.name(f"g{version}")
         broker.coordinator(group)
@@ -167,7 +167,7 @@ def one_member(broker: Exchange) -> None:
 
 @scenario
 def refused_joins(broker: Exchange) -> None:
-    """What Kafka refuses, and in which order it looks."""
+    """The joins that Kafka refuses, and the order of its checks."""
     group = broker.name("group")
     broker.coordinator(group)
     for version in versions("JoinGroup"):
@@ -185,7 +185,7 @@ def refused_joins(broker: Exchange) -> None:
 
 @scenario
 def protocols_that_do_not_match(broker: Exchange) -> None:
-    """A newcomer needs the group's protocol type, and a protocol that all members have."""
+    """A new member needs the group's protocol type, and a protocol that all members have."""
     group = Group(broker)
     member = group.alone(protocols=protocols("range", "sticky"))
     for version in (3, 9):
@@ -200,7 +200,7 @@ def protocols_that_do_not_match(broker: Exchange) -> None:
 
 @scenario
 def the_chosen_protocol(broker: Exchange) -> None:
-    """Of the protocols common to all, the one that most members prefer."""
+    """Among the protocols that all members support, the one with most votes is chosen."""
     group = Group(broker)
     offered = [
         protocols(*((name, name.encode() * index) for name in names))
@@ -222,7 +222,9 @@ def the_chosen_protocol(broker: Exchange) -> None:
 
 @scenario
 def rebalance_of_two(broker: Exchange) -> None:
-    """While a second member joins, the first is told so by everything it asks; then both meet in a generation."""
+    """While a second member joins, every answer to the first one tells it to rejoin; then both are in one
+    generation.
+    """
     group = Group(broker)
     leader = group.alone()
     second = broker.connect()
@@ -250,7 +252,7 @@ def rebalance_of_two(broker: Exchange) -> None:
 
 @scenario
 def a_leader_that_leaves(broker: Exchange) -> None:
-    """Who is left leads the next generation."""
+    """The remaining member leads the next generation."""
     group = Group(broker)
     (leader, _), (follower, second) = group.pair()
     leaving = [part("LeaveGroup", "MemberIdentity", member_id=leader)]
@@ -262,7 +264,7 @@ def a_leader_that_leaves(broker: Exchange) -> None:
 
 @scenario
 def a_member_that_is_silent(broker: Exchange) -> None:
-    """It is given up after its session timeout, the group is empty in a new generation."""
+    """A member is removed after its session timeout; the group is then empty and has a new generation."""
     group = Group(broker)
     member = group.alone(session_timeout_ms=3_000)
     time.sleep(0.5)
@@ -277,7 +279,7 @@ def a_member_that_is_silent(broker: Exchange) -> None:
 
 @scenario
 def a_rebalance_that_somebody_misses(broker: Exchange) -> None:
-    """After the rebalance timeout it goes on without them."""
+    """After the rebalance timeout the group continues without the members that did not rejoin."""
     group = Group(broker)
     (leader, _), (follower, second) = group.pair(rebalance_timeout_ms=3_000)
     broker.ask(
@@ -291,7 +293,7 @@ def a_rebalance_that_somebody_misses(broker: Exchange) -> None:
 
 @scenario
 def an_assignment_that_never_comes(broker: Exchange) -> None:
-    """Who does not sync within the rebalance timeout is left out; who waited starts over."""
+    """A member that does not sync within the rebalance timeout is removed; the members that waited start over."""
     group = Group(broker)
     (leader, first), (follower, second) = group.pair(rebalance_timeout_ms=3_000)
     fields = {"rebalance_timeout_ms": 3_000}
@@ -311,7 +313,7 @@ def an_assignment_that_never_comes(broker: Exchange) -> None:
 
 @scenario
 def refused_syncs_and_heartbeats(broker: Exchange) -> None:
-    """Unknown members and groups, wrong generations, wrong protocols, the empty group id."""
+    """Unknown members and groups, wrong generations, wrong protocols, and the empty group id are refused."""
     group = Group(broker)
     member = group.alone()
     for note, fields in (
@@ -344,7 +346,7 @@ def refused_syncs_and_heartbeats(broker: Exchange) -> None:
 
 @scenario
 def leaving(broker: Exchange) -> None:
-    """One member before version 3, several after; pending ones too; each with its own error."""
+    """One member before version 3, several from then on, pending ones too; each with its own error."""
     for version in versions("LeaveGroup"):
         group = Group(broker, f"g{version}")
         member = group.alone()
@@ -399,7 +401,7 @@ def static_members(broker: Exchange) -> None:
 
 @scenario
 def a_static_member_with_other_protocols(broker: Exchange) -> None:
-    """If the protocol would change, its return is a rebalance."""
+    """If the protocol would change, the return of a static member causes a rebalance."""
     group = Group(broker)
     group.alone(group_instance_id="i", protocols=protocols("a", "b"))
     broker.ask(
@@ -421,7 +423,7 @@ def a_static_member_with_other_protocols(broker: Exchange) -> None:
 
 @scenario
 def groups_that_do_not_exist(broker: Exchange) -> None:
-    """Dead without an error before version 6; the empty id is a group like any other."""
+    """An unknown group is Dead without an error before version 6; the empty id is a group like any other."""
     broker.coordinator(broker.name("first"))
     for version in versions("DescribeGroups"):
         broker.ask("DescribeGroups", version, groups=[broker.name("none"), broker.name("none")])
@@ -437,7 +439,7 @@ def groups_that_do_not_exist(broker: Exchange) -> None:
 
 @scenario
 def authorized_operations(broker: Exchange) -> None:
-    """What the caller may do to a group, as bits, when asked for."""
+    """The operations that the caller may perform on a group, as bits, when asked for."""
     group = Group(broker)
     group.alone()
     for version in range(3, 7):
@@ -466,7 +468,7 @@ def listing(broker: Exchange) -> None:
 
 @scenario
 def deleting(broker: Exchange) -> None:
-    """Only empty groups, each with its own error; a repeated name is answered once."""
+    """Only empty groups are deleted, each with its own error; a repeated name is answered once."""
     for version in versions("DeleteGroups"):
         busy, idle = Group(broker, f"busy{version}"), Group(broker, f"idle{version}")
         busy.alone()
@@ -483,9 +485,9 @@ def deleting(broker: Exchange) -> None:
 
 @scenario
 def consumer_subscriptions(broker: Exchange) -> None:
-    """The coordinator passes metadata and assignments on as they are, also when they are no subscription.
+    """The coordinator passes on metadata and assignments unchanged, even if they are no valid subscription.
 
-    Not asked: metadata that promises more than it holds. A Kafka fails on it without an answer to anybody.
+    Not asked: metadata whose length field exceeds its content. Kafka fails on it and answers no member of the group.
     """
     subscription = b"\x00\x00" + bytes(messages.encode(messages.ConsumerProtocolSubscription(topics=["t"]), 0))
     for metadata in (b"", b"\x00", b"\x00\x00", subscription):

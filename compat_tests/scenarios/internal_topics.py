@@ -1,4 +1,4 @@
-"""What clients may do with Kafka's own topics, and with batches that belong to transactions."""
+"""Clients' access to Kafka's own topics, and batches that belong to transactions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OFFSETS, METADATA = "__consumer_offsets", "__cluster_metadata"
 
 @scenario
 def writing(broker: Exchange) -> None:
-    """Nobody but the coordinators writes to their topics, and nobody deletes their records."""
+    """Only the coordinators write to their topics, and no client deletes records there."""
     broker.coordinator(broker.name("group"))
     own = broker.topic(**KEPT)
     for version in (3, 9, 12):
@@ -27,7 +27,7 @@ def writing(broker: Exchange) -> None:
 
 @scenario
 def creating(broker: Exchange) -> None:
-    """Names of Kafka's own topics cannot be created by a client, or are there already."""
+    """A client cannot create a topic with the name of one of Kafka's own topics."""
     broker.coordinator(broker.name("group"))
     for name in (OFFSETS, METADATA):
         create(broker, 7, wanted(name), note=name, validate_only=True)
@@ -39,7 +39,7 @@ def creating(broker: Exchange) -> None:
 
 @scenario
 def reading(broker: Exchange) -> None:
-    """The log of the metadata is no topic for clients."""
+    """The metadata log is not a topic that clients can read."""
     name = broker.topic(**KEPT)
     for version in (4, 11, 12):
         topics = (from_topic(METADATA, b"\0" * 16, row(0, 0)), from_topic(name, b"\0" * 16, row(0, 0)))
@@ -61,7 +61,7 @@ def reading(broker: Exchange) -> None:
 
 @scenario
 def transactional_batches(broker: Exchange) -> None:
-    """A batch of a transaction that nobody began is refused, and leaves nothing behind."""
+    """A batch of a transaction that was not started is refused and leaves nothing behind."""
     name = broker.topic(**KEPT)
     producer_id, _ = new_producer(broker)
     ids = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
@@ -74,7 +74,7 @@ def transactional_batches(broker: Exchange) -> None:
 
 @scenario
 def partition_produced_twice(broker: Exchange) -> None:
-    """Of several rows for one partition in a request a Kafka takes one and drops the others without a word."""
+    """Among several rows for one partition in a request, Kafka takes one and drops the others without an error."""
     name = broker.topic(**KEPT)
     produce(broker, 9, to(name, (0, batch()), (0, batch())), note="rows")
     produce(broker, 9, to(name, (0, batch())), to(name, (0, batch())), note="topics")
@@ -82,7 +82,7 @@ def partition_produced_twice(broker: Exchange) -> None:
 
 @scenario
 def partition_fetched_twice(broker: Exchange) -> None:
-    """Several rows for one partition in a Fetch."""
+    """Several rows for one partition in one Fetch."""
     name = broker.topic(**KEPT)
     topic_id = broker.topic_id(name)
     for _ in range(2):

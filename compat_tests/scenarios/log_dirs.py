@@ -11,7 +11,7 @@ from compat_tests.scenarios.registry import configured_scenario, scenario
 
 
 def described(broker: Exchange, version: int, note: str, *topics: tuple[str, list[int]]) -> Any:
-    """Ask for some partitions, into the transcript."""
+    """Record a DescribeLogDirs request for some partitions."""
     rows = [
         part("DescribeLogDirs", "DescribableLogDirTopic", topic=name, partitions=indexes) for name, indexes in topics
     ]
@@ -19,7 +19,7 @@ def described(broker: Exchange, version: int, note: str, *topics: tuple[str, lis
 
 
 def moved(broker: Exchange, version: int, note: str, *rows: tuple[str, str, list[int]]) -> Any:
-    """Ask for moves, (path, topic, partitions) each, into the transcript."""
+    """Record a request for moves; rows are (path, topic, partitions)."""
     dirs = [
         part(
             "AlterReplicaLogDirs",
@@ -33,7 +33,7 @@ def moved(broker: Exchange, version: int, note: str, *rows: tuple[str, str, list
 
 
 def own_path(broker: Exchange, name: str) -> str:
-    """The directory where partition 0 of a topic lies."""
+    """The directory that holds partition 0 of a topic."""
     rows = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=name, partitions=[0])]
     answer = broker.quietly("DescribeLogDirs", 4, topics=rows)
     return next(result.log_dir for result in answer.results if result.topics)
@@ -41,7 +41,7 @@ def own_path(broker: Exchange, name: str) -> str:
 
 @scenario
 def sizes(broker: Exchange) -> None:
-    """Sizes in bytes of those asked for; what is not there is left out; the directory is told whatever is asked."""
+    """Sizes in bytes of the requested partitions; unknown ones are left out; the directory itself is always listed."""
     name, other = broker.topic("two", 2, **KEPT), broker.topic("other", **KEPT)
     broker.produce(name, 1, batch())
     for version in versions("DescribeLogDirs"):
@@ -64,8 +64,9 @@ def sizes(broker: Exchange) -> None:
 
 @scenario
 def moves_refused(broker: Exchange) -> None:
-    """To where it is already is a success; elsewhere is LOG_DIR_NOT_FOUND; a partition that is not here
-    REPLICA_NOT_AVAILABLE."""
+    """A move to the present directory succeeds, to an unknown one is LOG_DIR_NOT_FOUND; unknown partitions are
+    REPLICA_NOT_AVAILABLE.
+    """
     name = broker.topic("two", 2)
     long = "x" * 214
     path = own_path(broker, name)
@@ -83,7 +84,7 @@ def moves_refused(broker: Exchange) -> None:
 
 
 def arrived(broker: Exchange, name: str, path: str) -> None:
-    """Wait until partition 0 of a topic lies in a directory and nowhere else, and take its row into the transcript."""
+    """Wait until only one directory holds partition 0 of a topic, and record its row."""
     rows = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=name, partitions=[0])]
 
     def places(answer: Any) -> list[str]:
@@ -95,8 +96,7 @@ def arrived(broker: Exchange, name: str, path: str) -> None:
 
 @configured_scenario
 def moves_between_directories(broker: Exchange) -> None:
-    """A replica goes to each directory in turn, with what is in it and while it is written to; readers notice
-    nothing."""
+    """A replica moves to each directory in turn with its content, also during writes; readers notice nothing."""
     name = broker.topic("one", **KEPT)
     paths = sorted(result.log_dir for result in broker.quietly("DescribeLogDirs", 4, topics=[]).results)
     assert len(paths) == 3
@@ -116,7 +116,7 @@ def moves_between_directories(broker: Exchange) -> None:
 
 @configured_scenario
 def directory_of_a_topic_to_come(broker: Exchange) -> None:
-    """A replica that is not there yet is refused, and lies where it was wanted once it is there."""
+    """A move of a replica that does not exist yet is refused, but the replica is created in that directory later."""
     paths = sorted(result.log_dir for result in broker.quietly("DescribeLogDirs", 4, topics=[]).results)
     for number, path in enumerate(paths):
         moved(broker, 2, f"to come {number}", (path, broker.name(f"to-come-{number}"), [0]))
@@ -130,7 +130,7 @@ def directory_of_a_topic_to_come(broker: Exchange) -> None:
 
 @configured_scenario
 def spread(broker: Exchange) -> None:
-    """New partitions go to the directory with the fewest: as many as there are directories come to as many."""
+    """A new partition goes to the directory with the fewest partitions, so all directories get equally many."""
     for number in range(3):
         broker.topic(f"level-{number}", 3)
     name = broker.topic("many", 30)
@@ -142,7 +142,7 @@ def spread(broker: Exchange) -> None:
 
 @configured_scenario
 def cordoned(broker: Exchange) -> None:
-    """A directory that is cordoned takes no new partitions and no moves, and says so in version 5."""
+    """A cordoned directory takes no new partitions and no moves; version 5 shows that it is cordoned."""
     name = broker.topic("before")
     paths = sorted(result.log_dir for result in broker.quietly("DescribeLogDirs", 4, topics=[]).results)
     moved(broker, 2, "to the third", (paths[2], name, [0]))

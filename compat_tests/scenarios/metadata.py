@@ -13,7 +13,7 @@ def named(*names: str | None) -> list:
 
 @scenario
 def known_topics(broker: Exchange) -> None:
-    """Asked by name, a topic tells its partitions; asked twice for one, it answers once."""
+    """A topic asked for by name is described with its partitions; a repeated name is answered once."""
     first, second = broker.topic("first", 3), broker.topic("second", 1)
     for version in versions("Metadata"):
         broker.ask("Metadata", version, topics=named(first, second), allow_auto_topic_creation=False)
@@ -22,7 +22,9 @@ def known_topics(broker: Exchange) -> None:
 
 @scenario
 def unknown_topics(broker: Exchange) -> None:
-    """Not there is UNKNOWN_TOPIC_OR_PARTITION, impossible is INVALID_TOPIC_EXCEPTION; neighbours are not disturbed."""
+    """An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, an invalid name INVALID_TOPIC_EXCEPTION; other rows are not
+    affected.
+    """
     known = broker.topic("known")
     for version in versions("Metadata"):
         if version >= 4:
@@ -33,7 +35,7 @@ def unknown_topics(broker: Exchange) -> None:
 
 @scenario
 def no_topics(broker: Exchange) -> None:
-    """An empty list is no topic from version 1 on."""
+    """An empty list means no topics from version 1 on."""
     for version in versions("Metadata"):
         if version >= 1:
             assert broker.ask("Metadata", version, topics=[]).topics == []
@@ -41,7 +43,7 @@ def no_topics(broker: Exchange) -> None:
 
 @scenario
 def all_topics(broker: Exchange) -> None:
-    """Null, or an empty list in version 0, is all topics."""
+    """Null, or an empty list in version 0, means all topics."""
     ours = {broker.topic("one"), broker.topic("two", 2)}
     for version in versions("Metadata"):
         answer = broker.quietly("Metadata", version, topics=[] if version == 0 else None)
@@ -52,7 +54,9 @@ def all_topics(broker: Exchange) -> None:
 
 @scenario
 def topics_by_id(broker: Exchange) -> None:
-    """From 12 on by id: an unknown one is UNKNOWN_TOPIC_ID, a name beside it or below 12 is not allowed."""
+    """From version 12 on topics have ids: an unknown id is UNKNOWN_TOPIC_ID; an id beside a name, or before 12, is
+    refused.
+    """
     name = broker.topic()
     topic_id = broker.topic_id(name)
     for version in (10, 11, 12, 13):
@@ -68,7 +72,7 @@ def topics_by_id(broker: Exchange) -> None:
 
 @scenario
 def mixed_ids_and_names(broker: Exchange) -> None:
-    """A request has ids or names, not both."""
+    """A request has either ids or names."""
     name = broker.topic()
     topics = [part("Metadata", "MetadataRequestTopic", name=name)]
     topics.append(part("Metadata", "MetadataRequestTopic", topic_id=broker.topic_id(name), name=None))
@@ -78,7 +82,7 @@ def mixed_ids_and_names(broker: Exchange) -> None:
 
 @scenario
 def auto_creation(broker: Exchange) -> None:
-    """A name that may be created is answered as unknown once, then is there; a name that may not be created is not."""
+    """A topic that may be created is unknown in the first answer and exists afterwards; others are never created."""
     for version in versions("Metadata"):
         name = broker.name(f"made-{version}")
         broker.ask("Metadata", version, topics=named(name), allow_auto_topic_creation=True)
@@ -94,13 +98,13 @@ def internal_topics(broker: Exchange) -> None:
     for version in (1, 5, 9, 12, 13):
         answer = broker.ask("Metadata", version, topics=named("__consumer_offsets"), allow_auto_topic_creation=False)
         for partition in answer.topics[0].partitions:
-            # It tells how often the broker was started before this scenario.
+            # This field counts the broker's starts before this scenario.
             partition.leader_epoch = 0
 
 
 @scenario
 def authorized_operations(broker: Exchange) -> None:
-    """What the caller may do, as bits, is told only when asked for."""
+    """The operations that the caller may perform, as bits, only when asked for."""
     name = broker.topic()
     for version in range(8, 14):
         fields = {"include_cluster_authorized_operations": True, "include_topic_authorized_operations": True}
@@ -125,7 +129,7 @@ def described(*names: str) -> list:
 
 @scenario
 def describe_topic_partitions(broker: Exchange) -> None:
-    """Partitions with their eligible leaders, in pages of at most the limit that was asked for (KIP-966)."""
+    """Partitions with their eligible leaders, in pages of at most the requested limit (KIP-966)."""
     first, second = broker.topic("first", 5), broker.topic("second", 2)
     broker.ask("DescribeTopicPartitions", 0, topics=described(first, second), response_partition_limit=2000)
     broker.ask(
@@ -145,7 +149,9 @@ def describe_topic_partitions(broker: Exchange) -> None:
 
 @scenario
 def describe_topic_partitions_limits(broker: Exchange) -> None:
-    """A limit of zero or less, and a cursor below zero, are errors; a cursor behind the last partition ends it."""
+    """A limit of zero or less and a negative cursor are errors; a cursor behind the last partition gives an empty
+    page.
+    """
     name = broker.topic("only", 3)
     for limit in (0, -1, 1, 1_000_000):
         broker.ask(

@@ -1,7 +1,7 @@
-"""Transcripts made comparable: what may differ between two brokers is replaced by what it is.
+"""Makes transcripts comparable: values that may differ between two brokers are replaced by descriptions.
 
 An id becomes `kind#n`, numbered by first appearance in its transcript, so that "the same id again" is still compared.
-Lists of structs are sorted, because no client may rely on their order. What is left has to be equal.
+Lists of structs are sorted, because no client may rely on their order. Everything else must be equal.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pykafkad.wire import batch, messages, records
 
 NOW_TOLERANCE_MS = 3_600_000
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}$")
-# Field name to the kind of id that it holds; "no id" stays, which 0 is too, except as a producer id.
+# Field name to the kind of its id. A missing id stays as it is; 0 also means "missing", except for a producer id.
 NO_ID = (-1, "")
 IDS = {"producer_id": "producer", "session_id": "session", "cluster_id": "cluster", "log_dir": "directory"}
-# Texts for people: whether there is one is compared, its words are not.
+# Texts for people: only their presence is compared.
 TEXTS = ("error_message", "batch_index_error_message", "documentation")
 # Sizes of the machine's disk, and an offset of the metadata log.
 AMOUNTS = ("total_bytes", "usable_bytes", "finalized_features_epoch")
 
 
 class Run(NamedTuple):
-    """What is a run's own: the port of its broker, the prefix of the names in it, and the ids seen so far."""
+    """The values that belong to one run: its broker's port, the prefix of its names, and the ids seen so far."""
 
     port: int
     prefix: str
@@ -35,8 +35,10 @@ class Run(NamedTuple):
 
 
 class Volatile:
-    """A value that differs between brokers. It prints as its number if it was seen before, else as its kind, and is
-    sorted so."""
+    """A value that differs between brokers.
+
+    It prints as its number if it was seen before, else as its kind, and sorts the same way.
+    """
 
     def __init__(self, run: Run, kind: str, value: object) -> None:
         self.key = (kind, value)
@@ -46,7 +48,7 @@ class Volatile:
         return self.run.numbers.get(self.key, self.key[0])
 
     def number(self) -> str:
-        """Its number, from now on a known one."""
+        """Its number; it counts as seen from now on."""
         if self.key not in self.run.numbers:
             count = sum(1 for kind, _ in self.run.numbers if kind == self.key[0])
             self.run.numbers[self.key] = f"{self.key[0]}#{count + 1}"
@@ -59,14 +61,14 @@ def normalised(exchange: Exchange) -> list[tuple[str, Any]]:
     result = []
     for step in exchange.steps:
         plain = one_normalised(step.answer, step.version, run)
-        # A quiet step only makes its ids known.
+        # An unrecorded step only makes its ids known.
         if step.label is not None:
             result.append((step.label, plain))
     return result
 
 
 def one_normalised(answer: Any, version: int, run: Run) -> Any:
-    """One answer as plain values; ids that it shows first are added to the run's."""
+    """One answer as plain values; new ids in it are added to the run's."""
     if isinstance(answer, str):
         return answer
     return _numbered(_struct(answer, messages.schema(type(answer)).root, version, run))
@@ -131,8 +133,9 @@ def _time(value: int) -> int | str:
 def _batches(view: Any, run: Run) -> Iterator[dict[str, Any]]:
     """Every whole batch of a records field.
 
-    Kafka cuts a file at the limit, so half a batch may follow, which every client has to ignore; we end with a whole
-    one."""
+    Kafka cuts a file at the limit, so a partial batch may follow, which every client ignores. pykafkad ends with a
+    whole batch.
+    """
     position = 0
     while position < len(view):
         rest = memoryview(view)[position:]

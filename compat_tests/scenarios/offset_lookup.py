@@ -1,4 +1,4 @@
-"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords: where things are in a log."""
+"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords: positions in a log."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def looked_up(name: str, *rows: tuple[int, int], **more: Any) -> Any:
 
 
 def look_up(broker: Exchange, version: int, *topics: Any, note: str = "", **fields: Any) -> None:
-    """Send a ListOffsets request into the transcript."""
+    """Record a ListOffsets request."""
     broker.ask("ListOffsets", version, note=note, replica_id=-1, topics=list(topics), timeout_ms=5000, **fields)
 
 
 @scenario
 def special_timestamps(broker: Exchange) -> None:
-    """-1 to -6 each from the version that knows it; what a version does not know is refused or UNSUPPORTED_VERSION."""
+    """Special timestamps -1 to -6, each from the version that knows it; older versions refuse it."""
     name, _ = filled(broker)
     for version in versions("ListOffsets"):
         for special in (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING, -7):
@@ -35,7 +35,9 @@ def special_timestamps(broker: Exchange) -> None:
 
 @scenario
 def by_time(broker: Exchange) -> None:
-    """The first record at or after a time, with its own time, also inside a batch and out of order."""
+    """The first record at or after a time, with its own timestamp, also inside a batch and with unordered
+    timestamps.
+    """
     name = broker.topic(**KEPT)
     records = [(b"k", b"v", [], T0 + delta) for delta in (0, 10, 10, 5, 30)]
     broker.produce(name, 0, build_batch(records))
@@ -49,7 +51,7 @@ def by_time(broker: Exchange) -> None:
 
 @scenario
 def empty_log(broker: Exchange) -> None:
-    """In an empty log the ends are 0 and no time is found."""
+    """In an empty log both ends are 0 and no time is found."""
     name = broker.topic()
     for version in (1, 4, 5, 7, 8, 10, 11):
         for timestamp in (LATEST, EARLIEST, MAX_TIMESTAMP, 0, T0):
@@ -58,7 +60,7 @@ def empty_log(broker: Exchange) -> None:
 
 @scenario
 def lookup_errors(broker: Exchange) -> None:
-    """Unknown topics and partitions, repeated ones, wrong epochs, isolation levels."""
+    """Unknown topics and partitions, repeated ones, wrong epochs, invalid isolation levels."""
     name, _ = filled(broker)
     for version in versions("ListOffsets"):
         topics = (looked_up(name, (0, LATEST), (7, LATEST), (-1, LATEST)), looked_up(broker.name("none"), (0, LATEST)))
@@ -74,7 +76,7 @@ def lookup_errors(broker: Exchange) -> None:
 
 @scenario
 def leader_epochs(broker: Exchange) -> None:
-    """The end offset of the largest epoch at or below the one asked for."""
+    """The end offset of the largest epoch that is not above the requested one."""
     name, _ = filled(broker)
     for version in versions("OffsetForLeaderEpoch"):
         for replica in (-1, -2):
@@ -100,7 +102,7 @@ def deleted_before(name: str, *rows: tuple[int, int]) -> Any:
 
 @scenario
 def delete_records(broker: Exchange) -> None:
-    """The log start moves up and never back; -1 is everything; above the end is OFFSET_OUT_OF_RANGE."""
+    """The log start moves up and never back; -1 deletes everything; above the end is OFFSET_OUT_OF_RANGE."""
     for version in versions("DeleteRecords"):
         name, _ = filled(broker, f"of-{version}", partitions=2)
         for offset in (4, 2, 4, 10, -2, -1):
@@ -114,7 +116,7 @@ def delete_records(broker: Exchange) -> None:
 
 @scenario
 def delete_records_of_a_compacted_topic(broker: Exchange) -> None:
-    """A topic that is compacted and not deleted refuses: POLICY_VIOLATION."""
+    """A topic that is only compacted refuses DeleteRecords with POLICY_VIOLATION."""
     name = broker.topic(cleanup_policy="compact", **KEPT)
     broker.produce(name, 0, build_batch([(b"k", b"v")] * 5, timestamp_ms=T0))
     broker.ask("DeleteRecords", 2, topics=[deleted_before(name, (0, 2))], timeout_ms=5000)

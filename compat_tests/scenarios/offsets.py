@@ -14,7 +14,7 @@ OTHER_ID = b"x" * 16
 
 
 def commits(topic: str, topic_id: bytes, *rows: tuple[int, int], **fields: Any) -> Any:
-    """One topic of an OffsetCommit with `(partition, offset)` rows, named both ways."""
+    """One topic of an OffsetCommit with `(partition, offset)` rows, with both its name and its id."""
     partitions = [
         part("OffsetCommit", "OffsetCommitRequestPartition", partition_index=index, committed_offset=offset, **fields)
         for index, offset in rows
@@ -23,7 +23,7 @@ def commits(topic: str, topic_id: bytes, *rows: tuple[int, int], **fields: Any) 
 
 
 def fetches(group: str, version: int, *topics: tuple[str, bytes, list[int]] | None) -> dict[str, Any]:
-    """The fields of an OffsetFetch; with None for all topics."""
+    """The fields of an OffsetFetch; None asks for all topics."""
     if version < 8:
         asked = None
         if topics != (None,):
@@ -49,7 +49,7 @@ def ready(broker: Exchange, kind: str = "group") -> str:
 
 @scenario
 def simple_consumer(broker: Exchange) -> None:
-    """Commit and fetch without a group, in every version; what was never committed is -1."""
+    """Commit and fetch without a group, in every version; a missing offset is -1."""
     topic = broker.topic("topic", 3)
     topic_id = broker.topic_id(topic)
     for version in versions("OffsetCommit"):
@@ -65,7 +65,7 @@ def simple_consumer(broker: Exchange) -> None:
 
 @scenario
 def topics_that_do_not_exist(broker: Exchange) -> None:
-    """Their rows have the error, their neighbours not."""
+    """Rows of unknown topics have the error, other rows do not."""
     topic = broker.topic("topic", 1)
     topic_id = broker.topic_id(topic)
     unknown = broker.name("unknown")
@@ -83,7 +83,7 @@ def topics_that_do_not_exist(broker: Exchange) -> None:
 
 @scenario
 def refused_commits(broker: Exchange) -> None:
-    """Unknown members, groups and generations; a group with members takes commits of members only."""
+    """Unknown members, groups and generations; a group with members accepts commits of its members only."""
     topic = broker.topic()
     topic_id = broker.topic_id(topic)
     group = Group(broker)
@@ -115,7 +115,7 @@ def refused_commits(broker: Exchange) -> None:
 
 @scenario
 def commits_during_a_rebalance(broker: Exchange) -> None:
-    """Allowed while members join, REBALANCE_IN_PROGRESS while the assignment is awaited."""
+    """Commits are allowed while members join, and are REBALANCE_IN_PROGRESS while the assignment is awaited."""
     from compat_tests.scenarios.groups import join_fields, send
 
     topic = broker.topic()
@@ -137,7 +137,7 @@ def commits_during_a_rebalance(broker: Exchange) -> None:
 
 @scenario
 def metadata_and_odd_offsets(broker: Exchange) -> None:
-    """Metadata of up to 4096; offsets are not compared with the log."""
+    """Metadata may have up to 4096 characters; offsets are not checked against the log."""
     topic = broker.topic("topic", 8)
     topic_id = broker.topic_id(topic)
     group = ready(broker)
@@ -169,7 +169,7 @@ def several_groups(broker: Exchange) -> None:
 
 @scenario
 def an_earlier_topic_of_the_same_name(broker: Exchange) -> None:
-    """Offsets of a deleted topic are gone for its successor."""
+    """Offsets of a deleted topic do not apply to a new topic of the same name."""
     topic = broker.topic()
     group = ready(broker)
     topic_id = broker.topic_id(topic)
@@ -195,7 +195,7 @@ def subscription(*topics: str) -> bytes:
 
 @scenario
 def deleting_offsets(broker: Exchange) -> None:
-    """Of topics that no member wants; unknown groups and topics have their errors."""
+    """Offsets of topics without a subscribed member are deleted; unknown groups and topics have their errors."""
     wanted, other = broker.topic("wanted", 2), broker.topic("other", 2)
     ids = {topic: broker.topic_id(topic) for topic in (wanted, other)}
     group = Group(broker)

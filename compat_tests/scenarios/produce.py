@@ -1,4 +1,4 @@
-"""Produce and InitProducerId: what is appended, and every reason for which a batch is refused."""
+"""Produce and InitProducerId: appended batches, and every reason to refuse a batch."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ KEPT = {"retention_ms": "-1"}
 
 
 def batch(records: list | None = None, **fields: Any) -> bytearray:
-    """A batch at a fixed time."""
+    """A batch with a fixed timestamp."""
     return build_batch(records or RECORDS, timestamp_ms=T0, **fields)
 
 
 def batch_of_now(records: list | None = None, **fields: Any) -> bytearray:
-    """The same of an idempotent producer: who sent long ago only is forgotten, by a clock that nobody sees."""
+    """A batch of an idempotent producer with the current time; the broker forgets producers of old batches."""
     return build_batch(records or RECORDS, timestamp_ms=int(time.time() * 1000), **fields)
 
 
@@ -32,12 +32,12 @@ def to(topic: str, *rows: tuple[int, bytes | None], topic_id: bytes = ZERO_UUID)
 
 
 def produce(broker: Exchange, version: int, *topics: Any, note: str = "", acks: int = -1, **more: Any) -> Any:
-    """Send a Produce request and take its answer into the transcript."""
+    """Record a Produce request."""
     return broker.ask("Produce", version, note=note, acks=acks, timeout_ms=5000, topic_data=list(topics), **more)
 
 
 def try_batches(broker: Exchange, topic: str, batches: dict[str, bytes | None], version: int = 9) -> None:
-    """Send each batch to partition 0 of `topic`, and a good one at last: what was refused has left no offset behind."""
+    """Send each batch to partition 0 of `topic`, then a valid one: refused batches take no offset."""
     for note, records in batches.items():
         produce(broker, version, to(topic, (0, records)), note=note)
     produce(broker, version, to(topic, (0, batch())), note="good at last")
@@ -45,7 +45,7 @@ def try_batches(broker: Exchange, topic: str, batches: dict[str, bytes | None], 
 
 @scenario
 def every_version(broker: Exchange) -> None:
-    """Offsets are given in order, with acks 1 and all, by name and from 13 on by id."""
+    """Batches get consecutive offsets, with acks 1 and all, by topic name and from version 13 on by id."""
     name = broker.topic(partitions=2, **KEPT)
     topic_id = broker.topic_id(name)
     for version in versions("Produce"):
@@ -57,7 +57,7 @@ def every_version(broker: Exchange) -> None:
 
 @scenario
 def every_codec(broker: Exchange) -> None:
-    """Every codec is taken; zstd only from version 7 on (KIP-110)."""
+    """Every codec is accepted; zstd only from version 7 on (KIP-110)."""
     name = broker.topic(**KEPT)
     topic_id = broker.topic_id(name)
     for version in versions("Produce"):
@@ -67,20 +67,20 @@ def every_codec(broker: Exchange) -> None:
 
 
 def with_attributes(attributes: int, **fields: Any) -> bytearray:
-    """A batch whose attributes are overwritten, with a right checksum."""
+    """A batch with overwritten attributes and a valid checksum."""
     changed = batch(**fields)
     struct.pack_into(">H", changed, 21, attributes)
     return checksummed(changed)
 
 
 def checksummed(changed: bytearray) -> bytearray:
-    """The batch with its checksum made right again."""
+    """The batch with its checksum recomputed."""
     struct.pack_into(">I", changed, 17, crc32c(bytes(changed[21:])))
     return changed
 
 
 def patched(form: str, position: int, value: int, *, right_checksum: bool = True) -> bytearray:
-    """A batch with one field of its header overwritten."""
+    """A batch with one overwritten field in its header."""
     changed = batch()
     struct.pack_into(form, changed, position, value)
     return checksummed(changed) if right_checksum else changed
@@ -88,7 +88,9 @@ def patched(form: str, position: int, value: int, *, right_checksum: bool = True
 
 @scenario
 def acks_zero(broker: Exchange) -> None:
-    """With acks=0 nothing is answered, the next answer is the next request's; an error closes the connection."""
+    """With acks=0 there is no answer, so the next answer belongs to the next request; an error closes the
+    connection.
+    """
     name = broker.topic(**KEPT)
     topic_id = broker.topic_id(name)
     for version in (3, 8, 9, 12, 13):
@@ -114,7 +116,7 @@ def impossible_acks(broker: Exchange) -> None:
 
 @scenario
 def unknown_partitions(broker: Exchange) -> None:
-    """An unknown topic, id or partition has its error in its row and does not disturb its neighbours."""
+    """An unknown topic, id or partition has its error in its row; other rows are not affected."""
     name = broker.topic(**KEPT)
     topic_id = broker.topic_id(name)
     for version in versions("Produce"):
@@ -126,7 +128,7 @@ def unknown_partitions(broker: Exchange) -> None:
 
 @scenario
 def no_records(broker: Exchange) -> None:
-    """Records of no bytes are refused. (To null records Kafka never answers: a NullPointerException in its handler.)"""
+    """Empty records are refused. (Kafka never answers null records: its handler has a NullPointerException.)"""
     for version in (3, 7, 8, 9, 12):
         name = broker.topic(f"of-{version}", **KEPT)
         try_batches(broker, name, {"empty": b""}, version)
@@ -134,7 +136,7 @@ def no_records(broker: Exchange) -> None:
 
 @scenario
 def broken_headers(broker: Exchange) -> None:
-    """What a batch's header may not say: each refused with its error, and the log untouched."""
+    """Invalid batch headers: each is refused with its error, and the log stays unchanged."""
     name = broker.topic(**KEPT)
     try_batches(
         broker,
@@ -170,7 +172,7 @@ def broken_headers(broker: Exchange) -> None:
 
 @scenario
 def old_and_new_magic(broker: Exchange) -> None:
-    """Only batches of magic 2 are taken from version 3 on."""
+    """From version 3 on only batches of magic 2 are accepted."""
     name = broker.topic(**KEPT)
     old = {f"magic {magic}": patched(">B", 16, magic, right_checksum=False) for magic in (0, 1, 3, 255)}
     try_batches(broker, name, old)
@@ -178,14 +180,14 @@ def old_and_new_magic(broker: Exchange) -> None:
 
 @scenario
 def two_batches(broker: Exchange) -> None:
-    """One partition takes one batch a request."""
+    """A request may have one batch for each partition."""
     name = broker.topic(**KEPT)
     try_batches(broker, name, {"two": batch() + batch(), "one and a half": batch() + batch()[:40]})
 
 
 @scenario
 def broken_compression(broker: Exchange) -> None:
-    """Bytes that do not decompress are refused where a broker has to look inside."""
+    """Bytes that do not decompress are refused where the broker must look inside."""
     name = broker.topic(**KEPT)
     for codec in (1, 2, 3, 4):
         changed = batch(codec=codec)
@@ -195,7 +197,7 @@ def broken_compression(broker: Exchange) -> None:
 
 @scenario
 def record_limits(broker: Exchange) -> None:
-    """`max.message.bytes` of the topic holds for the batch as it is sent."""
+    """The topic's `max.message.bytes` applies to the batch as it is sent."""
     name = broker.topic(max_message_bytes="1000", **KEPT)
     for size in (900, 939, 940, 2000):
         produce(broker, 9, to(name, (0, batch([(None, b"x" * size)]))), note=f"value of {size}")
@@ -204,7 +206,7 @@ def record_limits(broker: Exchange) -> None:
 
 @scenario
 def timestamps(broker: Exchange) -> None:
-    """Timestamps outside the topic's window are INVALID_TIMESTAMP, told for each record."""
+    """Timestamps outside the topic's window are INVALID_TIMESTAMP, reported for each record."""
     window = {"message_timestamp_before_max_ms": "1000", "message_timestamp_after_max_ms": "1000"}
     narrow = broker.topic("narrow", **window, **KEPT)
     wide = broker.topic("wide", **KEPT)
@@ -217,7 +219,7 @@ def timestamps(broker: Exchange) -> None:
 
 @scenario
 def keyless_on_compacted(broker: Exchange) -> None:
-    """A compacted topic refuses the batch and names the records without key (KIP-467)."""
+    """A compacted topic refuses the batch and names the records without a key (KIP-467)."""
     name = broker.topic(cleanup_policy="compact")
     for version in (3, 7, 8, 9):
         produce(broker, version, to(name, (0, batch())))
@@ -226,7 +228,7 @@ def keyless_on_compacted(broker: Exchange) -> None:
 
 def new_producer(broker: Exchange) -> tuple[int, int]:
     """A new producer id and its epoch."""
-    # The first one of a cluster has to wait until the broker has got a block of ids.
+    # The first producer id of a cluster waits until the broker has a block of ids.
     answer = broker.until(
         lambda: broker.quietly("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=1000),
         lambda answer: answer.error_code == 0,
@@ -236,7 +238,7 @@ def new_producer(broker: Exchange) -> tuple[int, int]:
 
 @scenario
 def producer_ids(broker: Exchange) -> None:
-    """An id is new at every request, its epoch 0; ids of an idempotent producer are not looked at."""
+    """Every request gets a new id with epoch 0; the ids that an idempotent producer sends are ignored."""
     new_producer(broker)
     for version in range(6):
         for _ in range(2):
@@ -248,7 +250,7 @@ def producer_ids(broker: Exchange) -> None:
 
 @scenario
 def sequences(broker: Exchange) -> None:
-    """Of an idempotent producer each next batch must follow; a repeated one is answered with its first offset."""
+    """Batches of an idempotent producer must follow each other; a duplicate is answered with its first offset."""
     name = broker.topic(partitions=2, **KEPT)
     producer_id, _ = new_producer(broker)
 
@@ -279,7 +281,7 @@ def sequences(broker: Exchange) -> None:
 
 @scenario
 def sequence_wraps(broker: Exchange) -> None:
-    """After 2147483647 comes 0, also within a batch."""
+    """The sequence after 2147483647 is 0, also within a batch."""
     name = broker.topic(**KEPT)
     producer_id, _ = new_producer(broker)
     for sequence in (2147483646, 1, 4):
@@ -289,7 +291,7 @@ def sequence_wraps(broker: Exchange) -> None:
 
 @scenario
 def strange_producers(broker: Exchange) -> None:
-    """A producer id that nobody handed out is taken; an epoch or sequence without it is not."""
+    """A producer id that was never given out is accepted; an epoch or a sequence without an id is not."""
     name = broker.topic(**KEPT)
     for note, ids in (
         ("unknown id", {"producer_id": 987_654_321, "producer_epoch": 0, "base_sequence": 0}),
@@ -312,7 +314,7 @@ def same_partition_twice(broker: Exchange) -> None:
 
 @scenario
 def min_insync_replicas(broker: Exchange) -> None:
-    """More replicas in sync asked than the partition has: no more than all of them are waited for."""
+    """A `min.insync.replicas` above the number of replicas: no more replicas than exist are waited for."""
     name = broker.topic(min_insync_replicas="2", **KEPT)
     for version in (3, 9):
         for acks in (-1, 1):
@@ -321,7 +323,7 @@ def min_insync_replicas(broker: Exchange) -> None:
 
 @scenario
 def least_in_sync_replicas(broker: Exchange) -> None:
-    """`min.insync.replicas` asks for no more copies than a partition has: with one, acks=all is served."""
+    """`min.insync.replicas` never asks for more copies than a partition has: with one replica, acks=all is served."""
     name = broker.topic(min_insync_replicas="2", **KEPT)
     topic_id = broker.topic_id(name)
     for version in versions("Produce"):

@@ -8,7 +8,7 @@ from compat_tests.scenarios.registry import scenario
 
 @scenario
 def idempotent_producers(broker: Exchange) -> None:
-    """Everybody gets an id of their own with epoch 0, whatever they had before; half an identity is INVALID_REQUEST."""
+    """Each producer gets a new id with epoch 0, whatever it had before; an id without an epoch is INVALID_REQUEST."""
     for version in versions("InitProducerId"):
         if version > 5:
             continue

@@ -1,8 +1,9 @@
-"""The error codes that the scenarios provoke, and those that Kafka documents and nobody provokes here, with the reason.
+"""The error codes that the scenarios provoke, and the documented ones that no scenario provokes, with reasons.
 
-`PROVOKED` is what a run of all scenarios must see in the answers that are compared, no more and no less: a scenario
-that goes takes its codes with it here. What needs a broker of its own (a full disk, a failed directory, other settings)
-has its tests beside the scenarios."""
+A run of all scenarios must see exactly the codes of `PROVOKED` in the compared answers. If a scenario is removed, its
+codes must be removed here. Errors that need their own broker (a full disk, a failed directory, other settings) have
+tests outside the scenarios.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +120,7 @@ _OWN_BROKER = "It takes a broker that starts again, or is told to forget itself:
 _OWN_SETTINGS = "It takes a broker with that setting."
 _FORMER = "Of message formats and brokers that Kafka 4 has left behind."
 
-# API to {code: why no scenario provokes it}, of the codes that Kafka's response classes name and its broker can give.
+# API to {code: why no scenario provokes it}, for codes that Kafka's response classes name and its broker can return.
 NOT_PROVOKED = {
     "Produce": {
         "NOT_LEADER_OR_FOLLOWER": _OWN_BROKER,
@@ -262,7 +263,7 @@ NOT_PROVOKED = {
 
 
 def codes_seen(exchange: Exchange) -> dict[str, set[str]]:
-    """API to the names of the codes in those answers of a scenario that are compared."""
+    """API to the names of the codes in a scenario's compared answers."""
     seen: dict[str, set[str]] = {}
     for step in exchange.steps:
         if step.label is not None and isinstance(step.answer, Struct):

@@ -20,13 +20,15 @@ def topic(name: str, *indexes: int) -> Any:
 
 
 def described(broker: Exchange) -> Any:
-    """The one partition of the metadata, in the newest version."""
+    """The description of the metadata partition, in the newest version."""
     return broker.quietly("DescribeQuorum", 2, topics=[topic(METADATA, 0)]).topics[0].partitions[0]
 
 
 @scenario
 def quorum_described(broker: Exchange) -> None:
-    """The leader, its epoch and how far it is: amounts of metadata are a broker's own."""
+    """The leader, its epoch and its offsets; each broker has its own amount of metadata, so offsets are not
+    compared.
+    """
     for version in versions("DescribeQuorum"):
         answer = broker.quietly("DescribeQuorum", version, topics=[topic(METADATA, 0)])
         row = answer.topics[0].partitions[0]
@@ -34,14 +36,14 @@ def quorum_described(broker: Exchange) -> None:
         assert row.high_watermark + 10 > row.current_voters[0].log_end_offset
         row.leader_epoch = row.high_watermark = row.current_voters[0].log_end_offset = 0
         for node in answer.nodes:
-            # Where a controller listens is its own affair; ours listens nowhere.
+            # Endpoints of the controller are not compared; pykafkad's controller has no listener of its own.
             node.listeners = []
         broker.record(f"DescribeQuorum v{version}", answer, version)
 
 
 @scenario
 def other_partitions(broker: Exchange) -> None:
-    """Anything but the metadata's one partition is unknown, in each row."""
+    """Any other partition is unknown, in its own row."""
     name = broker.topic()
     asked = {
         "nothing": [],
@@ -68,7 +70,7 @@ def update(feature: str, level: int, upgrade_type: int = UPGRADE) -> Any:
 
 @scenario
 def feature_levels(broker: Exchange) -> None:
-    """What may be set to what, one by one; nothing is changed."""
+    """The allowed levels of each feature, one by one; nothing is changed."""
     levels = {
         "metadata.version": (0, 6, 7, 22, 29, 30, 31, 32767),
         ELR: (-32768, -1, 0, 1, 2),
@@ -94,7 +96,10 @@ def feature_levels(broker: Exchange) -> None:
 
 @scenario
 def features_updated(broker: Exchange) -> None:
-    """All or none; version 0 can only go up; rows of a success up to version 1; a timeout of nothing does no harm."""
+    """All features of a request change or none; version 0 can only upgrade; a timeout of zero does no harm.
+
+    Versions up to 1 list every feature of a success.
+    """
     same = [update("metadata.version", 30), update(ELR, 1), update("kraft.version", 1)]
     for version in versions("UpdateFeatures"):
         ask = {"timeout_ms": 10_000}
@@ -117,19 +122,21 @@ def features_updated(broker: Exchange) -> None:
 
 
 def finalized(broker: Exchange) -> int | None:
-    """The finalized level of eligible leader replicas, as ApiVersions tells it."""
+    """The finalized level of eligible leader replicas, from ApiVersions."""
     answer = broker.quietly("ApiVersions", 4, client_software_name="scenario", client_software_version="1")
     return next((row.max_version_level for row in answer.finalized_features if row.name == ELR), None)
 
 
 def listener(name: str) -> Any:
-    """A listener that nobody is behind."""
+    """A listener where no process listens."""
     return part("AddRaftVoter", "Listener", name=name, host="localhost", port=1)
 
 
 @scenario
 def voters_added(broker: Exchange) -> None:
-    """One after the other: another cluster, no voter, no endpoint, a voter already, and one that does not answer."""
+    """The checks in order: wrong cluster, invalid voter, no endpoint, already a voter, and a voter that does not
+    answer.
+    """
     cluster_id = broker.quietly("DescribeCluster", 0).cluster_id
     (own,) = described(broker).current_voters
     good = {"cluster_id": None, "voter_id": 77, "voter_directory_id": STRANGER, "listeners": [listener("CONTROLLER")]}
@@ -153,7 +160,7 @@ def voters_added(broker: Exchange) -> None:
 
 @scenario
 def voters_removed(broker: Exchange) -> None:
-    """The last voter stays; nobody else votes."""
+    """The last voter cannot be removed; other ids are no voters."""
     (own,) = described(broker).current_voters
     bad = {
         "nobody": (None, 77, STRANGER),
@@ -171,6 +178,6 @@ def voters_removed(broker: Exchange) -> None:
 
 @scenario
 def brokers_unregistered(broker: Exchange) -> None:
-    """Only ids that nobody has: a broker that is told to forget itself is of no use to the next scenario."""
+    """Only unused ids: the one broker is needed by the scenarios that follow."""
     for broker_id in (77, -1, 2**31 - 1, -(2**31)):
         broker.ask("UnregisterBroker", 0, note=str(broker_id), broker_id=broker_id)

@@ -1,5 +1,4 @@
-"""DescribeClientQuotas and AlterClientQuotas: every kind of entity, every way to ask for it, every value that cannot
-be."""
+"""DescribeClientQuotas and AlterClientQuotas: every kind of entity, every filter, every invalid value."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ CONNECTIONS = "connection_creation_rate"
 
 
 def entry(entity: dict[str, str | None], *operations: tuple) -> Any:
-    """An entity's changes: `(key, value)`, or `(key,)` to remove it."""
+    """The changes of an entity: `(key, value)`, or `(key,)` to remove it."""
     return part(
         "AlterClientQuotas",
         "EntryData",
@@ -40,8 +39,7 @@ def component(kind: str, match_type: int, match: str | None = None) -> Any:
 
 
 def settled(broker: Exchange, user: str, count: int) -> None:
-    """Wait until the broker shows `count` quotas of a user: Kafka's own brokers learn of them a moment after the
-    answer."""
+    """Wait until the broker shows `count` quotas of a user: Kafka shows them a moment after the answer."""
     broker.until(
         lambda: broker.quietly("DescribeClientQuotas", 1, components=[component("user", EXACT, user)], strict=False),
         lambda answer: sum(len(entry.values) for entry in answer.entries) == count,
@@ -96,7 +94,7 @@ def set_and_removed(broker: Exchange) -> None:
 
 @scenario
 def impossible_quotas(broker: Exchange) -> None:
-    """Each entity has its own error, and one wrong value leaves all of the entity's values as they were."""
+    """Each entity has its own error; one wrong value leaves all values of its entity unchanged."""
     for version in versions("AlterClientQuotas"):
         user = f"{broker.name('strict')}-{version}"
         good = entry({"user": user, "client-id": "good"}, (PRODUCER, 5.0))
@@ -139,7 +137,7 @@ def impossible_quotas(broker: Exchange) -> None:
 
 @scenario
 def filtered(broker: Exchange) -> None:
-    """Exact names, defaults and any name; strict filters; combinations and match types that are errors."""
+    """Exact names, defaults and any name; strict filters; invalid combinations and match types."""
     user, client = broker.name("u"), broker.name("c")
     keys = {"user": PRODUCER, "client-id": PRODUCER, "ip": CONNECTIONS}
     entities = [
@@ -199,8 +197,7 @@ def filtered(broker: Exchange) -> None:
 
 @scenario
 def more_than_a_batch_takes(broker: Exchange) -> None:
-    """More than 10 000 changes are POLICY_VIOLATION, every entry with its entity as it was written, and nothing is
-    changed."""
+    """More than 10 000 changes are POLICY_VIOLATION for every entity of the request, and nothing is changed."""
     entries = [entry({"user": broker.name(str(number))}, (PRODUCER, 5.0)) for number in range(10_001)]
     wrong = [entry({"user": ""}, (PRODUCER, 5.0)), entry({"user": broker.name("0")}, (PRODUCER, 6.0))]
     answer = broker.quietly("AlterClientQuotas", 1, entries=entries + wrong, validate_only=False)

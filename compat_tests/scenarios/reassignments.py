@@ -9,7 +9,7 @@ from compat_tests.scenarios.registry import scenario
 
 
 def moved(name: str, *rows: tuple[int, list[int] | None]) -> Any:
-    """One topic of a request: its partitions with their new replicas (None cancels)."""
+    """One topic of a request: its partitions with their new replicas (None cancels a reassignment)."""
     partitions = [
         part("AlterPartitionReassignments", "ReassignablePartition", partition_index=p, replicas=r) for p, r in rows
     ]
@@ -18,7 +18,7 @@ def moved(name: str, *rows: tuple[int, list[int] | None]) -> Any:
 
 @scenario
 def altered(broker: Exchange) -> None:
-    """Where the replicas are already is a success; each impossible assignment has its own error beside it."""
+    """The present replicas are a success; each impossible assignment has its own error."""
     name = broker.topic("two", 2)
     rows = {
         "as it is": [1],
@@ -65,7 +65,7 @@ def altered(broker: Exchange) -> None:
 
 @scenario
 def other_replication_factor(broker: Exchange) -> None:
-    """Version 1 may forbid another number of replicas; that is looked at last."""
+    """Version 1 may forbid another number of replicas; this is checked last."""
     name = broker.topic()
     for note, replicas in {"same": [1], "none": [], "a stranger": [1, 2], "cancelled": None}.items():
         fields = {"allow_replication_factor_change": False, "timeout_ms": 10_000}
@@ -74,7 +74,7 @@ def other_replication_factor(broker: Exchange) -> None:
 
 @scenario
 def listed(broker: Exchange) -> None:
-    """Nothing is ever under way on one broker: the answer is empty, whatever is asked."""
+    """One broker never has a reassignment in progress: the answer is always empty."""
     name = broker.topic()
     asked = [
         part("ListPartitionReassignments", "ListPartitionReassignmentsTopics", name=each, partition_indexes=[0, 1, -1])

@@ -1,4 +1,4 @@
-"""The scenarios that there are: a decorator, and the list of what it decorated."""
+"""The registry of scenarios: a decorator, and the list of decorated functions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from compat_tests.scenarios.exchange import Exchange
 Scenario = Callable[[Exchange], None]
 _scenarios: dict[str, Scenario] = {}
 _configured: set[str] = set()
-# What a broker needs to keep ACLs (everybody may do everything, so that scenarios need no login), several directories,
-# and settings of topics that are not written as Kafka writes them.
+# The broker needs these to keep ACLs (every client may do everything, so no login is needed), for several directories,
+# and for topic settings that are not spelled as Kafka prints them.
 CONFIGURED = {
     "log.dirs": "{data},{data}-2,{data}-3",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -28,13 +28,13 @@ def scenario(function: Scenario) -> Scenario:
     """Register a scenario under `<file>.<function>`."""
     name = f"{function.__module__.rsplit('.', 1)[1]}.{function.__name__}"
     assert name not in _scenarios, f"two scenarios are named {name}"
-    assert function.__doc__, f"{name} does not say what Kafka does"
+    assert function.__doc__, f"{name} has no docstring that says what Kafka does"
     _scenarios[name] = function
     return function
 
 
 def configured_scenario(function: Scenario) -> Scenario:
-    """As `scenario`, run on brokers that have the settings of `CONFIGURED` beyond the shared ones."""
+    """Like `scenario`, for brokers with the settings of `CONFIGURED` beyond the shared ones."""
     scenario(function)
     _configured.add(f"{function.__module__.rsplit('.', 1)[1]}.{function.__name__}")
     return function

@@ -1,8 +1,7 @@
-"""Every setting of topics, brokers and groups with values at the edges and beyond: which are taken, and which error the
-others give.
+"""Every setting of topics, brokers and groups with values inside and outside its bounds, and the errors.
 
-The names are those that DescribeConfigs answers, so that no setting is left out; nothing is changed, all requests only
-validate."""
+The names come from DescribeConfigs, so that no setting is left out. All requests only validate and change nothing.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +84,7 @@ def settings_of(broker: Exchange, kind: int, name: str) -> list[Any]:
 
 
 def tried(broker: Exchange, kind: int, name: str, entry: Any, values: tuple[str, ...] | None = None) -> None:
-    """Values of a setting's type (None is all of them), on one resource, into the transcript as `value: error code`."""
+    """Record the values of a setting's type (None: all values) on one resource as `value: error code`."""
     label = f"{entry.name} of {name.replace(broker.prefix, '')!r}"
     if entry.read_only:
         broker.record(label, alter(broker, kind, name, entry.name, SET, "1"))
@@ -95,7 +94,7 @@ def tried(broker: Exchange, kind: int, name: str, entry: Any, values: tuple[str,
         for value in values or VALUES[entry.config_type]
     ]
     operations = ((DELETE, None), (APPEND, "x"), (SUBTRACT, "x"))
-    # A machine's own listeners are no default that one can subtract from.
+    # The machine's own listeners are not a default from which values can be subtracted.
     operations = operations[:1] if entry.name == "listeners" else operations
     codes += [
         f"{operation}: {alter(broker, kind, name, entry.name, operation, value)}" for operation, value in operations
@@ -113,7 +112,7 @@ def of_a_topic(broker: Exchange) -> None:
 
 @scenario
 def of_a_group(broker: Exchange) -> None:
-    """A group's settings have bounds that the broker sets, and are held against each other."""
+    """A group's settings have bounds that the broker sets, and are checked against each other."""
     name = broker.name("group")
     for entry in settings_of(broker, GROUP, name):
         tried(broker, GROUP, name, entry)
@@ -121,7 +120,7 @@ def of_a_group(broker: Exchange) -> None:
 
 @scenario
 def of_the_broker(broker: Exchange) -> None:
-    """Which settings of a broker can change live at all, for one broker or for all, and to what."""
+    """Which settings can change on a running broker, for one broker or for all, and to which values."""
     for entry in settings_of(broker, BROKER, "1"):
         tried(broker, BROKER, "1", entry)
         tried(broker, BROKER, "", entry, ("1", "x", "0"))

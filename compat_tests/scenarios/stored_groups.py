@@ -1,4 +1,4 @@
-"""What the coordinator writes to `__consumer_offsets`: read as any topic is, record by record."""
+"""The records that the coordinator writes to `__consumer_offsets`, read from the topic one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TYPES = {1: "OffsetCommit", 2: "GroupMetadata"}
 
 
 def java_partition(group: str) -> int:
-    """Where Kafka keeps a group, for names of ASCII."""
+    """The partition where Kafka stores a group, for ASCII names."""
     value = 0
     for unit in group.encode("ascii"):
         value = (31 * value + unit) & 0xFFFFFFFF
@@ -46,7 +46,7 @@ def fetched(broker: Exchange, partition: int) -> Iterator[tuple[bytes, bytes | N
 
 
 def record_stored(broker: Exchange, group: str) -> None:
-    """Take every record of a group into the transcript, in order."""
+    """Record every stored record of a group, in order."""
     for key, value in fetched(broker, java_partition(group)):
         name = TYPES.get(struct.unpack_from(">h", key)[0])
         if name is None:
@@ -68,7 +68,9 @@ def record_stored(broker: Exchange, group: str) -> None:
 
 @scenario
 def life_of_a_group(broker: Exchange) -> None:
-    """Its first member's knock, its generations, a static member's return, its end."""
+    """The records of a group's life: a first member's joins, its generations, a static member's return, its
+    deletion.
+    """
     group = Group(broker)
     member = group.alone(protocols=protocols(("range", subscription("t")), "other"))
     broker.quietly(
@@ -87,7 +89,7 @@ def life_of_a_group(broker: Exchange) -> None:
 
 @scenario
 def a_group_of_two(broker: Exchange) -> None:
-    """Both members with their parts."""
+    """A group of two members with their assignments."""
     group = Group(broker)
     group.pair(protocols=protocols(("range", b"same")))
     record_stored(broker, group.name)
@@ -95,7 +97,7 @@ def a_group_of_two(broker: Exchange) -> None:
 
 @scenario
 def committed_offsets(broker: Exchange) -> None:
-    """Version 4 with the topic's id; version 1 where an old client names a retention; tombstones of what is deleted."""
+    """Version 4 with the topic's id; version 1 if an old client sets a retention; tombstones for deleted offsets."""
     topic, other = broker.topic("topic", 2), broker.topic("other", 1)
     topic_id, other_id = broker.topic_id(topic), broker.topic_id(other)
     group = Group(broker)
@@ -111,7 +113,7 @@ def committed_offsets(broker: Exchange) -> None:
     broker.quietly("OffsetDelete", 0, group_id=group.name, topics=[deletions(other, 0)])
     simple = broker.name("simple")
     broker.coordinator(simple)
-    # One offset: in which order several are forgotten is chance.
+    # Only one offset is deleted, because the order of several is arbitrary.
     broker.quietly("OffsetCommit", 5, group_id=simple, topics=rows[1:])
     broker.quietly("DeleteGroups", 2, groups_names=[simple])
     for name in (group.name, simple):

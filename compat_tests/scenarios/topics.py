@@ -23,12 +23,12 @@ def assigned(*rows: tuple[int, list[int]]) -> list:
 
 
 def create(broker: Exchange, version: int, *topics: Any, note: str = "", **fields: Any) -> Any:
-    """Send a CreateTopics request into the transcript."""
+    """Record a CreateTopics request."""
     return broker.ask("CreateTopics", version, note=note, topics=list(topics), timeout_ms=10_000, **fields)
 
 
 def partition_count(broker: Exchange, name: str) -> None:
-    """Take into the transcript how many partitions a topic has, or its error."""
+    """Record how many partitions a topic has, or its error."""
     asked = [part("Metadata", "MetadataRequestTopic", name=name)]
     answer = broker.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False)
     broker.record("partitions", f"{answer.topics[0].error_code} {len(answer.topics[0].partitions)}")
@@ -36,8 +36,7 @@ def partition_count(broker: Exchange, name: str) -> None:
 
 @scenario
 def created(broker: Exchange) -> None:
-    """Created with counts, with the broker's defaults, with an assignment; the answer tells configs and id by
-    version."""
+    """Topics with counts, with the broker's defaults, and with an assignment; configs and id depend on the version."""
     for version in versions("CreateTopics"):
         configs = {"retention.ms": "5000", "cleanup.policy": "compact"}
         create(broker, version, wanted(broker.name(f"a{version}"), 3, 1, configs))
@@ -54,8 +53,9 @@ def created(broker: Exchange) -> None:
 
 @configured_scenario
 def inherited_as_typed(broker: Exchange) -> None:
-    """What a topic gets from the broker is answered as it was typed there; DescribeConfigs shows it as Kafka writes
-    it."""
+    """Inherited settings are returned as they were typed in the broker's file; DescribeConfigs shows them in Kafka's
+    spelling.
+    """
     name = broker.name("t")
     create(broker, 7, wanted(name))
     broker.topic_id(name)
@@ -76,7 +76,7 @@ def inherited_as_typed(broker: Exchange) -> None:
 
 @scenario
 def refused(broker: Exchange) -> None:
-    """Every wrong topic has its own error; a good one beside it is created."""
+    """Every invalid topic has its own error; a valid one beside it is created."""
     existing = broker.topic("existing")
     new = broker.name("new")
     broker.topic("dot.ted")
@@ -122,7 +122,7 @@ def refused(broker: Exchange) -> None:
 
 @scenario
 def deleted(broker: Exchange) -> None:
-    """By name, by id from version 6 on; unknown, repeated and impossible ones each with an error."""
+    """Topics are deleted by name, from version 6 on also by id; unknown, repeated and invalid ones have errors."""
     for version in versions("DeleteTopics"):
         name = broker.topic(f"of-{version}")
         topic_id = broker.topic_id(name)
@@ -189,7 +189,7 @@ def grown(broker: Exchange) -> None:
 
 @scenario
 def recreated(broker: Exchange) -> None:
-    """A topic of the same name after a deletion is a new one: another id, an empty log."""
+    """A topic with the name of a deleted one is a new topic with another id and an empty log."""
     name = broker.topic("same")
     first = broker.topic_id(name)
     broker.quietly("DeleteTopics", 4, topic_names=[name], timeout_ms=10_000)

@@ -1,4 +1,4 @@
-"""ListTransactions and DescribeTransactions where nobody has a transactional id."""
+"""ListTransactions and DescribeTransactions without any transactional id."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ NOT_YET = {14, 15, 16}
 
 
 def coordinated(broker: Exchange) -> None:
-    """Wait until the broker coordinates transactions: asked for it, Kafka makes its topic, and loads each partition of
-    it."""
+    """Wait until the broker coordinates transactions: Kafka creates the topic on first use and loads each partition."""
     broker.until(
         lambda: broker.quietly("FindCoordinator", 4, key_type=TRANSACTION, coordinator_keys=[broker.name("id")]),
         lambda answer: answer.coordinators[0].error_code == 0,
@@ -53,7 +52,7 @@ def coordinated(broker: Exchange) -> None:
 
 
 def listed(broker: Exchange, version: int, note: str = "", **fields: Any) -> None:
-    """Ask, into the transcript; ids that other tests left on the broker are not compared."""
+    """Record a ListTransactions request; ids of other tests on the broker are not compared."""
     answer = broker.ask("ListTransactions", version, note=note, **fields)
     answer.transaction_states = [
         row for row in answer.transaction_states if row.transactional_id.startswith(broker.prefix)
@@ -62,7 +61,7 @@ def listed(broker: Exchange, version: int, note: str = "", **fields: Any) -> Non
 
 @scenario
 def none_listed(broker: Exchange) -> None:
-    """Whatever the filters are: of states, producers, how long they last. States that do not exist are told back."""
+    """The list is empty for every filter: states, producers, durations. Unknown states are returned as such."""
     coordinated(broker)
     for version in versions("ListTransactions"):
         listed(broker, version)
@@ -76,7 +75,7 @@ def none_listed(broker: Exchange) -> None:
 
 @scenario
 def patterns_of_ids(broker: Exchange) -> None:
-    """A pattern that is no regular expression is told before anything else (KIP-1152); Java's are taken."""
+    """An invalid regular expression is reported before any other error (KIP-1152); Java's syntax is accepted."""
     coordinated(broker)
     for pattern in (None, *PATTERNS):
         listed(broker, 2, note=f"pattern {pattern}", transactional_id_pattern=pattern)
@@ -85,7 +84,7 @@ def patterns_of_ids(broker: Exchange) -> None:
 
 @scenario
 def nobodys_ids(broker: Exchange) -> None:
-    """An id that nobody has is not found, an empty one is none at all; a row for each, as often as it is named."""
+    """An unknown id is not found and an empty id is invalid; each occurrence has its own row."""
     coordinated(broker)
     for version in versions("DescribeTransactions"):
         broker.ask("DescribeTransactions", version)

@@ -1,9 +1,9 @@
 """`python -m compat_tests.setup`: install and build everything the compat tests need, or say what is missing.
 
-What it is about to install and fetch is printed first. With `--fresh` nothing is installed: the cache is emptied and
-the images of Kafka are removed, so that the next run fetches and builds them anew.
+It first prints what it is going to install and download. With `--fresh` it installs nothing: it empties the cache and
+removes the images of Kafka, so that the next run downloads and builds them again.
 
-Exit code 0, also when something is missing (the tests then skip by name), except with `CI=true`: then 1.
+The exit code is 0, even if something is missing (those tests are then skipped with a reason); with `CI=true` it is 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compat_tests.setup.kafka_jars import KAFKA_VERSION, JarsUnavailable, fetch_
 
 
 def main() -> int:
-    """Install packages, fetch the jars, and have an image of Kafka in a container engine."""
+    """Install packages, download the jars, and provide an image of Kafka in a container engine."""
     parser = argparse.ArgumentParser(prog="python -m compat_tests.setup", description=__doc__)
     parser.add_argument("--fresh", action="store_true", help="empty the cache and remove the images instead")
     if parser.parse_args().fresh:
@@ -39,15 +39,15 @@ def main() -> int:
 
 
 def _announce(missing: list[system_packages.Program]) -> None:
-    """Say what is going to be installed and fetched, before any of it happens."""
+    """Print what is going to be installed and downloaded, before it happens."""
     if not missing:
-        print("set-up: every program is there, nothing is installed; no root is needed")
+        print("set-up: every program is present, so nothing is installed and root is not needed")
     elif system_packages.can_install():
         for program in missing:
             print(f"set-up: {program.name} will be installed ({' '.join(program.packages)}), for {program.used_for}")
     if not jars_directory().is_dir():
-        print(f"set-up: the jars of Kafka {KAFKA_VERSION} (128 MB) will be fetched")
-    print(f"set-up: what is fetched or built is kept in {cache_directory()}", flush=True)
+        print(f"set-up: the jars of Kafka {KAFKA_VERSION} (128 MB) will be downloaded")
+    print(f"set-up: downloads and builds are kept in {cache_directory()}", flush=True)
 
 
 def _begin_anew() -> int:

@@ -1,8 +1,9 @@
-"""Where downloads and built things are kept between runs: never in the source tree.
+"""The folder for downloads and builds that are kept between runs; it is never in the source tree.
 
-All of them are below `cache_directory()`: the jars of Kafka and of Spark's connector, the suites of other clients,
-kafkajs, the bench's load generator, and a container engine of our own with its images. An image in an engine that was
-there already is the one thing of ours elsewhere; `fresh.py` knows it."""
+It holds the jars of Kafka and of Spark's connector, the suites of other clients, kafkajs, the bench's load generator,
+and our own container engine with its images. Only one thing is kept elsewhere: the image in a container engine that the
+machine already had. `fresh.py` removes it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from pathlib import Path
 
 
 def cache_directory() -> Path:
-    """Folder of this project's caches: `$XDG_CACHE_HOME/pykafkad`, else `~/.cache/pykafkad`; created."""
+    """Folder of this project's caches: `$XDG_CACHE_HOME/pykafkad`, else `~/.cache/pykafkad`. It is created if it is
+    missing.
+    """
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     directory = Path(base) / "pykafkad"
     directory.mkdir(parents=True, exist_ok=True)
@@ -31,7 +34,7 @@ def exclusively(name: str) -> Iterator[None]:
 
 
 def empty() -> None:
-    """Remove everything from the cache but the locks, which another run may hold."""
+    """Remove everything from the cache except the locks, which another run may hold."""
     for path in cache_directory().iterdir():
         if path.suffix == ".lock":
             continue

@@ -1,9 +1,10 @@
-"""A container engine for testcontainers: the one that already answers, else one of our own for the time of the tests.
+"""A container engine for testcontainers: the one that already runs, else our own while the tests run.
 
 Our own engine keeps its images in the cache folder and listens on a socket there. It has no bridge and writes no packet
-filter rules, so that it meets no other engine on the machine; its containers use the machine's own network. Several
-test runs may share it: each holds a shared lock while it works, and whoever finishes last ends the engine by the
-process id that it wrote itself."""
+filter rules, so that it does not disturb other engines on the machine; its containers use the machine's own network.
+Several test runs may share it: each holds a shared lock while it works, and the last one stops the engine by the
+process id in the engine's own file.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ import docker
 
 from compat_tests.setup.cache import cache_directory, exclusively
 
-# Many times what it takes: a machine may be busy with other things.
+# Many times longer than a start takes, because the machine may be busy.
 START_SECONDS = 180.0
 STOP_SECONDS = 20.0
 
 
 class EngineUnavailable(Exception):
-    """No container engine answers and none could be started; the message says why."""
+    """No container engine answers and none could be started; the message gives the reason."""
 
 
 class CacheInUse(Exception):
@@ -35,13 +36,14 @@ class CacheInUse(Exception):
 class ContainerEngine:
     """A running engine: `client` (docker's Python client) and `close()`; sets DOCKER_HOST for testcontainers.
 
-    `is_ours` is false for an engine that was there already; ports of its containers have to be bound.
+    `is_ours` is false for an engine that already ran; its containers' ports must be bound.
     """
 
     def __init__(self) -> None:
         self.client = _answering(None)
         self._users = None
-        # Ryuk, testcontainers' cleaner, is an image of its own that would have to be pulled; we stop what we start.
+        # Ryuk, testcontainers' cleaner, needs an image of its own from a registry. We stop the containers that we
+        # start.
         os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
         self.is_ours = self.client is None
         if self.is_ours:
@@ -51,7 +53,7 @@ class ContainerEngine:
         dockerd = shutil.which("dockerd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
         if dockerd is None or os.geteuid() != 0:
             raise EngineUnavailable(
-                "no container engine answers, and dockerd is missing or we are not root to start it"
+                "no container engine answers, and dockerd is missing or cannot be started without root"
             )
         root = cache_directory() / "engine"
         root.mkdir(exist_ok=True)
@@ -67,7 +69,7 @@ class ContainerEngine:
         command = [dockerd, "--host", address, "--data-root", f"{root}/data", "--exec-root", f"{root}/run"]
         command += ["--pidfile", f"{root}/docker.pid", "--bridge=none", "--iptables=false", "--ip6tables=false"]
         (root / "docker.pid").unlink(missing_ok=True)
-        # In the folder rather than in the environment's terminal: it is read only when the engine does not come up.
+        # The log is a file and not the terminal, because it is read only if the engine does not start.
         with open(root / "dockerd.log", "w") as log:
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, "PATH": _path_with_sbin()}
@@ -76,17 +78,17 @@ class ContainerEngine:
         while time.monotonic() < deadline and process.poll() is None:
             client = _answering(address)
             if client is not None:
-                # Not waited for by Popen's destructor: another run may be the one that ends it.
+                # Popen's destructor must not wait for the engine: another run may be the one that stops it.
                 process.returncode = 0
                 return client
             time.sleep(0.2)
         if process.poll() is None:
             process.terminate()
             process.wait(STOP_SECONDS)
-        raise EngineUnavailable(f"dockerd did not come up:\n{(root / 'dockerd.log').read_text()[-2000:]}")
+        raise EngineUnavailable(f"dockerd did not start:\n{(root / 'dockerd.log').read_text()[-2000:]}")
 
     def close(self) -> None:
-        """Let go of the engine; end it if it is ours and no other run uses it."""
+        """Release the engine; stop it if it is ours and no other run uses it."""
         self.client.close()
         if self._users is None:
             return
@@ -103,7 +105,7 @@ class ContainerEngine:
 
 
 def end_own_engine() -> None:
-    """End an engine in the cache that an interrupted run has left behind. CacheInUse while another run uses it."""
+    """Stop an engine in the cache that an interrupted run has left running. CacheInUse while another run uses it."""
     root = cache_directory() / "engine"
     if not root.is_dir():
         return
@@ -118,7 +120,7 @@ def end_own_engine() -> None:
 
 
 def engine_answers() -> bool:
-    """Whether an engine answers where the environment says, so that none has to be installed or started."""
+    """Whether an engine answers at the environment's address, so that none has to be installed or started."""
     client = _answering(None)
     if client is not None:
         client.close()
@@ -126,7 +128,7 @@ def engine_answers() -> bool:
 
 
 def _answering(address: str | None) -> docker.DockerClient | None:
-    """A client of the engine at `address` (None: where the environment says), or None if nothing answers."""
+    """A client of the engine at `address` (None: the environment's address), or None if nothing answers."""
     try:
         client = docker.DockerClient(base_url=address, timeout=60) if address else docker.from_env(timeout=60)
         client.ping()

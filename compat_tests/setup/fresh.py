@@ -1,4 +1,4 @@
-"""A fresh start: nothing is left of what earlier runs downloaded or built, as on a machine that never ran the tests."""
+"""A fresh start: removes everything that earlier runs downloaded or built, as on a machine that never ran the tests."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from compat_tests.setup.kafka_image import BUILT_IMAGE, PUBLIC_IMAGE
 
 
 def start_fresh() -> list[str]:
-    """Empty the cache and remove the images of Kafka; returns what is left, a sentence for each.
+    """Empty the cache and remove the images of Kafka; returns one sentence for each thing that could not be removed.
 
-    Packages of the operating system stay, and so do the caches of pip, Maven, Go, Cargo and npm: they are not ours.
-    CacheInUse while another run uses the engine in the cache.
+    Packages of the operating system stay, and so do the caches of pip, Maven, Go, Cargo and npm, because they are not
+    ours. CacheInUse while another run uses the engine in the cache.
     """
     end_own_engine()
     cache.empty()
@@ -22,7 +22,7 @@ def start_fresh() -> list[str]:
 
 
 def _remove_images() -> list[str]:
-    """Our own engine's images were in the cache; this is about an engine that was there already."""
+    """Remove the images from an engine that the machine already had; our own engine's images were in the cache."""
     try:
         client = docker.from_env(timeout=60)
         client.ping()

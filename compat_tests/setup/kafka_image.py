@@ -1,6 +1,6 @@
-"""A container image with Apache Kafka: the public one where it can be pulled, else one built from the JDK and the jars.
+"""A container image with Apache Kafka: the public one if it can be pulled, else one built from the JDK and the jars.
 
-Both have a `java` on the PATH, a `sh`, and Kafka's jars in `/opt/kafka/libs`, so one command starts either.
+Both have `java` on the PATH, `sh`, and Kafka's jars in `/opt/kafka/libs`, so one command starts either.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from compat_tests.setup.cache import exclusively
 from compat_tests.setup.kafka_jars import KAFKA_VERSION, fetch_jars
 
 PUBLIC_IMAGE = f"apache/kafka:{KAFKA_VERSION}"
-# The number grows with every change of how the image is built, so that a cached one is not used any more.
+# The number grows with every change to the image's build, so that an older cached image is not used.
 BUILT_IMAGE = f"pykafkad-compat/kafka:{KAFKA_VERSION}-2"
 REGISTRY_SECONDS = 10
 LIBRARIES_OF = ("bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libnet.so", "lib/libnio.so", "lib/libjli.so")
-# The codecs' native libraries inside the jars ask for these parts of the C library.
+# The codecs' native libraries inside the jars need these parts of the C library.
 C_LIBRARY_PARTS = ("libpthread.so.0", "libdl.so.2", "libm.so.6", "librt.so.1")
 SHELL_APPLETS = ("sh", "cat", "ls", "rm", "mkdir", "sleep", "kill", "tail")
 
 
 class ImageUnavailable(Exception):
-    """The image can neither be pulled nor built here; the message says why."""
+    """The image can neither be pulled nor built here; the message gives the reason."""
 
 
 def kafka_image(client: docker.DockerClient) -> tuple[str, str]:
-    """`(image name, how it was got)`; pulls or builds it where the engine does not hold it yet."""
+    """`(image name, its source)`; pulls or builds the image if the engine does not have it yet."""
     with exclusively("kafka-image"):
         if _holds(client, PUBLIC_IMAGE):
             return PUBLIC_IMAGE, "the public image"
@@ -58,7 +58,7 @@ def _holds(client: docker.DockerClient, image: str) -> bool:
 
 
 def _can_pull() -> bool:
-    """Ask the registry for the image's description only: it answers, or fails, within seconds."""
+    """Ask the registry only for the image's description: it answers or fails within seconds."""
     asking = docker.APIClient(base_url=os.environ.get("DOCKER_HOST"), timeout=REGISTRY_SECONDS)
     try:
         asking.inspect_distribution(PUBLIC_IMAGE)
@@ -70,7 +70,7 @@ def _can_pull() -> bool:
 
 
 def _pulled(client: docker.DockerClient) -> bool:
-    """Pull the public image; a registry may answer and then count too many pulls, or break off."""
+    """Pull the public image. A registry may answer first, and then refuse the pull or break off."""
     try:
         client.images.pull(PUBLIC_IMAGE)
     except (docker.errors.DockerException, OSError) as error:
@@ -105,7 +105,7 @@ def build_image(client: docker.DockerClient) -> None:
 
 
 def _shared_libraries(binaries: Iterable[Path]) -> set[str]:
-    """Absolute paths of what `ldd` names for `binaries`, the dynamic loader included, our own runtime excluded."""
+    """Absolute paths that `ldd` lists for `binaries`, with the dynamic loader, without our own runtime."""
     found = set()
     for binary in binaries:
         listing = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""Apache Kafka's own jars, fetched with Maven: the broker, its tools, and what they need."""
+"""Apache Kafka's own jars, downloaded with Maven: the broker, its tools, and their dependencies."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ ARTEFACTS = (
     f"org.apache.kafka:connect-transforms:{KAFKA_VERSION}",
     f"org.apache.kafka:connect-mirror:{KAFKA_VERSION}",
     f"org.apache.kafka:kafka-streams-examples:{KAFKA_VERSION}",
-    # The slf4j binding: in no pom of Kafka's, and without it nothing is logged.
+    # The slf4j binding is in none of Kafka's poms, and without it nothing is logged.
     "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
 )
-# What was fetched before a network failed is kept in Maven's own repository.
+# Maven's own repository keeps the files that were downloaded before a network failure.
 ATTEMPTS = 3
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
 class JarsUnavailable(Exception):
-    """Maven did not resolve Kafka's jars; the message carries the end of what it printed."""
+    """Maven did not resolve Kafka's jars; the message has the end of Maven's output."""
 
 
 def jars_directory() -> Path:
-    """Folder in the cache where the jars are, or will be after `fetch_jars`."""
+    """Folder in the cache for the jars; `fetch_jars` creates it."""
     return cache_directory() / f"kafka-{KAFKA_VERSION}" / "libs"
 
 
 def fetch_jars() -> Path:
-    """Fetch Kafka's jars (about 100, 128 MB) unless they are in the cache; returns their folder."""
+    """Download Kafka's jars (about 100, 128 MB) unless they are in the cache; returns their folder."""
     directory = jars_directory()
     with exclusively("kafka-jars"):
         if directory.is_dir():
             return directory
         directory.parent.mkdir(parents=True, exist_ok=True)
-        print(f"set-up: fetching the jars of Kafka {KAFKA_VERSION} with Maven", flush=True)
+        print(f"set-up: downloading the jars of Kafka {KAFKA_VERSION} with Maven", flush=True)
         with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
             (Path(scratch) / "pom.xml").write_text(_pom())
             fetched = Path(scratch) / "libs"
@@ -54,8 +54,10 @@ def fetch_jars() -> Path:
                 if result.returncode == 0:
                     break
             if result.returncode != 0 or not list(fetched.glob("kafka_2.13-*.jar")):
-                raise JarsUnavailable(f"Maven could not fetch Kafka's jars:\n{(result.stdout + result.stderr)[-2000:]}")
-            # The folder appears under its name only when it is whole.
+                raise JarsUnavailable(
+                    f"Maven could not download Kafka's jars:\n{(result.stdout + result.stderr)[-2000:]}"
+                )
+            # The folder gets its final name only once it is complete.
             os.rename(fetched, directory)
     return directory
 

@@ -1,4 +1,4 @@
-"""Programs the compat tests call, the Debian and Ubuntu packages that bring them, and their installation."""
+"""Programs that the compat tests call, the Debian and Ubuntu packages that contain them, and their installation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 JAVA_VERSION = 17
 RETRIES = ("-o", "Acquire::Retries=3")
-# Where a release of the system has no Java 17 any more, its default is newer.
+# A newer release of the system may lack Java 17; its default Java is newer.
 INSTEAD_OF = {f"openjdk-{JAVA_VERSION}-jdk-headless": "default-jdk-headless"}
 
 
 class Program(NamedTuple):
-    """One program that tests call: its name, the packages that bring it, what goes missing without it."""
+    """One program that tests call: its name, its packages, and what the tests use it for."""
 
     name: str
     packages: tuple[str, ...]
@@ -54,7 +54,7 @@ def is_present(program: Program) -> bool:
 
 
 def java_version() -> int:
-    """Major version of the `java` on the PATH, 0 where there is none."""
+    """Major version of the `java` on the PATH, or 0 without one."""
     if shutil.which("java") is None:
         return 0
     shown = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr
@@ -63,7 +63,7 @@ def java_version() -> int:
 
 
 def missing(programs: Iterable[Program] = PROGRAMS) -> list[Program]:
-    """The programs that are not there."""
+    """The programs that are missing."""
     return [program for program in programs if not is_present(program)]
 
 
@@ -73,7 +73,7 @@ def can_install() -> bool:
 
 
 def install(programs: Iterable[Program]) -> list[Program]:
-    """Install the packages of `programs`; returns those that are still missing afterwards."""
+    """Install the packages of `programs`; returns the programs that are still missing afterwards."""
     programs = list(programs)
     if programs and can_install():
         packages = sorted({package for program in programs for package in program.packages})
@@ -81,7 +81,7 @@ def install(programs: Iterable[Program]) -> list[Program]:
         with _NoServicesStarted():
             subprocess.run(["apt-get", *RETRIES, "update", "-q"], stdout=subprocess.DEVNULL)
             if not _installed(packages):
-                # One package that this release does not have must not keep the others away.
+                # A package that this release lacks must not prevent the installation of the others.
                 for package in packages:
                     _installed([package]) or _installed([INSTEAD_OF.get(package, package)])
     return missing(programs)
@@ -94,9 +94,9 @@ def _installed(packages: list[str]) -> bool:
 
 
 class _NoServicesStarted:
-    """While open, package installations start no services (Debian's policy-rc.d convention).
+    """While entered, package installations start no services (Debian's policy-rc.d convention).
 
-    The engine's package would start the system's own engine; the tests start one of their own.
+    The engine's package would start the system's own engine; the tests start their own.
     """
 
     path = Path("/usr/sbin/policy-rc.d")
@@ -113,6 +113,6 @@ class _NoServicesStarted:
 
 
 def how_to_get(program: Program) -> str:
-    """One sentence: what is missing, what for, how to get it on Debian and Ubuntu."""
+    """One sentence: what is missing, its use, and how to install it on Debian and Ubuntu."""
     packages = " ".join(program.packages)
     return f"{program.name} is missing, needed for {program.used_for}: apt-get install {packages} (Debian, Ubuntu)"

@@ -1,6 +1,6 @@
 """`python -m compat_tests.suites`: run other clients' own suites and print the report card.
 
-Exit code 1 when a test passes on Kafka and not on pykafkad without a reason known, or when a known reason is outdated.
+Exit code 1 if a test passes on Kafka and not on pykafkad without a known reason, or if a known reason is outdated.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ AGAINST = {"kafka": ("kafka",), "pykafkad": ("pykafkad",), "both": ("kafka", "py
 
 
 def main() -> int:
-    """Parse, run, print."""
+    """Parse the options, run the suites, print the card."""
     parser = argparse.ArgumentParser(prog="python -m compat_tests.suites", description=__doc__)
     parser.add_argument("--suite", action="append", choices=[suite.name for suite in SUITES], help="only this one")
     parser.add_argument("--against", choices=sorted(AGAINST), default="both")
-    parser.add_argument("--quick", action="store_true", help="what `make test` runs of it")
-    parser.add_argument("--document", type=Path, help="renew the card in this file")
+    parser.add_argument("--quick", action="store_true", help="only the part that `make test` runs")
+    parser.add_argument("--document", type=Path, help="update the card in this file")
     arguments = parser.parse_args()
     if arguments.document and (arguments.against != "both" or arguments.quick):
         parser.error("the table in docs/suites.md is that of whole runs against both")

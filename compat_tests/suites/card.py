@@ -1,4 +1,4 @@
-"""The report card: one row a suite, both brokers beside each other, and every difference with its reason."""
+"""The report card: one row for each suite with the results of both brokers, and every difference with its reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lines(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def left_out_lines() -> list[str]:
-    """The table of what no registry carries."""
+    """The table of suites that no registry carries."""
     table = ["| not run | why | what stands in for it |", "|---|---|---|"]
     return table + [f"| {each.name} | {each.why} | {each.instead} |" for each in LEFT_OUT]
 
@@ -52,14 +52,14 @@ def _row(comparison: Comparison) -> str:
 
 
 def report(comparison: Comparison) -> list[str]:
-    """Every test that differs, a line each, for whoever looks into it."""
+    """Every test that differs, one line each, for a closer look."""
     found = [f"{test}: {reason or UNKNOWN}" for test, reason in comparison.only_on_kafka().items()]
     found += [f"{test}: passes here and not on Kafka" for test in comparison.only_here()]
     return found + [f"{pattern}: named as a difference and is none any more" for pattern in comparison.outdated()]
 
 
 def into_document(path: Path, comparisons: list[Comparison]) -> None:
-    """Renew the card between its markers in a document; rows of suites that were not run stay as they are."""
+    """Update the card between its markers in a document; rows of suites that were not run stay as they are."""
     text = path.read_text()
     begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     fresh = lines(comparisons)

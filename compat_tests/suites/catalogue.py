@@ -1,4 +1,4 @@
-"""All suites, in the order of the report card, and those that no registry carries."""
+"""All suites, in the order of the report card, and the suites that no registry carries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""confluent-kafka-go's integration tests, from its Go module, which brings librdkafka compiled."""
+"""confluent-kafka-go's integration tests, from its Go module, which contains a compiled librdkafka."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FETCH = from_go_proxy(
 
 
 def build(source: Path) -> None:
-    """Compile the test binary: the run itself has no network to fetch modules from."""
+    """Compile the test binary: the run itself has no network to download modules from."""
     call(["go", "mod", "download"], source)
     call(["go", "test", "-c", "-vet=off", "-o", str(source / "suite.test"), "./kafka"], source)
 
 
 def run(place: Place) -> Outcomes:
-    """All that use a broker, except the performance tests."""
+    """All tests that use a broker, except the performance tests."""
     configuration = {
         "Brokers": place.bootstrap,
         "BrokersSasl": "localhost:9093",

@@ -1,4 +1,4 @@
-"""Outcomes of single tests, read from what each test runner writes."""
+"""Outcomes of single tests, read from each test runner's output."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def from_junit(path: Path) -> Outcomes:
         name = f"{case.get('classname', '').rsplit('.', 1)[-1]}::{case.get('name')}"
         kinds = {child.tag for child in case}
         outcome = FAILED if kinds & {"failure", "error"} else SKIPPED if "skipped" in kinds else PASSED
-        # An error while tearing down is a second row of the same test.
+        # An error in the teardown is a second row of the same test.
         outcomes[name] = FAILED if FAILED in (outcome, outcomes.get(name)) else outcome
     return outcomes
 
 
 def from_test2json(lines: Iterable[str], prefix: str = "") -> Outcomes:
-    """Outcomes of a Go test binary; of a test with subtests only those count. What never ended has failed."""
+    """Outcomes of a Go test binary. Subtests count instead of their parent; an unfinished test has failed."""
     outcomes: Outcomes = {}
     for line in lines:
         if not line.startswith("{"):
@@ -39,7 +39,7 @@ def from_test2json(lines: Iterable[str], prefix: str = "") -> Outcomes:
         if "Test" in event and (event["Action"] == "run" or event["Action"] in GO_ACTIONS):
             outcomes[event["Test"]] = GO_ACTIONS.get(event["Action"], FAILED)
     parents = {name.rsplit("/", depth)[0] for name in outcomes for depth in range(1, name.count("/") + 1)}
-    # A parent that failed by itself, with every subtest passed, is a failure of its own.
+    # A parent that fails while every subtest passes is a failure of its own.
     alone = {
         parent
         for parent in parents
@@ -50,5 +50,5 @@ def from_test2json(lines: Iterable[str], prefix: str = "") -> Outcomes:
 
 
 def from_libtest(text: str, prefix: str = "") -> Outcomes:
-    """Outcomes of a Rust test binary by what it prints."""
+    """Outcomes of a Rust test binary, read from its output."""
     return {prefix + name: RUST_WORDS[word] for name, word in RUST_LINE.findall(text)}

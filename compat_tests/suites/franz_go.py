@@ -11,7 +11,7 @@ from compat_tests.suites.suite import Outcomes, Place, Suite
 
 VERSION = "v1.22.2"
 FETCH = from_go_proxy("github.com/twmb/franz-go", VERSION, "h1:EdwIHGzD/4mgCpl/sNS0C74JYn6cL/r2KYS+8UC96Ww=")
-# What uses a broker; the rest tests the client beside brokers of its own.
+# The tests that use a broker; the others bring their own test broker.
 WITH_BROKER = "|".join(
     (
         "Test848RegexBrokerResolves|TestAddRemovePartitions|TestClient_Produce|TestClient_ProduceLargeMessages|TestConsumeMaxDecompressBatchBytes",
@@ -21,7 +21,7 @@ WITH_BROKER = "|".join(
         "TestShareGroup|TestShareGroupAckOnClose|TestShareGroupETL|TestShareGroupOffsetsAdmin|TestUnknownGroupOffsetFetchPinned",
     )
 )
-# Of these the ones that neither wait for a group nor for the client to look at metadata again.
+# The tests that wait neither for a group nor for the client's next metadata request.
 QUICK = "|".join(
     (
         "TestAddRemovePartitions|TestClient_Produce|TestClient_ProduceLargeMessages|TestConsumeRegex",
@@ -29,19 +29,19 @@ QUICK = "|".join(
         "TestUnknownGroupOffsetFetchPinned",
     )
 )
-# It asks on after its producer was refused, for longer than all others take together.
+# This test keeps asking after its producer was refused, for longer than all other tests together.
 WAITS_FOR_TRANSACTIONS = "^TestTxnEtl$"
 ENVIRONMENT = {"KGO_TEST_RF": "1", "KGO_TEST_RECORDS": "20000", "KGO_TEST_MAX_TOPIC_PARTS": "3"}
 
 
 def build(source: Path) -> None:
-    """Compile the test binary: the run itself has no network to fetch modules from."""
+    """Compile the test binary: the run itself has no network to download modules from."""
     call(["go", "mod", "download"], source)
     call(["go", "test", "-c", "-vet=off", "-o", str(source / "suite.test"), "./pkg/kgo"], source)
 
 
 def run(place: Place) -> Outcomes:
-    """The tests that use a broker, in the folder that they come from; they run several at a time."""
+    """The tests that use a broker, in their own folder; several run at a time."""
     command = ["go", "tool", "test2json", str(place.source / "suite.test"), "-test.v=test2json", "-test.timeout=10m"]
     command += [
         "-test.count=1",

@@ -21,7 +21,7 @@ MODULE = "github.com/segmentio/kafka-go"
 FETCH = from_go_proxy(MODULE, VERSION, "h1:JgDPPG75tC1rWIS2Me6MwcvXJ6f49UQ4HjAOef71Hno=")
 # The packages whose tests use a broker; the others test codecs and compression.
 PACKAGES = ("", "topics", "sasl")
-# What uses a broker; the rest tests codecs, balancers and the like.
+# The tests that use a broker; the others test codecs, balancers and similar parts.
 WITH_BROKER = "|".join(
     (
         "TestAlterUserScram.*|TestDescribeUserScram.*|TestBatchDontExpectEOF|TestClient.*|TestCloseLeavesGroup",
@@ -31,8 +31,7 @@ WITH_BROKER = "|".join(
         "TestUnsupportedSASLMechanism|TestWriter|TestWriteV2RecordBatch",
     )
 )
-# Of these the ones that take a second or less: most others wait for groups, or for the client to look at metadata
-# again.
+# The tests that take a second or less: most others wait for groups or for the client's next metadata request.
 QUICK = "|".join(
     (
         "TestAlterUserScram.*|TestDescribeUserScram.*|TestBatchDontExpectEOF|TestConn|TestConnCreateTopics|TestDialer|TestListRe",
@@ -40,26 +39,26 @@ QUICK = "|".join(
         "TestUnsupportedSASLMechanism|TestWriteV2RecordBatch",
     )
 )
-# They look for a group's coordinator through a client that was never connected: the whole binary ends there, on any
-# broker.
+# These tests look for a group's coordinator through a client that was never connected, which ends the whole binary on
+# any broker.
 BREAKS_THE_REST = "^TestReaderConsumerGroup$/^(verify_offset_committed|consumer_group_commits_on_close)"
 SCRAM_USERS = {ScramMechanism.SCRAM_SHA_256: "256", ScramMechanism.SCRAM_SHA_512: "512"}
 
 
 def binary(source: Path, package: str) -> Path:
-    """Where the test binary of `package` is, or will be."""
+    """Path of the test binary of `package`, which may not exist yet."""
     return source / package / "suite.test"
 
 
 def build(source: Path) -> None:
-    """Compile the test binaries: the run itself has no network to fetch modules from."""
+    """Compile the test binaries: the run itself has no network to download modules from."""
     call(["go", "mod", "download"], source)
     for package in PACKAGES:
         call(["go", "test", "-c", "-vet=off", "-o", str(binary(source, package)), f"./{package}"], source)
 
 
 def create_users(bootstrap: str) -> None:
-    """The users with whom the tests log in."""
+    """Create the users with which the tests log in."""
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin, contextlib.suppress(IncompatibleBrokerVersion):
         admin.alter_user_scram_credentials(
             [
@@ -70,7 +69,7 @@ def create_users(bootstrap: str) -> None:
 
 
 def run(place: Place) -> Outcomes:
-    """Each package's test binary in its own folder."""
+    """Run each package's test binary in its own folder."""
     create_users(place.bootstrap)
     outcomes: Outcomes = {}
     for package in PACKAGES:
@@ -101,7 +100,7 @@ SUITE = Suite(
     settings={
         **security.AUTHORIZER,
         "message.max.bytes": "200000000",
-        # Its groups expect Kafka's defaults: whom the first assignment waits for, and which session is too short.
+        # Its groups expect Kafka's defaults for the initial rebalance delay and the shortest session.
         "group.initial.rebalance.delay.ms": "3000",
         "group.min.session.timeout.ms": "6000",
     },

@@ -18,7 +18,7 @@ FETCH = from_pypi("kafka-python", VERSION, SHA256)
 
 
 def run(place: Place) -> Outcomes:
-    """Its own pytest run, with our plug-in for the module that the distribution lacks."""
+    """Run its own pytest with our plug-in, which replaces the module that the distribution lacks."""
     report = place.scratch / "junit.xml"
     command = [sys.executable, "-m", "pytest", "-p", "compat_tests.suites.kafka_python_plugin", "-c", "/dev/null"]
     command += [
@@ -50,7 +50,7 @@ SUITE = Suite(
     client="Python, own protocol code",
     prepare=lambda: built(f"kafka-python-{VERSION}", FETCH),
     run=run,
-    # Its tests place partitions on broker 0, and look for advertised addresses among the settings of the file.
+    # Its tests place partitions on broker 0, and look for advertised addresses in the file's settings.
     settings={
         **security.AUTHORIZER,
         "num.partitions": "4",

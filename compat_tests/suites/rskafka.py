@@ -13,13 +13,14 @@ FETCH = from_crates_io("rskafka", VERSION, "849b87417a191e37e16b8893eba8928bbd10
 
 
 def build(source: Path) -> None:
-    """The rsasl that it locks is refused by newer compilers."""
+    """Newer compilers refuse the rsasl version that the crate locks."""
     rust.build(source, updates=["rsasl@2.3.1"])
 
 
 def run(place: Place) -> Outcomes:
-    """All but those that call Java by JNI or go through a SOCKS proxy: without these they pass without doing
-    anything."""
+    """All tests except those that call Java by JNI or use a SOCKS proxy; without these they pass without testing
+    anything.
+    """
     environment = {
         "TEST_INTEGRATION": "1",
         "TEST_BROKER_IMPL": "kafka",

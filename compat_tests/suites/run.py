@@ -1,6 +1,6 @@
-"""One run of one suite against one broker that is started for it, in a network of its own where the system allows it.
+"""One run of one suite against its own broker, in its own network where the system allows it.
 
-A network of its own lets a suite that has localhost:9092 written into it run beside whatever else uses that port.
+With its own network, a suite with the fixed address localhost:9092 can run while that port is in use elsewhere.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from compat_tests.suites.catalogue import suite_named
 from compat_tests.suites.suite import Outcomes, Place, Suite, SuiteUnavailable
 
 FIXED_PORT = 9092
-# Several suites write records of the year 1970: retention must not come round while they look at them.
+# Several suites write records of the year 1970, so retention must not run while they read them.
 SETTINGS = {"log.retention.check.interval.ms": "3600000", "log.initial.task.delay.ms": "3600000"}
 GET_FLAGS, SET_FLAGS, UP_AND_RUNNING = 0x8913, 0x8914, 0x41
 
 
 class Run(NamedTuple):
-    """What one run gave: outcomes by test, how long it took, and where the suite's output is."""
+    """The result of one run: outcomes by test, its duration, and the path of the suite's output."""
 
     outcomes: Outcomes
     seconds: float
@@ -42,8 +42,7 @@ class Run(NamedTuple):
 
 
 def run_suite(suite: Suite, against: str, quick: bool = False, attempt: int = 1) -> Run:
-    """Run `suite` against a new "kafka" or "pykafkad" in a process (and network) of its own; each `attempt` has its own
-    log.
+    """Run `suite` against a new "kafka" or "pykafkad" in its own process (and network); each `attempt` has its own log.
 
     SuiteUnavailable if its package, its tool chain or its port is missing.
     """
@@ -76,12 +75,12 @@ def run_suite(suite: Suite, against: str, quick: bool = False, attempt: int = 1)
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     outcomes_path = results / "outcomes.json"
     if done.returncode != 0 or not outcomes_path.exists():
-        raise RuntimeError(f"the run of {suite.name} against {against} broke:\n{done.stdout}{done.stderr}")
+        raise RuntimeError(f"the run of {suite.name} against {against} failed:\n{done.stdout}{done.stderr}")
     return Run(json.loads(outcomes_path.read_text()), time.monotonic() - begun, results / "suite.log")
 
 
 def own_network() -> list[str]:
-    """The words before a command that give it a network of its own; none where the system refuses."""
+    """The command prefix that gives a program its own network; empty if the system refuses."""
     for words in (["unshare", "--net"], ["unshare", "--user", "--map-root-user", "--net"]):
         if shutil.which("unshare") and subprocess.run([*words, "true"], capture_output=True).returncode == 0:
             return words
@@ -95,7 +94,7 @@ def is_free(port: int) -> bool:
 
 
 def raise_loopback() -> None:
-    """In a new network even localhost is down."""
+    """Bring up the loopback interface, which is down in a new network."""
     with socket.socket() as any_socket:
         request = struct.pack("16sH14x", b"lo", 0)
         (flags,) = struct.unpack("16xH14x", fcntl.ioctl(any_socket, GET_FLAGS, request))
@@ -121,7 +120,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--own-network", action="store_true")
     arguments = parser.parse_args()
-    # A run that is told to end must not leave its broker behind.
+    # A run that is asked to end must not leave its broker behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if arguments.own_network:
         raise_loopback()

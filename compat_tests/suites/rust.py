@@ -1,4 +1,4 @@
-"""Building and running the test binaries of a Rust crate."""
+"""Builds and runs the test binaries of a Rust crate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BINARIES = "test-binaries.json"
 
 def build(source: Path, updates: Sequence[str] = ()) -> None:
     """Compile the crate's integration tests with the versions that it locks, except `updates` ("crate@version")."""
-    # The toolchain file asks for one version of the compiler, and rustup would fetch it.
+    # The toolchain file asks for one version of the compiler, which rustup would download.
     (source / "rust-toolchain.toml").unlink(missing_ok=True)
     for update in updates:
         crate, version = update.split("@")
@@ -28,7 +28,7 @@ def build(source: Path, updates: Sequence[str] = ()) -> None:
 
 
 def run(place: Place, environment: dict[str, str], skip: Sequence[str] = (), threads: int = 2) -> Outcomes:
-    """Every test binary in turn; `skip` holds parts of names of tests that are not run."""
+    """Run every test binary in turn; tests whose names contain a part in `skip` are not run."""
     outcomes: Outcomes = {}
     for name, binary in sorted(json.loads((place.source / BINARIES).read_text()).items()):
         command = [binary, f"--test-threads={threads}"]

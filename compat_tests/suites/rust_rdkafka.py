@@ -12,7 +12,7 @@ FETCH = from_crates_io("rdkafka", VERSION, "d7956f9ac12b5712e50372d9749a3102f481
 
 
 def run(place: Place) -> Outcomes:
-    """All of them; in a quick run not those that wait a minute each for transactions that are not offered."""
+    """All tests; a quick run skips those that wait a minute each for transactions, which are not offered."""
     environment = {"KAFKA_HOST": place.bootstrap, "KAFKA_VERSION": KAFKA_VERSION, "RUST_LOG": "off"}
     return rust.run(place, environment, skip=["test_transaction_"] if place.quick else [], threads=4)
 

@@ -1,4 +1,4 @@
-"""Settings with which a real Kafka has an authorizer and a SASL listener on port 9093, as several suites want it."""
+"""Settings for a real Kafka with an authorizer and a SASL listener on port 9093, as several suites need it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AUTHORIZER = {
 
 
 def sasl_listener(plain_users: dict[str, str], super_users: Sequence[str]) -> dict[str, str]:
-    """An authorizer, and PLAIN and SCRAM beside plain text; `plain_users` maps names to passwords."""
+    """An authorizer, and PLAIN and SCRAM beside PLAINTEXT; `plain_users` maps names to passwords."""
     users = " ".join(f'user_{name}="{password}"' for name, password in plain_users.items())
     return {
         **AUTHORIZER,

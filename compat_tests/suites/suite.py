@@ -1,5 +1,4 @@
-"""What a suite is: where it comes from, how it is built and run, and which differences between the brokers are
-expected."""
+"""A suite: its source, how it is built and run, and the expected differences between the brokers."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ Outcomes = dict[str, str]
 
 
 class SuiteUnavailable(Exception):
-    """The suite cannot be run here; the message names what is missing and how to get it."""
+    """The suite cannot run here; the message names what is missing and how to get it."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where one run of a suite happens: its built `source`, the broker's address, and a `scratch` folder for output."""
+    """The place of one run: the suite's built `source`, the broker's address, and a `scratch` folder for output."""
 
     source: Path
     bootstrap: str
@@ -28,7 +27,7 @@ class Place:
 
     @property
     def log_path(self) -> Path:
-        """What the suite prints."""
+        """The file with the suite's output."""
         return self.scratch / "suite.log"
 
 
@@ -36,9 +35,10 @@ class Place:
 class Suite:
     """One suite: `prepare` returns its built source in the cache, `run` its outcomes.
 
-    `differences` maps patterns of test ids (as fnmatch knows them) to why they pass on Kafka and not on pykafkad;
-    `unsteady` maps patterns to why a test passes one time and fails the next on either broker; `not_run` says what of
-    the suite is left out, and why."""
+    `differences` maps patterns of test ids (in fnmatch syntax) to why they pass on Kafka and not on pykafkad.
+    `unsteady` maps patterns to why a test sometimes fails on either broker. `not_run` names the part of the suite that
+    is left out, and why.
+    """
 
     name: str
     version: str
@@ -47,11 +47,11 @@ class Suite:
     prepare: Callable[[], Path]
     run: Callable[[Place], Outcomes]
     settings: Mapping[str, str] = field(default_factory=dict)
-    # Settings of what pykafkad does not offer yet: it would refuse to start with them.
+    # Settings for features that pykafkad lacks; it would refuse to start with them.
     settings_of_kafka: Mapping[str, str] = field(default_factory=dict)
-    # The suite has the address localhost:9092 written into it.
+    # The suite has the fixed address localhost:9092.
     fixed_port: bool = False
-    # In `make test`; the others are in `make test-long`.
+    # `make test` runs these; `make test-long` runs all.
     quick: bool = True
     differences: Mapping[str, str] = field(default_factory=dict)
     unsteady: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Suite:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A suite that its registry's package does not carry, and what stands in for it."""
+    """A suite that its registry's package lacks, and the tests that replace it."""
 
     name: str
     why: str
@@ -70,7 +70,7 @@ class LeftOut:
 def reason_for(test: str, reasons: Mapping[str, str]) -> str | None:
     """The reason whose pattern matches `test`, or None."""
     for pattern, reason in reasons.items():
-        # Parametrised ids hold brackets, which are a pattern's own; only * is meant as one here.
+        # Parametrised ids contain brackets, which fnmatch would interpret; only * is a wildcard here.
         if fnmatch.fnmatchcase(test, pattern.replace("[", "[[]")):
             return reason
     return None
@@ -78,15 +78,16 @@ def reason_for(test: str, reasons: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcomes of one suite on both brokers, and what follows from them."""
+    """The outcomes of one suite on both brokers, and their comparison."""
 
     suite: Suite
     on_kafka: Outcomes
     here: Outcomes
 
     def seen_again(self, here: Outcomes) -> Comparison:
-        """What is left of the differences after a second run on pykafkad: a test that passed in one of the two counts
-        as passed."""
+        """The differences that remain after a second run on pykafkad: a test that passes in one of the two runs has
+        passed.
+        """
         passed = {test: outcome for test, outcome in here.items() if outcome == PASSED}
         return Comparison(self.suite, self.on_kafka, self.here | passed)
 
@@ -99,7 +100,7 @@ class Comparison:
         return list(self.here.values()).count(PASSED)
 
     def only_on_kafka(self) -> dict[str, str | None]:
-        """Tests that passed on Kafka and not here, with the reason that is known for each."""
+        """Tests that pass on Kafka and not on pykafkad, with the known reason for each."""
         return {
             test: reason_for(test, {**self.suite.differences, **self.suite.unsteady})
             for test, outcome in sorted(self.on_kafka.items())
@@ -107,18 +108,17 @@ class Comparison:
         }
 
     def only_here(self) -> list[str]:
-        """Tests that passed here and not on Kafka."""
+        """Tests that pass on pykafkad and not on Kafka."""
         return sorted(
             test for test, outcome in self.here.items() if outcome == PASSED and self.on_kafka.get(test) != PASSED
         )
 
     def unexplained(self) -> list[str]:
-        """Tests that passed on Kafka and not here, without a reason: bugs of ours."""
+        """Tests that pass on Kafka and not on pykafkad, without a reason: bugs of pykafkad."""
         return [test for test, reason in self.only_on_kafka().items() if reason is None]
 
     def outdated(self) -> list[str]:
-        """Differences that are named and are none any more: every test of the pattern that ran passed on both
-        brokers."""
+        """Listed differences that no longer exist: every test of the pattern that ran passed on both brokers."""
         met = dict.fromkeys(self.suite.differences, False)
         seen = dict(met)
         for test in self.on_kafka:
