@@ -6,7 +6,7 @@ loop, and synced off it. It gets its name when it is whole, so that a start find
 from __future__ import annotations
 
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
-from pykafkad.metadata import snapshots
+from pykafkad.metadata import snapshot_policy, snapshots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ BUDGET_SECONDS = 0.003
 """Writing goes on for so long in one turn of the loop; the piece that is under way is at most two milliseconds longer.
 """
 
-_LEAST_BYTES_AT_STOP = 64 * 1024
-_CHECK_SECONDS = 60.0
 _PART_SUFFIX = snapshots.SUFFIX + ".part"
 _DELETED_SUFFIX = snapshots.SUFFIX + ".deleted"
 _STEP = "snapshot"
@@ -126,7 +124,7 @@ class MetadataSnapshots:
         """The node serves: from now on snapshots are made."""
         self._made_at = self._node.runtime.now
         self._plan_check()
-        if self._bytes >= self._node.settings.metadata_log_max_record_bytes_between_snapshots:
+        if snapshot_policy.is_due(self._node.settings, self._bytes):
             self._start()
 
     # ---- when
@@ -138,7 +136,7 @@ class MetadataSnapshots:
 
     def applied(self) -> None:
         """The image holds everything that was told to `wrote`: look whether a snapshot is due."""
-        if self._bytes >= self._node.settings.metadata_log_max_record_bytes_between_snapshots and self._node.serving:
+        if snapshot_policy.is_due(self._node.settings, self._bytes) and self._node.serving:
             self._start()
 
     def fired(self, job: str) -> None:
@@ -148,26 +146,19 @@ class MetadataSnapshots:
             return
         # First, so that a bug in what follows does not end the checks for good.
         self._plan_check()
-        interval_ms = self._node.settings.metadata_log_max_snapshot_interval_ms
-        if interval_ms and (self._node.runtime.now - self._made_at) * 1000 >= interval_ms:
+        if snapshot_policy.is_due_by_age(self._node.settings, self._node.runtime.now - self._made_at):
             self._start()
         self._thin_out()
 
     def _plan_check(self) -> None:
-        interval_ms = self._node.settings.metadata_log_max_snapshot_interval_ms or float("inf")
-        self._node.runtime.timers.set((self, _CHECK), self._node.runtime.now + min(_CHECK_SECONDS, interval_ms / 1000))
+        seconds = snapshot_policy.check_seconds(self._node.settings)
+        self._node.runtime.timers.set((self, _CHECK), self._node.runtime.now + seconds)
 
     # ---- making one
 
     def _start(self) -> None:
         image = self._image
-        # A transaction's records take effect at its end, and what this release doesn't know could not be written again.
-        if (
-            self._writing is not None
-            or image.transaction is not None
-            or image.unknown_records
-            or self._log.offline is not None
-        ):
+        if self._writing is not None or self._log.offline is not None or not snapshot_policy.can_be_made(image):
             return
         self._bytes = 0
         self._made_at = self._node.runtime.now
@@ -250,7 +241,7 @@ class MetadataSnapshots:
     def make_at_stop(self) -> None:
         """Spare the next start what it would have to read, where that is more than the snapshot itself: every restart
         elects each partition anew. A failure costs no more than the reading."""
-        if self._bytes < max(_LEAST_BYTES_AT_STOP, self._newest_bytes):
+        if not snapshot_policy.is_worth_it_at_stop(self._bytes, self._newest_bytes):
             return
         self._start()
         if self._writing is None:
@@ -271,25 +262,21 @@ class MetadataSnapshots:
     def _thin_out(self) -> None:
         """Let go of old snapshots, and of the log before the oldest that stays, by `metadata.max.retention.*`."""
         try:
-            while len(self._kept) > 1 and self._is_due(self._kept[0]):
+            while len(self._kept) > 1 and self._may_go(self._kept[0]):
                 self._drop_before(self._kept[1])
         except StorageFailure as failure:
             self._node.logs.error("metadata", "snapshot-retention-failed", reason=failure)
 
-    def _is_due(self, oldest: tuple[int, int]) -> bool:
-        settings = self._node.settings
-        size_bytes = self._log.size_bytes + sum(
-            self._node.runtime.disk.size(self._path_of(each)) for each in self._kept
-        )
-        if 0 <= settings.metadata_max_retention_bytes < size_bytes:
-            return True
-        if settings.metadata_max_retention_ms < 0:
-            return False
-        if oldest not in self._timestamps:
-            self._timestamps[oldest] = snapshots.last_timestamp_ms(
-                self._node.runtime.disk.read(self._path_of(oldest)) or b""
-            )
-        return self._node.runtime.now_ms - self._timestamps[oldest] > settings.metadata_max_retention_ms
+    def _may_go(self, oldest: tuple[int, int]) -> bool:
+        disk = self._node.runtime.disk
+        total_bytes = self._log.size_bytes + sum(disk.size(self._path_of(each)) for each in self._kept)
+        return snapshot_policy.may_go(self._node.settings, total_bytes, lambda: self._age_ms(oldest))
+
+    def _age_ms(self, snapshot: tuple[int, int]) -> int:
+        if snapshot not in self._timestamps:
+            content = self._node.runtime.disk.read(self._path_of(snapshot)) or b""
+            self._timestamps[snapshot] = snapshots.last_timestamp_ms(content)
+        return self._node.runtime.now_ms - self._timestamps[snapshot]
 
     def _drop_before(self, first: tuple[int, int]) -> None:
         log, disk, now_ms = self._log, self._node.runtime.disk, self._node.runtime.now_ms

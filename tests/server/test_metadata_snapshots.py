@@ -10,7 +10,7 @@ import pytest
 from pykafkad.clock import ManualClock
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.replay import batches
-from pykafkad.metadata import record_codec, snapshots
+from pykafkad.metadata import record_codec, snapshot_policy, snapshots
 from pykafkad.server import metadata_snapshots
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
 from pykafkad.wire import messages
@@ -385,7 +385,7 @@ def test_a_stop_leaves_a_snapshot_when_the_next_start_would_read_more_than_that(
 
 
 def test_a_snapshot_that_fails_at_the_stop_is_no_reason_not_to_stop(disk, monkeypatch):
-    monkeypatch.setattr(metadata_snapshots, "_LEAST_BYTES_AT_STOP", 0)
+    monkeypatch.setattr(snapshot_policy, "LEAST_BYTES_AT_STOP", 0)
     world = start(disk)
     world.create_topic("a")
     rename = MemoryDisk.rename
@@ -415,7 +415,7 @@ def test_a_bug_in_the_snapshot_at_the_stop_leaves_the_stop_clean(disk, monkeypat
         unlink(self, path)
 
     with monkeypatch.context() as broken:
-        broken.setattr(metadata_snapshots, "_LEAST_BYTES_AT_STOP", 0)
+        broken.setattr(snapshot_policy, "LEAST_BYTES_AT_STOP", 0)
         broken.setattr(MetadataSnapshots, "_publish", lambda _: 1 // 0)
         broken.setattr(MemoryDisk, "unlink", refused)
         world.controller.metadata_log.snapshots.wrote(10_000, 0)
