@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
+from pykafkad import platform_calls
 from pykafkad.errors import StartFailure, StorageFailure
 
 TYPE_CHECKING = False
@@ -31,17 +32,10 @@ def leave_spare(fd: int) -> int:
 
     The system gives out the lowest that is free.
     """
-    if fd > SPARE_DESCRIPTORS and fd >= descriptor_limit() - SPARE_DESCRIPTORS:
+    if fd > SPARE_DESCRIPTORS and fd >= platform_calls.descriptor_limit() - SPARE_DESCRIPTORS:
         os.close(fd)
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     return fd
-
-
-def descriptor_limit() -> int:
-    """How many descriptors this process may have."""
-    import resource
-
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 class File:
@@ -64,14 +58,14 @@ class File:
     def pread(self, size_bytes: int, position: int) -> bytes:
         """Up to `size_bytes` bytes from `position`; fewer at the end of the file."""
         try:
-            return os.pread(self._fd, size_bytes, position)
+            return platform_calls.pread(self._fd, size_bytes, position)
         except OSError as error:
             raise StorageFailure("read", self.path, error) from error
 
     def pwrite(self, data: Buffer, position: int) -> None:
         """Write all of `data` at `position`. After a failure the file may hold a part of it."""
         try:
-            written = os.pwrite(self._fd, data, position)
+            written = platform_calls.pwrite(self._fd, data, position)
             if written != len(data):
                 self._pwrite_rest(memoryview(data), written, position)
         except OSError as error:
@@ -80,13 +74,13 @@ class File:
     def _pwrite_rest(self, view: memoryview, written: int, position: int) -> None:
         # A short write is how a full disk or a signal announces itself; the next call tells which.
         while written < len(view):
-            written += os.pwrite(self._fd, view[written:], position + written)
+            written += platform_calls.pwrite(self._fd, view[written:], position + written)
 
     def pwritev(self, pieces: Sequence[Buffer], position: int) -> None:
         """Write all pieces behind one another from `position` on; at most `MAX_PIECES` of them."""
         total = sum(len(piece) for piece in pieces)
         try:
-            written = os.pwritev(self._fd, pieces, position)
+            written = platform_calls.pwritev(self._fd, pieces, position)
             if written != total:
                 self._pwrite_rest(memoryview(b"".join(pieces)), written, position)
         except OSError as error:
@@ -107,7 +101,7 @@ class File:
     def sync(self) -> None:
         """Bring the content to the device. A failure is final: a second sync that succeeds proves nothing."""
         try:
-            os.fdatasync(self._fd)
+            platform_calls.fdatasync(self._fd)
         except OSError as error:
             raise StorageFailure("sync", self.path, error) from error
 
@@ -122,6 +116,17 @@ class File:
             self.close()
 
 
+class _LockFile(File):
+    """A file that is locked for as long as it is open."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            platform_calls.forget_lock(self._fd)
+        super().close()
+
+
 class Disk:
     """The real disk. A twin offers the same methods."""
 
@@ -132,16 +137,11 @@ class Disk:
 
         Every partition in use keeps a file open, every client a connection; the usual limit of 1024 is for neither.
         """
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft < hard:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        return hard
+        return platform_calls.raise_descriptor_limit()
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing; `create` makes the file when it is missing."""
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        flags = os.O_RDWR | platform_calls.OPEN_FLAGS | (os.O_CREAT if create else 0)
         try:
             return File(path, leave_spare(os.open(path, flags, 0o644)))
         except OSError as error:
@@ -169,7 +169,7 @@ class Disk:
         try:
             with open(path, "rb", buffering=0) as file:
                 position = max(0, os.fstat(file.fileno()).st_size - size_bytes)
-                return os.pread(file.fileno(), size_bytes, position)
+                return platform_calls.pread(file.fileno(), size_bytes, position)
         except FileNotFoundError:
             return b""
         except OSError as error:
@@ -178,9 +178,9 @@ class Disk:
     def sync(self, path: str) -> None:
         """Bring the content of a closed file to the device."""
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            fd = os.open(path, os.O_RDWR | platform_calls.OPEN_FLAGS)
             try:
-                os.fdatasync(fd)
+                platform_calls.fdatasync(fd)
             finally:
                 os.close(fd)
         except OSError as error:
@@ -189,13 +189,13 @@ class Disk:
     def write(self, path: str, data: Buffer, *, sync: bool = False) -> None:
         """Replace the content of a file in place: for files that can be rebuilt, such as indexes."""
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | platform_calls.OPEN_FLAGS, 0o644)
             try:
                 view = memoryview(data)
                 while view:
                     view = view[os.write(fd, view) :]
                 if sync:
-                    os.fdatasync(fd)
+                    platform_calls.fdatasync(fd)
             finally:
                 os.close(fd)
         except OSError as error:
@@ -214,7 +214,7 @@ class Disk:
 
     def sync_all(self) -> None:
         """Bring everything to the device in one call: cheaper than one by one for more than a few files."""
-        os.sync()
+        platform_calls.sync_all()
 
     def listdir(self, path: str) -> list[str]:
         try:
@@ -318,38 +318,28 @@ class Disk:
     def sync_directory(self, path: str) -> None:
         """Make renames and new names in a directory survive a power loss."""
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            platform_calls.sync_directory(path)
         except OSError as error:
             raise StorageFailure("sync", path, error) from error
 
     def usage(self, path: str) -> tuple[int, int]:
         """Total and usable bytes of the file system that holds `path`."""
         try:
-            figures = os.statvfs(path)
+            return platform_calls.usage(path)
         except OSError as error:
             raise StorageFailure("stat", path, error) from error
-        return figures.f_frsize * figures.f_blocks, figures.f_frsize * figures.f_bavail
 
     def lock(self, path: str) -> File:
         """Take an exclusive lock on a file that lasts until it is closed or the process dies.
 
         Raises `StartFailure` when another process holds it, which names the directory.
         """
-        import fcntl
-
-        file = self.open(path, create=True)
         try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return _LockFile(path, leave_spare(platform_calls.open_locked(path)))
         except BlockingIOError:
-            file.close()
             raise StartFailure(
                 f"log.dirs: another broker uses the directory {os.path.dirname(path)} "
                 f"(it holds the lock on {path}); stop it, or give this broker a directory of its own"
             ) from None
         except OSError as error:
             raise StorageFailure("lock", path, error) from error
-        return file

@@ -1,16 +1,16 @@
 """A disk that is memory: for brokers whose data need not outlive them, with a bound on what they keep.
 
-A file that is opened lives behind a descriptor of its own (`memfd_create`), so that `sendfile` and everything else
-works as on a real disk; a small file that is only read and written whole is bytes. Room is handed out ahead of the
-writes: who asks `reserve` for more than the bound has left is refused before anything is changed, and may ask again
-when something was deleted."""
+A file that is opened lives behind a descriptor of its own (`memfd_create`, or a file without a name), so that
+`sendfile` and everything else works as on a real disk; a small file that is only read and written whole is bytes. Room
+is handed out ahead of the writes: who asks `reserve` for more than the bound has left is refused before anything is
+changed, and may ask again when something was deleted."""
 
 from __future__ import annotations
 
 import errno
 import os
 
-from pykafkad import errors
+from pykafkad import errors, platform_calls
 from pykafkad.disk import Disk, File, leave_spare
 from pykafkad.errors import KafkaError, StorageFailure
 
@@ -52,10 +52,10 @@ class _Content:
         """The descriptor, made at the first call."""
         if self.fd < 0:
             try:
-                self.fd = leave_spare(os.memfd_create(os.path.basename(path), os.MFD_CLOEXEC))
+                self.fd = leave_spare(platform_calls.open_unnamed(os.path.basename(path)))
             except OSError as error:
                 raise StorageFailure("open", path, error) from error
-            os.pwrite(self.fd, self.data, 0)
+            platform_calls.pwrite(self.fd, self.data, 0)
             self.data = b""
         self.handles += 1
         return self.fd

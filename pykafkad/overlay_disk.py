@@ -10,6 +10,7 @@ import errno
 import os
 from collections import namedtuple
 
+from pykafkad import platform_calls
 from pykafkad.disk import Disk, File
 from pykafkad.errors import StartFailure, StorageFailure
 
@@ -73,7 +74,7 @@ def _read(path: str | None, size_bytes: int, position: int) -> bytes:
         return b""
     try:
         with open(path, "rb", buffering=0) as file:
-            return os.pread(file.fileno(), size_bytes, position)
+            return platform_calls.pread(file.fileno(), size_bytes, position)
     except OSError as error:
         raise StorageFailure("read", path, error) from error
 
@@ -268,11 +269,8 @@ class OverlayDisk(Disk):
 
     def lock(self, path: str) -> File:
         """Refuse a directory that a broker uses, whose files change under the reader. Nothing is locked for longer."""
-        import fcntl
-
         try:
-            with open(path, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            platform_calls.check_unlocked(path)
         except FileNotFoundError:
             pass
         except BlockingIOError:

@@ -5,15 +5,20 @@ names of this module are one or the other. Nobody else asks which system this is
 
 from __future__ import annotations
 
+import errno
 import os
 import select
+from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from socket import socket
     from typing import Protocol
 
     from pykafkad.log.file_slice import FileSlice
+
+    Buffer = bytes | bytearray | memoryview
 
     class Poller(Protocol):
         """The methods of `select.epoll` that the reactor uses."""
@@ -105,3 +110,204 @@ def send_slice_by_reading(connected: socket, chunk: FileSlice, size: int) -> int
 
 _PIECE_BYTES = 256 * 1024
 send_slice = send_slice_by_sendfile if hasattr(os, "sendfile") else send_slice_by_reading
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+"""What every file is opened with: closed in a child process, and never taken for text."""
+
+_cursor = allocate_lock()
+"""Where reads and writes have no position of their own, a descriptor's cursor is one thread's at a time."""
+
+
+def _read_at(fd: int, size: int, position: int) -> bytes:
+    """`os.pread` by moving the cursor."""
+    with _cursor:
+        os.lseek(fd, position, os.SEEK_SET)
+        return os.read(fd, size)
+
+
+def _write_at(fd: int, data: Buffer, position: int) -> int:
+    """`os.pwrite` by moving the cursor."""
+    with _cursor:
+        os.lseek(fd, position, os.SEEK_SET)
+        return os.write(fd, data)
+
+
+pread = os.pread if hasattr(os, "pread") else _read_at
+pwrite = os.pwrite if hasattr(os, "pwrite") else _write_at
+
+
+def _write_joined_at(fd: int, pieces: Sequence[Buffer], position: int) -> int:
+    """`os.pwritev` as one write."""
+    return pwrite(fd, b"".join(pieces), position)
+
+
+pwritev = os.pwritev if hasattr(os, "pwritev") else _write_joined_at
+
+
+def _sync_content(fd: int) -> None:
+    """`os.fdatasync` where only the whole file can be synced. On macOS that alone leaves it in the drive's memory."""
+    try:
+        import fcntl
+
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    except (ImportError, AttributeError, OSError):
+        os.fsync(fd)
+
+
+fdatasync = os.fdatasync if hasattr(os, "fdatasync") else _sync_content
+
+
+def _sync_directory(path: str) -> None:
+    """Make names in a directory survive a power loss."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | OPEN_FLAGS)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _sync_directory_if_possible(path: str) -> None:
+    """The same where a directory may not be a file that can be opened: there its names are the file system's care."""
+    try:
+        fd = os.open(path, os.O_RDONLY | OPEN_FLAGS)
+    except PermissionError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _sync_nothing() -> None:
+    """There is no call for everything here; what must last is synced file by file before."""
+
+
+sync_all = os.sync if hasattr(os, "sync") else _sync_nothing
+sync_directory = _sync_directory if hasattr(os, "O_DIRECTORY") else _sync_directory_if_possible
+
+
+def _usage(path: str) -> tuple[int, int]:
+    """Total and usable bytes of the file system that holds `path`."""
+    figures = os.statvfs(path)
+    return figures.f_frsize * figures.f_blocks, figures.f_frsize * figures.f_bavail
+
+
+def _usage_by_shutil(path: str) -> tuple[int, int]:
+    """The same on a system without `statvfs`."""
+    import shutil
+
+    figures = shutil.disk_usage(path)
+    return figures.total, figures.free
+
+
+usage = _usage if hasattr(os, "statvfs") else _usage_by_shutil
+
+
+def _open_in_memory(name: str) -> int:
+    """A descriptor of a file that has no name and lives in memory."""
+    return os.memfd_create(name, os.MFD_CLOEXEC)
+
+
+def _open_unnamed(name: str) -> int:
+    """The same where files live on disks: one that is gone as soon as it is closed."""
+    import tempfile
+
+    fd, path = tempfile.mkstemp(prefix="pykafkad-")
+    try:
+        os.unlink(path)
+    except PermissionError:
+        # A system that lets nobody remove an open file leaves it to its folder for temporary ones.
+        pass
+    return fd
+
+
+open_unnamed = _open_in_memory if hasattr(os, "memfd_create") else _open_unnamed
+
+
+# --- limits and locks -------------------------------------------------------------------------------------------------
+
+_USUAL_DESCRIPTORS = 2048
+
+
+def descriptor_limit() -> int:
+    """How many descriptors this process may have."""
+    try:
+        import resource
+    except ImportError:
+        return _USUAL_DESCRIPTORS
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def raise_descriptor_limit() -> int:
+    """Let this process have as many descriptors as the system allows it; how many that is."""
+    try:
+        import resource
+    except ImportError:
+        return _USUAL_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+_locked_here: set[tuple[int, int]] = set()
+"""Files, by device and number, that this process has locked, where the system knows only which process holds a lock."""
+
+
+def open_locked(path: str) -> int:
+    """Open a file, made if it is missing, under a lock that lasts until it is closed (`forget_lock`) or the process
+    dies. Raises BlockingIOError while anybody else has it."""
+    return _open_locked(path, os.O_RDWR | os.O_CREAT)
+
+
+def check_unlocked(path: str) -> None:
+    """Raise BlockingIOError if anybody has the lock of a file, FileNotFoundError if it is missing."""
+    fd = _open_locked(path, os.O_RDONLY)
+    forget_lock(fd)
+    os.close(fd)
+
+
+def _open_locked(path: str, flags: int) -> int:
+    if os.path.exists(path) and _identity(os.stat(path)) in _locked_here:
+        # It must not even be opened: the system forgets all locks of a process on a file that it closes once.
+        raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
+    try:
+        import fcntl
+    except ImportError:
+        fd = os.open(path, flags | os.O_RDWR | OPEN_FLAGS, 0o644)
+        lock = _lock_without_fcntl
+    else:
+        fd = os.open(path, flags | OPEN_FLAGS, 0o644)
+        lock = lambda each: fcntl.flock(each, fcntl.LOCK_EX | fcntl.LOCK_NB)  # noqa: E731
+    try:
+        lock(fd)
+    except OSError:
+        os.close(fd)
+        raise
+    if lock is _lock_without_fcntl:
+        _locked_here.add(_identity(os.fstat(fd)))
+    return fd
+
+
+def forget_lock(fd: int) -> None:
+    """The file that `open_locked` opened is about to be closed."""
+    _locked_here.discard(_identity(os.fstat(fd)))
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _lock_without_fcntl(fd: int) -> None:
+    try:
+        if hasattr(os, "lockf"):
+            os.lockf(fd, os.F_TLOCK, 0)
+        else:
+            import msvcrt
+
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+    except PermissionError as error:
+        raise BlockingIOError(error.errno, error.strerror) from None

@@ -97,3 +97,6 @@ class SocketWaker:
     def close(self) -> None:
         self._reader.close()
         self._writer.close()
+
+    def __del__(self) -> None:
+        self.close()

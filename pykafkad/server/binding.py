@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 
-from pykafkad.disk import SPARE_DESCRIPTORS, descriptor_limit
+from pykafkad.disk import SPARE_DESCRIPTORS
+from pykafkad.platform_calls import descriptor_limit
 
 _LOOPBACK = ("127.0.0.1", "::1")
 _DRAWS = 16

@@ -51,6 +51,13 @@ def start(settings: Settings, directories: Sequence[str]) -> Outcome:
         disk=disk,
         reactor=lambda runtime: Reactor(runtime, _NoNetwork()),
     )
+    try:
+        return _outcome(process, disk)
+    finally:
+        process.runtime.reactor.close()
+
+
+def _outcome(process: Process, disk: OverlayDisk) -> Outcome:
     process.start()
     offline, cut = [], []
     for log in list(process.broker.partitions):

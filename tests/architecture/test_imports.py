@@ -22,8 +22,8 @@ ALLOWED = {
     "portable_poller": set(),
     "platform_calls": {"portable_poller"},
     "disk": {"errors", "platform_calls"},
-    "memory_disk": {"errors", "disk", "clock"},
-    "overlay_disk": {"errors", "disk"},
+    "memory_disk": {"errors", "disk", "platform_calls", "clock"},
+    "overlay_disk": {"errors", "disk", "platform_calls"},
     "settings": {"errors", "config"},
     "config": {"errors", "settings"},
     "wire": {"errors"},
@@ -113,6 +113,7 @@ CALL_OWNERS = {
         ),
     ): {
         "pykafkad.disk": "the Disk",
+        "pykafkad.platform_calls": "and what it asks of the system",
         "pykafkad.memory_disk": "and its twin in memory",
         "pykafkad.server.logs": "opens standard error anew so that a full pipe does not block",
     },

@@ -4,6 +4,8 @@ import os
 import select
 import socket
 import struct
+import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -173,8 +175,16 @@ def test_an_abrupt_end_of_the_peer_is_noticed(listening):
 
 
 def test_waking_from_another_thread_ends_the_wait(listening):
-    listening.reactor.wake()
-    listening.reactor.turn(60)
+    began = time.monotonic()
+    later = threading.Timer(0.05, listening.reactor.wake)
+    later.start()
+    listening.reactor.turn(10)
+    later.join()
+    assert time.monotonic() - began < 5
+    listening.reactor.turn(0)
+    began = time.monotonic()
+    listening.reactor.turn(0.05)
+    assert time.monotonic() - began >= 0.04, "it was heard once"
 
 
 def park_every(listening, first):
