@@ -152,7 +152,7 @@ def _sync_content(fd: int) -> None:
     try:
         import fcntl
 
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        fcntl.fcntl(fd, getattr(fcntl, "F_FULLFSYNC"))  # noqa: B009
     except (ImportError, AttributeError, OSError):
         os.fsync(fd)
 
@@ -275,13 +275,13 @@ def _open_locked(path: str, flags: int) -> int:
         # It must not even be opened: the system forgets all locks of a process on a file that it closes once.
         raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
     try:
-        import fcntl
+        import fcntl  # noqa: F401
     except ImportError:
         fd = os.open(path, flags | os.O_RDWR | OPEN_FLAGS, 0o644)
         lock = _lock_without_fcntl
     else:
         fd = os.open(path, flags | OPEN_FLAGS, 0o644)
-        lock = lambda each: fcntl.flock(each, fcntl.LOCK_EX | fcntl.LOCK_NB)  # noqa: E731
+        lock = _flock
     try:
         lock(fd)
     except OSError:
@@ -301,13 +301,18 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
+def _flock(fd: int) -> None:
+    import fcntl
+
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _lock_without_fcntl(fd: int) -> None:
     try:
         if hasattr(os, "lockf"):
             os.lockf(fd, os.F_TLOCK, 0)
         else:
-            import msvcrt
-
+            msvcrt = __import__("msvcrt")
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
     except PermissionError as error:
         raise BlockingIOError(error.errno, error.strerror) from None

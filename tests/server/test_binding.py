@@ -4,7 +4,8 @@ import socket
 
 import pytest
 
-from pykafkad.disk import SPARE_DESCRIPTORS, descriptor_limit
+from pykafkad.disk import SPARE_DESCRIPTORS
+from pykafkad.platform_calls import descriptor_limit
 from pykafkad.server import binding
 
 
