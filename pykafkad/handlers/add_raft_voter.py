@@ -17,18 +17,18 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
 
 _DEFAULT_LISTENER = "CONTROLLER"
 
 
-def handle(ctx: Context, request: messages.AddRaftVoterRequest) -> object:
+def handle(ctx: ControllerContext, request: messages.AddRaftVoterRequest) -> object:
     """Says why not."""
     code, text = _refusal(ctx, request)
     return messages.AddRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
 
 
-def _refusal(ctx: Context, request: messages.AddRaftVoterRequest) -> tuple[int, str | None]:
+def _refusal(ctx: ControllerContext, request: messages.AddRaftVoterRequest) -> tuple[int, str | None]:
     refusal = voter_refusal(ctx, request, "Add")
     if refusal is not None:
         return refusal

@@ -23,31 +23,33 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.handlers.context import Context
-
-    AlteredResource = (
-        messages.AlterConfigsRequest.AlterConfigsResource | messages.IncrementalAlterConfigsRequest.AlterConfigsResource
-    )
-    Operations = list[tuple[str, int, str | None]] | dict[str, str | None]
+    from pykafkad.handlers.controller_context import ControllerContext
 
 
-def handle(ctx: Context, request: messages.AlterConfigsRequest) -> object:
+def handle(ctx: Context | ControllerContext, request: messages.AlterConfigsRequest) -> object:
     """Hands what is well formed to the controller."""
     return alter(ctx, request, incremental=False)
 
 
 def alter(
-    ctx: Context, request: messages.AlterConfigsRequest | messages.IncrementalAlterConfigsRequest, *, incremental: bool
+    ctx: Context | ControllerContext,
+    request: messages.AlterConfigsRequest | messages.IncrementalAlterConfigsRequest,
+    *,
+    incremental: bool,
 ) -> object:
     """Both alter APIs: the same checks of form, the same order of results."""
     response = messages.IncrementalAlterConfigsResponse if incremental else messages.AlterConfigsResponse
     counts: dict[tuple[int, str], int] = {}
-    for resource in request.resources:
+    resources: list[Any] = request.resources
+    for resource in resources:
         key = (resource.resource_type, resource.resource_name)
         counts[key] = counts.get(key, 0) + 1
-    changes = []
+    changes: list[tuple[int, str, Any]] = []
     finished: dict[int, object] = {}
-    for position, resource in enumerate(request.resources):
+    for position, resource in enumerate(resources):
         kind, name = resource.resource_type, resource.resource_name
         code, text = errors.NONE, None
         try:
@@ -79,8 +81,9 @@ def alter(
     return ctx.controller.submit(event)
 
 
-def _operations(resource: AlteredResource, incremental: bool) -> object:
-    """The settings of a resource in the event's form; each may be named once, and null is no value."""
+def _operations(resource: Any, incremental: bool) -> Any:
+    """The settings of a resource of either request, as the event `AlterConfigs` takes them. A setting may be named once,
+    and null is no value. Raises `KafkaError`."""
     names = [each.name for each in resource.configs]
     if len(set(names)) != len(names):
         raise KafkaError(errors.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -102,7 +105,7 @@ def _check_known(operations: list[tuple[str, int, str | None]]) -> None:
             raise KafkaError(errors.INVALID_REQUEST, f"Unknown operations type {operation}")
 
 
-def _check(ctx: Context, kind: int, name: str, incremental: bool) -> None:
+def _check(ctx: Context | ControllerContext, kind: int, name: str, incremental: bool) -> None:
     if kind not in CONFIG_RESOURCES or (kind == TYPE_BROKER_LOGGER and not incremental):
         raise KafkaError(errors.INVALID_REQUEST, f"Unknown resource type {kind}")
     if kind == TYPE_BROKER and name and not ctx.on_controller:

@@ -39,7 +39,7 @@ def handle(ctx: Context, request: messages.AlterReplicaLogDirsRequest) -> Genera
         for topic in directory.topics
         for index in topic.partitions
     }
-    topics: dict[str, object] = {}
+    topics: dict[str, _Topic] = {}
     for (name, index), path in wanted.items():
         yield
         code = errors.NONE
@@ -81,6 +81,7 @@ def _alter(ctx: Context, name: str, index: int, path: str) -> None:
     if present is not None:
         ctx.moves.cancel(name, index)
     source = directories.of(log)
+    assert source is not None
     if source is not target:
         if directories.failed:
             # As in Kafka: the failed one may hold an unfinished move of the same partition.

@@ -17,18 +17,18 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
 
 
 (_ALTER_CLUSTER,) = RULES["AlterUserScramCredentials"]
 
 
-def handle(ctx: Context, request: messages.AlterUserScramCredentialsRequest) -> object:
+def handle(ctx: ControllerContext, request: messages.AlterUserScramCredentialsRequest) -> object:
     """Hands the changes to the controller."""
     if not may(ctx, _ALTER_CLUSTER):
         response = messages.AlterUserScramCredentialsResponse
         code = _ALTER_CLUSTER.error
-        users = sorted({change.name for change in (*request.deletions, *request.upsertions)})
+        users = sorted({each.name for each in request.deletions} | {each.name for each in request.upsertions})
         rows = [
             response.AlterUserScramCredentialsResult(user=name, error_code=code, error_message=errors.message(code))
             for name in users

@@ -13,6 +13,7 @@ from pykafkad.metadata.configs import APPEND, DELETE, OPERATION_NAMES, SET, SUBT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
 
 ROOT = "root"
 
@@ -23,20 +24,22 @@ KAFKA_LEVELS = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "E
 LEVELS = {"TRACE": "debug", "DEBUG": "debug", "INFO": "info", "WARN": "warning", "ERROR": "error", "FATAL": "error"}
 
 
-def alter(ctx: Context, name: str, operations: list[tuple[str, int, str | None]], validate_only: bool) -> None:
+def alter(
+    ctx: Context | ControllerContext, name: str, operations: list[tuple[str, int, str | None]], validate_only: bool
+) -> None:
     """Set levels of the loggers of broker `name`. Raises `KafkaError`, having changed nothing."""
     broker_id = node_id_in(name, "Node id")
     if broker_id != ctx.node_id:
         text = f"Unexpected node id. Expected {ctx.node_id}, but received {broker_id}"
         raise KafkaError(errors.INVALID_REQUEST, text)
-    for logger, operation, level in operations:
-        _check(logger, operation, level)
+    levels = [_level(logger, operation, level) for logger, operation, level in operations]
     if not validate_only:
-        for _, _, level in operations:
-            ctx.set_log_level(LEVELS[level])
+        for level in levels:
+            ctx.set_log_level(level)
 
 
-def _check(logger: str, operation: int, level: str | None) -> None:
+def _level(logger: str, operation: int, level: str | None) -> str:
+    """Our level for one operation of the request. Raises `KafkaError`."""
     if operation in (APPEND, SUBTRACT):
         text = f"{OPERATION_NAMES[operation]} operation is not allowed for the BROKER_LOGGER resource"
         raise KafkaError(errors.INVALID_REQUEST, text)
@@ -46,9 +49,10 @@ def _check(logger: str, operation: int, level: str | None) -> None:
         raise KafkaError(errors.INVALID_CONFIG, f"Logger {logger} does not exist!")
     if operation == DELETE:
         raise KafkaError(errors.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed")
-    if level not in LEVELS:
+    if level is None or level not in LEVELS:
         text = (
             f"Cannot set the log level of {logger} to {level} as it is not a supported log level. "
             f"Valid log levels are {', '.join(sorted(LEVELS))}"
         )
         raise KafkaError(errors.INVALID_CONFIG, text)
+    return LEVELS[level]

@@ -9,7 +9,7 @@ from pykafkad import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol
+    from typing import Any, Literal, Protocol
 
     from pykafkad.config import Settings
     from pykafkad.handlers.fetch_sessions import FetchSessions
@@ -61,6 +61,9 @@ if TYPE_CHECKING:
         listener: SessionListener
         local_address: tuple[str, int]
 
+        def close(self, reason: str) -> None:
+            """End the connection; its outbox is offered to the peer once."""
+
     class Route(Protocol):
         """The API of the request."""
 
@@ -104,7 +107,7 @@ class Context:
         "version",
     )
 
-    on_controller = False
+    on_controller: Literal[False] = False
     """Whether the node that answers is a controller."""
 
     def __init__(
@@ -125,7 +128,7 @@ class Context:
         self.request: object | None = None
         """What an answer to an unexpected error is made from; None for Produce, whose records are views of what was
         received."""
-        self.unwritten: list[object] | None = None
+        self.unwritten: list[tuple[PartitionLog, Any]] | None = None
         """The logs on whose appends the answer depends (Produce)."""
         self.acks_all = False
         """Whether it waits until those are committed, or until they are written."""

@@ -9,7 +9,7 @@ from pykafkad.handlers import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any, Literal, Protocol
 
     from pykafkad.config import Settings
     from pykafkad.handlers.services import Logs, TurnClock
@@ -86,7 +86,7 @@ class ControllerContext:
 
     __slots__ = ("_request", "_services")
 
-    on_controller = True
+    on_controller: Literal[True] = True
     """Whether the node that answers is a controller."""
 
     def __init__(self, services: ControllerServices, request: ControllerRequest) -> None:
@@ -106,7 +106,9 @@ class ControllerContext:
     @property
     def row(self) -> Api:
         """The row of the request's API."""
-        return table.by_key(self._request.key)
+        row = table.by_key(self._request.key)
+        assert row is not None
+        return row
 
     @property
     def principal(self) -> str:

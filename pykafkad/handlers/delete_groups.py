@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: messages.DeleteGroupsRequest) -> Generator[None, None, object]:
     """Group by group; an answer whose records could not be written does not come, and the connection ends."""
-    without_shard, refused = [], []
+    without_shard: list[messages.DeleteGroupsResponse.DeletableGroupResult] = []
+    refused: list[messages.DeleteGroupsResponse.DeletableGroupResult] = []
     composite = ctx.groups.composite_reply(
         lambda deleted: messages.DeleteGroupsResponse(results=without_shard + deleted + refused), ctx.token
     )

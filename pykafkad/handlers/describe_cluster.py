@@ -51,7 +51,7 @@ def handle(ctx: Context | ControllerContext, request: messages.DescribeClusterRe
     )
 
 
-def _controllers(ctx: ControllerContext, request: object) -> object:
+def _controllers(ctx: ControllerContext, request: messages.DescribeClusterRequest) -> object:
     """The controllers that registered, under the caller's listener."""
     rows = []
     for controller_id in sorted(ctx.metadata.controllers):

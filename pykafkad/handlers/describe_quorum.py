@@ -21,14 +21,14 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
     from pykafkad.metadata.quorum import Quorum
 
 (_DESCRIBE_CLUSTER,) = RULES["DescribeQuorum"]
 _Response = messages.DescribeQuorumResponse
 
 
-def handle(ctx: Context, request: messages.DescribeQuorumRequest) -> object:
+def handle(ctx: ControllerContext, request: messages.DescribeQuorumRequest) -> object:
     """The quorum as this node, its leader, sees it."""
     if not may(ctx, _DESCRIBE_CLUSTER):
         code = _DESCRIBE_CLUSTER.error
@@ -43,7 +43,7 @@ def handle(ctx: Context, request: messages.DescribeQuorumRequest) -> object:
     )
 
 
-def _nodes(quorum: Quorum) -> list[object]:
+def _nodes(quorum: Quorum) -> list[messages.DescribeQuorumResponse.Node]:
     return [
         _Response.Node(
             node_id=voter.id,
@@ -53,7 +53,7 @@ def _nodes(quorum: Quorum) -> list[object]:
     ]
 
 
-def _partition(quorum: Quorum, ctx: Context) -> object:
+def _partition(quorum: Quorum, ctx: ControllerContext) -> messages.DescribeQuorumResponse.PartitionData:
     with_directories = ctx.version >= 2
     return _Response.PartitionData(
         partition_index=LOG[1],

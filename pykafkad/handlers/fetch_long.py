@@ -159,7 +159,7 @@ class _LongFetch(fetch.Fetch):
                 # Of unknown ones alone `read` has enough, as it would wait for nothing.
                 enough = enough or is_enough
                 rows += known
-                size = sum(row.records.chunk_size for _, row in known if row.records)
+                size = sum(len(row.records) for _, row in known if row.records)
                 total += size
                 if any(not row.error_code for _, row in known):
                     left = max(0, left - size)

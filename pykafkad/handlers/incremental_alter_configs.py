@@ -14,9 +14,10 @@ from pykafkad.handlers.alter_configs import alter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
     from pykafkad.wire import messages
 
 
-def handle(ctx: Context, request: messages.IncrementalAlterConfigsRequest) -> object:
+def handle(ctx: Context | ControllerContext, request: messages.IncrementalAlterConfigsRequest) -> object:
     """Hands what is well formed to the controller."""
     return alter(ctx, request, incremental=True)

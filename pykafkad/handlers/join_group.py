@@ -48,10 +48,11 @@ def handle(ctx: Context, request: messages.JoinGroupRequest) -> object:
         member_id_required=ctx.version >= 4,
         may_skip_assignment=ctx.version >= 9,
     )
-    if ctx.version >= 7:
+    version = ctx.version
+    if version >= 7:
         return ctx.groups.submit(request.group_id, event)
     return ctx.groups.submit_many(
-        [(request.group_id, event)], lambda answers, version=ctx.version: _for_version(version, answers[0]), ctx.token
+        [(request.group_id, event)], lambda answers: _for_version(version, answers[0]), ctx.token
     )
 
 
@@ -70,7 +71,7 @@ def _refusal(ctx: Context, request: messages.JoinGroupRequest) -> int:
     return ctx.groups.shard_for(request.group_id)[1]
 
 
-def _for_version(version: int, response: object) -> object:
+def _for_version(version: int, response: messages.JoinGroupResponse) -> messages.JoinGroupResponse:
     """No protocol is null from version 7 on, and an empty name before."""
     if version < 7 and response.protocol_name is None:
         response.protocol_name = ""

@@ -13,8 +13,8 @@ from pykafkad.uuids import ZERO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.handlers.authorization import Rule
-    from pykafkad.handlers.context import Context
+    from pykafkad.handlers.authorization import Caller, Rule
+    from pykafkad.handlers.controller_context import ControllerContext
     from pykafkad.wire import messages
 
 NOT_ASKED = -(2**31)
@@ -53,14 +53,14 @@ CONFIG_RESOURCES = {
 }
 
 
-def authorized_operations(ctx: Context, resource_type: str, name: str) -> int:
+def authorized_operations(ctx: Caller, resource_type: str, name: str) -> int:
     """One bit per operation that the caller may do to the resource."""
     return sum(
         1 << number for operation, number in OPERATIONS[resource_type] if ctx.allowed(operation, resource_type, name)
     )
 
 
-def cluster_operations(ctx: Context) -> int:
+def cluster_operations(ctx: Caller) -> int:
     """As `authorized_operations` on the cluster; nothing at all for those who may not describe it."""
     if not may(ctx, RULES["DescribeCluster"][0]):
         return 0
@@ -77,7 +77,7 @@ def node_id_in(name: str, subject: str) -> int:
     return int(name)
 
 
-def config_refusal(ctx: Context, rules: tuple[Rule, ...], resource_type: int, name: str) -> int:
+def config_refusal(ctx: Caller, rules: tuple[Rule, ...], resource_type: int, name: str) -> int:
     """The error for a caller who may not do what the API's `rules` need for a resource of a known type; 0: may."""
     kind = CONFIG_RESOURCES[resource_type]
     rule = next(rule for rule in rules if rule.resource_type == kind)
@@ -85,7 +85,7 @@ def config_refusal(ctx: Context, rules: tuple[Rule, ...], resource_type: int, na
 
 
 def voter_refusal(
-    ctx: Context, request: messages.AddRaftVoterRequest | messages.RemoveRaftVoterRequest, verb: str
+    ctx: ControllerContext, request: messages.AddRaftVoterRequest | messages.RemoveRaftVoterRequest, verb: str
 ) -> tuple[int, str | None] | None:
     """What is refused of AddRaftVoter (`verb` "Add") and RemoveRaftVoter alike, in Kafka's order: (code, text or None);
     None if nothing is."""

@@ -9,6 +9,7 @@ from pykafkad.wire import compression
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 
 def decode(codec: int, data: bytes, max_bytes: int) -> tuple[dict[str, object], list[dict[str, object]]]:
@@ -36,7 +37,7 @@ def decode(codec: int, data: bytes, max_bytes: int) -> tuple[dict[str, object], 
     return labels, metrics
 
 
-def _metric(metric: object) -> dict[str, object]:
+def _metric(metric: Any) -> dict[str, object]:
     kind = metric.WhichOneof("data")
     plain: dict[str, object] = {"name": metric.name, "type": kind}
     if metric.unit:
@@ -51,7 +52,7 @@ def _metric(metric: object) -> dict[str, object]:
     return {**plain, "points": [_point(point) for point in body.data_points]}
 
 
-def _point(point: object) -> dict[str, object]:
+def _point(point: Any) -> dict[str, object]:
     plain: dict[str, object] = {
         "attributes": _attributes(point.attributes),
         "time_ms": point.time_unix_nano // 1_000_000,
@@ -69,11 +70,11 @@ def _point(point: object) -> dict[str, object]:
     return plain
 
 
-def _attributes(pairs: Iterable[object]) -> dict[str, object]:
+def _attributes(pairs: Iterable[Any]) -> dict[str, object]:
     return {pair.key: _value(pair.value) for pair in pairs}
 
 
-def _value(value: object) -> object:
+def _value(value: Any) -> object:
     kind = value.WhichOneof("value")
     if kind is None:
         return None

@@ -27,8 +27,11 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.config import TopicSettings
+    from typing import Any
+
     from pykafkad.handlers.context import Context
+    from pykafkad.log.append_rules import Checked, Writable
+    from pykafkad.log.log_config import LogConfig
     from pykafkad.log.partition_log import PartitionLog
 
 _WRITE_TOPIC, _ = RULES["Produce"]
@@ -58,8 +61,7 @@ def handle(ctx: Context, request: messages.ProduceRequest) -> object | None:
     response = messages.ProduceResponse(responses=responses)
     if not appending.long:
         return appending.finish(response)
-    job = appending.check_long
-    return ctx.answer_later(job, lambda results: appending.append_long(results) or appending.finish(response))
+    return ctx.answer_later(appending.check_long, lambda results: appending.finish_long(results, response))
 
 
 class _Appending:
@@ -84,14 +86,16 @@ class _Appending:
     ) -> None:
         """Append one partition's batch, or put it among the long ones."""
         log = None
+        records: Any = data.records
         try:
             log = _log(self._ctx, self._request, topic, data.index, by_id)
-            if data.records is None:
+            if records is None:
                 # The schema allows it, and Kafka stumbles over it when it appends.
                 raise errors.KafkaError(errors.UNKNOWN_SERVER_ERROR, "null instead of records")
-            self._append(row, log, data.records, None)
+            self._append(row, log, records, None)
         except OpenElsewhere:
-            copy = memoryview(bytearray(data.records))
+            assert log is not None
+            copy = memoryview(bytearray(records))
             if self._request.acks == 0:
                 # Nobody waits for an answer, so nothing could be held back for it.
                 self._append_checked(row, log, _checked(log, log.settings, copy, self._ctx.now_ms, self._ctx.version))
@@ -102,18 +106,21 @@ class _Appending:
         except errors.StorageFailure as failure:
             self._broken(row, log, failure)
 
-    def check_long(self) -> list[object]:
+    def check_long(self) -> list[Checked | errors.KafkaError]:
         """On another thread: what the rules say of each long batch, a `KafkaError` or what `append` takes as
         `checked`."""
         now_ms, version = self._ctx.now_ms, self._ctx.version
         return [_checked(log, log.settings, copy, now_ms, version) for _, log, copy in self.long]
 
-    def append_long(self, results: list[object]) -> None:
-        """Back on the loop."""
+    def finish_long(
+        self, results: list[Checked | errors.KafkaError], response: messages.ProduceResponse
+    ) -> object | None:
+        """Append the long batches by the results of `check_long`; the answer, as of `finish`."""
         for (row, log, _), result in zip(self.long, results, strict=True):
             self._append_checked(row, log, result)
+        return self.finish(response)
 
-    def _append_checked(self, row: _Row, log: PartitionLog, checked: object) -> None:
+    def _append_checked(self, row: _Row, log: PartitionLog, checked: Checked | errors.KafkaError) -> None:
         if log.closed:
             code = errors.UNKNOWN_TOPIC_OR_PARTITION if log.offline is None else errors.KAFKA_STORAGE_ERROR
             self._refused(row, errors.KafkaError(code), None)
@@ -131,7 +138,7 @@ class _Appending:
         except errors.StorageFailure as failure:
             self._broken(row, log, failure)
 
-    def _append(self, row: _Row, log: PartitionLog, records: object, checked: tuple | None) -> None:
+    def _append(self, row: _Row, log: PartitionLog, records: Writable, checked: Checked | None) -> None:
         if self._request.acks == -1 and not log.replica.has_min_isr:
             raise errors.KafkaError(errors.NOT_ENOUGH_REPLICAS)
         result = log.append(records, self._ctx.now_ms, produce_version=self._ctx.version, checked=checked)
@@ -166,7 +173,9 @@ class _Appending:
         return response
 
 
-def _checked(log: PartitionLog, settings: TopicSettings, records: memoryview, now_ms: int, version: int) -> object:
+def _checked(
+    log: PartitionLog, settings: LogConfig, records: memoryview, now_ms: int, version: int
+) -> Checked | errors.KafkaError:
     """What the rules say of a batch: a `KafkaError`, or what `append` takes as `checked`."""
     try:
         return check(records, settings, now_ms, version, True, f"{log.topic}-{log.partition}")

@@ -16,16 +16,16 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
 
 
-def handle(ctx: Context, request: messages.RemoveRaftVoterRequest) -> object:
+def handle(ctx: ControllerContext, request: messages.RemoveRaftVoterRequest) -> object:
     """Says why not."""
     code, text = _refusal(ctx, request)
     return messages.RemoveRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
 
 
-def _refusal(ctx: Context, request: messages.RemoveRaftVoterRequest) -> tuple[int, str | None]:
+def _refusal(ctx: ControllerContext, request: messages.RemoveRaftVoterRequest) -> tuple[int, str | None]:
     refusal = voter_refusal(ctx, request, "Remove")
     if refusal is not None:
         return refusal

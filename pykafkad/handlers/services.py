@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.init_producer_id import ProducerIds
     from pykafkad.handlers.telemetry import Telemetry
     from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.moves import FutureReplica
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.image import Image
 
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
         failed: dict[str, Any]
         paths: list[str]
 
+        @property
+        def metadata(self) -> LogDirectory:
+            """The directory of the metadata log."""
+
         def at(self, path: str) -> LogDirectory | None:
             """The serving directory with this absolute path."""
 
@@ -77,6 +82,12 @@ if TYPE_CHECKING:
 
     class Moves(Protocol):
         """Replicas on their way between directories."""
+
+        def into(self, directory: LogDirectory) -> list[FutureReplica]:
+            """The future replicas that grow in a directory."""
+
+        def target(self, log: PartitionLog) -> LogDirectory | None:
+            """The directory that a log moves to; None if it does not move."""
 
         def start(self, log: PartitionLog, source: LogDirectory, target: LogDirectory) -> None:
             """Begin to move a log."""
@@ -108,11 +119,27 @@ if TYPE_CHECKING:
         def rewind(self, name: str, topic_name: str) -> None:
             """Go back to one with a topic."""
 
+    class CompositeReply(Protocol):
+        """The answer to one request, made from the answers to several events."""
+
+        def part(self) -> object:
+            """The token of the next event."""
+
+        def close(self) -> None:
+            """No further event follows."""
+
     class Groups(Protocol):
         """The group coordinator's shards."""
 
         def shard_for(self, group_id: str) -> tuple[Any, int]:
             """The shard of a group and NONE, or None and an error code."""
+
+        @property
+        def is_loading(self) -> bool:
+            """Whether a shard is being loaded."""
+
+        def composite_reply(self, combine: Callable[[list[Any]], object], token: object) -> CompositeReply:
+            """Collects the answers to events of one request that are submitted one after another."""
 
         def shards(self) -> Iterable[Any]:
             """All shards that serve."""

@@ -14,18 +14,21 @@ from pykafkad.metadata.configs import SET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
     from pykafkad.handlers.context import Context
 
 PREFIX = "pykafkad.snapshot."
 LIST = "pykafkad.snapshots"
 
 
-def are_meant(configs: object) -> bool:
+def are_meant(configs: Iterable[Any]) -> bool:
     """Whether these changes of a broker's settings, as they stand in the request, hold an action."""
     return any(each.name.startswith(PREFIX) for each in configs)
 
 
-def perform(ctx: Context, operations: list[tuple[str, int, str]], validate_only: bool, is_alone: bool) -> bool:
+def perform(ctx: Context, operations: list[tuple[str, int, str | None]], validate_only: bool, is_alone: bool) -> bool:
     """Do one action, of (name, operation, value); whether the request is answered later, which for a way back the
     broker does that serves after it.
 
@@ -67,7 +70,7 @@ def _restore(ctx: Context, value: str) -> bool:
     return not colon
 
 
-_ACTIONS = {
+_ACTIONS: dict[str, Callable[[Context, Any], object]] = {
     "create": lambda ctx, value: not ctx.snapshots.create(value, ctx.token),
     "restore": _restore,
     "delete": lambda ctx, value: ctx.snapshots.delete(value),

@@ -172,7 +172,10 @@ def subscribed(image: Image, attributes: dict[str, str]) -> tuple[list[str], int
     rows = config.ROWS[config.CLIENT_METRICS]
     for name in java_set_order(names):
         values = image.configs(TYPE_CLIENT_METRICS, name)
-        parsed = {row.name: row.parse(values.get(row.name, row.default)) for row in rows.values()}
+        parsed = {
+            row.name: row.parse(values[row.name]) if row.name in values else row.typed_default()
+            for row in rows.values()
+        }
         if _matches(parsed["match"], attributes):
             metrics += java_set_order(parsed["metrics"], of_a_list=True)
             interval_ms = min(interval_ms, parsed["interval.ms"])

@@ -18,12 +18,12 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
 
 (_ALTER_CLUSTER,) = RULES["UpdateFeatures"]
 
 
-def handle(ctx: Context, request: messages.UpdateFeaturesRequest) -> object:
+def handle(ctx: ControllerContext, request: messages.UpdateFeaturesRequest) -> object:
     """Hands the features to the controller."""
     response = messages.UpdateFeaturesResponse
     if not may(ctx, _ALTER_CLUSTER):

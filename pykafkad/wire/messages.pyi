@@ -13,6 +13,8 @@ from pykafkad.wire.primitives import CachedArray as CachedArray
 class FileSlice(Protocol):
     chunk_size: int
 
+    def __len__(self) -> int: ...
+
 Buffer = bytes | bytearray | memoryview
 Chunks = list[Any]
 DIRECTORY: str
