@@ -10,7 +10,7 @@ import org.apache.kafka.common.metrics.MetricsReporter;
 import org.apache.kafka.server.telemetry.ClientTelemetry;
 import org.apache.kafka.server.telemetry.ClientTelemetryReceiver;
 
-/** A telemetry plug-in for a real Kafka: each push becomes a file of the directory that the property telemetry.directory names. */
+/** A telemetry plug-in for a real Kafka: each push becomes a file in the directory of the property telemetry.directory. */
 public class KeepTelemetry implements MetricsReporter, ClientTelemetry {
     private final Path directory = Path.of(System.getProperty("telemetry.directory"));
 
@@ -22,7 +22,7 @@ public class KeepTelemetry implements MetricsReporter, ClientTelemetry {
             data.get(bytes);
             try {
                 String name = payload.clientInstanceId() + "." + System.nanoTime();
-                // Under its last name a file is whole.
+                // A file has its final name only once it is complete.
                 Files.write(directory.resolve(name), bytes);
                 Files.move(directory.resolve(name), directory.resolve(name + ".otlp"));
             } catch (IOException error) {

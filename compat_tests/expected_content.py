@@ -63,7 +63,7 @@ class ExpectedContent:
         # The producer that writes during all turns.
         self.last_of_sequence = (b"", 0)
         self.open: Sequence | None = None
-        self.tenure = 0
+        self.turn = 0
         self.broker: Exchange
 
     # -- writing -------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class ExpectedContent:
 
     def write(self, *, is_kafka: bool) -> None:
         """Add what one broker's turn adds."""
-        self.tenure += 1
+        self.turn += 1
         now_ms = int(time.time() * 1000)
         for number in range(30):
             partition = (PLAIN, number % 3)
@@ -136,21 +136,19 @@ class ExpectedContent:
             self.batch(partition, rows, codec=number % 5)
             self.batch(
                 partition,
-                [(b"t%d" % self.tenure, bytes(range(256)) * (number % 7), [], now_ms + number)],
+                [(b"t%d" % self.turn, bytes(range(256)) * (number % 7), [], now_ms + number)],
                 codec=number // 3 % 5,
             )
         for number in range(60):
-            key = b"k%d" % random.Random(self.tenure * 100 + number).randrange(12)
-            value = (
-                None if number % 7 == self.tenure % 7 else b"%d of %d" % (number, self.tenure) + random.randbytes(900)
-            )
+            key = b"k%d" % random.Random(self.turn * 100 + number).randrange(12)
+            value = None if number % 7 == self.turn % 7 else b"%d of %d" % (number, self.turn) + random.randbytes(900)
             rows = [
                 (key, value, [("n", b"%d" % number)], now_ms + number),
-                (b"of tenure %d" % self.tenure, b"%d" % number, [], now_ms),
+                (b"of turn %d" % self.turn, b"%d" % number, [], now_ms),
             ]
             self.batch((COMPACTED, number % 2), rows, codec=number % 5)
         for number in range(6):
-            self.batch((TRANSACTIONAL, number % 2), [(b"between", b"%d" % self.tenure + b"." * 3000, [], now_ms)])
+            self.batch((TRANSACTIONAL, number % 2), [(b"between", b"%d" % self.turn + b"." * 3000, [], now_ms)])
         self.go_on_with_sequence(now_ms)
         if is_kafka:
             self.write_transactions(now_ms)
@@ -163,7 +161,7 @@ class ExpectedContent:
         self.batch((PLAIN, 2), [(b"new", b"producer", [], now_ms)], self.new_producer())
         self.sequence = self.sequence or self.new_producer()
         for each in range(3):
-            rows = [(b"sequence", b"%d.%d.%d" % (self.tenure, each, record), [], now_ms) for record in range(4)]
+            rows = [(b"sequence", b"%d.%d.%d" % (self.turn, each, record), [], now_ms) for record in range(4)]
             base_offset = self.batch((PLAIN, 0), rows, self.sequence, codec=each)
             self.last_of_sequence = (self.last_data, base_offset)
 
@@ -219,7 +217,7 @@ class ExpectedContent:
         for each in range(3):
             for index in partitions:
                 rows = [
-                    (b"in a transaction", value + b" %d.%d" % (self.tenure, each), [], now_ms),
+                    (b"in a transaction", value + b" %d.%d" % (self.turn, each), [], now_ms),
                     (None, None, [], now_ms + 1),
                 ]
                 offsets.append(self.batch((TRANSACTIONAL, index), rows, sequence, codec=each, is_transactional=True))
@@ -267,10 +265,10 @@ class ExpectedContent:
 
     def commit(self) -> None:
         """Commit offsets of a group without members, of a group with one, and of a group that is then deleted."""
-        for group in ("simple", f"doomed-{self.tenure}"):
+        for group in ("simple", f"doomed-{self.turn}"):
             self.broker.coordinator(group)
-            for topic, partition in ((PLAIN, 0), (PLAIN, 2), (COMPACTED, self.tenure % 2)):
-                committed = (self.tenure * 10 + partition, f"by tenure {self.tenure} 💡")
+            for topic, partition in ((PLAIN, 0), (PLAIN, 2), (COMPACTED, self.turn % 2)):
+                committed = (self.turn * 10 + partition, f"by turn {self.turn} 💡")
                 row = {
                     "partition_index": partition,
                     "committed_offset": committed[0],
@@ -304,7 +302,7 @@ class ExpectedContent:
     def alter_configs(self) -> None:
         """Change a setting of every topic, and reset one."""
         for topic in PARTITIONS:
-            self.retention[topic] = str(900_000_000 + self.tenure)
+            self.retention[topic] = str(900_000_000 + self.turn)
             configs = [
                 part(
                     "IncrementalAlterConfigs",
@@ -317,7 +315,7 @@ class ExpectedContent:
                     "IncrementalAlterConfigs",
                     "AlterableConfig",
                     name="segment.ms",
-                    config_operation=self.tenure % 2,
+                    config_operation=self.turn % 2,
                     value="600000000",
                 ),
             ]
@@ -426,7 +424,7 @@ class ExpectedContent:
             )
             (answer,) = self.broker.quietly("DescribeConfigs", 4, resources=[resource]).results
             changed = {row.name: row.value for row in answer.configs if row.config_source == 1}
-            segment = {"segment.ms": "600000000"} if self.tenure % 2 == 0 else {}
+            segment = {"segment.ms": "600000000"} if self.turn % 2 == 0 else {}
             assert changed == {**CONFIGS[topic], "retention.ms": retention, **segment}
 
 

@@ -1,4 +1,4 @@
-"""aiokafka 0.14, asynchronous, with a protocol implementation of its own that stays at old API versions."""
+"""aiokafka 0.14, asynchronous, with its own protocol implementation, which uses old API versions."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ async def take(client: AIOKafkaConsumer, count: int) -> list:
 def test_every_compression_and_acks(
     bootstrap: str, fresh_name: FreshName, compression: str | None, acks: int | str
 ) -> None:
-    """Records of every shape come back as they were, in order, in every codec and with every acks."""
+    """Records of every shape are read back unchanged and in order, with every codec and every acks."""
 
     async def run() -> None:
         topic = await create(bootstrap, fresh_name())
         # The client asserts that a record has a key or a value.
         samples = [sample for sample in SAMPLES if sample[:2] != (None, None)]
-        # A Kafka tells of a leader before that takes records, and nobody hears of records without acks that came too
-        # early.
+        # Kafka names a leader before that leader accepts records; a record without acks that is sent too early is lost
+        # silently.
         async with started(consumer(bootstrap)) as reader:
             assert await reader.end_offsets([TopicPartition(topic, 0)]) == {TopicPartition(topic, 0): 0}
         async with started(producer(bootstrap, acks=acks, compression_type=compression, linger_ms=20)) as sender:
@@ -92,7 +92,7 @@ def test_every_compression_and_acks(
 
 
 def test_sizes_from_one_byte_to_one_megabyte(bootstrap: str, fresh_name: FreshName) -> None:
-    """Records of one byte to one megabyte come back as they were."""
+    """Records of one byte to one megabyte are read back unchanged."""
 
     async def run() -> None:
         topic = await create(bootstrap, fresh_name())
@@ -106,7 +106,7 @@ def test_sizes_from_one_byte_to_one_megabyte(bootstrap: str, fresh_name: FreshNa
 
 
 def test_a_record_larger_than_the_topic_allows(bootstrap: str, fresh_name: FreshName) -> None:
-    """`max.message.bytes` of the topic decides: MESSAGE_TOO_LARGE, and the next record is taken."""
+    """The topic's `max.message.bytes` applies: MESSAGE_TOO_LARGE, and the next record is accepted."""
 
     async def run() -> None:
         topic = await create(bootstrap, fresh_name(), configs={"max.message.bytes": "2000"})
@@ -133,7 +133,7 @@ def test_idempotent_producer(bootstrap: str, fresh_name: FreshName) -> None:
 
 
 def test_seek(bootstrap: str, fresh_name: FreshName) -> None:
-    """Seek by offset, by time, to both ends; outside the log is an error without a reset policy."""
+    """Seek by offset, by time and to both ends; an offset outside the log without a reset policy is an error."""
 
     async def run() -> None:
         topic = await create(bootstrap, fresh_name())
@@ -164,7 +164,7 @@ def test_seek(bootstrap: str, fresh_name: FreshName) -> None:
 
 
 def test_long_poll_wakes_for_a_record(bootstrap: str, fresh_name: FreshName) -> None:
-    """A fetch that waits for data is answered when data comes."""
+    """A waiting fetch is answered when a record arrives."""
 
     async def run() -> None:
         topic = await create(bootstrap, fresh_name())
@@ -181,7 +181,7 @@ def test_long_poll_wakes_for_a_record(bootstrap: str, fresh_name: FreshName) -> 
 
 
 def test_commit_and_resume(bootstrap: str, fresh_name: FreshName) -> None:
-    """A group goes on where it committed, and finds its metadata."""
+    """A group continues where it committed, and finds its metadata."""
 
     async def run() -> None:
         topic, group = await create(bootstrap, fresh_name()), fresh_name("group")
@@ -200,7 +200,7 @@ def test_commit_and_resume(bootstrap: str, fresh_name: FreshName) -> None:
 
 
 class Member(ConsumerRebalanceListener):
-    """A member of a group: what it owns and what it received."""
+    """A member of a group, with its partitions and the records it received."""
 
     def __init__(self, bootstrap: str, topic: str, group: str, assignor: type) -> None:
         self.owned: frozenset[int] = frozenset()
@@ -211,11 +211,11 @@ class Member(ConsumerRebalanceListener):
         self.consumer.subscribe([topic], listener=self)
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """Everything is taken away before a rebalance: this client knows only the eager protocol."""
+        """All partitions are revoked before a rebalance: this client supports only the eager protocol."""
         self.owned = frozenset()
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """Called with the whole new assignment."""
+        """Called with the complete new assignment."""
         self.owned = frozenset(partition.partition for partition in assigned)
 
     async def run(self) -> None:
@@ -238,10 +238,10 @@ class Member(ConsumerRebalanceListener):
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for `condition`; AssertionError naming `what`."""
+    """Wait for `condition`; an AssertionError names `what`."""
     deadline = time.monotonic() + GROUP_SECONDS
     while not condition():
-        assert time.monotonic() < deadline, f"not within {GROUP_SECONDS} s: {what}"
+        assert time.monotonic() < deadline, f"did not happen within {GROUP_SECONDS} s: {what}"
         await asyncio.sleep(0.02)
 
 
@@ -295,7 +295,7 @@ def with_admin(bootstrap: str, work: Callable[[AIOKafkaAdminClient], Awaitable[N
 
 
 def test_topic_administration(bootstrap: str, fresh_name: FreshName) -> None:
-    """Topics are created, described, grown, configured and deleted, over old API versions."""
+    """Topics are created, described, extended, configured and deleted, over old API versions."""
     topic = fresh_name()
 
     async def work(admin: AIOKafkaAdminClient) -> None:

@@ -1,9 +1,10 @@
-"""The rules of authorization (`handlers/authorization_rules.py`) against a real Kafka with its own authorizer.
+"""Checks the authorization rules (`handlers/authorization_rules.py`) against a real Kafka with its own authorizer.
 
-The walk of `tests/handlers/test_authorization.py`, which pykafkad passes by construction, is sent to Kafka by a caller
-without ACLs, and by one with ACLs for all rules but one: the answers say what the rules say. Kafka listens twice: on
-PLAINTEXT, where everybody is anonymous, and with SASL for its own requests and for the super user who makes the
-ACLs."""
+The cases of `tests/handlers/test_authorization.py`, which pykafkad passes by construction, go to Kafka from a caller
+without ACLs, and from a caller with ACLs for all rules but one. Kafka's answers must match the rules. Kafka has two
+listeners: PLAINTEXT, where every client is anonymous, and one with SASL for its own requests and for the super user who
+creates the ACLs.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +40,16 @@ _LOGIN = (
 _RESOURCE_TYPES = {"Topic": 2, "Group": 3, "Cluster": 4, "TransactionalId": 5}
 _NUMBERS = {name: number for operations in OPERATIONS.values() for name, number in operations}
 _EVERYTHING, _LITERAL, _ALLOW, _DENY, _ANY = "*", 3, 3, 2, 1
-# Whoever waits for other members of a group gets no answer.
+# A member that waits for other members of its group gets no answer.
 _ANSWER_SECONDS = 10.0
 NOTHING = "no answer"
 REFUSALS = set(ERRORS.values())
-# APIs of which the walk sees that nothing is allowed without ACLs, and no more, each with the reason.
+# APIs for which the cases show only that a caller without ACLs is refused, each with the reason.
 REFUSED_ONLY = {"ShareAcknowledge": "topics are looked at within an open session only"}
 
 
 class Guarded:
-    """Kafka with an authorizer: `root` may everything, `anybody()` what the ACLs say."""
+    """A Kafka with an authorizer: `root` may do everything, anonymous callers only what the ACLs allow."""
 
     def __init__(self, jars: Path, directory: Path) -> None:
         port, sasl_port, controller_port = free_port(), free_port(), free_port()
@@ -76,7 +77,7 @@ class Guarded:
         self._sasl = f"localhost:{sasl_port}"
 
     def start(self) -> None:
-        """Start it and make the topic and the group."""
+        """Start it and create the topic and the group."""
         self.broker.start()
         self.root = Exchange(self._sasl, "authorization")
         assert self.root.quietly("SaslHandshake", 1, mechanism="PLAIN").error_code == 0
@@ -85,7 +86,9 @@ class Guarded:
         self.prepare()
 
     def prepare(self) -> bytes:
-        """The topic and the group with its offset are there, the other topic is not; the topic's id."""
+        """Wait until the topic and the group with its offset exist and the other topic does not; returns the topic's
+        id.
+        """
         topic = part("CreateTopics", "CreatableTopic", name=TOPIC, num_partitions=1, replication_factor=1)
         answer = self.root.quietly("CreateTopics", 7, topics=[topic], timeout_ms=60_000)
         assert codes(answer) <= {errors.TOPIC_ALREADY_EXISTS}
@@ -99,7 +102,7 @@ class Guarded:
         return topic_id
 
     def ask(self, row: table.Api, version: int, values: dict[str, object], topic_id: bytes) -> Any:
-        """The answer to a caller whom nobody knows."""
+        """The answer to an anonymous caller."""
         connection = Connection(self.broker.bootstrap)
         try:
             connection.socket.settimeout(_ANSWER_SECONDS)
@@ -111,8 +114,10 @@ class Guarded:
             connection.close()
 
     def allow(self, wanted: set[tuple[str, str]], denied: Rule | None = None) -> None:
-        """Let everybody do exactly this, to resources of any name; what is `denied` is so in words, as operations imply
-        others (who may delete may describe)."""
+        """Allow every caller exactly these operations, on resources of any name.
+
+        The `denied` rule gets an explicit denial, because operations imply others (Delete implies Describe).
+        """
         names = dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
         everything = {
             **names,
@@ -140,7 +145,7 @@ class Guarded:
 
 @pytest.fixture(scope="module")
 def guarded(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """One Kafka for all."""
+    """One Kafka for all tests of this file."""
     made = Guarded(kafka_jars, tmp_path_factory.mktemp("guarded"))
     try:
         made.start()
@@ -151,7 +156,7 @@ def guarded(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def walk(*, every: bool) -> Iterator[tuple[table.Api, int, dict[str, object], tuple[Rule, ...]]]:
-    """The cases that a caller who has not logged in can reach."""
+    """The cases that a caller without a login can reach."""
     for row in table.ROWS:
         if row.name in UNREACHABLE and row.name not in ("Produce", "DescribeTransactions"):
             continue
@@ -160,7 +165,7 @@ def walk(*, every: bool) -> Iterator[tuple[table.Api, int, dict[str, object], tu
                 yield row, version, values, rules
 
 
-def test_who_may_nothing_is_told_what_the_rules_say(guarded: Guarded) -> None:
+def test_a_caller_without_acls_is_answered_as_the_rules_say(guarded: Guarded) -> None:
     """Every API in every version."""
     guarded.allow(set())
     topic_id = guarded.prepare()
@@ -172,8 +177,8 @@ def test_who_may_nothing_is_told_what_the_rules_say(guarded: Guarded) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_who_may_less_than_the_rules_is_refused_and_who_may_all_is_served(guarded: Guarded) -> None:
-    """Each rule is needed, and all together are enough: every API in its first and last version."""
+def test_each_rule_is_needed_and_all_rules_are_enough(guarded: Guarded) -> None:
+    """Every rule is needed and all together are enough: every API in its first and last version."""
     wrong = []
     for row, version, values, rules in walk(every=False):
         for rule in rules:

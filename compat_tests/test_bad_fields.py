@@ -1,7 +1,9 @@
-"""Every field of every request at its extremes, to a real Kafka and to pykafkad: see `compat_tests/bad_fields/`.
+"""Every field of every request at its extreme values, sent to a real Kafka and to pykafkad: see
+`compat_tests/bad_fields/`.
 
-Both brokers are new, so that they hold the same; of Kafka's features those are off that pykafkad does not offer yet. A
-sample of the versions is asked, with `--every-version` all of them."""
+Both brokers are new, so that they have the same content. Features of Kafka that pykafkad does not offer yet are off. A
+sample of the versions is asked; `--every-version` asks all.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ SHOWN_DIFFERENCES = 40
 
 
 def switch_off(broker: Broker) -> None:
-    """Set the features to 0 whose APIs pykafkad refuses."""
+    """Set the features whose APIs pykafkad refuses to level 0."""
     exchange = Exchange(broker.bootstrap, "features")
     try:
         updates = [
@@ -46,7 +48,7 @@ def switch_off(broker: Broker) -> None:
 
 
 def answers_of(name: str, source: KafkaSource, directory: Path, whole: bool) -> list[Answer]:
-    """Everything asked of a new broker, and what came back."""
+    """All requests to a new broker, with their answers."""
     directory.mkdir()
     broker = source.broker(directory, SETTINGS) if name == "kafka" else PykafkadProcess(directory, SETTINGS)
     try:
@@ -63,21 +65,21 @@ def answers_of(name: str, source: KafkaSource, directory: Path, whole: bool) -> 
         return answers
     finally:
         if name == "kafka":
-            broker.kill()  # One whose registration was taken from it waits long before it stops.
+            broker.kill()  # A Kafka whose registration was removed takes long to stop.
         broker.close()
 
 
 def test_every_answered_api_has_a_base() -> None:
-    """An API that the table answers is asked."""
+    """Every API that the table answers has a base request."""
     assert bases_missing() == []
 
 
 @pytest.mark.timeout(1200)
 def test_every_field_at_its_extremes(pytestconfig: pytest.Config, kafka_source: KafkaSource, tmp_path: Path) -> None:
-    """The two brokers answer alike, field by field, but for the differences that `bad_fields/differences.py` gives a
-    reason for.
+    """Both brokers answer alike, field by field, except for the differences in `bad_fields/differences.py`.
 
-    With `--against` one of them it is asked twice and compared with itself: what is compared must not depend on chance.
+    With `--against` one broker is asked twice and compared with itself, which shows whether the comparison depends on
+    chance.
     """
     whole = pytestconfig.getoption("--every-version")
     brokers = AGAINST[pytestconfig.getoption("--against")]
@@ -112,8 +114,7 @@ def plain_of(value: Any, fields: list[notation.Field], version: int) -> dict[str
 
 @pytest.mark.parametrize("row", table.ROWS, ids=lambda row: row.name)
 def test_what_is_sent_is_what_the_codec_would_send(row: table.Api) -> None:
-    """The encoder of these tests, which refuses nothing, writes valid values as our own does; and every field of a
-    request is changed."""
+    """The encoder of these tests, which refuses nothing, writes valid values like our own, and changes every field."""
     cls = messages.request_class(row.key)
     fields = messages.schema(cls).root.fields
     values = Values(row.name)
@@ -123,7 +124,7 @@ def test_what_is_sent_is_what_the_codec_would_send(row: table.Api) -> None:
             plain = plain_of(message, fields, version)
             assert body(cls, version, plain) == bytes(messages.encode(message, version))
             changed = {variant.path for variant in variants(cls, version, plain)}
-            # A struct that is not there has no fields to change.
+            # A missing struct has no fields to change.
             assert {
                 field.name
                 for field in fields
@@ -132,7 +133,7 @@ def test_what_is_sent_is_what_the_codec_would_send(row: table.Api) -> None:
 
 
 def test_the_table_of_differences() -> None:
-    """Every difference has a reason, and the patterns match what they are meant for."""
+    """Every difference has a reason, and the patterns match the intended cases."""
     assert all(row.reason.endswith(".") for row in ALLOWED)
     assert allowed(Answer("CreateTopics", 7, "topics.name", "longest", None), "topics.0.error_code")
     assert not allowed(Answer("CreateTopics", 7, "topics.name", "empty", None), "topics.0.error_code")

@@ -1,6 +1,6 @@
-"""Bad input on the port: what a real Kafka does with it, and that it has no effect on anyone else.
+"""Bad input on the port is handled as a real Kafka handles it, without an effect on other clients.
 
-Whatever arrives, the connection is answered or closed, and the broker goes on serving others.
+Whatever arrives, the broker answers or closes the connection, and serves others meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SEED = 4711
 
 @pytest.fixture
 def peer(bootstrap: str) -> Iterator[Callable[[], socket.socket]]:
-    """Opens raw connections, closed at the end of the test."""
+    """Opens raw connections that are closed at the end of the test."""
     opened: list[socket.socket] = []
 
     def connect() -> socket.socket:
@@ -39,13 +39,13 @@ def peer(bootstrap: str) -> Iterator[Callable[[], socket.socket]]:
 
 @pytest.fixture(autouse=True)
 def others_are_served(bootstrap: str) -> Iterator[None]:
-    """Whatever the test sent, another client is served afterwards at once."""
+    """After the test another client must be served at once."""
     yield
     wait_until(lambda: answers_at_once(bootstrap), "another client is answered within a second", ANSWER_SECONDS)
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the broker closes the connection without a word."""
+    """Whether the broker closes the connection without an answer."""
     try:
         return connection.recv(1) == b""
     except ConnectionError:
@@ -53,7 +53,7 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 def frame(body: bytes) -> bytes:
-    """A frame of that body."""
+    """A frame with that body."""
     return struct.pack(">i", len(body)) + body
 
 
@@ -64,7 +64,7 @@ def header(key: int, version: int, correlation_id: int = 1) -> bytes:
 
 @pytest.mark.parametrize("size", [-1, -2147483648, 104857601, 2147483647])
 def test_impossible_size(peer: Callable[[], socket.socket], size: int) -> None:
-    """A frame that says it is negative, or larger than `socket.request.max.bytes`, ends the connection."""
+    """A frame with a negative size, or one larger than `socket.request.max.bytes`, ends the connection."""
     connection = peer()
     connection.sendall(struct.pack(">i", size) + b"\0" * 100)
     assert is_closed(connection)
@@ -78,13 +78,13 @@ def test_frame_shorter_than_a_header(peer: Callable[[], socket.socket], body: by
     assert is_closed(connection)
 
 
-# What controllers and brokers say to each other, on another listener.
+# Requests between controllers and brokers belong to another listener.
 OF_CONTROLLERS = (52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82)
 
 
 @pytest.mark.parametrize("key", [-1, *range(4, 8), *OF_CONTROLLERS, 93, 500, 32767])
 def test_unknown_api(peer: Callable[[], socket.socket], key: int) -> None:
-    """A key that is not served here ends the connection."""
+    """An unknown API key ends the connection."""
     connection = peer()
     connection.sendall(frame(header(key, 0)))
     assert is_closed(connection)
@@ -95,7 +95,7 @@ def test_unknown_api(peer: Callable[[], socket.socket], key: int) -> None:
     [(0, 2), (0, 14), (1, 3), (1, 99), (2, 0), (3, -1), (3, 99), (8, 1), (12, 5), (24, 6), (68, 2), (76, 0), (92, 1)],
 )
 def test_unknown_version(peer: Callable[[], socket.socket], key: int, version: int) -> None:
-    """A version that is not served ends the connection, except for ApiVersions itself."""
+    """An unknown version ends the connection, except for ApiVersions."""
     connection = peer()
     connection.sendall(frame(header(key, version) + b"\0" * 40))
     assert is_closed(connection)
@@ -103,7 +103,7 @@ def test_unknown_version(peer: Callable[[], socket.socket], key: int, version: i
 
 @pytest.mark.parametrize("cut", [1, 5, 12])
 def test_truncated_body(peer: Callable[[], socket.socket], cut: int) -> None:
-    """A body that ends before its fields do ends the connection."""
+    """A body that ends before its last field ends the connection."""
     body = header(3, 1) + struct.pack(">ih", 1, 10) + b"0123456789"
     connection = peer()
     connection.sendall(frame(body[:-cut]))
@@ -112,14 +112,14 @@ def test_truncated_body(peer: Callable[[], socket.socket], cut: int) -> None:
 
 @pytest.mark.parametrize("count", [1_000_000, 2147483647])
 def test_lying_count(peer: Callable[[], socket.socket], count: int) -> None:
-    """An array that says it has more elements than there are bytes ends the connection, and takes no memory."""
+    """An array that claims more elements than the frame has bytes ends the connection, and takes no memory."""
     connection = peer()
     connection.sendall(frame(header(3, 1) + struct.pack(">i", count)))
     assert is_closed(connection)
 
 
 def test_lying_compact_count(peer: Callable[[], socket.socket]) -> None:
-    """The same for the variable length of a flexible version."""
+    """The same for the variable-length count of a flexible version."""
     for count in (b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\xff" * 10):
         connection = peer()
         connection.sendall(frame(header(3, 9) + b"\0" + count))
@@ -135,7 +135,7 @@ def test_lying_string_length(peer: Callable[[], socket.socket]) -> None:
 
 
 def test_bytes_behind_the_body(bootstrap: str) -> None:
-    """Bytes behind a whole body are ignored."""
+    """Bytes after a complete body are ignored."""
     connection = Connection(bootstrap)
     connection.socket.sendall(frame(header(18, 0, 5) + b"left over"))
     connection.expect("ApiVersions", 0, 5)
@@ -144,7 +144,7 @@ def test_bytes_behind_the_body(bootstrap: str) -> None:
 
 
 def test_http_request(peer: Callable[[], socket.socket]) -> None:
-    """A web browser on the port: its letters are a size that is too large."""
+    """A web browser on the port: its first letters are read as a size that is too large."""
     connection = peer()
     connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert is_closed(connection)
@@ -160,22 +160,22 @@ def test_tls_client(peer: Callable[[], socket.socket]) -> None:
 
 
 def test_garbage(peer: Callable[[], socket.socket]) -> None:
-    """Random bytes, and random bytes in a right frame with a right header: answered or closed, never served wrongly."""
+    """Random bytes, and random bytes in a valid frame with a valid header, are answered or end the connection."""
     source = random.Random(SEED)
     for _ in range(30):
         connection = peer()
         connection.sendall(source.randbytes(source.randrange(1, 300)))
-        drained(connection)
+        read_until_closed(connection)
     for _ in range(100):
         connection = peer()
         key, version = source.choice((0, 1, 2, 3, 8, 9, 10, 11, 14, 18, 19, 20, 32, 44)), source.randrange(0, 10)
-        # A broker must not take what a random body says as an order to create or delete.
+        # Random bodies of these APIs could create or delete something.
         connection.sendall(frame(header(key, version) + source.randbytes(source.randrange(0, 60))))
-        drained(connection)
+        read_until_closed(connection)
 
 
-def drained(connection: socket.socket) -> None:
-    """Read until the broker closes; told that nothing more comes, it does, and soon."""
+def read_until_closed(connection: socket.socket) -> None:
+    """Close the sending side and read until the broker closes the connection; AssertionError if it stays open."""
     try:
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(65536):
@@ -183,12 +183,12 @@ def drained(connection: socket.socket) -> None:
     except TimeoutError:
         pytest.fail(f"the connection is still open after {CLOSE_SECONDS} s")
     except OSError:
-        # The broker closed with bytes unread, which is a reset.
+        # The broker has closed the connection with unread bytes, which resets it.
         pass
 
 
 def test_byte_by_byte(bootstrap: str) -> None:
-    """A slow peer whose frame comes byte by byte is served like any other, and holds nobody up."""
+    """A slow peer whose frame arrives byte by byte is served, and delays no other client."""
     slow = Connection(bootstrap)
     for byte in frame(header(18, 0, 9)):
         slow.socket.sendall(bytes((byte,)))
@@ -198,8 +198,8 @@ def test_byte_by_byte(bootstrap: str) -> None:
     slow.close()
 
 
-def test_half_a_frame_and_gone(peer: Callable[[], socket.socket], bootstrap: str) -> None:
-    """Peers that announce a frame and leave in the middle of it."""
+def test_peers_that_disconnect_within_a_frame(peer: Callable[[], socket.socket], bootstrap: str) -> None:
+    """Peers that announce a frame and disconnect in the middle of it."""
     for size in (100, 1_000_000, 100_000_000):
         connection = peer()
         connection.sendall(struct.pack(">i", size) + b"x" * 50)
@@ -208,8 +208,8 @@ def test_half_a_frame_and_gone(peer: Callable[[], socket.socket], bootstrap: str
 
 
 @pytest.mark.parametrize("count", [1, 20_000])
-def test_a_peer_that_says_nothing_more_is_answered(bootstrap: str, count: int) -> None:
-    """Its end of the connection is closed behind two requests; both answers come whole, and then the broker's end."""
+def test_a_half_closed_connection_gets_its_answers(bootstrap: str, count: int) -> None:
+    """The client closes its sending side after two requests: both answers arrive whole, and then the broker closes."""
     connection = Connection(bootstrap)
     topics = [part("Metadata", "MetadataRequestTopic", name=f"nobody-knows-{number}") for number in range(count)]
     for _ in range(2):

@@ -1,8 +1,8 @@
-"""Compaction as Kafka does it: one directory, written by a real Kafka, is cleaned by it and, a copy, by pykafkad, and
-compared.
+"""Compaction is Kafka's: a directory that a real Kafka wrote is cleaned by Kafka, and a copy of it by pykafkad.
 
-Transactions, ongoing ones too, idempotent producers, tombstones, every codec. Each side's result is then opened by the
-other."""
+The data has finished and open transactions, idempotent producers, tombstones and every codec. Each broker then opens
+the directory that the other one cleaned.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TOPICS = ("plain", "codecs", "producers", "transactions", "open", "lagging")
 
 
 def fill_plain(broker: Exchange, name: str, rounds: int = 60) -> None:
-    """Keys that come again, tombstones of some, headers and timestamps that do not rise."""
+    """Repeated keys, tombstones of some of them, headers, and timestamps that do not rise."""
     for number in range(rounds):
         records = [
             (
@@ -57,7 +57,7 @@ def fill_plain(broker: Exchange, name: str, rounds: int = 60) -> None:
 
 
 def fill_codecs(broker: Exchange, name: str) -> None:
-    """Batches of every codec that lose all, some and nothing; one larger than what a cleaner reads at once."""
+    """Batches of every codec that lose all, some or none of their records; one is larger than the cleaner's buffer."""
     for number in range(30):
         records = [(b"k%d" % (each if number < 15 else each * 2), b"%d" % number * 30) for each in range(40)]
         broker.produce(name, 0, bytes(build_batch(records, timestamp_ms=T0 + number, codec=number % 5)))
@@ -68,8 +68,7 @@ def fill_codecs(broker: Exchange, name: str) -> None:
 
 
 def fill_producers(broker: Exchange, name: str) -> None:
-    """The last batch of each idempotent producer loses its records to others, and stays; old producers are
-    forgotten."""
+    """The last batch of each idempotent producer loses its records to later ones but stays; old producers expire."""
     now_ms = int(time.time() * 1000)
     for producer in range(4):
         ask = lambda: broker.quietly("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)  # noqa: E731
@@ -83,7 +82,7 @@ def fill_producers(broker: Exchange, name: str) -> None:
 
 
 def fill_transactions(bootstrap: str, name: str, *, ids: str = "t") -> None:
-    """Transactions of three producers that overlap, every third aborted, one of them without any surviving record."""
+    """Overlapping transactions of three producers, every third aborted, one of them without any surviving record."""
     producers = []
     for number in range(3):
         producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{ids}{number}", "linger.ms": 0})
@@ -106,7 +105,7 @@ def fill_transactions(bootstrap: str, name: str, *, ids: str = "t") -> None:
 
 
 def fill(bootstrap: str) -> list[Any]:
-    """All topics; what must live as long as a transaction is to stay open."""
+    """Fill all topics; returns objects that must live as long as a transaction stays open."""
     broker = Exchange(bootstrap, "cleaner")
     try:
         broker.prefix = "c"
@@ -136,7 +135,7 @@ def fill(bootstrap: str) -> list[Any]:
 
 
 def add_filler(broker: Exchange) -> None:
-    """Make what is there go into closed segments: the last one is never cleaned."""
+    """Move the content into closed segments, because the active segment is never cleaned."""
     for topic in TOPICS:
         size = (LARGE_SEGMENT_BYTES if topic == "codecs" else SEGMENT_BYTES) * 4 // 10
         for number in range(4):
@@ -144,7 +143,7 @@ def add_filler(broker: Exchange) -> None:
 
 
 def keep_for(broker: Exchange, lag_ms: str) -> None:
-    """Have the cleaner leave alone what is younger, in all topics that it cleans otherwise."""
+    """Exclude younger records from cleaning, in all compacted topics."""
     names = [f"c.{topic}" for topic in TOPICS if topic != "lagging"]
     change = part(
         "IncrementalAlterConfigs", "AlterableConfig", name="min.compaction.lag.ms", config_operation=0, value=lag_ms
@@ -180,7 +179,7 @@ def cleaned_offsets(data: Path) -> dict[str, int]:
 
 
 def wait_until_cleaned(data: Path) -> None:
-    """Until every log that can be cleaned is clean up to its active segment."""
+    """Wait until every log that can be cleaned is clean up to its active segment."""
     deadline = time.monotonic() + CLEAN_SECONDS
     while True:
         offsets = cleaned_offsets(data)
@@ -191,12 +190,12 @@ def wait_until_cleaned(data: Path) -> None:
         }
         if all(offsets.get(name, -1) >= base for name, base in wanted.items()) and offsets.get("c.open", 0) > 0:
             return
-        assert time.monotonic() < deadline, f"cleaned {offsets}, wanted {wanted}"
+        assert time.monotonic() < deadline, f"the logs are clean up to {offsets}, expected {wanted}"
         time.sleep(0.1)
 
 
 def batches_of(data: Path, topic: str) -> list[Any]:
-    """All batches of a log: what their headers say, and their records. Of a delete horizon only that it is there."""
+    """All batches of a log with their header fields and records. For a delete horizon only its presence is compared."""
     found = []
     for path in sorted((data / f"c.{topic}-0").glob("*.log")):
         content = path.read_bytes()
@@ -236,7 +235,7 @@ def segments_of(data: Path, topic: str) -> list[int]:
 
 
 def committed(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
-    """What a consumer of committed records is given."""
+    """The records that a consumer of committed records gets."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -250,7 +249,7 @@ def committed(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, bytes
     found = []
     while True:
         message = consumer.poll(100)
-        assert message is not None, f"only {len(found)} records of {topic} came"
+        assert message is not None, f"only {len(found)} records of {topic} arrived"
         if message.error():
             consumer.close()
             return found
@@ -258,7 +257,7 @@ def committed(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, bytes
 
 
 class Sides:
-    """Both results, and the brokers that made them, stopped."""
+    """The content that both cleaners left, and their brokers, which are stopped."""
 
     def __init__(self, kafka: Broker, ours: Broker, before: dict[str, list[Any]]) -> None:
         self.kafka = kafka
@@ -267,7 +266,7 @@ class Sides:
         self.snapshots: list[dict[str, Any]] = []
 
     def compare(self) -> None:
-        """Look at both directories as they are."""
+        """Compare both directories as they are now."""
         for topic in TOPICS:
             for what in (batches_of, aborted_of, segments_of):
                 self.snapshots.append(
@@ -282,7 +281,7 @@ class Sides:
 
 @pytest.fixture(scope="module")
 def sides(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
-    """One directory, cleaned twice by each: the second time behind the horizon of the tombstones."""
+    """One directory, cleaned twice by each broker; the second time after the tombstones' delete horizon."""
     kafka = KafkaProcess(kafka_jars, tmp_path_factory.mktemp("kafka"), {"log.cleaner.enable": "false"})
     ours = PykafkadProcess(tmp_path_factory.mktemp("ours"), CLEANER)
     try:
@@ -298,7 +297,7 @@ def sides(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             side.start()
             wait_until_cleaned(side.data_directory)
             broker = Exchange(side.bootstrap, "cleaner")
-            # A cleaner at work would clean a part of it before the rest is there, and make other groups of segments.
+            # A running cleaner would clean a part before the rest is written, and group the segments differently.
             keep_for(broker, LAG_MS)
             add_filler(broker)
             keep_for(broker, "0")
@@ -314,9 +313,10 @@ def sides(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.mark.parametrize("what", ["batches_of", "aborted_of", "segments_of"])
 @pytest.mark.parametrize("topic", TOPICS)
-def test_the_same_is_left(sides: Sides, topic: str, what: str) -> None:
+def test_both_cleaners_leave_the_same(sides: Sides, topic: str, what: str) -> None:
     """Every batch with its offsets, sequences and timestamps, every record, every aborted transaction, every
-    segment."""
+    segment.
+    """
     (snapshot,) = (each for each in sides.snapshots if (each["topic"], each["what"]) == (topic, what))
     assert snapshot["ours"] == snapshot["kafka"]
     if what == "batches_of" and topic != "lagging":
@@ -324,12 +324,12 @@ def test_the_same_is_left(sides: Sides, topic: str, what: str) -> None:
 
 
 def test_the_checkpoints_agree(sides: Sides) -> None:
-    """Up to where each log is clean."""
+    """Both brokers have the same offsets up to which each log is clean."""
     assert cleaned_offsets(sides.ours.data_directory) == cleaned_offsets(sides.kafka.data_directory)
 
 
 def test_kafkas_tools_find_nothing_wrong(sides: Sides, kafka_jars: Path, tmp_path: Path) -> None:
-    """DumpLogSegments over what pykafkad cleaned."""
+    """DumpLogSegments reads every file that pykafkad cleaned."""
     tools = JavaTools(kafka_jars, "", tmp_path / "log4j2.properties")
     files = [
         path
@@ -353,7 +353,7 @@ def test_kafkas_tools_find_nothing_wrong(sides: Sides, kafka_jars: Path, tmp_pat
 def test_each_opens_what_the_other_cleaned(
     sides: Sides, kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """And both give consumers of committed records the same, up to the transaction that is still open."""
+    """Both then give consumers of committed records the same, up to the transaction that is still open."""
     successor = KafkaProcess(kafka_jars, tmp_path_factory.mktemp("successor"))
     heir = PykafkadProcess(tmp_path_factory.mktemp("heir"))
     shutil.copytree(sides.ours.data_directory, successor.data_directory)

@@ -1,5 +1,4 @@
-"""librdkafka pushes its own metrics (KIP-714) to a real Kafka with a telemetry plug-in, and to pykafkad, which needs
-none."""
+"""librdkafka pushes its own metrics (KIP-714) to a real Kafka with a telemetry plug-in, and to pykafkad without one."""
 
 from __future__ import annotations
 
@@ -28,12 +27,12 @@ Kept = Callable[[], list[set[str]]]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Once for each broker, the real Kafka first."""
+    """Run once for each broker, the real Kafka first."""
     metafunc.parametrize("kind", AGAINST[metafunc.config.getoption("--against")])
 
 
 def kafka_with_plug_in(jars: Path, directory: Path) -> tuple[Broker, Kept]:
-    """A Kafka whose plug-in keeps what is pushed, and the names of the metrics in each push so far."""
+    """A Kafka whose plug-in keeps pushed metrics, and the names of the metrics in each push so far."""
     if shutil.which("javac") is None:
         unavailable(
             "the plug-in for Kafka is compiled with javac, which comes with a JDK and not with a Java to run programs "
@@ -65,13 +64,13 @@ def kafka_with_plug_in(jars: Path, directory: Path) -> tuple[Broker, Kept]:
 
 
 def pykafkad_that_asks(directory: Path) -> tuple[Broker, Kept]:
-    """A pykafkad that keeps what is pushed, and the names of the metrics in each push so far."""
+    """A pykafkad that keeps pushed metrics, and the names of the metrics in each push so far."""
     broker = PykafkadProcess(directory, {"pykafkad.client.telemetry.enable": "true"})
 
     def kept() -> list[set[str]]:
         path = broker.data_directory / "client-metrics.jsonl"
         text = path.read_text() if path.exists() else ""
-        # What stands behind the last end of a line is still being written.
+        # A line without its line end is still being written.
         lines = text[: text.rfind("\n") + 1].splitlines()
         return [{metric["name"] for metric in json.loads(line)["metrics"]} for line in lines]
 
@@ -80,7 +79,7 @@ def pykafkad_that_asks(directory: Path) -> tuple[Broker, Kept]:
 
 @pytest.fixture
 def telemetry(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Kept]]:
-    """The address of a broker that asks for metrics, and what it has kept."""
+    """The address of a broker that subscribes to metrics, and the metrics that it has kept."""
     if kind == "kafka":
         broker, kept = kafka_with_plug_in(request.getfixturevalue("kafka_jars"), tmp_path)
     else:
@@ -93,7 +92,7 @@ def telemetry(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iter
 
 
 def test_a_producers_metrics_arrive(telemetry: tuple[str, Kept]) -> None:
-    """Both APIs are advertised, and what is subscribed is pushed, decoded and kept; what is not, is not."""
+    """Both APIs are advertised; subscribed metrics are pushed, decoded and kept, others are not."""
     bootstrap, kept = telemetry
     exchange = Exchange(bootstrap, "client_metrics")
     advertised = {

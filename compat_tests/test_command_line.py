@@ -1,4 +1,4 @@
-"""pykafkad's own client commands, which are ordinary clients: they must work on a real Kafka just as on ours."""
+"""pykafkad's own client commands are ordinary clients: they must work on a real Kafka as on pykafkad."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _groups(run: Run) -> set[str]:
 
 
 def test_topics(run: Run, fresh_name: FreshName) -> None:
-    """Create with partitions and settings, list, describe, delete; one bad name does not spoil the others."""
+    """Create with partitions and settings, list, describe, delete; one invalid name does not affect the others."""
     first, second = fresh_name(), fresh_name()
     assert run("topics", "create", f"{first}:3", second, "--config", "retention.ms=5000").stdout == (
         f"topic\tresult\n{first}\tcreated\n{second}\tcreated\n"
@@ -62,7 +62,7 @@ def test_topics(run: Run, fresh_name: FreshName) -> None:
 
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
 def test_what_tail_prints_produce_writes_again(run: Run, fresh_name: FreshName, codec: str | None) -> None:
-    """A topic copied through a pipe is the same to the byte: keys, values, nulls, headers, timestamps."""
+    """A topic copied through a pipe is identical: keys, values, nulls, headers, timestamps."""
     source, copy = fresh_name(), fresh_name()
     run("topics", "create", source, copy)
     run("produce", source, "--key-separator", ":", "--header", "h=1", input=b"k:v\nk2:\xff\xfe\n:\n")
@@ -75,7 +75,7 @@ def test_what_tail_prints_produce_writes_again(run: Run, fresh_name: FreshName, 
 
 
 def test_produce_to_a_partition(run: Run, fresh_name: FreshName) -> None:
-    """The one that was asked for; one that is not there is named before anything is sent."""
+    """Records go to the requested partition; an unknown partition is reported before anything is sent."""
     topic = fresh_name()
     run("topics", "create", f"{topic}:3")
     (row,) = _json(run("produce", topic, "v", "--partition", "2", "--report").stdout)
@@ -88,7 +88,7 @@ def test_produce_to_a_partition(run: Run, fresh_name: FreshName) -> None:
 
 
 def test_a_record_that_is_too_large_is_refused_by_the_broker(run: Run, fresh_name: FreshName) -> None:
-    """No bound of the client's own stands before a topic that takes more; the broker's word is printed."""
+    """The client has no limit of its own below the topic's; the broker's error message is printed."""
     topic, large = fresh_name(), fresh_name()
     run("topics", "create", topic)
     run("topics", "create", large, "--config", "max.message.bytes=3000000")
@@ -96,8 +96,8 @@ def test_a_record_that_is_too_large_is_refused_by_the_broker(run: Run, fresh_nam
     assert run("produce", large, input=b"x" * 2_000_000).stderr == f"1 records written to {large}\n"
 
 
-def test_tail_from_places(run: Run, fresh_name: FreshName) -> None:
-    """From the start, an offset, the last few, a time; a place that is none is wrong usage."""
+def test_tail_starts_where_asked(run: Run, fresh_name: FreshName) -> None:
+    """Read from the start, an offset, the last few records, or a time; an invalid position is a usage error."""
     topic = fresh_name()
     reports = _json(run("produce", topic, "a", "b", "c", "d", "--report").stdout)
     assert [row["offset"] for row in reports] == [0, 1, 2, 3]
@@ -118,7 +118,7 @@ def test_tail_from_places(run: Run, fresh_name: FreshName) -> None:
 
 
 def test_tail_follows_until_interrupted(run: Run, bootstrap: str, fresh_name: FreshName) -> None:
-    """A record that comes while tail waits is printed at once; Ctrl-C ends it; no group was made."""
+    """A record that arrives while tail waits is printed at once; Ctrl-C ends tail; tail creates no group."""
     topic = fresh_name()
     run("topics", "create", topic)
     groups = _groups(run)
@@ -136,7 +136,7 @@ def test_tail_follows_until_interrupted(run: Run, bootstrap: str, fresh_name: Fr
 
 
 def test_groups(run: Run, fresh_name: FreshName) -> None:
-    """Offsets are set, shown with their lag, moved, deleted; an absent group is said."""
+    """Offsets are set, shown with their lag, moved and deleted; a missing group is reported."""
     topic, group = fresh_name(), fresh_name("group")
     run("topics", "create", topic)
     run("produce", topic, "a", "b", "c")
@@ -157,8 +157,8 @@ def test_groups(run: Run, fresh_name: FreshName) -> None:
     assert f"{group}: GROUP_ID_NOT_FOUND" in run("groups", "delete", group, code=1).stderr
 
 
-def test_no_broker_is_a_sentence() -> None:
-    """Exit code 1 and what to do, no traceback."""
+def test_a_missing_broker_is_reported_in_a_sentence() -> None:
+    """The command ends with exit code 1 and says what to do, without a traceback."""
     command = [sys.executable, "-m", "pykafkad", "topics", "list", "--bootstrap", "localhost:1"]
     done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS)
     assert done.returncode == 1

@@ -53,22 +53,23 @@ def topic(admin: AdminClient, fresh_name: FreshName) -> str:
 
 
 def create(admin: AdminClient, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> str:
-    """Create a topic and wait until it is led."""
+    """Create a topic and wait until its partitions have leaders."""
     done(admin.create_topics([NewTopic(name, partitions, 1, config=config or {})]))
     wait_until(lambda: len(admin.list_topics(name).topics[name].partitions) == partitions, "the topic is there")
-    # A Kafka tells of a leader before that takes records, and nobody hears of records without acks that came too early.
+    # Kafka names a leader before that leader accepts records; a record without acks that is sent too early is lost
+    # silently.
     wait_until(lambda: are_led(admin, name, partitions), "its leaders know of it")
     return name
 
 
 def are_led(admin: AdminClient, name: str, partitions: int) -> bool:
-    """Whether the leaders of all partitions say where they end."""
+    """Whether the leaders of all partitions return their end offsets."""
     futures = admin.list_offsets({TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)})
     return all(future.exception(100) is None for future in futures.values())
 
 
 def done(futures: dict) -> dict:
-    """The results of an admin call that answers with a future for each resource."""
+    """The results of an admin call that returns a future for each resource."""
     return {key: future.result(100) for key, future in futures.items()}
 
 
@@ -81,7 +82,7 @@ def error_of(futures: dict) -> int:
 
 
 def send_all(bootstrap: str, messages: Iterable[dict], **config: object) -> list[Message]:
-    """Produce and wait; returns what the delivery reports told, in order; the first error is raised."""
+    """Produce and wait; returns the delivered messages in order; the first error is raised."""
     producer = Producer({"bootstrap.servers": bootstrap, **LARGEST_REQUEST, **config})
     reports: list[tuple] = []
     for message in messages:
@@ -101,7 +102,7 @@ def read_all(bootstrap: str, topic: str, count: int, partitions: int = 1, **conf
     messages: list[Message] = []
     deadline = time.monotonic() + 120
     while len(messages) < count:
-        assert time.monotonic() < deadline, f"only {len(messages)} of {count} records came"
+        assert time.monotonic() < deadline, f"only {len(messages)} of {count} records arrived"
         for message in consumer.consume(count - len(messages), 0.5):
             assert message.error() is None, message.error()
             messages.append(message)
@@ -112,7 +113,7 @@ def read_all(bootstrap: str, topic: str, count: int, partitions: int = 1, **conf
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_compression_and_acks(bootstrap: str, topic: str, compression: str, acks: str) -> None:
-    """Records of every shape come back as they were, in order, in every codec and with every acks."""
+    """Records of every shape are read back unchanged and in order, with every codec and every acks."""
     messages = [{"topic": topic, "key": s.key, "value": s.value, "headers": s.headers} for s in SAMPLES]
     send_all(bootstrap, messages, **{"acks": acks, "compression.type": compression, "linger.ms": 20})
     records = read_all(bootstrap, topic, len(SAMPLES))
@@ -123,7 +124,7 @@ def test_every_compression_and_acks(bootstrap: str, topic: str, compression: str
 
 @pytest.mark.parametrize("compression", ["none", "lz4"])
 def test_sizes_from_one_byte_to_one_megabyte(bootstrap: str, topic: str, compression: str) -> None:
-    """Records of one byte to one megabyte come back as they were."""
+    """Records of one byte to one megabyte are read back unchanged."""
     messages = [{"topic": topic, "value": value_of(size)} for size in SIZES]
     sent = send_all(bootstrap, messages, **{"compression.type": compression})
     assert [report.offset() for report in sent] == list(range(len(SIZES)))
@@ -131,7 +132,7 @@ def test_sizes_from_one_byte_to_one_megabyte(bootstrap: str, topic: str, compres
 
 
 def test_a_record_larger_than_the_topic_allows(bootstrap: str, admin: AdminClient, fresh_name: FreshName) -> None:
-    """`max.message.bytes` of the topic decides: MESSAGE_TOO_LARGE."""
+    """The topic's `max.message.bytes` applies: MESSAGE_TOO_LARGE."""
     topic = create(admin, fresh_name(), config={"max.message.bytes": "2000"})
     with pytest.raises(KafkaException) as caught:
         send_all(bootstrap, [{"topic": topic, "value": b"x" * 3000}])
@@ -152,7 +153,7 @@ def test_idempotent_producer(bootstrap: str, admin: AdminClient, fresh_name: Fre
 
 
 def test_equal_keys_go_to_one_partition(bootstrap: str, admin: AdminClient, fresh_name: FreshName) -> None:
-    """A key decides the partition, by either hash that a client may use."""
+    """The key decides the partition, with either hash that a client may use."""
     topic = create(admin, fresh_name(), 4)
     for partitioner in ("consistent_random", "murmur2_random"):
         messages = [{"topic": topic, "key": b"key-%d" % (n % 10), "value": b"v"} for n in range(100)]
@@ -164,7 +165,7 @@ def test_equal_keys_go_to_one_partition(bootstrap: str, admin: AdminClient, fres
 
 
 def test_long_poll_wakes_for_a_record(bootstrap: str, topic: str) -> None:
-    """A fetch that waits for data is answered when data comes."""
+    """A waiting fetch is answered when a record arrives."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "fetch.wait.max.ms": 50_000})
     consumer.assign([TopicPartition(topic, 0, 0)])
     assert consumer.poll(1.0) is None
@@ -177,7 +178,7 @@ def test_long_poll_wakes_for_a_record(bootstrap: str, topic: str) -> None:
 
 
 def test_end_of_partition(bootstrap: str, topic: str) -> None:
-    """A reader is told when it is at the end."""
+    """A reader gets an event at the end of a partition."""
     send_all(bootstrap, [{"topic": topic, "value": b"v"}])
     settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.partition.eof": True}
     consumer = Consumer(settings)
@@ -213,18 +214,18 @@ def test_seek_and_watermarks(bootstrap: str, topic: str) -> None:
 
 
 def next_message(consumer: Consumer) -> Message:
-    """The next record; an error that comes instead is raised."""
+    """The next record; an error event is raised."""
     for _ in range(100):
         message = consumer.poll(1.0)
         if message is not None:
             if message.error() is not None:
                 raise KafkaException(message.error())
             return message
-    raise AssertionError("no record came")
+    raise AssertionError("no record arrived")
 
 
 def test_commit_and_resume(bootstrap: str, topic: str, fresh_name: FreshName) -> None:
-    """A group goes on where it committed."""
+    """A group continues where it committed."""
     group = fresh_name("group")
     send_all(bootstrap, [{"topic": topic, "value": b"%d" % number} for number in range(10)])
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False}
@@ -310,7 +311,7 @@ def test_group_grows_and_shrinks(bootstrap: str, admin: AdminClient, fresh_name:
 
 
 def test_static_members(bootstrap: str, admin: AdminClient, fresh_name: FreshName) -> None:
-    """A static member that returns gets its partitions back; a second one of its name fences the first."""
+    """A static member that returns gets its partitions back; a second member with its name fences the first."""
     topic, group = create(admin, fresh_name(), 4), fresh_name("group")
     members = [Member(f"s{n}", bootstrap, topic, group, group_instance_id=f"i-{n}") for n in range(2)]
     for member in members:
@@ -343,7 +344,7 @@ def test_member_that_dies_is_replaced(bootstrap: str, admin: AdminClient, fresh_
 
 
 def test_topic_administration(admin: AdminClient, fresh_name: FreshName) -> None:
-    """Topics are created, described, grown, deleted; each wrong request has its error."""
+    """Topics are created, described, extended and deleted; each invalid request has its error."""
     topic = create(admin, fresh_name(), 2)
     assert error_of(admin.create_topics([NewTopic(topic, 1, 1)])) == KafkaError.TOPIC_ALREADY_EXISTS
     assert error_of(admin.create_topics([NewTopic("no/good", 1, 1)])) == KafkaError.TOPIC_EXCEPTION
@@ -378,7 +379,7 @@ def test_config_administration(admin: AdminClient, fresh_name: FreshName) -> Non
 
 
 def test_offset_administration(bootstrap: str, admin: AdminClient, fresh_name: FreshName) -> None:
-    """Offsets of partitions and groups are listed, changed, and records deleted."""
+    """Offsets of partitions and groups are listed and changed, and records are deleted."""
     topic, group = create(admin, fresh_name(), config={"retention.ms": "-1"}), fresh_name("group")
     send_all(bootstrap, [{"topic": topic, "value": b"v", "timestamp": 1000 + n} for n in range(5)])
     partition = TopicPartition(topic, 0)
@@ -398,19 +399,20 @@ def test_offset_administration(bootstrap: str, admin: AdminClient, fresh_name: F
 
 
 def test_cluster(bootstrap: str, admin: AdminClient) -> None:
-    """The cluster is the one broker that we asked."""
+    """The cluster is the one broker that was asked."""
     cluster = admin.describe_cluster().result(100)
     assert [f"{node.host}:{node.port}" for node in cluster.nodes] == [bootstrap]
     assert cluster.controller.id == 1 and len(cluster.cluster_id) == 22
 
 
 def test_a_transactional_producer_begins_or_fails_at_once(bootstrap: str, fresh_name: FreshName) -> None:
-    """Kafka takes it; where transactions are not offered, the first call says so, and does not ask again until it times
-    out."""
+    """Kafka begins the transaction. A broker without transactions fails the first call at once, without retries until a
+    timeout.
+    """
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": fresh_name("id")})
     began = time.monotonic()
     try:
-        # The first of a Kafka waits for the topic that it makes for them.
+        # The first transaction waits until Kafka has created the topic of transactions.
         producer.init_transactions(200)
     except KafkaException as error:
         assert error.args[0].fatal() and "Transactions are not offered by this broker yet." in error.args[0].str()
@@ -423,8 +425,9 @@ def test_a_transactional_producer_begins_or_fails_at_once(bootstrap: str, fresh_
 def test_a_consumer_of_the_newer_protocol_reads_or_fails_at_once(
     bootstrap: str, topic: str, fresh_name: FreshName
 ) -> None:
-    """Kafka serves it (KIP-848); where it is not offered the consumer is told, as by a Kafka that has the feature
-    off."""
+    """Kafka serves it (KIP-848); a broker without the protocol tells the consumer so, like a Kafka with the feature
+    off.
+    """
     produced = Producer({"bootstrap.servers": bootstrap})
     produced.produce(topic, b"v")
     produced.flush()

@@ -1,7 +1,8 @@
-"""SIGKILL under load: whatever pykafkad acknowledged is there after its restart, in order, and not doubled.
+"""SIGKILL under load: every acknowledged record is there after the restart, in order and once.
 
-pykafkad alone. `--rounds N` sets the number of rounds of each test (by default `ROUNDS`, 200 before a release),
-`--crash-seed` the moments; each test prints its seed and what it did, and a failure names both."""
+Only pykafkad. `--rounds N` sets the number of rounds of each test (default `ROUNDS`, 200 before a release),
+`--crash-seed` the moments. Each test prints its seed and its actions, and a failure names both.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ CLEANING = {"log.cleaner.backoff.ms": "50", "log.retention.check.interval.ms": "
 
 
 class Load(threading.Thread):
-    """One producer that sends numbered records to all partitions until told to stop; it survives the broker's
-    restarts."""
+    """One producer that sends numbered records to all partitions until it is stopped; it survives the broker's
+    restarts.
+    """
 
     def __init__(self, name: str, bootstrap: str, history: History, **config: object) -> None:
         super().__init__(name=name, daemon=True)
@@ -66,7 +68,7 @@ class Load(threading.Thread):
         self.producer.flush(300)
 
     def reporter(self, record: Sent) -> object:
-        """The callback for one record."""
+        """The delivery callback for one record."""
 
         def report(error: object, message: object) -> None:
             if error is None:
@@ -78,7 +80,7 @@ class Load(threading.Thread):
 
 
 def read_log(bootstrap: str) -> dict[int, list[tuple[int, Sent]]]:
-    """Everything in the topic, by partition, in the order in which it came."""
+    """Every record of the topic, by partition, in the order of reading."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False})
     ends = {}
     for partition in range(PARTITIONS):
@@ -88,7 +90,7 @@ def read_log(bootstrap: str) -> dict[int, list[tuple[int, Sent]]]:
     positions = dict.fromkeys(range(PARTITIONS), 0)
     deadline = time.monotonic() + 300
     while any(positions[partition] < end for partition, end in ends.items()):
-        assert time.monotonic() < deadline, f"read to {positions} of {ends}"
+        assert time.monotonic() < deadline, f"read up to {positions}, the end offsets are {ends}"
         for message in consumer.consume(5000, 0.5):
             assert message.error() is None, message.error()
             producer, number = message.value().decode().split()
@@ -100,7 +102,7 @@ def read_log(bootstrap: str) -> dict[int, list[tuple[int, Sent]]]:
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[PykafkadProcess]:
-    """A pykafkad of the test's own, to be killed; small segments, so that rolls fall into the crashes."""
+    """A pykafkad for one test that will be killed; its segments are small, so that rolls happen during crashes."""
     broker = PykafkadProcess(tmp_path, {"log.segment.bytes": "1048576", "log.index.interval.bytes": "1024", **CLEANING})
     broker.start()
     yield broker
@@ -109,7 +111,7 @@ def own_broker(tmp_path: Path) -> Iterator[PykafkadProcess]:
 
 @pytest.fixture
 def committing_broker(tmp_path: Path) -> Iterator[PykafkadProcess]:
-    """The same, with answers that leave after their sync."""
+    """The same broker, but its answers wait for a sync."""
     settings = {
         "log.segment.bytes": "1048576",
         "log.index.interval.bytes": "1024",
@@ -124,13 +126,13 @@ def committing_broker(tmp_path: Path) -> Iterator[PykafkadProcess]:
 
 @pytest.fixture
 def rounds(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> int:
-    """How often the test kills its broker."""
+    """How many times the test kills its broker."""
     return pytestconfig.getoption("--rounds") or ROUNDS[request.node.originalname]
 
 
 @pytest.fixture
 def chance(pytestconfig: pytest.Config, request: pytest.FixtureRequest, rounds: int) -> Iterator[random.Random]:
-    """Moments from a seed, which is printed when the test ends, as is the line that repeats it."""
+    """Random moments from a seed; the end of the test prints the seed and the command that repeats it."""
     seed = pytestconfig.getoption("--crash-seed") or secrets.randbelow(1 << 32)
     yield random.Random(seed)
     failed = getattr(request.node, "crash_failed", True)
@@ -153,7 +155,7 @@ def create_topic(bootstrap: str) -> None:
 
 
 def create_thinned_topics(bootstrap: str) -> None:
-    """One that is compacted all the time, and one that loses its old segments all the time."""
+    """Create a topic that is compacted all the time, and a topic that loses old segments all the time."""
     compacted = {
         "cleanup.policy": "compact",
         "min.cleanable.dirty.ratio": "0.01",
@@ -168,8 +170,10 @@ def create_thinned_topics(bootstrap: str) -> None:
 
 
 class ThinnedLoad(threading.Thread):
-    """Writes to the compacted and the short topic, keys over and over; `newest` is the last acknowledged number of each
-    key."""
+    """Writes to the compacted and the short topic with repeated keys.
+
+    `newest` is the last acknowledged number of each key.
+    """
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(name="thinned", daemon=True)
@@ -189,7 +193,7 @@ class ThinnedLoad(threading.Thread):
         )
 
     def run(self) -> None:
-        """About a megabyte a second in each."""
+        """Write about a megabyte a second to each topic."""
         number = 0
         while not self.stopped.is_set():
             for _ in range(10):
@@ -201,7 +205,7 @@ class ThinnedLoad(threading.Thread):
         self.producer.flush(300)
 
     def acknowledged(self, error: object, message: object) -> None:
-        """Of the compacted topic."""
+        """Delivery callback of the compacted topic."""
         if error is not None:
             self.failures.append(str(error))
             return
@@ -209,15 +213,17 @@ class ThinnedLoad(threading.Thread):
         self.newest[number % KEYS] = max(number, self.newest.get(number % KEYS, -1))
 
     def noted(self, error: object, message: object) -> None:
-        """Of the short one."""
+        """Delivery callback of the short topic."""
         if error is not None:
             self.failures.append(str(error))
         else:
             self.ends = max(self.ends, message.offset() + 1)  # type: ignore[attr-defined]
 
     def check(self, bootstrap: str) -> None:
-        """Every key's newest value is there, in order and once; the short topic ends where it was acknowledged, without
-        a gap."""
+        """Every key's newest value is there, in order and once.
+
+        The short topic ends where it was acknowledged, without a gap.
+        """
         numbers = [int(value) for _, value in read_partition(bootstrap, COMPACTED)]
         assert numbers == sorted(set(numbers)), "the compacted topic is out of order, or holds a record twice"
         latest = {number % KEYS: number for number in numbers}
@@ -232,12 +238,12 @@ class ThinnedLoad(threading.Thread):
             f"{max(self.newest.values()) + 1}, retention {len(rows)}"
         )
         assert numbers == list(range(numbers[0], numbers[-1] + 1)), (
-            "the short topic lost, doubled or swapped records in its middle"
+            "the short topic lost, duplicated or reordered records in its middle"
         )
 
 
 def read_partition(bootstrap: str, topic: str) -> list[tuple[int, bytes]]:
-    """(offset, value) of everything in partition 0."""
+    """(offset, value) of every record in partition 0."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -265,8 +271,7 @@ def read_partition(bootstrap: str, topic: str) -> list[tuple[int, bytes]]:
 def test_kill_under_load(
     own_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest
 ) -> None:
-    """Rounds of SIGKILL at a moment that chance picks, while segments roll, are compacted and deleted, and offsets
-    committed."""
+    """SIGKILL at random moments, while segments roll, are compacted and deleted, and offsets are committed."""
     kill_under_load(own_broker, chance, rounds, request)
 
 
@@ -274,14 +279,14 @@ def test_kill_under_load(
 def test_kill_with_group_commit(
     committing_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest
 ) -> None:
-    """The same where answers leave after their sync."""
+    """The same, with answers that wait for a sync."""
     kill_under_load(committing_broker, chance, rounds, request)
 
 
 def kill_under_load(
     broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest
 ) -> None:
-    """The rounds; then the whole history is checked, and once more after a clean restart."""
+    """Run the rounds; then check the whole history, and once more after a clean restart."""
     create_topic(broker.bootstrap)
     create_thinned_topics(broker.bootstrap)
     history = History()
@@ -316,18 +321,18 @@ def kill_under_load(
 
 
 def commit_more(bootstrap: str, before: int) -> int:
-    """Check that the offset committed last survived, and commit a higher one; it is acknowledged when this returns."""
+    """Check that the last committed offset survived, and commit a higher one; it is acknowledged on return."""
     settings = {"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False, "log_level": 0}
     consumer = Consumer(settings)
     (found,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=100)
-    assert max(found.offset, 0) == before, f"offset {before} was committed, {found.offset} is there"
+    assert max(found.offset, 0) == before, f"offset {before} was committed, but the group has {found.offset}"
     consumer.commit(offsets=[TopicPartition(TOPIC, 0, before + 1)], asynchronous=False)
     consumer.close()
     return before + 1
 
 
 class Administration(threading.Thread):
-    """Creates topics and deletes every third, one after the other; remembers what the broker said that it did."""
+    """Creates topics and deletes every third of them; remembers what the broker acknowledged."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(name="administration", daemon=True)
@@ -338,7 +343,7 @@ class Administration(threading.Thread):
         self.doubtful: set[str] = set()
 
     def run(self) -> None:
-        """What is asked is doubtful until it is answered."""
+        """A topic's state is unknown from the request until its answer."""
         number = 0
         while not self.stopped.is_set():
             name = f"made-{number}"
@@ -355,7 +360,7 @@ class Administration(threading.Thread):
                     self.doubtful.discard(name)
 
     def done(self, futures: dict) -> bool:
-        """Whether the broker said that it did it."""
+        """Whether the broker acknowledged the request."""
         try:
             for future in futures.values():
                 future.result(5)
@@ -368,7 +373,7 @@ class Administration(threading.Thread):
 def test_kill_while_topics_come_and_go(
     own_broker: PykafkadProcess, chance: random.Random, rounds: int, request: pytest.FixtureRequest
 ) -> None:
-    """A topic whose creation was acknowledged is there after SIGKILL, with its partitions; a deleted one is not."""
+    """A topic whose creation was acknowledged survives SIGKILL with its partitions; a deleted topic does not return."""
     administration = Administration(own_broker.bootstrap)
     administration.start()
     for _ in range(rounds):
@@ -394,7 +399,7 @@ def test_kill_while_topics_come_and_go(
 
 
 def test_clean_restart_under_load(own_broker: PykafkadProcess) -> None:
-    """A clean stop and start in the middle of traffic is invisible to producers, but for the wait."""
+    """A clean restart in the middle of traffic only delays producers."""
     create_topic(own_broker.bootstrap)
     history = History()
     load = Load("idempotent", own_broker.bootstrap, history, **{"enable.idempotence": True})
@@ -409,7 +414,7 @@ def test_clean_restart_under_load(own_broker: PykafkadProcess) -> None:
 
 
 def test_second_broker_on_the_same_directory(own_broker: PykafkadProcess, tmp_path: Path) -> None:
-    """A second broker on a directory in use refuses to start and says why; the first one goes on."""
+    """A second broker on a directory in use refuses to start and gives the reason; the first one continues."""
     from compat_tests.brokers.broker import BrokerFailed, answers
 
     (tmp_path / "second").mkdir()

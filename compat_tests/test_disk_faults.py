@@ -1,6 +1,6 @@
-"""A full disk under pykafkad: producers are told, consumers go on, nothing acknowledged is lost.
+"""A full disk under pykafkad: producers get an error, consumers continue, no acknowledged record is lost.
 
-pykafkad alone: a real Kafka whose only log directory fails shuts itself down.
+Only pykafkad: a real Kafka whose only log directory fails shuts itself down.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def broker_on_small_disk(small_disk: Path, tmp_path: Path) -> Iterator[PykafkadP
     broker = PykafkadProcess(tmp_path)
     broker.data_directory = small_disk / "data"
     broker.start()
-    # Whoever reads as a group needs its topic; making one writes to the metadata log, without which no broker can go
-    # on.
+    # Group consumers need the topic of offsets. Creating it later would write to the metadata log, without which no
+    # broker can continue.
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader", "log_level": 0})
     consumer.commit(offsets=[TopicPartition(made(broker.bootstrap), 0, 0)], asynchronous=False)
     consumer.close()
@@ -55,16 +55,16 @@ def broker_on_small_disk(small_disk: Path, tmp_path: Path) -> Iterator[PykafkadP
 
 
 def made(bootstrap: str) -> str:
-    """The topic of these tests, created."""
+    """Create the topic of these tests; returns its name."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(100)
     return TOPIC
 
 
 def produce(bootstrap: str, first: int, count: int, patience_ms: int = 100_000) -> tuple[list[int], list[KafkaError]]:
-    """Send numbered records one by one; the acknowledged numbers, and the errors of the others.
+    """Send numbered records one by one; returns the acknowledged numbers, and the errors of the others.
 
-    The partition of a broken disk has no leader any more: who sends to it waits for one as long as `patience_ms`.
+    A partition on a broken disk has no leader; a producer waits for a leader up to `patience_ms`.
     """
     settings = {
         "bootstrap.servers": bootstrap,
@@ -119,7 +119,9 @@ def fill(disk: Path) -> Path:
 
 @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
 def test_full_disk(broker_on_small_disk: PykafkadProcess, killed: bool) -> None:
-    """Full: a storage error to producers, reading goes on; with space again and a restart all is well."""
+    """On a full disk producers get a storage error and consumers read on; with space and a restart everything works
+    again.
+    """
     broker = broker_on_small_disk
     acknowledged, errors = produce(broker.bootstrap, 0, 50)
     assert len(acknowledged) == 50 and not errors
@@ -142,7 +144,7 @@ def test_full_disk(broker_on_small_disk: PykafkadProcess, killed: bool) -> None:
 
 @pytest.fixture
 def failing_disk(tmp_path: Path) -> Iterator[FailingDisk]:
-    """An ext4 in a file, which goes read-only at the first error of its device."""
+    """An ext4 file system in a file, which becomes read-only at its device's first error."""
     if os.geteuid() != 0:
         unavailable("a file system can be mounted by root only")
     disk = FailingDisk(tmp_path / "image", tmp_path / "disk")
@@ -157,7 +159,7 @@ def failing_disk(tmp_path: Path) -> Iterator[FailingDisk]:
 
 
 class FailingDisk:
-    """A file system that can be made read-only under those who write to it, and repaired."""
+    """A file system that can be made read-only under running writers, and repaired."""
 
     def __init__(self, image: Path, mounted: Path) -> None:
         self.image = image
@@ -179,18 +181,18 @@ class FailingDisk:
         self._run("mount", "-o", "loop,errors=remount-ro", str(self.image), str(self.mounted))
 
     def fail(self) -> None:
-        """From now on nothing can be written; what was not synced may be lost."""
+        """From now on nothing can be written; unsynced data may be lost."""
         self._trigger().write_text("the device is broken")
 
     def repair(self) -> None:
-        """What a person does then."""
+        """Repair it as an operator would."""
         self.unmount()
-        # 1: errors were corrected.
+        # Exit code 1 means that errors were corrected.
         assert subprocess.run(["fsck.ext4", "-p", "-f", str(self.image)], capture_output=True).returncode in (0, 1)
         self.mount()
 
     def unmount(self) -> None:
-        """Nothing happens if it is not mounted."""
+        """Unmount it; does nothing if it is not mounted."""
         if os.path.ismount(self.mounted):
             self._run("umount", str(self.mounted))
 
@@ -207,8 +209,10 @@ class FailingDisk:
 
 @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
 def test_disk_that_goes_read_only(failing_disk: FailingDisk, tmp_path: Path, killed: bool) -> None:
-    """Read-only in the middle: a storage error to producers, reading goes on; what was acknowledged after its sync is
-    there at last."""
+    """On a read-only disk producers get a storage error and consumers read on.
+
+    After the repair everything is there that was acknowledged after its sync.
+    """
     broker = PykafkadProcess(tmp_path, {"pykafkad.group.commit": "true"})
     broker.data_directory = failing_disk.mounted / "data"
     broker.start()

@@ -1,8 +1,8 @@
-"""A directory of log.dirs that fails under a running broker: what lies there is offline, the rest is served, a start
-brings it back.
+"""A directory of log.dirs that fails under a running broker: its partitions are offline, the others are served.
 
-The same steps against a real Kafka and against pykafkad, as processes whose directories the test can spoil; answers
-compared."""
+A restart brings them back. The same steps run against a real Kafka and against pykafkad, as processes whose directories
+the test can spoil, and the answers are compared.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from compat_tests.scenarios.log_dirs import arrived, moved
 from compat_tests.scenarios.normalise import differences, normalised
 from compat_tests.scenarios.produce import KEPT, batch, produce, to
 
-# Both notice at the next checkpoint that they cannot write there any more.
+# Both brokers notice at the next checkpoint that the directory cannot be written.
 SETTINGS = {"log.dirs": "{data},{data}-2,{data}-3", "replica.high.watermark.checkpoint.interval.ms": "300"}
 STORAGE_ERROR = 56
 
 
 def ask_everything(broker: Exchange, name: str, paths: list[str], note: str) -> None:
-    """Whatever tells how partitions are, into the transcript."""
+    """Record every answer that shows the state of partitions."""
     asked = [part("Metadata", "MetadataRequestTopic", name=name)]
     broker.ask("Metadata", 12, note=note, topics=asked, allow_auto_topic_creation=False)
     broker.ask(
@@ -52,8 +52,10 @@ def ask_everything(broker: Exchange, name: str, paths: list[str], note: str) -> 
 
 
 def ask_leaders(broker: Exchange, name: str, note: str) -> None:
-    """Write and read; who is at the wrong place is told who leads (KIP-951), from version 10 on, of Fetch 16."""
-    topic_id, _ = told_of(broker, name)
+    """Write and read; Produce from version 10 and Fetch from version 16 on name the leader to a wrong client
+    (KIP-951).
+    """
+    topic_id, _ = topic_id_and_epochs(broker, name)
     for version in (3, 9, 10, 13):
         produce(broker, version, to(name, (0, batch()), (1, batch()), topic_id=topic_id), note=note)
     for version in (5, 10, 11, 12, 16, 18):
@@ -62,9 +64,8 @@ def ask_leaders(broker: Exchange, name: str, note: str) -> None:
 
 
 def ask_with_epochs(broker: Exchange, name: str, note: str) -> None:
-    """What askers of an older, the present and a newer leader epoch are told, and that they are told who leads
-    (KIP-320, KIP-951)."""
-    topic_id, present = told_of(broker, name)
+    """The answers to an older, the present and a newer leader epoch, with the leader they name (KIP-320, KIP-951)."""
+    topic_id, present = topic_id_and_epochs(broker, name)
     for kind, change in (("older", -1), ("present", 0), ("newer", 1)):
         asked = {index: max(epoch + change, 0) for index, epoch in present.items()}
         for version in (11, 12, 15, 16, 18):
@@ -106,21 +107,21 @@ def ask_with_epochs(broker: Exchange, name: str, note: str) -> None:
 
 
 def leader_told(told: Any, present: dict[int, int]) -> tuple:
-    """A row of a Fetch answer: its error, and the leader with how far its epoch is from the present one."""
+    """A row of a Fetch answer: its error, its leader, and the distance of its epoch from the present one."""
     leader = told.current_leader
     distance = leader.leader_epoch - present[told.partition_index] if leader.leader_epoch >= 0 else "none"
     return told.partition_index, told.error_code, leader.leader_id, distance, told.high_watermark >= 0
 
 
-def told_of(broker: Exchange, name: str) -> tuple[bytes, dict[int, int]]:
-    """The topic's id and the leader epochs that Metadata tells."""
+def topic_id_and_epochs(broker: Exchange, name: str) -> tuple[bytes, dict[int, int]]:
+    """The topic's id and its leader epochs, from Metadata."""
     asked = [part("Metadata", "MetadataRequestTopic", name=name)]
     (topic,) = broker.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False).topics
     return topic.topic_id, {each.partition_index: each.leader_epoch for each in topic.partitions}
 
 
 def transcript(broker: Any, first_bootstrap: str) -> list[tuple[str, Any]]:
-    """Spoil the third directory, look around, start again with it whole, look again."""
+    """Spoil the third directory, ask everything, restart with the directory whole, and ask again."""
     exchange = Exchange(first_bootstrap, "failed-directory")
     name = exchange.topic("two", 2, **KEPT)
     paths = [str(broker.data_directory), f"{broker.data_directory}-2", f"{broker.data_directory}-3"]
@@ -139,7 +140,7 @@ def transcript(broker: Any, first_bootstrap: str) -> list[tuple[str, Any]]:
     late = exchange.topic("late", 4)
     exchange.record("late", str(sorted(path != paths[2] for index in range(4) for path in lies(exchange, late, index))))
     broker.kill()
-    # What is in the way stays there: the directory is failed from the start on.
+    # The obstacle stays, so the directory has failed from the start on.
     broker.start()
     without = followed_by(exchange, broker)
     without.until(lambda: leader_of(without, name, 0), lambda leader: leader == 1)
@@ -160,20 +161,20 @@ def transcript(broker: Any, first_bootstrap: str) -> list[tuple[str, Any]]:
     again.record("after the restart", str(sorted(found)))
     fetch(again, 12, from_topic(name, ZERO_UUID, row(0, 0), row(1, 0)), note="after the restart")
     ask_with_epochs(again, name, "after the restart")
-    # Told to forget the only broker there is, nobody leads anything any more.
+    # After the only broker is unregistered, no partition has a leader.
     again.ask("UnregisterBroker", 0, broker_id=1)
     again.until(lambda: leader_of(again, name, 0), lambda leader: leader == -1)
     for partition in (0, 1):
         again.until(lambda: code_of_leader(again, name, partition), lambda code: code != 0)  # noqa: B023
     ask_leaders(again, name, "unregistered")
     again.close()
-    # A Kafka that nobody knows waits for ever for the leave to stop.
+    # An unregistered Kafka waits for ever for permission to stop.
     broker.kill()
     return normalised(again)
 
 
 def followed_by(before: Exchange, broker: Any) -> Exchange:
-    """The exchange that goes on with the transcript when the broker has started again."""
+    """The exchange that continues the transcript after the broker has restarted."""
     before.close()
     after = Exchange(broker.bootstrap, "failed-directory")
     after.prefix, after.steps = before.prefix, before.steps
@@ -188,7 +189,7 @@ def lies(exchange: Exchange, name: str, index: int) -> list[str]:
 
 
 def failed(exchange: Exchange) -> list[bool]:
-    """Which directories are given up, in the order of their paths."""
+    """Which directories have failed, in the order of their paths."""
     answer = exchange.quietly("DescribeLogDirs", 4, topics=[])
     return [result.error_code == STORAGE_ERROR for result in sorted(answer.results, key=lambda result: result.log_dir)]
 
@@ -200,14 +201,14 @@ def leader_of(exchange: Exchange, name: str, index: int) -> int:
 
 
 def code_of_leader(exchange: Exchange, name: str, index: int) -> int:
-    """What whoever is asked as its leader says: a Kafka tells of a leader a moment before that one knows of it."""
+    """The error code of the partition's leader: Kafka names a leader a moment before that leader knows of it."""
     rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=index, timestamp=-1)]
     topics = [part("ListOffsets", "ListOffsetsTopic", name=name, partitions=rows)]
     return exchange.quietly("ListOffsets", 5, replica_id=-1, topics=topics).topics[0].partitions[0].error_code
 
 
 def test_failed_directory(kafka_jars: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Both brokers say the same of what is offline, and of what is not."""
+    """Both brokers answer the same for offline and for online partitions."""
     transcripts = {}
     for name in AGAINST[pytestconfig.getoption("--against")]:
         (tmp_path / name).mkdir()

@@ -1,8 +1,8 @@
-"""A byte flipped in an old segment: the reader finds out by the checksum, what lies around it is read, the cleaner
-passes it by.
+"""A flipped byte in an old segment: the checksum shows it to the reader, other records are read, the cleaner skips it.
 
-The same steps against a real Kafka and against pykafkad, stopped and started around the damage; what a reader sees is
-compared."""
+The same steps run against a real Kafka and against pykafkad, which are stopped for the damage; the reader's results are
+compared.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from compat_tests.samples import wait_until
 
 RECORDS = 60
 VALUE_BYTES = 50_000
-# In the middle of the first segment, which ends with the twentieth.
+# In the middle of the first segment, which ends with the twentieth record.
 DAMAGED = 7
 TOPICS = ("kept", "cleaned")
 SETTINGS = {
@@ -40,7 +40,7 @@ def value_of(number: int) -> bytes:
 
 
 def fill(bootstrap: str) -> None:
-    """Every record is a batch of its own; of the topic to be compacted every key comes once."""
+    """Every record has its own batch; in the compacted topic every key occurs once."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(name, 1, 1) for name in TOPICS]).values():
         future.result(100)
@@ -52,7 +52,7 @@ def fill(bootstrap: str) -> None:
 
 
 def flip(data_directory: Path) -> list[Path]:
-    """Flip one bit in the value of the damaged record of each topic; the files."""
+    """Flip one bit in the value of the damaged record of each topic; returns the files."""
     paths = [data_directory / f"{name}-0" / f"{0:020d}.log" for name in TOPICS]
     for path in paths:
         content = bytearray(path.read_bytes())
@@ -62,15 +62,15 @@ def flip(data_directory: Path) -> list[Path]:
 
 
 def outcome(bootstrap: str, name: str, offset: int) -> str:
-    """What a consumer that begins at `offset` gets first: the record's number, or the error's name."""
-    # librdkafka ends the whole process at a wrong checksum, so it is not asked here. One batch per answer.
+    """The first result for a consumer that starts at `offset`: the record's number, or the name of the error."""
+    # librdkafka ends the whole process at a wrong checksum, so another client reads. One batch per answer.
     sizes = {"max_partition_fetch_bytes": VALUE_BYTES + 10_000, "fetch_max_bytes": VALUE_BYTES + 20_000}
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, check_crcs=True, consumer_timeout_ms=100_000, **sizes)
     try:
         consumer.assign([TopicPartition(name, 0)])
         consumer.seek(TopicPartition(name, 0), offset)
         record = next(consumer)
-        assert record.value[8:] == bytes(VALUE_BYTES), "damaged bytes, served as good"
+        assert record.value[8:] == bytes(VALUE_BYTES), "damaged bytes were served as valid"
         return f"{record.offset}: {int(record.value[:8])}"
     except (KafkaError, StopIteration) as error:
         return type(error).__name__
@@ -79,7 +79,7 @@ def outcome(bootstrap: str, name: str, offset: int) -> str:
 
 
 def compact(broker: Any) -> None:
-    """Have the topic compacted."""
+    """Let the topic be compacted."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     changes = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
     entries = [ConfigEntry(key, each, incremental_operation=AlterConfigOpType.SET) for key, each in changes.items()]
@@ -108,12 +108,12 @@ def transcript(broker: Any) -> list[tuple[str, str]]:
         f"{broker.name} cleans past the damage",
     )
     seen += [(f"after the cleaner from {offset}", outcome(broker.bootstrap, "cleaned", offset)) for offset in offsets]
-    assert paths[0].read_bytes() == before, "nothing of a damaged log is thrown away"
+    assert paths[0].read_bytes() == before, "the damaged segment was changed"
     return seen
 
 
 def test_flipped_byte(kafka_jars: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Both brokers give the reader the same: good records around the damage, an error at it."""
+    """Both brokers give the reader the same: the records around the damage, and an error at it."""
     transcripts = {}
     for name in AGAINST[pytestconfig.getoption("--against")]:
         (tmp_path / name).mkdir()
@@ -134,7 +134,7 @@ def test_flipped_byte(kafka_jars: Path, tmp_path: Path, pytestconfig: pytest.Con
 
 
 def assert_tools_name_it(data: Path) -> None:
-    """`pykafkad fsck` and `dump-log` name the file and the place."""
+    """`pykafkad fsck` and `dump-log` name the file and the position."""
     path = data / "kept-0" / f"{0:020d}.log"
     checked = subprocess.run(
         [sys.executable, "-m", "pykafkad", "fsck", str(data)], cwd=REPOSITORY, capture_output=True, text=True

@@ -1,4 +1,4 @@
-"""The history checker itself: it finds each kind of fault that it is there to find."""
+"""Tests of the history checker: it finds every kind of fault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ A = [Sent(0, "a", number) for number in range(4)]
 
 
 def history(acknowledged: int = 3) -> History:
-    """Four records of producer `a` sent, the first ones acknowledged at their own number as offset."""
+    """Four records of producer `a` are sent; the first ones are acknowledged, each at its own number as offset."""
     made = History()
     for record in A:
         made.send(record)
@@ -20,7 +20,7 @@ def history(acknowledged: int = 3) -> History:
 
 
 def test_a_right_log_passes() -> None:
-    """An unacknowledged record may be there or not."""
+    """An unacknowledged record may be in the log or not."""
     history().check({0: list(enumerate(A[:3]))}, {"a"})
     history().check({0: list(enumerate(A))}, {"a"})
 

@@ -1,6 +1,6 @@
-"""Peers that try to take pykafkad's memory or its time from others.
+"""Peers that try to take pykafkad's memory or time.
 
-pykafkad alone: a real Kafka reserves the memory that a frame announces, so that a few such peers end a small one.
+Only pykafkad: a real Kafka reserves the memory that a frame announces, so a few such peers end a small one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compat_tests.scenarios.produce import batch
 
 @pytest.fixture
 def peer(pykafkad: PykafkadProcess) -> Iterator[Callable[[], socket.socket]]:
-    """Opens raw connections, closed at the end of the test."""
+    """Opens raw connections that are closed at the end of the test."""
     opened: list[socket.socket] = []
 
     def connect() -> socket.socket:
@@ -37,13 +37,13 @@ def peer(pykafkad: PykafkadProcess) -> Iterator[Callable[[], socket.socket]]:
 
 @pytest.fixture(autouse=True)
 def others_are_served(pykafkad: PykafkadProcess) -> Iterator[None]:
-    """Meanwhile and afterwards another client is served at once."""
+    """During and after the test another client must be served at once."""
     yield
     assert_prompt(pykafkad)
 
 
 def assert_prompt(broker: PykafkadProcess) -> None:
-    """A new client is answered within a second; where the whole machine is held up, one of those that come after it."""
+    """A new client is answered within a second. If the whole machine stalls, one of the next clients must be."""
     wait_until(lambda: answers_at_once(broker.bootstrap), "a new client is answered within a second", ANSWER_SECONDS)
 
 
@@ -54,7 +54,7 @@ def resident_megabytes(broker: ProcessBroker) -> float:
 
 
 def test_announced_frames_take_no_memory(peer: Callable[[], socket.socket], pykafkad: PykafkadProcess) -> None:
-    """Fifty peers that announce 100 MB each and send little of it do not cost 5 GB."""
+    """Fifty peers that each announce 100 MB and send little of it do not take 5 GB."""
     before = resident_megabytes(pykafkad)
     for _ in range(50):
         peer().sendall(struct.pack(">i", 100_000_000) + b"x" * 1000)
@@ -64,7 +64,7 @@ def test_announced_frames_take_no_memory(peer: Callable[[], socket.socket], pyka
 
 
 def test_peers_that_never_read(pykafkad: PykafkadProcess) -> None:
-    """Peers that ask and ask and never read are stopped by their own full sockets; memory stays bounded."""
+    """Peers that send requests and never read are stopped by their own full sockets; memory stays bounded."""
     exchange = Exchange(pykafkad.bootstrap, "never-reads")
     topic = exchange.topic(retention_ms="-1")
     for _ in range(10):
@@ -83,7 +83,7 @@ def test_peers_that_never_read(pykafkad: PykafkadProcess) -> None:
 
 
 def test_many_connections(peer: Callable[[], socket.socket], pykafkad: PykafkadProcess) -> None:
-    """Hundreds of idle connections, and as many that send half a header, hold nobody up."""
+    """Hundreds of idle connections, and as many with half a header, delay no other client."""
     for number in range(400):
         connection = peer()
         if number % 2:
@@ -106,8 +106,8 @@ def test_many_connections(peer: Callable[[], socket.socket], pykafkad: PykafkadP
 def test_the_log_names_peer_and_reason(
     peer: Callable[[], socket.socket], pykafkad: PykafkadProcess, sent: bytes, said: str
 ) -> None:
-    """Whoever is put out is named in the log by its address, with the reason, in one line."""
-    # An earlier test may have had a peer with the same port.
+    """The log names every disconnected peer by its address, with the reason, in one line."""
+    # A peer of an earlier test may have had the same port.
     earlier = len(pykafkad.log_text())
     connection = peer()
     host, port = connection.getsockname()[:2]
@@ -122,7 +122,7 @@ def test_the_log_names_peer_and_reason(
 def test_a_flood_of_bad_peers_does_not_flood_the_log(
     peer: Callable[[], socket.socket], pykafkad: PykafkadProcess
 ) -> None:
-    """Hundreds of bad peers cost one line each at most, and no memory that stays."""
+    """Hundreds of bad peers cost at most one log line each, and no lasting memory."""
     before, lines = resident_megabytes(pykafkad), len(pykafkad.log_text().splitlines())
     for _ in range(500):
         connection = peer()
@@ -130,6 +130,6 @@ def test_a_flood_of_bad_peers_does_not_flood_the_log(
         connection.close()
     assert_prompt(pykafkad)
     logged = ["HTTP" in line for line in pykafkad.log_text().splitlines()[lines:]]
-    # A few may be of something else.
+    # A few lines may have another cause.
     assert sum(logged) <= 500 and len(logged) <= 510
     assert resident_megabytes(pykafkad) - before < 10

@@ -1,7 +1,8 @@
-"""System calls of a running pykafkad that fail or take long, by strace: full disk, broken device, no descriptors left.
+"""System calls of a running pykafkad that fail or take long, by strace: full disk, broken device, no free descriptors.
 
-pykafkad alone: a real Kafka whose only log directory fails shuts itself down. Every acknowledgement is true, the
-partition says KAFKA_STORAGE_ERROR, the others are served, and after a restart all that was acknowledged is there."""
+Only pykafkad: a real Kafka whose only log directory fails shuts itself down. Acknowledgements are true, the affected
+partition answers KAFKA_STORAGE_ERROR, the others are served, and after a restart every acknowledged record is there.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +26,19 @@ from compat_tests.setup import system_packages
 
 STORAGE_ERROR = 56
 BATCHES = 24
-# A segment is full after twelve of them, so that each test sees a roll.
+# A segment is full after twelve of these records, so that each test sees a roll.
 VALUE = bytes(90_000)
 SEGMENT = {"log.segment.bytes": "1048576", "replica.high.watermark.checkpoint.interval.ms": "200"}
 GROUP_COMMIT = {"pykafkad.group.commit": "true"}
 
 
 class Fault(NamedTuple):
-    """`inject` is strace's expression, `path` what it is limited to (None: every file). `fails`: whether producers of
-    the partition are to be told; `passes`: whether they are served again as soon as the fault is gone, without a
-    restart."""
+    """An injected fault.
+
+    `inject` is strace's expression, `path` the only file it applies to (None: every file). `fails` says whether
+    producers of the partition get an error, `passes` whether they are served again when the fault ends, without a
+    restart.
+    """
 
     name: str
     inject: str
@@ -80,7 +84,7 @@ FAULTS = (
 
 @contextmanager
 def injected(broker: PykafkadProcess, fault: Fault, name: str, directory: Path) -> Iterator[None]:
-    """The fault is there while this is open. Skips where this machine lets nobody trace a process."""
+    """Inject the fault while this context is open. Skips on a machine where processes cannot be traced."""
     calls = fault.inject.partition(":")[0]
     command = ["strace", "-f", "-q", "-p", str(broker.pid), "-o", str(directory / "strace.txt"), "-e", f"trace={calls}"]
     command += ["-e", f"inject={fault.inject}"]
@@ -99,7 +103,7 @@ def injected(broker: PykafkadProcess, fault: Fault, name: str, directory: Path) 
 
 
 def is_traced(pid: int) -> bool:
-    """Whether every thread of a process is traced: strace takes them one by one."""
+    """Whether every thread of a process is traced: strace attaches to them one by one."""
     return all("TracerPid:\t0\n" not in path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status"))
 
 
@@ -130,7 +134,8 @@ def keys(exchange: Exchange, name: str) -> dict[int, int]:
         position = 0
         while position < len(data):
             size = 12 + int.from_bytes(data[position + 8 : position + 12], "big")
-            # Length, attributes, timestamp and offset delta of the record: a byte or three each; then its key.
+            # Length, attributes, timestamp and offset delta of the record take one to three bytes each; then its key
+            # follows.
             record = data[position + 61 : position + 80]
             text = record[record.index(b"\0\0\0") + 3 :]
             found[int.from_bytes(data[position : position + 8], "big")] = int(text[1 : 1 + text[0] // 2])
@@ -139,7 +144,7 @@ def keys(exchange: Exchange, name: str) -> dict[int, int]:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
 def test_injected_fault(fault: Fault, strace: None, tmp_path: Path) -> None:
-    """What is acknowledged is there, what is not is said to be not; nobody else is disturbed."""
+    """Acknowledged records are there, others were answered with an error, and other partitions are not affected."""
     broker = PykafkadProcess(tmp_path, {**SEGMENT, **fault.settings})
     broker.start()
     try:
@@ -157,17 +162,17 @@ def test_injected_fault(fault: Fault, strace: None, tmp_path: Path) -> None:
                 codes.append(code)
                 if not code:
                     acknowledged[offset] = number
-                # Fewer, so that it rolls no segment itself while nothing can be opened.
+                # Few records, so that the partition does not roll a segment while no file can be opened.
                 if number % 3 == 0:
                     code, offset = send(exchange, other, number)
-                    assert code == 0, f"{other} is not to be disturbed: {code}"
+                    assert code == 0, f"{other} must not be affected, but its answer was {code}"
                     others[offset] = number
             if "error" in fault.inject and not fault.fails:
                 wait_until(lambda: "housekeeping-failed" in broker.log_text(), "the fault was met")
         assert set(codes) <= {0, STORAGE_ERROR}, codes
         assert (STORAGE_ERROR in codes) == fault.fails, codes
         if fault.fails:
-            assert codes == sorted(codes), "out of service until a restart, or the end of the fault"
+            assert codes == sorted(codes), "the partition stays out of service until a restart or the end of the fault"
             event = "no-descriptors" if fault.passes else "partition-offline"
             wait_until(lambda: event in broker.log_text(), "the log names the partition")
         if fault.passes:

@@ -1,4 +1,4 @@
-"""kafka-python 3.0.x, a client with a protocol implementation of its own: producing, consuming, groups."""
+"""kafka-python 3.0.x, with its own protocol implementation: producing, consuming, groups."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def create_topic(admin: KafkaAdminClient, name: str, partitions: int, **configs:
 
 
 def read_all(bootstrap: str, topic: str, partitions: int = 1, **options: object) -> list:
-    """Everything in `topic` from its start to its present end, by partition and offset."""
+    """Every record in `topic` from its start to its present end, by partition and offset."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest", **options)
     try:
         assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -65,7 +65,7 @@ def read_all(bootstrap: str, topic: str, partitions: int = 1, **options: object)
         records = []
         deadline = time.monotonic() + 120
         while any(consumer.position(partition) < end for partition, end in ends.items()):
-            assert time.monotonic() < deadline, f"only {len(records)} records came"
+            assert time.monotonic() < deadline, f"only {len(records)} records arrived"
             for batch in consumer.poll(timeout_ms=500).values():
                 records.extend(batch)
         return sorted(records, key=lambda record: (record.partition, record.offset))
@@ -76,9 +76,10 @@ def read_all(bootstrap: str, topic: str, partitions: int = 1, **options: object)
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 @pytest.mark.parametrize("compression", [None, "gzip", "snappy", "lz4", "zstd"])
 def test_every_compression_and_acks(bootstrap: str, topic: str, compression: str | None, acks: int | str) -> None:
-    """Records of every shape come back as they were, in order, in every codec and with every acks."""
+    """Records of every shape are read back unchanged and in order, with every codec and every acks."""
     options = {"acks": acks, "compression_type": compression, "enable_idempotence": False, "linger_ms": 20}
-    # A Kafka tells of a leader before that takes records, and nobody hears of records without acks that came too early.
+    # Kafka names a leader before that leader accepts records; a record without acks that is sent too early is lost
+    # silently.
     assert read_all(bootstrap, topic) == []
     producer = KafkaProducer(bootstrap_servers=bootstrap, **options)
     # This client refuses records without key and value, and headers without value.
@@ -96,7 +97,7 @@ def test_every_compression_and_acks(bootstrap: str, topic: str, compression: str
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
 def test_sizes_from_one_byte_to_one_megabyte(bootstrap: str, topic: str, compression: str | None) -> None:
-    """Records of one byte to one megabyte come back as they were."""
+    """Records of one byte to one megabyte are read back unchanged."""
     producer = KafkaProducer(bootstrap_servers=bootstrap, compression_type=compression)
     sent = [producer.send(topic, value=value_of(size)) for size in SIZES]
     offsets = [future.get(100).offset for future in sent]
@@ -106,7 +107,7 @@ def test_sizes_from_one_byte_to_one_megabyte(bootstrap: str, topic: str, compres
 
 
 def test_a_record_larger_than_the_topic_allows(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """`max.message.bytes` of the topic decides: MESSAGE_TOO_LARGE, and the next record is taken."""
+    """The topic's `max.message.bytes` applies: MESSAGE_TOO_LARGE, and the next record is accepted."""
     topic = create_topic(admin, fresh_name(), 1, max_message_bytes="2000")
     producer = KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=False)
     with pytest.raises(MessageSizeTooLargeError):
@@ -116,7 +117,7 @@ def test_a_record_larger_than_the_topic_allows(bootstrap: str, admin: KafkaAdmin
 
 
 def test_idempotent_producer(bootstrap: str, topic: str) -> None:
-    """A producer id is handed out, and five requests in flight keep their order."""
+    """The producer gets an id, and five requests in flight keep their order."""
     producer = KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, batch_size=200)
     for number in range(500):
         producer.send(topic, value=b"%d" % number)
@@ -126,7 +127,7 @@ def test_idempotent_producer(bootstrap: str, topic: str) -> None:
 
 
 def test_timestamps(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """CreateTime keeps what the producer says; LogAppendTime is the broker's own."""
+    """CreateTime keeps the producer's timestamps; LogAppendTime uses the broker's clock."""
     created = create_topic(admin, fresh_name("created"), 1, retention_ms="-1")
     appended = create_topic(admin, fresh_name("appended"), 1, message_timestamp_type="LogAppendTime")
     producer = KafkaProducer(bootstrap_servers=bootstrap)
@@ -142,7 +143,7 @@ def test_timestamps(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshNa
 
 
 def test_keyless_record_on_a_compacted_topic(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """A compacted topic takes only records with a key."""
+    """A compacted topic accepts only records with a key."""
     topic = create_topic(admin, fresh_name(), 1, cleanup_policy="compact")
     producer = KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=False)
     with pytest.raises(Exception, match="(?i)invalid.?record|InvalidRecord"):
@@ -152,7 +153,7 @@ def test_keyless_record_on_a_compacted_topic(bootstrap: str, admin: KafkaAdminCl
 
 
 def test_automatic_creation(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """Producing to a topic that is not there creates it with `num.partitions`."""
+    """Producing to an unknown topic creates it with `num.partitions`."""
     topic = fresh_name()
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     assert producer.send(topic, value=b"first").get(100).offset == 0
@@ -162,7 +163,7 @@ def test_automatic_creation(bootstrap: str, admin: KafkaAdminClient, fresh_name:
 
 
 def test_long_poll_wakes_for_a_record(bootstrap: str, topic: str) -> None:
-    """A fetch that waits for data is answered when data comes, long before its maximum wait."""
+    """A waiting fetch is answered when a record arrives, long before its maximum wait."""
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=None,
@@ -180,7 +181,7 @@ def test_long_poll_wakes_for_a_record(bootstrap: str, topic: str) -> None:
 
 
 def test_seek(bootstrap: str, topic: str) -> None:
-    """Seek by offset, to both ends, and by time, with every answer a lookup by time can have."""
+    """Seek by offset, to both ends, and by time, with every kind of answer to a look-up by time."""
     producer = KafkaProducer(bootstrap_servers=bootstrap, batch_size=0)
     base_ms = int(time.time() * 1000) - 3_600_000
     for number in range(100):
@@ -213,7 +214,7 @@ def next_record(consumer: KafkaConsumer) -> object:
     for _ in range(100):
         for batch in consumer.poll(timeout_ms=1000, max_records=1).values():
             return batch[0]
-    raise AssertionError("no record came")
+    raise AssertionError("no record arrived")
 
 
 def test_offset_reset(bootstrap: str, topic: str) -> None:
@@ -236,7 +237,7 @@ def test_offset_reset(bootstrap: str, topic: str) -> None:
 
 
 def test_commit_and_resume(bootstrap: str, topic: str, fresh_name: FreshName, admin: KafkaAdminClient) -> None:
-    """A group goes on where it committed, with its metadata; another group starts on its own."""
+    """A group continues where it committed, with its metadata; another group starts independently."""
     group = fresh_name("group")
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     for number in range(20):
@@ -282,9 +283,9 @@ class Member(GroupMember):
         self.consumer = KafkaConsumer(**self.options)
         coordinator = self.consumer._coordinator
         join = coordinator.ensure_active_group
-        # A rebalance that goes on over the end of a poll: whoever the broker is, kafka-python 3.0.12 forgets to look
-        # for its result where new metadata had set it going, and joins once more where it has ended before the next
-        # poll.
+        # A rebalance may continue after the end of a poll. kafka-python 3.0.12 then has two faults on any broker: it
+        # forgets to look for the result if new metadata caused the rebalance, and it joins once more if the rebalance
+        # ended before the next poll.
         coordinator.ensure_active_group = lambda timeout_ms: join(REBALANCE_TIMEOUT_MS)
         self.consumer.subscribe([self.topic], listener=Listener(self))
 
@@ -297,17 +298,17 @@ class Member(GroupMember):
 
 
 class Listener(ConsumerRebalanceListener):
-    """Tells a member what was given and taken."""
+    """Passes added and revoked partitions on to a member."""
 
     def __init__(self, member: Member) -> None:
         self.member = member
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """Called with what was added."""
+        """Called with the added partitions."""
         self.member.assigned(partition.partition for partition in assigned)
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """Called with what was taken away."""
+        """Called with the revoked partitions."""
         self.member.revoked(partition.partition for partition in revoked)
 
 
@@ -340,9 +341,9 @@ def test_group_grows_and_shrinks(
         send_and_settle()
         for other, owned_before in kept:
             if assignor is CooperativeStickyAssignor:
-                assert other.lost == owned_before - other.owned, "cooperative: only what moves is taken away"
+                assert other.lost == owned_before - other.owned, "cooperative: only partitions that move are revoked"
             else:
-                assert other.lost == owned_before, "eager: everything is taken away first"
+                assert other.lost == owned_before, "eager: all partitions are revoked first"
     described = admin.describe_groups([group])[group]
     assert (described["group_state"], len(described["members"])) == ("Stable", 3)
     while len(members) > 1:
@@ -357,7 +358,9 @@ def test_group_grows_and_shrinks(
 def test_static_member_returns_without_a_rebalance(
     bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName
 ) -> None:
-    """A static member that comes back within its session gets its partitions again, and nobody else notices."""
+    """A static member that returns within its session gets its partitions again, and the other members notice
+    nothing.
+    """
     topic, group = create_topic(admin, fresh_name(), 4), fresh_name("group")
     members = [Member(f"s{n}", bootstrap, topic, group, group_instance_id=f"instance-{n}") for n in range(2)]
     for member in members:
@@ -388,7 +391,7 @@ def test_a_group_follows_new_partitions(bootstrap: str, admin: KafkaAdminClient,
 
 
 def test_unknown_topic(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """Asking for a partition that is not there is UNKNOWN_TOPIC_OR_PARTITION."""
+    """A request for an unknown partition is UNKNOWN_TOPIC_OR_PARTITION."""
     with pytest.raises(UnknownTopicOrPartitionError):
         admin.delete_topics([fresh_name()])
     with pytest.raises(UnknownTopicOrPartitionError):

@@ -1,4 +1,4 @@
-"""kafka-python 3.0.x: everything its admin client asks of a broker."""
+"""kafka-python 3.0.x: every call of its admin client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def create(admin: KafkaAdminClient, name: str, partitions: int = 1, configs: dic
 
 
 def send(bootstrap: str, topic: str, count: int, **options: object) -> None:
-    """Send `count` records to partition 0, each in a batch of its own."""
+    """Send `count` records to partition 0, each in its own batch."""
     producer = KafkaProducer(bootstrap_servers=bootstrap, batch_size=0)
     for number in range(count):
         producer.send(topic, value=b"%d" % number, partition=0, **options).get(100)
@@ -64,7 +64,7 @@ def test_create_describe_delete_topics(admin: KafkaAdminClient, fresh_name: Fres
 
 
 def test_create_topic_errors(admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """Each wrong request has its own error, and none of them creates anything."""
+    """Each invalid request has its own error, and none creates anything."""
     name, existing = fresh_name(), create(admin, fresh_name("existing"))
     for topic, options, error in (
         (existing, {}, kafka_errors.TopicAlreadyExistsError),
@@ -85,7 +85,7 @@ def test_create_topic_errors(admin: KafkaAdminClient, fresh_name: FreshName) -> 
 
 
 def test_create_partitions(admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """A topic grows, never shrinks."""
+    """A topic can get more partitions, never fewer."""
     topic = create(admin, fresh_name(), 2)
     for wanted in (1, 2):
         with pytest.raises(kafka_errors.InvalidPartitionsError):
@@ -97,7 +97,7 @@ def test_create_partitions(admin: KafkaAdminClient, fresh_name: FreshName) -> No
 
 
 def test_topic_configs(admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """Set, read with source, and reset; a value that cannot be is refused and changes nothing."""
+    """Settings are set, read with their source, and reset; an invalid value is refused and changes nothing."""
     topic = create(admin, fresh_name(), configs={"cleanup.policy": "compact"})
 
     def values(filter_by: str = "modified") -> dict[str, str]:
@@ -118,7 +118,7 @@ def test_topic_configs(admin: KafkaAdminClient, fresh_name: FreshName) -> None:
 
 
 def test_broker_configs(admin: KafkaAdminClient) -> None:
-    """The broker tells its settings, changes a dynamic one, and refuses a read-only one."""
+    """The broker describes its settings, changes a dynamic one, and refuses a read-only one."""
     everything = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1")], config_filter="all")
     settings = everything["broker"]["1"]
     assert settings["node.id"]["value"] if isinstance(settings["node.id"], dict) else settings["node.id"] == "1"
@@ -126,7 +126,7 @@ def test_broker_configs(admin: KafkaAdminClient) -> None:
 
 
 def test_delete_records(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """Records below an offset disappear, the log starts there; beyond the end is OFFSET_OUT_OF_RANGE."""
+    """Records below an offset are deleted and the log starts there; an offset beyond the end is OFFSET_OUT_OF_RANGE."""
     topic = create(admin, fresh_name())
     partition = TopicPartition(topic, 0)
     send(bootstrap, topic, 10)
@@ -142,8 +142,8 @@ def test_delete_records(bootstrap: str, admin: KafkaAdminClient, fresh_name: Fre
 
 
 def test_partition_offsets(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """Earliest, latest, the maximum timestamp, and by time."""
-    # The records are from 1970: with a retention they would be gone within a second.
+    """The earliest, the latest, the one with the maximum timestamp, and by time."""
+    # The records are from 1970: with a retention they would be deleted within a second.
     topic = create(admin, fresh_name(), configs={"retention.ms": "-1"})
     partition = TopicPartition(topic, 0)
     producer = KafkaProducer(bootstrap_servers=bootstrap, batch_size=0)
@@ -164,7 +164,7 @@ def test_partition_offsets(bootstrap: str, admin: KafkaAdminClient, fresh_name: 
 
 
 def test_group_administration(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """A group is listed, described, its offsets altered and deleted, and it is deleted only when it is empty."""
+    """A group is listed and described, its offsets are changed and deleted; it is deleted only once it is empty."""
     topic, group = create(admin, fresh_name(), 2), fresh_name("group")
     partitions = [TopicPartition(topic, number) for number in range(2)]
     send(bootstrap, topic, 5)
@@ -195,7 +195,7 @@ def test_group_administration(bootstrap: str, admin: KafkaAdminClient, fresh_nam
 
 
 def test_deleting_a_topic_deletes_its_offsets(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """Committed offsets of a deleted topic are forgotten, so a new topic of that name is read from its start."""
+    """Committed offsets of a deleted topic are deleted, so a new topic with that name is read from its start."""
     topic, group = create(admin, fresh_name()), fresh_name("group")
     partition = TopicPartition(topic, 0)
     send(bootstrap, topic, 3)
@@ -208,7 +208,7 @@ def test_deleting_a_topic_deletes_its_offsets(bootstrap: str, admin: KafkaAdminC
 
 
 def test_cluster_and_log_directories(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """The cluster is one broker, reached by the address we used; its log directory tells sizes."""
+    """The cluster is one broker at the address that was used; its log directory has sizes."""
     cluster = admin.describe_cluster()
     (broker,) = cluster["brokers"]
     assert (broker["host"], str(broker["port"])) == tuple(bootstrap.split(":"))

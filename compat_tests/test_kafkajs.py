@@ -1,4 +1,4 @@
-"""kafkajs against a broker: JavaScript with protocol code of its own, which speaks old versions of every API."""
+"""kafkajs against a broker: JavaScript with its own protocol code, which uses old versions of every API."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ def kafkajs() -> Path:
 
 @pytest.fixture
 def run_round(kafkajs: Path, bootstrap: str, fresh_name: Callable[..., str]) -> Round:
-    """Runs one of the rounds on a new topic of two partitions; returns what it printed, with the topic's name taken
-    out."""
+    """Runs one of the rounds on a new topic of two partitions; returns its output without the topic's name."""
     topic, group = fresh_name(), fresh_name("group")
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
-        # The rounds write records of a day long past.
+        # The rounds write old records.
         admin.create_topics([NewTopic(topic, 2, 1, topic_configs={"retention.ms": "-1"})])
 
     def run(name: str) -> dict:
@@ -60,7 +59,7 @@ def run_round(kafkajs: Path, bootstrap: str, fresh_name: Callable[..., str]) -> 
 
 
 def test_plain_and_compressed_records_come_back(run_round: Round) -> None:
-    """Keys, values, headers and timestamps, plain and gzip, through a group from the beginning."""
+    """Keys, values, headers and timestamps, plain and gzip, read through a group from the beginning."""
     values = ["plain-0", "zipped-0", "zipped-2", "plain-1", "zipped-1"]
     places = [(0, 0, 0), (0, 1, 0), (0, 2, 2), (1, 0, 1), (1, 1, 1)]
     assert run_round("compressed")["seen"] == [
@@ -70,12 +69,12 @@ def test_plain_and_compressed_records_come_back(run_round: Round) -> None:
 
 
 def test_idempotent_producer(run_round: Round) -> None:
-    """The producer gets its id and the broker takes its sequence numbers."""
+    """The producer gets its id, and the broker accepts its sequence numbers."""
     assert run_round("idempotent")["offsets"] == [[0, 0, "0"], [1, 0, "0"]]
 
 
 def test_groups_through_the_admin_client(run_round: Round) -> None:
-    """Committed offsets, their reset, description, listing and deletion of a group that has become empty."""
+    """Committed offsets, their reset, and the description, listing and deletion of an empty group."""
     result = run_round("groups")
     assert _offsets(result["committed"]) == {0: "2", 1: "1"}
     assert _offsets(result["reset"]) == {0: "-2", 1: "-2"}
@@ -85,7 +84,7 @@ def test_groups_through_the_admin_client(run_round: Round) -> None:
 
 
 def test_topics_settings_and_records_through_the_admin_client(run_round: Round) -> None:
-    """Creation, creation of what exists, more partitions, settings, deleted records, offsets."""
+    """Topics are created, also existing ones; partitions are added; settings, deleted records and offsets are read."""
     result = run_round("admin")
     assert (result["created"], result["again"], result["partitions"]) == (True, False, [0, 1, 2])
     assert result["settings"] == ["60000"]

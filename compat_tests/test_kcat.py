@@ -1,4 +1,4 @@
-"""kcat, the small command-line client of many a shell script, on an older librdkafka."""
+"""kcat, the small command-line client of many shell scripts, on an older librdkafka."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 FreshName = Callable[..., str]
 TIMEOUT_SECONDS = 200
-# For the first metadata; by itself it gives up after five seconds.
+# The time for the first metadata; kcat's default is five seconds.
 METADATA_SECONDS = "100"
 
 
@@ -29,7 +29,7 @@ def run_kcat(kcat: str, bootstrap: str) -> Callable[..., str]:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_produce_and_consume(run_kcat: Callable[..., str], fresh_name: FreshName, codec: str) -> None:
-    """Lines with keys and headers go in and come out; the topic is made by producing to it."""
+    """Lines with keys and headers are written and read back; producing creates the topic."""
     topic = fresh_name()
     lines = "".join(f"key-{number}\tvalue {number}\n" for number in range(100))
     run_kcat(
@@ -64,7 +64,7 @@ def test_metadata_list(run_kcat: Callable[..., str], bootstrap: str, fresh_name:
 
 
 def test_query_offsets_by_time(run_kcat: Callable[..., str], fresh_name: FreshName) -> None:
-    """-Q asks for the offset of a time: the end, the beginning."""
+    """-Q returns the offset for a time: the end, the beginning."""
     topic = fresh_name()
     run_kcat("-P", "-t", topic, input="a\nb\nc\n")
     assert run_kcat("-Q", "-t", f"{topic}:0:-1").strip() == f"{topic} [0] offset 3"
@@ -73,7 +73,7 @@ def test_query_offsets_by_time(run_kcat: Callable[..., str], fresh_name: FreshNa
 
 
 def test_group(run_kcat: Callable[..., str], fresh_name: FreshName) -> None:
-    """A balanced consumer group reads each record once and goes on where it stopped."""
+    """A balanced consumer group reads each record once and continues where it stopped."""
     topic, group = fresh_name(), fresh_name("group")
     options = ("-X", "auto.offset.reset=earliest", "-q", "-f", "%s\\n")
     run_kcat("-P", "-t", topic, input="a\nb\nc\n")

@@ -1,4 +1,4 @@
-"""Where pykafkad listens and what it says about where it is: pykafkad alone, as each case needs a broker of its own."""
+"""pykafkad's listeners and advertised addresses. Only pykafkad, as each case needs its own broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Serve = Callable[..., PykafkadProcess]
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a broker with settings of its own; it is stopped at the end."""
+    """Starts a broker with the test's settings; it is stopped at the end."""
     started: list[PykafkadProcess] = []
 
     def start(overrides: dict[str, str] | None = None, *options: str) -> PykafkadProcess:
@@ -34,8 +34,8 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         broker.close()
 
 
-def brokers_told(address: str) -> list[tuple[str, int]]:
-    """What a client that reached the broker at `address` is told about where brokers are."""
+def advertised_brokers(address: str) -> list[tuple[str, int]]:
+    """The broker addresses that Metadata returns to a client which connected to `address`."""
     connection = Connection(address)
     connection.send("Metadata", 9, request("Metadata", 9, topics=[]))
     answer: Any = connection.receive()
@@ -44,30 +44,30 @@ def brokers_told(address: str) -> list[tuple[str, int]]:
 
 
 def test_the_address_that_the_caller_used(serve: Serve) -> None:
-    """With no advertised listener an answer carries the host by which the caller reached us."""
+    """Without an advertised listener an answer has the host that the client used."""
     broker = serve()
     port = int(broker.bootstrap.rsplit(":", 1)[1])
-    assert brokers_told(f"localhost:{port}")[0][1] == port
-    (told,) = brokers_told(f"127.0.0.1:{port}")
+    assert advertised_brokers(f"localhost:{port}")[0][1] == port
+    (told,) = advertised_brokers(f"127.0.0.1:{port}")
     assert told[1] == port
     assert socket.gethostbyname(told[0]) == "127.0.0.1"
 
 
 def test_advertised_listeners(serve: Serve) -> None:
-    """`advertised.listeners` is what every caller is told, whatever it used."""
+    """Every client gets `advertised.listeners`, whatever address it used."""
     broker = serve({"advertised.listeners": "PLAINTEXT://kafka.example.com:19092"})
     port = broker.bootstrap.rsplit(":", 1)[1]
     for host in ("localhost", "127.0.0.1"):
-        assert brokers_told(f"{host}:{port}") == [("kafka.example.com", 19092)]
+        assert advertised_brokers(f"{host}:{port}") == [("kafka.example.com", 19092)]
 
 
 def test_several_listeners(serve: Serve) -> None:
-    """Each listener tells its own address, and all lead to the same topics."""
+    """Each listener returns its own address, and all serve the same topics."""
     other = free_port()
     broker = serve(None, "--listen", f"127.0.0.1:{other}")
     first = int(broker.bootstrap.rsplit(":", 1)[1])
-    assert [port for _, port in brokers_told(f"localhost:{first}")] == [first]
-    assert [port for _, port in brokers_told(f"127.0.0.1:{other}")] == [other]
+    assert [port for _, port in advertised_brokers(f"localhost:{first}")] == [first]
+    assert [port for _, port in advertised_brokers(f"127.0.0.1:{other}")] == [other]
     producer = KafkaProducer(bootstrap_servers=f"localhost:{first}")
     producer.send("shared", b"value").get(100)
     producer.close()
@@ -78,7 +78,7 @@ def test_several_listeners(serve: Serve) -> None:
 
 
 def test_ipv6(serve: Serve) -> None:
-    """A listener on an IPv6 address."""
+    """A listener on an IPv6 address serves clients."""
     if not has_ipv6():
         unavailable("this machine has no IPv6 loopback address")
     port = free_port()

@@ -1,4 +1,4 @@
-"""pykafkad's data directory, read by Kafka's own DumpLogSegments: the files are Kafka's."""
+"""Kafka's own DumpLogSegments reads pykafkad's data directory: the files have Kafka's formats."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tools(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> JavaToo
 
 
 def dumped(tools: JavaTools, files: list[Path], *options: str) -> str:
-    """The output of DumpLogSegments over `files`, in which it found nothing wrong."""
+    """The output of DumpLogSegments for `files`; it must report no error."""
     output = tools.succeed("kafka-dump-log", *options, "--files", ",".join(map(str, files)), connect=False)
     for complaint in (
         "Found timestamp mismatch",
@@ -110,7 +110,7 @@ def test_cluster_metadata(tools: JavaTools, broker_directory: Path) -> None:
 
 
 def test_directory_files(broker_directory: Path) -> None:
-    """The files that Kafka looks for at a start, in its format."""
+    """The directory has the files that Kafka reads at a start, in Kafka's format."""
     properties = (broker_directory / "meta.properties").read_text()
     assert re.search(r"^version=1$", properties, re.M) and re.search(r"^cluster\.id=\S{22}$", properties, re.M)
     assert re.search(r"^node\.id=1$", properties, re.M)
@@ -122,7 +122,7 @@ def test_directory_files(broker_directory: Path) -> None:
 
 
 def test_a_real_kafka_opens_the_directory(broker_directory: Path, kafka_jars: Path, tmp_path: Path) -> None:
-    """A real Kafka starts on a copy of the directory, without a converter, and serves its records and offsets."""
+    """A real Kafka starts on a copy of the directory, without a conversion, and serves its records and offsets."""
     shutil.copytree(broker_directory, tmp_path / "data")
     successor = KafkaProcess(kafka_jars, tmp_path)
     try:
@@ -137,7 +137,7 @@ def test_a_real_kafka_opens_the_directory(broker_directory: Path, kafka_jars: Pa
         offsets: list[int] = []
         while len(offsets) < 5 * RECORDS:
             polled = consumer.poll(timeout_ms=100_000)
-            assert polled, f"only {len(offsets)} records came"
+            assert polled, f"only {len(offsets)} records arrived"
             offsets += [record.offset for record in polled[partition]]
         assert offsets == list(range(5 * RECORDS))
         consumer.close()

@@ -1,5 +1,6 @@
-"""The metadata log and its snapshots, both ways: what a real Kafka wrote is served, and a real Kafka goes on with what
-is here."""
+"""The metadata log and its snapshots in both directions: pykafkad serves Kafka's, and a real Kafka continues
+pykafkad's.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from compat_tests.java_tools import JavaTools
 from compat_tests.numbered import PARTITIONS, committed, produce, read_all, read_in_group
 from compat_tests.scenarios.exchange import Exchange, part
 
-# So small that a Kafka makes snapshots within seconds.
+# So small that Kafka writes snapshots within seconds.
 SNAPSHOT_BYTES = {"metadata.log.max.record.bytes.between.snapshots": "2000"}
 TOPIC = "kept"
 GROUP = "readers"
@@ -39,7 +40,7 @@ def retention(broker: ProcessBroker) -> str:
 
 
 def fill(broker: ProcessBroker) -> None:
-    """Topics, configs of every kind, a user, quotas, records and a group: most kinds of metadata records."""
+    """Create topics, configs of every kind, a user, quotas, records and a group: most kinds of metadata records."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     admin.create_topics(
         {TOPIC: {"num_partitions": PARTITIONS, "configs": {"retention.ms": RETENTION}}, "gone": {"num_partitions": 1}}
@@ -70,14 +71,16 @@ def users(broker: ProcessBroker) -> tuple[list[str], list[float]]:
 
 
 def assert_no_fault(kafka: KafkaProcess) -> None:
-    """Kafka's word for what its controller or its loader of metadata cannot live with, or only just."""
+    """Check Kafka's log for the messages of faults in its controller or its metadata loader."""
     faults = [line for line in kafka.log_text().splitlines() if re.search(r"Encountered .*fault", line)]
     assert faults == []
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_kafkas_directory_is_taken_over_and_given_back(kafka_jars: Path, tmp_path: Path, end: str) -> None:
-    """Kafka, pykafkad, Kafka, pykafkad on one directory: topics, settings, users, records and groups stay, and grow."""
+    """Kafka, pykafkad, Kafka, pykafkad serve one directory: topics, settings, users, records and groups stay, and
+    grow.
+    """
     (tmp_path / "kafka").mkdir()
     kafka = KafkaProcess(kafka_jars, tmp_path / "kafka", SNAPSHOT_BYTES)
     ours = PykafkadProcess(tmp_path, SNAPSHOT_BYTES)
@@ -113,7 +116,7 @@ def level(broker: ProcessBroker) -> int:
 
 
 def test_a_cluster_of_an_older_level_is_taken_over_upgraded_and_given_back(kafka_jars: Path, tmp_path: Path) -> None:
-    """What is written at 3.9-IV0 a Kafka reads on, and what was upgraded here runs there at the newest level."""
+    """Kafka reads what pykafkad writes at 3.9-IV0; after an upgrade by pykafkad Kafka runs at the newest level."""
     (tmp_path / "kafka").mkdir()
     kafka = KafkaProcess(kafka_jars, tmp_path / "kafka", SNAPSHOT_BYTES, release="3.9-IV0")
     ours = PykafkadProcess(tmp_path, SNAPSHOT_BYTES)
@@ -153,7 +156,7 @@ def test_a_cluster_of_an_older_level_is_taken_over_upgraded_and_given_back(kafka
         shutil.rmtree(kafka.data_directory, ignore_errors=True)
 
 
-# Segments of a size that only Kafka's own tests have, so that old ones go within a test.
+# Segments this small occur only in Kafka's own tests; old ones are deleted within a test.
 SMALL_SEGMENTS = {
     **SNAPSHOT_BYTES,
     "internal.metadata.log.segment.bytes": "40000",
@@ -164,7 +167,7 @@ TOPICS = 300
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The directory of a pykafkad whose metadata log was thinned out by its snapshots, after a clean stop."""
+    """The directory of a pykafkad, after a clean stop, whose snapshots have replaced the start of the metadata log."""
     broker = PykafkadProcess(tmp_path_factory.mktemp("written"), SMALL_SEGMENTS)
     broker.start()
     try:
@@ -194,10 +197,10 @@ def snapshots_of(directory: Path) -> list[Path]:
 
 
 def test_the_dump_tool_reads_log_snapshots_and_bootstrap(tools: JavaTools, written: Path) -> None:
-    """Every batch is valid and every record is decoded; old segments and snapshots have gone."""
+    """Every batch is valid and every record is decoded; old segments and snapshots are deleted."""
     segments = sorted((written / "__cluster_metadata-0").glob("*.log"))
     snapshots = snapshots_of(written)
-    assert int(segments[0].stem) > 0, "the log starts where a snapshot stands for what was before"
+    assert int(segments[0].stem) > 0, "the log must start where a snapshot replaces its earlier records"
     assert snapshots and "00000000000000000000-0000000000.checkpoint" not in {path.name for path in snapshots}
     files = ",".join(map(str, [*segments, *snapshots, written / "bootstrap.checkpoint"]))
     output = tools.succeed(
@@ -224,12 +227,12 @@ def test_the_dump_tool_reads_log_snapshots_and_bootstrap(tools: JavaTools, writt
 
 
 def test_the_metadata_shell_shows_a_snapshot(tools: JavaTools, written: Path) -> None:
-    """The tree that Kafka's shell makes of our newest snapshot: topics, nodes, features, settings."""
+    """The tree that Kafka's shell builds from our newest snapshot: topics, nodes, features, settings."""
     command = tools.command("kafka-metadata-shell", "--snapshot", str(snapshots_of(written)[-1]), connect=False)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, **pipes, text=True) as shell:
         try:
-            # It takes commands before it has read the file: so it is asked until it knows the partition.
+            # The shell accepts commands before it has read the file, so the test asks until it knows the partition.
             line = ""
             for _ in range(1000):
                 shell.stdin.write("cat /image/topics/byName/t1/2\n")
@@ -251,7 +254,7 @@ def test_the_metadata_shell_shows_a_snapshot(tools: JavaTools, written: Path) ->
 
 
 def test_a_kafka_starts_on_the_snapshots_and_comes_back(kafka_jars: Path, written: Path, tmp_path: Path) -> None:
-    """A real Kafka goes on from our newest snapshot, makes snapshots of its own, and pykafkad goes on from those."""
+    """A real Kafka starts from our newest snapshot and writes its own, and pykafkad continues from those."""
     (tmp_path / "kafka").mkdir()
     kafka = KafkaProcess(kafka_jars, tmp_path / "kafka", SMALL_SEGMENTS)
     shutil.copytree(written, kafka.data_directory)

@@ -1,7 +1,7 @@
-"""MirrorMaker 2 as a process: topics copied with their settings, committed offsets translated, internal topics of three
-kinds kept.
+"""MirrorMaker 2 as a process copies topics with their settings and translates committed offsets.
 
-Source and target are one broker under two names, which MirrorMaker does not know.
+It keeps three kinds of internal topics. Source and target are one broker under two names, which MirrorMaker does not
+know.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def properties_of(source: str, target: str, bootstrap: str, **settings: str) -> dict[str, str]:
-    """MirrorMaker's, from the first name to the second."""
+    """MirrorMaker's properties for copying from the first name to the second."""
     copied = {
         "clusters": f"{source}, {target}",
         f"{source}->{target}.enabled": "true",
         "emit.heartbeats.enabled": "false",
     }
-    # Looking through every class takes it longer than all else; what it has not yet told of offsets it tells when it
-    # flushes.
+    # Scanning every class would take longer than everything else. The remaining offsets are reported at the next flush.
     copied |= dict.fromkeys(("plugin.discovery", f"{target}.plugin.discovery"), "service_load")
     copied[f"{target}.offset.flush.interval.ms"] = "500"
     copied |= {f"{name}.bootstrap.servers": bootstrap for name in (source, target)}
@@ -44,8 +43,10 @@ def properties_of(source: str, target: str, bootstrap: str, **settings: str) -> 
 def test_topics_settings_and_groups_are_mirrored(
     bootstrap: str, admin: AdminClient, start_java: Callable[..., subprocess.Popen], fresh_name: FreshName
 ) -> None:
-    """Every record with key, headers and time in its partition; a group's committed offset, on the copy; topics of its
-    own are the known ones."""
+    """Every record arrives with key, headers and time in its partition, and a group's offset on the copy.
+
+    MirrorMaker's own topics are the known ones.
+    """
     topic, group, source, target = fresh_name(), fresh_name("group"), fresh_name("from"), fresh_name("to")
     copy = f"{source}.{topic}"
     settings = {"max.message.bytes": "123456", "cleanup.policy": "compact", "retention.ms": "-1"}
@@ -107,7 +108,7 @@ def test_topics_settings_and_groups_are_mirrored(
 
 
 def _commit(reader: Consumer, offset: TopicPartition) -> bool:
-    """Whether the commit went through: a new broker has yet to make the topic that keeps it."""
+    """Whether the commit succeeded; a new broker first has to create the topic of offsets."""
     try:
         return reader.commit(offsets=[offset], asynchronous=False)[0].error is None
     except KafkaException:
@@ -115,7 +116,7 @@ def _commit(reader: Consumer, offset: TopicPartition) -> bool:
 
 
 def _committed(admin: AdminClient, group: str, topic: str, partition: int) -> int | None:
-    """What the group has committed of the partition; None if nothing."""
+    """The group's committed offset in the partition, or None."""
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
     try:
         (answered,) = admin.list_consumer_group_offsets([asked])[group].result(100).topic_partitions

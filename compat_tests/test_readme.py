@@ -1,4 +1,4 @@
-"""The examples of the README run as they stand there."""
+"""The examples of the README run exactly as printed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def test_order_arrives(bootstrap):
 
 
 def example(beginning: str) -> str:
-    """The only Python example of the README and docs/using.md that begins so."""
+    """The only Python example in the README and docs/using.md with this beginning."""
     (found,) = [text for text in re.findall(r"```python\n(.*?)```", SHOWN, re.DOTALL) if text.startswith(beginning)]
     return found
 
 
 def test_the_quick_start(bootstrap: str, fresh_name: Callable[..., str]) -> None:
-    """The first example prints the record that it sent, on either broker; it then waits for more for ever."""
+    """The first example prints the record that it sent, on either broker; then it waits for more records."""
     program = example("from kafka import").replace("localhost:9092", bootstrap).replace("greetings", fresh_name())
     with subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True) as running:
         try:
@@ -41,7 +41,7 @@ def test_the_quick_start(bootstrap: str, fresh_name: Callable[..., str]) -> None
 
 
 def test_the_fixture_for_other_projects(tmp_path: Path) -> None:
-    """The fixture gives a broker that works, and leaves none behind."""
+    """The fixture starts a broker that works, and leaves no process behind."""
     (tmp_path / "conftest.py").write_text(example("import subprocess"))
     (tmp_path / "test_use.py").write_text(USE_OF_THE_FIXTURE)
     command = [

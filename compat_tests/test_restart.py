@@ -1,4 +1,4 @@
-"""What a broker keeps over a clean restart and over SIGKILL, and what retention takes away in the meantime."""
+"""The data that survives a clean restart and SIGKILL, and the data that retention deletes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def modified(admin: KafkaAdminClient, topic: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("way", ["restart", "kill"])
 def test_everything_is_kept(broker: Broker, fresh_name: FreshName, way: str) -> None:
-    """Topics with ids, partitions and configs, records, log starts, groups and offsets; a producer goes on."""
+    """Topics with ids, partitions and configs, records, log starts, groups and offsets are kept; a producer
+    continues.
+    """
     bootstrap = broker.bootstrap
     topic, gone, group = fresh_name(), fresh_name("gone"), fresh_name("group")
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
@@ -78,7 +80,7 @@ def test_everything_is_kept(broker: Broker, fresh_name: FreshName, way: str) -> 
     assert modified(admin, topic) == {"retention.ms": "700000000", "max.message.bytes": "500000"}
     assert gone not in admin.list_topics()
     assert admin.describe_cluster()["cluster_id"] == cluster
-    # SIGKILL may come before the new log start was written down.
+    # SIGKILL may come before the new log start is written to its checkpoint.
     start, end = ends(bootstrap, topic)
     assert end == 20 and (start == 5 or way == "kill")
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
@@ -99,7 +101,7 @@ def send(bootstrap: str, topic: str, count: int, size_bytes: int, timestamp_ms: 
 
 
 def test_retention_by_time(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """Segments whose newest record is older than `retention.ms` go, the active one too; the offsets go on."""
+    """Segments whose newest record is older than `retention.ms` are deleted, the active one too; offsets continue."""
     topic = create(admin, fresh_name(), retention_ms="3600000")
     send(bootstrap, topic, 3, 100, int(time.time() * 1000) - 7_200_000)
     wait_until(lambda: ends(bootstrap, topic) == (3, 3), "old records are gone")
@@ -108,11 +110,11 @@ def test_retention_by_time(bootstrap: str, admin: KafkaAdminClient, fresh_name: 
 
 
 def test_retention_by_size(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """Whole segments at the start of the log go while what is left is larger than `retention.bytes`."""
+    """Segments at the start of the log are deleted while the rest is larger than `retention.bytes`."""
     topic = create(admin, fresh_name(), segment_bytes="1048576", retention_bytes="1500000")
     send(bootstrap, topic, 40, 100_000)
     wait_until(lambda: ends(bootstrap, topic)[0] >= 20, "the first segments are gone")
-    # One more check of the retention takes nothing more.
+    # One more retention check deletes nothing more.
     time.sleep(1.5)
     start, end = ends(bootstrap, topic)
     assert end == 40 and (start, start % 10) == (20, 0)
@@ -123,10 +125,10 @@ def test_retention_by_size(bootstrap: str, admin: KafkaAdminClient, fresh_name: 
 
 
 def test_a_new_retention_takes_effect(bootstrap: str, admin: KafkaAdminClient, fresh_name: FreshName) -> None:
-    """A setting changed while the topic lives counts at the next check."""
+    """A retention setting that is changed later applies at the next check."""
     topic = create(admin, fresh_name())
     send(bootstrap, topic, 2, 100, int(time.time() * 1000) - 7_200_000)
-    # A check of the retention takes nothing yet.
+    # A retention check deletes nothing yet.
     time.sleep(1.5)
     assert ends(bootstrap, topic) == (0, 2)
     admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": "3600000"})])

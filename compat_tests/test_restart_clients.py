@@ -1,5 +1,6 @@
-"""librdkafka lives through restarts: its idempotent producer and its member of a group go on, and no record is lost,
-doubled or read twice."""
+"""librdkafka's idempotent producer and its group member survive restarts: no record is lost, duplicated or read
+twice.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from compat_tests.test_restart_seen import SETTINGS
 
 PAUSE_SECONDS = 0.01
 QUIET_SECONDS = 0.5
-# A real Kafka takes its time to start on a busy machine; a consumer that heard nothing for so long joins anew.
+# A real Kafka may start slowly on a busy machine; a consumer without contact for this long joins again.
 DELIVERY_MS = 280_000
 SESSION_MS = 280_000
 READ_SECONDS = 200.0
@@ -32,7 +33,7 @@ BACKOFF_MS = 200
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker of the test's own, whose controller does not wait long for one that was killed."""
+    """A broker for one test, whose controller does not wait long for a killed broker."""
     directory = tmp_path_factory.mktemp(request.param)
     if request.param == PykafkadProcess.name:
         own: Broker = PykafkadProcess(directory, SETTINGS)
@@ -43,17 +44,20 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield own
     finally:
         own.close()
-        # kafka-python leaves sockets of refused connections to the collector, who complains about those that it finds
-        # after the tests.
+        # kafka-python leaves sockets of refused connections to the garbage collector, which warns about them after the
+        # tests.
         gc.collect()
     if isinstance(own, PykafkadProcess):
         assert_no_bug_logged(own)
 
 
 class Client:
-    """A producer of one client that sends 0, 1, 2… until it is told to stop, and a consumer of the same client that
-    reads them in a group. `sent` is how many were acknowledged, `read` what came, `assignments` how often the consumer
-    was given its partition."""
+    """A producer that sends 0, 1, 2… until it is stopped, and a consumer of the same client library that reads them in
+    a group.
+
+    `sent` counts acknowledged records, `read` holds the records read, `assignments` counts how often the consumer got
+    its partition.
+    """
 
     def __init__(self, name: str, bootstrap: str) -> None:
         self.topic = name
@@ -69,23 +73,23 @@ class Client:
         ]
 
     def guarded(self, work: object) -> None:
-        """What ends a thread is told."""
+        """Run a thread's work and keep the exception that ends it."""
         try:
             work()  # type: ignore[operator]
         except Exception as error:
             self.failures.append(f"{self.topic}: {error!r}")
 
     def produce(self) -> None:
-        """Until `stopping` is set, then flush."""
+        """Produce until `stopping` is set, then flush."""
         raise NotImplementedError
 
     def consume(self) -> None:
-        """Until `ending` is set."""
+        """Consume until `ending` is set."""
         raise NotImplementedError
 
 
 class Confluent(Client):
-    """confluent-kafka, which is librdkafka."""
+    """confluent-kafka, which uses librdkafka."""
 
     def produce(self) -> None:
         retries = {"message.timeout.ms": DELIVERY_MS, "reconnect.backoff.max.ms": BACKOFF_MS}
@@ -101,7 +105,7 @@ class Confluent(Client):
         assert self.sent == number
 
     def delivered(self, error: object, message: object) -> None:
-        """Count, or note why not."""
+        """Count the acknowledged record, or keep its error."""
         if error is None:
             self.sent += 1
         else:
@@ -120,7 +124,7 @@ class Confluent(Client):
         consumer.subscribe([self.topic], on_assign=self.assigned)
         while not self.ending.is_set():
             message = consumer.poll(0.2)
-            # Errors of the connection are told, and made good by the client.
+            # Connection errors are reported, and the client recovers from them.
             if message is not None and message.error() is None:
                 self.read.append(int(message.value()))
         consumer.close()
@@ -133,7 +137,7 @@ CLIENTS = {"confluent-kafka": Confluent}
 
 
 def all_of(bootstrap: str, topic: str, count: int) -> list[int]:
-    """The first `count` numbers in the topic and those that come soon after."""
+    """The first `count` numbers in the topic, and any that arrive shortly after them."""
     consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=300)
     deadline = time.monotonic() + 100
     found: list[int] = []
@@ -144,9 +148,11 @@ def all_of(bootstrap: str, topic: str, count: int) -> list[int]:
 
 
 def test_clients_live_through_restarts(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    """A clean restart and a kill, with a producer and a consumer at work: everything sent is there once and in order,
-    and was read once; nobody had to join anew, since the group and its members were loaded again."""
-    # Lines that are kept hold the errors that they tell of, and those the sockets.
+    """A clean restart and a kill during traffic: every sent record is there once and in order, and was read once.
+
+    No member joined again, because the group and its members were loaded.
+    """
+    # Captured log lines would hold the errors they mention, and these hold the sockets.
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     admin.create_topics({name: {"num_partitions": 1} for name in CLIENTS}, wait_for_metadata=True)
@@ -172,7 +178,7 @@ def test_clients_live_through_restarts(broker: Broker, caplog: pytest.LogCapture
     for client in clients:
         client.stopping.set()
         client.threads[0].join(READ_SECONDS)
-    # What would come a second time comes by then.
+    # A duplicate would arrive within this time.
     with contextlib.suppress(AssertionError):
         wait_until(
             lambda: all(len(client.read) >= client.sent or client.failures for client in clients),
@@ -188,5 +194,5 @@ def test_clients_live_through_restarts(broker: Broker, caplog: pytest.LogCapture
         assert client.sent > 60
         assert all_of(broker.bootstrap, client.topic, client.sent) == list(range(client.sent)), client.topic
         missing = sorted(set(range(client.sent)) - set(client.read))
-        assert client.read == list(range(client.sent)), f"{client.topic}: never read {missing}"
+        assert client.read == list(range(client.sent)), f"{client.topic}: {missing} were never read"
     assert [client.assignments for client in clients] == before

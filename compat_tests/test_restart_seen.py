@@ -1,6 +1,6 @@
-"""Every answer that may tell of restarts, before, between and after them: pykafkad's are Kafka's, field by field.
+"""Every answer that may show restarts, before, between and after them: pykafkad's equal Kafka's, field by field.
 
-Each broker is the test's own, so that epochs and ids are those of its own restarts.
+Each broker belongs to the test alone, so that epochs and ids count the test's own restarts.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from compat_tests.scenarios.differences import allowed
 from compat_tests.scenarios.exchange import CLOSED, Exchange
 from compat_tests.scenarios.normalise import differences, normalised
 
-# Kafka's controller waits so long before it lets a broker come back that was killed; one that is held up for so long
-# loses its leaders.
+# Kafka's controller waits this long before a killed broker may return; a broker that stalls for this long loses its
+# leaders.
 SETTINGS = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
 WAYS = ("restart", "kill", "restart")
 NOT_COORDINATOR = 16
 
 
 def later(before: Exchange) -> Exchange:
-    """The same transcript goes on with a broker that was started anew, on a connection of its own."""
+    """The same transcript, continued on a new connection to the restarted broker."""
     before.close()
     after = Exchange(before.bootstrap, "")
     after.prefix, after.steps, after.asked = before.prefix, before.steps, before.asked
@@ -46,7 +46,7 @@ def seen(broker: Broker) -> list[tuple[str, object]]:
     parts = (partitions, groups, cluster)
     partitions.write(exchange, "in the first life")
     for each in parts:
-        each.look(exchange, "in the first life")
+        each.record_state(exchange, "in the first life")
     for number, way in enumerate(WAYS, 1):
         groups.wait(exchange)
         cluster.wait(exchange)
@@ -55,23 +55,23 @@ def seen(broker: Broker) -> list[tuple[str, object]]:
         else:
             broker.stop()
         note = f"{way} {number}"
-        groups.told(exchange, f"at {note}")
-        cluster.told(exchange, f"at {note}")
+        groups.record_waiting_answers(exchange, f"at {note}")
+        cluster.record_waiting_answers(exchange, f"at {note}")
         broker.start()
         exchange = later(exchange)
         exchange.topic_id(partitions.name)
         for each in parts:
-            each.look(exchange, f"after {note}")
+            each.record_state(exchange, f"after {note}")
         partitions.write(exchange, f"after {note}")
         groups.go_on(exchange, f"after {note}")
-        partitions.look(exchange, f"at work after {note}")
+        partitions.record_state(exchange, f"at work after {note}")
     exchange.close()
     return normalised(exchange)
 
 
 @pytest.fixture
 def brokers(request: pytest.FixtureRequest, pytestconfig: pytest.Config, tmp_path: Path) -> list[Broker]:
-    """The two that are compared: a real Kafka and a pykafkad, or with `--against` two of one kind."""
+    """The two compared brokers: a real Kafka and a pykafkad, or with `--against` two of one kind."""
     names = AGAINST[pytestconfig.getoption("--against")]
     made: list[Broker] = []
     for number, name in enumerate(names if len(names) == 2 else names * 2):
@@ -85,8 +85,9 @@ def brokers(request: pytest.FixtureRequest, pytestconfig: pytest.Config, tmp_pat
 
 
 def is_chance(label: str, *answers: tuple[str, Any]) -> bool:
-    """Whether one is a Kafka's that stopped before it had told who waits in a group that it is no coordinator any more,
-    which it tells mostly."""
+    """Whether a difference is an accident: Kafka usually tells waiting members NOT_COORDINATOR, but may stop before
+    that.
+    """
     if re.match("(joining|syncing) at restart", label) is None:
         return False
     untold = [name for name, answer in answers if answer == CLOSED]
@@ -96,8 +97,10 @@ def is_chance(label: str, *answers: tuple[str, Any]) -> bool:
 
 
 def test_restarts_look_like_kafkas(brokers: list[Broker]) -> None:
-    """Leader epochs, logs, producers, groups and their members, epochs of the quorum, settings: over a clean restart, a
-    kill, and another clean one."""
+    """Leader epochs, logs, producers, groups with their members, quorum epochs and settings are compared.
+
+    The broker is restarted cleanly, then killed, then restarted cleanly again.
+    """
     transcripts = []
     for broker in brokers:
         broker.start()

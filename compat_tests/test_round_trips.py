@@ -1,6 +1,8 @@
-"""One data directory (two, in fact) that a real Kafka and pykafkad serve in turn, after clean stops and after SIGKILL,
-with all in it that a log can hold. What was written is kept here record by record, and both must give exactly that,
-refuse what the other would have refused, and leave files that the other's tools find nothing wrong with."""
+"""A real Kafka and pykafkad serve one data directory (with two log.dirs) in turn, after clean stops and SIGKILL.
+
+The directory has everything that a log can hold. The test remembers every record. Both brokers must return exactly
+these, refuse what the other would refuse, and leave files without an error for the other's tools.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +30,19 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "2",
     "log.cleaner.backoff.ms": "100",
     "log.cleaner.min.cleanable.ratio": "0",
-    # A kill takes what was not brought to the checkpoints.
+    # A kill loses what the checkpoints do not have yet.
     "log.flush.start.offset.checkpoint.interval.ms": "200",
     "replica.high.watermark.checkpoint.interval.ms": "500",
-    # A Kafka that follows a killed broker waits until its session has ended.
+    # A Kafka that follows a killed broker waits until that broker's session has expired.
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
-    # A producer that a real Kafka would let fall asleep in a transaction is not what this is about.
+    # Idle producers in a transaction must not expire during this test.
     "transaction.max.timeout.ms": "3600000",
 }
 TENURES = 5
 DATA_FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 INTERNAL = ("__consumer_offsets", "__transaction_state")
-# What a Kafka prints when it finds files that are not as it would have left them.
+# Kafka prints these when it finds files that it would not have left behind.
 COMPLAINTS = (
     r"corrupt|Could not find|sanity check|Failed to load(?!.*because the partition is not online)|Error loading|"
     r"[Ee]xception while loading|Encountered .*fault"
@@ -62,12 +64,12 @@ class Directories:
         return [each for each in found if each.name.rsplit("-", 1)[0] in topics]
 
     def digest(self, topic: str) -> dict[str, str]:
-        """Of every log of a topic."""
+        """The digest of every log of a topic."""
         files = (path for each in self.partitions(topic) for path in sorted(each.glob("*.log")))
         return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
     def cleaned(self) -> dict[str, int]:
-        """The cleaner's checkpoints: topic and partition to the offset up to which it is clean."""
+        """The cleaner's checkpoints: (topic, partition) to the offset up to which the log is clean."""
         rows = [line.split() for path in self.paths for line in lines(path / "cleaner-offset-checkpoint")[2:]]
         return {f"{topic}-{index}": int(offset) for topic, index, offset in rows}
 
@@ -85,19 +87,19 @@ class Directories:
         return {(topic, int(index)): int(offset) for topic, index, offset in rows}
 
     def check_spread(self) -> None:
-        """The partitions are in both directories, and those of plain topics have several segments."""
+        """Both directories have partitions, and logs of plain topics have several segments."""
         assert len({each.parent for each in self.partitions(*PARTITIONS)}) == 2
         for each in self.partitions(PLAIN):
             assert len(list(each.glob("*.log"))) > 1, each
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a file, none of a missing one."""
+    """The lines of a file; none if the file is missing."""
     return path.read_text().splitlines() if path.exists() else []
 
 
 def check_by_kafkas_tools(jars: Path, folder: Path, directories: Directories) -> None:
-    """DumpLogSegments over every file that pykafkad left behind when it stopped."""
+    """Run DumpLogSegments over every file that pykafkad left when it stopped."""
     files = [
         path
         for each in directories.partitions(*PARTITIONS, *INTERNAL)
@@ -118,8 +120,10 @@ def check_by_kafkas_tools(jars: Path, folder: Path, directories: Directories) ->
 
 
 def check_by_fsck(directories: Directories, *, is_clean: bool) -> None:
-    """No record that Kafka wrote is damaged; after a clean stop only files go that were deleted already, or tell of an
-    older stop."""
+    """No record that Kafka wrote is damaged.
+
+    After a clean stop, fsck would only remove files that were already deleted or belong to an older stop.
+    """
     command = [sys.executable, "-m", "pykafkad", "fsck", *map(str, directories.paths)]
     checked = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=200)
     assert "damage" not in checked.stdout and "offline" not in checked.stdout, checked.stdout
@@ -132,11 +136,11 @@ def check_by_fsck(directories: Directories, *, is_clean: bool) -> None:
         assert found == [], checked.stdout + checked.stderr
 
 
-def serve_one_tenure(content: ExpectedContent, broker: ProcessBroker, directories: Directories) -> None:
-    """Start, look, write, look again; the broker goes on."""
+def serve_one_turn(content: ExpectedContent, broker: ProcessBroker, directories: Directories) -> None:
+    """Start, check, write, check again; the broker keeps running."""
     broker.start()
     exchange = content.broker = Exchange(broker.bootstrap, "round-trip")
-    if content.tenure:
+    if content.turn:
         content.check()
     else:
         content.create_topics()
@@ -153,7 +157,9 @@ def serve_one_tenure(content: ExpectedContent, broker: ProcessBroker, directorie
 def test_both_serve_one_directory_in_turn(
     kafka_jars: Path, tmp_path: Path, pytestconfig: pytest.Config, end: str
 ) -> None:
-    """See the module. With more `--rounds` than in a quick run there are more tenures, which end in either way."""
+    """Both brokers serve the directory in turn. With a higher `--rounds` there are more turns, which end in either
+    way.
+    """
     directories = Directories(tmp_path)
     (tmp_path / "kafka").mkdir()
     (tmp_path / "ours").mkdir()
@@ -169,7 +175,7 @@ def test_both_serve_one_directory_in_turn(
             broker = (kafka, ours)[number % 2]
             untouched = directories.digest("__transaction_state") if broker is ours else {}
             printed = len(kafka.log_text())
-            serve_one_tenure(content, broker, directories)
+            serve_one_turn(content, broker, directories)
             was_clean = end == "stop"
             if number >= TENURES - 1:
                 end = chance.choice(("stop", "kill"))

@@ -1,7 +1,8 @@
 """Every scenario of `compat_tests/scenarios/`: the same requests to a real Kafka and to pykafkad, answers compared.
 
-With `--against kafka` or `--against pykafkad` that broker is asked twice and compared with itself: what a scenario
-compares must not depend on chance."""
+With `--against kafka` or `--against pykafkad` one broker is asked twice and compared with itself, which shows whether a
+scenario compares something that depends on chance.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from pykafkad.wire import messages
 
 SCENARIOS = all_scenarios()
 SHOWN_DIFFERENCES = 40
-# What each scenario that ran has asked: (API, version).
+# (API, version) of every request, for each scenario that ran.
 asked: dict[str, set[tuple[str, int]]] = {}
-# The error codes that it has seen: API to names.
+# The error codes that the scenarios have seen: API to names.
 provoked: dict[str, dict[str, set[str]]] = {}
 
 
 def transcript(name: str, bootstrap: str) -> list[tuple[str, object]]:
-    """Run a scenario on one broker; its normalised transcript."""
+    """Run a scenario on one broker; returns its normalised transcript."""
     exchange = Exchange(bootstrap, name)
     try:
         SCENARIOS[name](exchange)
@@ -39,7 +40,7 @@ def transcript(name: str, bootstrap: str) -> list[tuple[str, object]]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenario(name: str, request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> None:
-    """Both brokers give the same answers, but for the differences that `differences.py` gives a reason for."""
+    """Both brokers give the same answers, except for the differences in `differences.py`."""
     brokers = AGAINST[pytestconfig.getoption("--against")]
     first, second = brokers if len(brokers) == 2 else (*brokers, *brokers)
     transcripts = []
@@ -66,20 +67,20 @@ def test_scenario(name: str, request: pytest.FixtureRequest, pytestconfig: pytes
 
 
 def test_every_version_of_every_api_is_asked() -> None:
-    """The scenarios together ask every API that pykafkad promises in every version that Kafka answers."""
+    """The scenarios together ask every promised API in every version that Kafka answers."""
     if len(asked) < len(SCENARIOS):
         return  # Only some of the scenarios were chosen for this run.
     everything = set().union(*asked.values())
     promised = {
         (name, version) for key, name, versions, _ in messages.all_apis() if key in PROMISED for version in versions
     }
-    # Version 6 of InitProducerId prepares two-phase commits and is not answered by Kafka 4.3.1 unless unstable ones are
+    # Version 6 of InitProducerId prepares two-phase commits; Kafka 4.3.1 answers it only with unstable versions
     # enabled.
     assert promised - everything <= {("InitProducerId", 6)}
 
 
 def test_every_api_is_asked_for_a_success_and_its_errors() -> None:
-    """What the scenarios provoke is what the table says, and each API has a success, or a reason why it has none."""
+    """The scenarios provoke exactly the codes of the table; each API has a success, or a reason why it has none."""
     if len(provoked) < len(SCENARIOS):
         return  # Only some of the scenarios were chosen for this run.
     seen: dict[str, set[str]] = {}
@@ -88,13 +89,15 @@ def test_every_api_is_asked_for_a_success_and_its_errors() -> None:
             seen.setdefault(api, set()).update(names)
     table = {api: set(names.split()) for api, names in PROVOKED.items()}
     missing = {api: names - seen.get(api, set()) for api, names in table.items() if names - seen.get(api, set())}
-    assert not missing, "no scenario provokes these any more"
+    assert not missing, "no scenario provokes these codes any more"
     new = {api: names - table.get(api, set()) - NOT_PROVOKED.get(api, {}).keys() for api, names in seen.items()}
-    assert not any(new.values()), f"these belong into the table: {new}"
+    assert not any(new.values()), f"these codes are missing in the table: {new}"
 
 
-def test_the_table_of_errors_is_whole() -> None:
-    """Every promised API is in it; a success is provoked or has a reason; nothing is both provoked and not."""
+def test_the_table_of_errors_is_complete() -> None:
+    """Every promised API is in the table; a success is provoked or has a reason; no code is both provoked and
+    excused.
+    """
     promised = {name for key, name, _, _ in messages.all_apis() if key in PROMISED}
     assert promised <= PROVOKED.keys() and NOT_PROVOKED.keys() <= PROVOKED.keys()
     known = set(errors.codes().values())

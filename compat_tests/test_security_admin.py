@@ -1,4 +1,4 @@
-"""ACLs and SCRAM credentials as two clients' administration sees them, on brokers with an authorizer."""
+"""ACLs and SCRAM credentials through two clients' admin calls, on brokers with an authorizer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FreshName = Callable[..., str]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Once for each broker, the real Kafka first."""
+    """Run once for each broker, the real Kafka first."""
     metafunc.parametrize(
         "configured", [f"configured_{name}" for name in AGAINST[metafunc.config.getoption("--against")]]
     )
@@ -55,7 +55,7 @@ def done(futures: dict) -> list:
 
 
 def test_acls_by_librdkafka(bootstrap: str, fresh_name: FreshName) -> None:
-    """Created, found by filters, deleted; an impossible one is refused alone."""
+    """ACLs are created, found by filters and deleted; only an invalid one is refused."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topic = fresh_name()
 
@@ -98,7 +98,7 @@ def test_acls_by_librdkafka(bootstrap: str, fresh_name: FreshName) -> None:
 
 
 def test_acls_by_kafka_python(bootstrap: str, fresh_name: FreshName) -> None:
-    """The same by a client of another family."""
+    """The same with a client that does not use librdkafka."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     pattern = ResourcePattern(KafkaPythonResource.GROUP, fresh_name("group"), KafkaPythonPattern.LITERAL)
     acl = ACL("User:bob", "10.0.0.1", KafkaPythonOperation.READ, ACLPermissionType.DENY, pattern)
@@ -111,7 +111,7 @@ def test_acls_by_kafka_python(bootstrap: str, fresh_name: FreshName) -> None:
 
 
 def test_scram_credentials(bootstrap: str, fresh_name: FreshName) -> None:
-    """librdkafka salts and hashes; the broker tells mechanism and iterations, and never more."""
+    """librdkafka salts and hashes; the broker returns only mechanism and iterations."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     user = fresh_name("user")
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)

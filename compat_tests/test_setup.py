@@ -1,4 +1,6 @@
-"""What happens where something is missing: installed, skipped by name, or with CI=true a failure."""
+"""Something that the tests need is missing: it is installed, the test is skipped with a reason, or fails with
+CI=true.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def test_a_skip_is_a_failure_in_continuous_integration(monkeypatch: pytest.Monke
 
 
 def test_no_java_and_no_way_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Java there is no real Kafka, and the reason names it."""
+    """Without Java there is no real Kafka, and the reason names Java."""
     monkeypatch.setattr(system_packages, "can_install", lambda: False)
     monkeypatch.setattr(system_packages, "is_present", lambda program: program is not system_packages.JAVA)
     with pytest.raises(KafkaUnavailable, match="java is missing.*openjdk"):
@@ -58,7 +60,7 @@ def test_the_cache_is_outside_the_tree(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_a_fresh_start_empties_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What was fetched and built is gone; the locks stay, as another run may hold one."""
+    """Everything downloaded and built is removed; the locks stay, because another run may hold one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine")
     suite = cache.cache_directory() / "suites" / "one"
@@ -71,7 +73,7 @@ def test_a_fresh_start_empties_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_a_cache_in_use_is_not_emptied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A run that uses the container engine in the cache keeps what it uses."""
+    """While a run uses the container engine in the cache, the cache is not emptied."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     engine = cache.cache_directory() / "engine"
     engine.mkdir()
@@ -99,7 +101,7 @@ def test_what_an_engine_left_mounted_is_unmounted(monkeypatch: pytest.MonkeyPatc
 def test_installing_is_announced(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    """What is going to be installed and fetched is said before the first of it is."""
+    """The planned installations and downloads are printed before the first of them starts."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(system_packages, "can_install", lambda: True)
     monkeypatch.setattr(system_packages, "PROGRAMS", (NOWHERE,))
@@ -121,6 +123,6 @@ def test_installing_is_announced(
 
 
 def test_ports_are_below_those_of_clients() -> None:
-    """A broker's port is never one that a client's own connection may have taken while the broker was away."""
+    """A broker's port is never one that a client's own connection could take while the broker is stopped."""
     first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert all(free_port() < first_of_clients for _ in range(20))

@@ -1,5 +1,7 @@
-"""Snapshots, forks, memory and fsck through ordinary clients: features of pykafkad's own, held against a real Kafka
-where it can judge."""
+"""Snapshots, forks, memory and fsck through ordinary clients.
+
+These are pykafkad's own features; where a real Kafka can judge the result, it does.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ GROUP = "readers"
 
 @pytest.fixture(params=["disk", "memory"])
 def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PykafkadProcess]:
-    """A pykafkad with two topics of thirty records each and a group in the middle of them, saved as `prepared`."""
+    """A pykafkad with two topics of thirty records each and a group in the middle of them, saved as snapshot
+    `prepared`.
+    """
     options = ["--memory", "64MB"] if request.param == "memory" else []
     broker = PykafkadProcess(tmp_path, options=options)
     broker.start()
@@ -42,7 +46,7 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PykafkadPr
 
 
 def act(broker: ProcessBroker, action: str, value: str) -> None:
-    """One action of a snapshot, as docs/using.md shows it."""
+    """Perform one action of a snapshot as docs/using.md shows it."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     change = ConfigResource(ConfigResourceType.BROKER, "1", {f"pykafkad.snapshot.{action}": value})
     assert admin.alter_configs([change], raise_on_unknown=False) == {"broker": {"1": "OK"}}
@@ -58,7 +62,9 @@ def create(broker: ProcessBroker, topic: str, numbers: range) -> None:
 
 
 def test_everything_goes_back(saved: PykafkadProcess) -> None:
-    """Records, topics and committed offsets; a producer and a client that were connected go on by themselves. Twice."""
+    """Records, topics and committed offsets are restored, twice; connected clients and a producer continue by
+    themselves.
+    """
     producer = KafkaProducer(bootstrap_servers=saved.bootstrap)
     for _ in range(2):
         producer.send(TOPIC, b"30", partition=0).get(100)
@@ -79,7 +85,7 @@ def test_everything_goes_back(saved: PykafkadProcess) -> None:
 
 
 def test_one_topic_goes_back(saved: PykafkadProcess) -> None:
-    """Its records alone; a consumer that stood beyond its new end goes where `auto.offset.reset` sends it."""
+    """Only the topic's records are restored; a consumer beyond the new end follows `auto.offset.reset`."""
     consumer = KafkaConsumer(bootstrap_servers=saved.bootstrap, auto_offset_reset="earliest")
     consumer.assign([TopicPartition(TOPIC, 0)])
     for topic in (TOPIC, OTHER):
@@ -94,12 +100,12 @@ def test_one_topic_goes_back(saved: PykafkadProcess) -> None:
 
 
 def pykafkad(*arguments: object) -> subprocess.CompletedProcess:
-    """The command line."""
+    """Run the command line."""
     return subprocess.run([sys.executable, "-m", "pykafkad", *map(str, arguments)], capture_output=True, text=True)
 
 
 def test_the_command_line(saved: PykafkadProcess) -> None:
-    """Every action; the broker's words become the command's. The example of docs/using.md does the same."""
+    """Every action works as in the example of docs/using.md; the command prints the broker's message."""
     bootstrap = ("--bootstrap", saved.bootstrap)
     assert pykafkad("snapshot", "create", "second", *bootstrap).returncode == 0
     assert pykafkad("snapshot", "list", *bootstrap).stdout == "name\nprepared\nsecond\n"
@@ -123,7 +129,7 @@ def test_the_command_line(saved: PykafkadProcess) -> None:
 
 
 def test_a_real_kafka_starts_on_a_fork(kafka_jars: Path, tmp_path: Path) -> None:
-    """A fork of a broker that goes on serving is a directory like any other; what happens there is not seen here."""
+    """A fork of a running broker is a normal directory; a Kafka that runs on it does not affect the broker."""
     (tmp_path / "ours").mkdir()
     (tmp_path / "kafka").mkdir()
     ours = PykafkadProcess(tmp_path / "ours")
@@ -139,7 +145,9 @@ def test_a_real_kafka_starts_on_a_fork(kafka_jars: Path, tmp_path: Path) -> None
         assert read_all(kafka.bootstrap, TOPIC) == list(range(30))
         produce(kafka.bootstrap, TOPIC, range(70, 90))
         refused = pykafkad("snapshot", "create", "one", "--bootstrap", kafka.bootstrap)
-        assert refused.returncode == 1 and "not pykafkad" in refused.stderr, "it would be stored as a setting"
+        assert refused.returncode == 1 and "not pykafkad" in refused.stderr, (
+            "a real Kafka would store the action as a setting"
+        )
         assert read_all(kafka.bootstrap, TOPIC) == [*range(30), *range(70, 90)]
         kafka.stop()
         assert read_all(ours.bootstrap, TOPIC) == list(range(40))
@@ -153,8 +161,10 @@ def test_a_real_kafka_starts_on_a_fork(kafka_jars: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_fsck_reads_a_real_kafkas_directory(kafka_jars: Path, tmp_path: Path, end: str) -> None:
-    """After a clean stop nothing is wrong; after a kill no record is damaged. Nothing is changed, and Kafka starts as
-    before."""
+    """After a clean stop fsck finds nothing; after a kill no record is damaged.
+
+    fsck changes nothing, and Kafka starts as before.
+    """
     kafka = KafkaProcess(kafka_jars, tmp_path)
     try:
         kafka.start()

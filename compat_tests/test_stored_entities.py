@@ -1,5 +1,7 @@
-"""ACLs, client quotas, SCRAM credentials, client-metrics subscriptions and group settings: kept over restarts, and
-Kafka's own records."""
+"""ACLs, client quotas, SCRAM credentials, client-metrics subscriptions and group settings survive restarts.
+
+They are stored as Kafka's own records.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ PREFIX = "stored"
 
 
 def exchange(broker: Broker) -> Exchange:
-    """A connection whose names are the same every time."""
+    """A connection whose names are the same in every run."""
     made = Exchange(broker.bootstrap, "stored_entities")
     made.prefix = PREFIX
     return made
 
 
 def store(broker: Broker) -> None:
-    """Two of everything, of which one is removed or changed again."""
+    """Store two of everything, then remove or change one of each."""
     with_names = exchange(broker)
     ask = with_names.quietly
     topic, user = with_names.name("topic"), with_names.name("user")
@@ -53,8 +55,8 @@ def store(broker: Broker) -> None:
     ]
     ask("AlterClientQuotas", 1, entries=entries)
     ask("AlterClientQuotas", 1, entries=[quotas.entry({"user": user}, (quotas.CONSUMER,))])
-    # A Kafka that loads a removal may forget other users of the same mechanism (its own fault), so the removed one has
-    # a mechanism alone.
+    # When Kafka loads a removal, a fault of its own may forget other users of the mechanism, so the removed user has
+    # its own mechanism.
     ask(
         "AlterUserScramCredentials",
         0,
@@ -82,7 +84,7 @@ def store(broker: Broker) -> None:
 
 
 def described(broker: Broker) -> list[tuple[str, Any]]:
-    """All of it, as the broker shows it."""
+    """The description of all entities."""
     with_names = exchange(broker)
     ask = with_names.ask
     ask("DescribeAcls", 3, **acls.chosen(resource_name_filter=with_names.name("topic")))
@@ -102,7 +104,7 @@ def described(broker: Broker) -> list[tuple[str, Any]]:
 
 
 def settled(broker: Broker, expected: Callable[[list[tuple[str, Any]]], bool]) -> list[tuple[str, Any]]:
-    """What the broker shows once it is as expected: Kafka's brokers learn of changes a moment after the answer."""
+    """The broker's description once it is as expected: Kafka shows changes a moment after the answer."""
     deadline = time.monotonic() + 120
     while not expected(found := described(broker)) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -110,7 +112,7 @@ def settled(broker: Broker, expected: Callable[[list[tuple[str, Any]]], bool]) -
 
 
 def is_whole(found: list[tuple[str, Any]]) -> bool:
-    """Whether everything that `store` set is there, and nothing that it took away."""
+    """Whether everything that `store` set is there, and nothing that it removed."""
     answers = dict(found)
     resources = answers["DescribeAcls v3"]["resources"]
     values = [value for entry in answers["DescribeClientQuotas v1 user"]["entries"] for value in entry["values"]]
@@ -126,7 +128,7 @@ def is_whole(found: list[tuple[str, Any]]) -> bool:
 
 
 def test_restarts_keep_them(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> None:
-    """After a stop and after a SIGKILL a broker shows the same, and both brokers show the same."""
+    """After a stop and after a SIGKILL a broker shows the same entities, and both brokers show the same."""
     shown = []
     for name in AGAINST[pytestconfig.getoption("--against")]:
         broker = request.getfixturevalue(f"configured_{name}")
@@ -144,8 +146,7 @@ def test_restarts_keep_them(request: pytest.FixtureRequest, pytestconfig: pytest
 
 
 def test_a_real_kafka_shows_what_pykafkad_stored(kafka_jars: Path, tmp_path: Path) -> None:
-    """A real Kafka that is started on pykafkad's directory describes the same ACLs, quotas, credentials and
-    settings."""
+    """A real Kafka on pykafkad's directory describes the same ACLs, quotas, credentials and settings."""
     (tmp_path / "ours").mkdir()
     ours = PykafkadProcess(tmp_path / "ours", CONFIGURED)
     try:

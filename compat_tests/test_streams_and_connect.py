@@ -1,5 +1,4 @@
-"""Kafka Streams and Kafka Connect, which live by internal topics, groups of their own kinds, and admin calls between
-them."""
+"""Kafka Streams and Kafka Connect, which use internal topics, groups with their own protocols, and admin calls."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from compat_tests.tools.runner import ToolRunner
 
 FreshName = Callable[..., str]
 Start = Callable[..., subprocess.Popen]
-# The example's own, which cannot be told to it.
+# The example's fixed topic names.
 INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"
 LINES = 120
 
@@ -29,8 +28,10 @@ LINES = 120
 def test_streams_counts_words(
     bootstrap: str, start_java: Start, runner: ToolRunner, fresh_name: FreshName, tmp_path: Path
 ) -> None:
-    """Through a repartition topic, which it empties by DeleteRecords, and a compacted changelog; then its reset tool
-    removes both."""
+    """Words are counted through a repartition topic, which DeleteRecords empties, and a compacted changelog.
+
+    The reset tool then removes both.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for created in admin.create_topics([NewTopic(INPUT, 2, 1), NewTopic(OUTPUT, 1, 1)]).values():
         created.result(100)
@@ -85,8 +86,10 @@ def test_streams_counts_words(
 def test_connect_moves_a_file_through_a_topic(
     bootstrap: str, start_java: Start, fresh_name: FreshName, tmp_path: Path
 ) -> None:
-    """A worker of a group of type `connect` keeps connectors, offsets and states in compacted topics; a sink's offsets
-    can be reset."""
+    """A worker in a group of type `connect` keeps connectors, offsets and states in compacted topics.
+
+    The offsets of a sink can be reset.
+    """
     name, port = fresh_name("connect"), free_port()
     json_form = {
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -104,7 +107,7 @@ def test_connect_moves_a_file_through_a_topic(
     def asked(
         method: str, path: str, body: dict[str, str] | None = None, check: Callable[[Any], bool] = lambda answer: True
     ) -> bool:
-        """Whether the worker answers so; while it starts or its group rebalances it does not."""
+        """Whether the worker gives that answer; it does not while it starts or its group rebalances."""
         data = json.dumps(body).encode() if body else None
         request = urllib.request.Request(
             f"http://localhost:{port}{path}", data, {"Content-Type": "application/json"}, method=method

@@ -1,5 +1,4 @@
-"""The suites of other clients pass here what they pass on a real Kafka; and the parts of `compat_tests/suites`
-themselves."""
+"""Other clients' suites pass on pykafkad where they pass on a real Kafka; and tests of `compat_tests/suites` itself."""
 
 from __future__ import annotations
 
@@ -29,13 +28,14 @@ EXAMPLE = Suite(
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
 def test_what_passes_on_kafka_passes_here(suite: Suite, pytestconfig: pytest.Config, kafka_jars: Path) -> None:
-    """Every test of the suite that a real Kafka passes is passed here, or the suite names the reason why not.
+    """Every test of the suite that passes on a real Kafka passes on pykafkad, or the suite names the reason why not.
 
-    Other people's tests have hopes of their own about time, which a busy machine disappoints on either broker. So what
-    failed here alone is tried once more, and a bug is what fails both times; a log of each run is kept."""
+    Tests of other projects assume certain speeds, which a busy machine breaks on either broker. So a test that fails
+    only on pykafkad runs once more and must fail both times; each run's log is kept.
+    """
     whole = pytestconfig.getoption("--whole-suites")
     if not (whole or suite.quick):
-        pytest.skip("a long one: make test-long, or --whole-suites")
+        pytest.skip("this suite takes long: make test-long, or --whole-suites")
     try:
         on_kafka = run_suite(suite, "kafka", quick=not whole)
         here = again = run_suite(suite, "pykafkad", quick=not whole)
@@ -45,13 +45,13 @@ def test_what_passes_on_kafka_passes_here(suite: Suite, pytestconfig: pytest.Con
     if compared.unexplained():
         again = run_suite(suite, "pykafkad", quick=not whole, attempt=2)
         compared = compared.seen_again(again.outcomes)
-    assert compared.passed_on_kafka() > 0, f"nothing passes on the real Kafka: {on_kafka.log}"
+    assert compared.passed_on_kafka() > 0, f"no test passes on the real Kafka: {on_kafka.log}"
     assert compared.unexplained() == [], f"see {here.log} and {again.log}"
-    assert compared.outdated() == [], "these reasons are none any more"
+    assert compared.outdated() == [], "these reasons are outdated"
 
 
 def test_the_document_has_a_row_for_every_suite() -> None:
-    """The table of docs/suites.md knows the suites, their versions and what is left out."""
+    """The table of docs/suites.md has the suites, their versions and the suites that are left out."""
     text = DOCUMENT.read_text()
     shown = text[text.index(card.BEGIN) : text.index(card.END)]
     for suite in SUITES:
@@ -62,7 +62,7 @@ def test_the_document_has_a_row_for_every_suite() -> None:
 
 
 def test_junit_is_counted(tmp_path: Path) -> None:
-    """A failure while tearing down fails the test that passed before it."""
+    """A failure in the teardown fails a test that passed before it."""
     path = tmp_path / "junit.xml"
     cases = '<testcase classname="t.a" name="x[1]"/><testcase classname="t.a" name="y"><skipped/></testcase>'
     cases += '<testcase classname="t.a" name="z"/><testcase classname="t.a" name="z"><error/></testcase>'
@@ -72,7 +72,7 @@ def test_junit_is_counted(tmp_path: Path) -> None:
 
 
 def test_test2json_is_counted() -> None:
-    """Subtests count instead of their parent, unless only the parent failed; what never ended has failed."""
+    """Subtests count instead of their parent, unless only the parent failed; an unfinished test has failed."""
     events = [("run", "A"), ("run", "A/x"), ("pass", "A/x"), ("pass", "A"), ("run", "B"), ("run", "B/x")]
     events += [("pass", "B/x"), ("fail", "B"), ("run", "C"), ("output", "C")]
     lines = [json.dumps({"Action": action, "Test": test}) for action, test in events]
@@ -80,14 +80,15 @@ def test_test2json_is_counted() -> None:
 
 
 def test_libtest_is_counted() -> None:
-    """What a test prints between its name and its outcome does not hide it."""
+    """A test's own output between its name and its outcome does not hide the outcome."""
     text = "running 3 tests\ntest a::b ... ok\ntest c ... FAILED\ntest d ... ignored\n"
     assert from_libtest(text, "m::") == {"m::a::b": PASSED, "m::c": FAILED, "m::d": SKIPPED}
 
 
 def test_differences_need_a_reason_and_end_with_it() -> None:
-    """A test without a reason is a bug of ours; a reason whose tests all pass is outdated; one that met none is
-    neither."""
+    """A difference without a reason is a bug; a reason whose tests all pass is outdated; one without tests is
+    neither.
+    """
     compared = Comparison(
         EXAMPLE, {"a_sasl": PASSED, "b": PASSED, "c": FAILED}, {"a_sasl": FAILED, "b": FAILED, "c": PASSED}
     )
@@ -98,20 +99,20 @@ def test_differences_need_a_reason_and_end_with_it() -> None:
 
 
 def test_what_fails_twice_is_a_difference() -> None:
-    """A second run takes away what passes in it, and adds nothing."""
+    """A second run removes differences that pass in it, and adds none."""
     once = Comparison(EXAMPLE, {"a": PASSED, "b": PASSED, "c": PASSED}, {"a": FAILED, "b": FAILED, "c": PASSED})
     assert once.seen_again({"a": PASSED, "b": FAILED, "c": FAILED}).unexplained() == ["b"]
     assert once.seen_again({}).unexplained() == ["a", "b"]
 
 
 def test_brackets_of_parameters_are_themselves() -> None:
-    """`test[gzip]` is no pattern of one letter."""
+    """`test[gzip]` is not read as a pattern of one letter."""
     assert reason_for("test[gzip]", {"test[gzip]": "x"}) == "x"
     assert reason_for("testg", {"test[gzip]": "x"}) is None
 
 
 def test_renewing_one_row_keeps_the_others(tmp_path: Path) -> None:
-    """A run of one suite changes its row alone."""
+    """A run of one suite changes only its own row."""
     path = tmp_path / "suites.md"
     path.write_text(f"before\n{card.BEGIN}\n| other (C) | 1, x | 5 | 4 |  |\n{card.END}\nafter\n")
     card.into_document(path, [Comparison(EXAMPLE, {"a": PASSED}, {"a": PASSED})])
@@ -122,7 +123,7 @@ def test_renewing_one_row_keeps_the_others(tmp_path: Path) -> None:
 
 
 def tar_of(path: Path, *members: tuple[str, bytes, bytes | str]) -> Path:
-    """An archive with `members`: a name, a type, and the content of a file or the target of a link."""
+    """An archive with `members`: a name, a type, and a file's content or a link's target."""
     with tarfile.open(path, "w:gz") as archive:
         for name, kind, content in members:
             member = tarfile.TarInfo(name)
@@ -137,7 +138,7 @@ def tar_of(path: Path, *members: tuple[str, bytes, bytes | str]) -> Path:
 
 
 def test_a_source_distribution_is_unpacked(tmp_path: Path) -> None:
-    """Files and folders come out with their content, also where the folder is no member of its own."""
+    """Files and folders are unpacked with their content, also if the archive has no member for the folder."""
     archive = tar_of(
         tmp_path / "a.tar.gz",
         ("a", tarfile.DIRTYPE, b""),
@@ -171,8 +172,10 @@ def test_a_source_distribution_is_unpacked(tmp_path: Path) -> None:
 def test_an_archive_that_leaves_its_folder_is_refused(
     tmp_path: Path, name: str, kind: bytes, content: bytes | str
 ) -> None:
-    """A member with an absolute path, with `..`, a link or a device ends the unpacking; nothing is beside the
-    folder."""
+    """A member with an absolute path or `..`, a link or a device ends the unpacking.
+
+    Nothing is written outside of the folder.
+    """
     archive = tar_of(tmp_path / "bad.tar.gz", ("inside", tarfile.REGTYPE, b"1"), (name, kind, content))
     with pytest.raises(SuiteUnavailable, match=re.escape(name)):
         unpack(archive, tmp_path / "out")
@@ -181,7 +184,7 @@ def test_an_archive_that_leaves_its_folder_is_refused(
 
 
 def test_a_missing_tool_chain_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without Go its suites are skipped by name, with how to get it."""
+    """Without Go its suites are skipped with the reason and how to get Go."""
     monkeypatch.setenv("PATH", os.fspath(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path))
     (suite,) = [suite for suite in SUITES if suite.name == "kafka-go"]

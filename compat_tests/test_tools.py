@@ -1,5 +1,6 @@
-"""Every case of `compat_tests/tools/cases/`: Kafka's own tools run against a real Kafka and pykafkad, what they print
-compared."""
+"""Every case of `compat_tests/tools/cases/`: Kafka's own tools on a real Kafka and on pykafkad; the outputs are
+compared.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,7 @@ from compat_tests.tools.runner import TOOLS, ToolRunner
 
 CASES = all_cases()
 SHOWN_LINES = 60
-# Beside Kafka's defaults: without an authorizer there are no permissions to add and list, without a second directory no
-# moves.
+# Settings that differ from Kafka's defaults: an authorizer to list and add permissions, a second directory for moves.
 SETTINGS = {
     "log.dirs": "{data},{data}-2",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -52,7 +52,7 @@ compared: set[str] = set()
 def brokers(
     kafka_jars: Path, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[ProcessBroker]]:
-    """A real Kafka and a pykafkad of these tests' own, so that what tools list is what these tests made."""
+    """A real Kafka and a pykafkad for these tests only, so that tools list only what these tests created."""
     with ExitStack() as stack:
         started: list[ProcessBroker] = []
         for name in AGAINST[pytestconfig.getoption("--against")]:
@@ -69,7 +69,7 @@ def brokers(
 
 @pytest.mark.parametrize("name", CASES)
 def test_tool(name: str, runner: ToolRunner, brokers: list[ProcessBroker], tmp_path: Path) -> None:
-    """Both brokers make the tools print the same, but for the differences that `differences.py` gives a reason for."""
+    """The tools print the same for both brokers, except for the differences in `differences.py`."""
     transcripts = []
     lines: list[str] = []
     for broker in brokers:
@@ -79,7 +79,7 @@ def test_tool(name: str, runner: ToolRunner, brokers: list[ProcessBroker], tmp_p
                 [(step, normalised(step, outcome, stage)) for step, outcome in perform(CASES[name], stage)]
             )
         except CaseFailed as error:
-            # The other broker performs it all the same: what its tools list later has to be the same on both.
+            # The other broker also performs the step, because later lists must be the same on both.
             lines.append(f"{broker.name}: {error}")
     if lines:
         pytest.fail("\n".join(lines), pytrace=False)
@@ -95,7 +95,7 @@ def test_tool(name: str, runner: ToolRunner, brokers: list[ProcessBroker], tmp_p
 def test_replica_verification(
     runner: ToolRunner, brokers: list[ProcessBroker], kafka_jars: Path, tmp_path: Path
 ) -> None:
-    """kafka-replica-verification reads every replica at once and reports how far they are apart, until it is ended."""
+    """kafka-replica-verification reads every replica and reports their maximum lag, until it is stopped."""
     reports = []
     for broker in brokers:
         addressed = ["--bootstrap-server", broker.bootstrap, "--topic", "verified"]
@@ -123,13 +123,13 @@ def test_replica_verification(
 
 
 def test_every_difference_is_still_there() -> None:
-    """What has come to be the same leaves the list of differences."""
+    """A listed difference that no longer occurs must be removed from the list."""
     if compared == set(CASES):
         assert [row for row in ALLOWED if row not in seen] == []
 
 
 def test_every_option_is_used(runner: ToolRunner) -> None:
-    """Each option that a tool's own help names is used by a case, or `UNUSED_OPTIONS` says why not."""
+    """Every option in a tool's own help is used by a case, or has a reason in `UNUSED_OPTIONS`."""
     unused: dict[str, list[str]] = {}
     for tool in TOOLS:
         used = {word for case in CASES.values() for step in case.steps if step.tool == tool for word in step.arguments}
@@ -141,7 +141,7 @@ def test_every_option_is_used(runner: ToolRunner) -> None:
 
 
 def options_named(runner: ToolRunner, tool: str) -> set[str]:
-    """The options in the help of a tool, those of its sub-commands included."""
+    """The options in a tool's help, including its sub-commands."""
     outcome = runner.run(tool, ["--help"])
     text = outcome.output + outcome.errors
     for commands in re.findall(r"^ *\{([a-z,-]+)\} \.\.\.", text, re.M):

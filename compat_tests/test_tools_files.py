@@ -1,7 +1,6 @@
-"""`pykafkad dump-log` and Kafka's DumpLogSegments on the same files, a real Kafka's and pykafkad's: every fact is the
-same.
+"""`pykafkad dump-log` and Kafka's DumpLogSegments show the same facts about the same files of both brokers.
 
-Kafka's StorageTool looks at both directories too.
+Kafka's StorageTool reads both directories too.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ OF_FEWER_LINES = "of {path} Kafka prints {expected} lines, we print {answered}"
 def directories(
     runner: ToolRunner, kafka_jars: Path, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
-    """The data that each broker left after a clean stop, by the broker's name."""
+    """Each broker's data after a clean stop, by the broker's name."""
     found = {}
     for name in AGAINST[pytestconfig.getoption("--against")]:
         directory = tmp_path_factory.mktemp(name)
@@ -43,7 +42,9 @@ def directories(
 
 
 def _fill(runner: ToolRunner, bootstrap: str, name: str) -> None:
-    """Every codec, keys, headers, tombstones, both kinds of timestamps, groups, and what a real Kafka offers beyond."""
+    """Every codec, keys, headers, tombstones, both kinds of timestamps, groups, and on a real Kafka its further
+    features.
+    """
 
     def run(tool: str, *arguments: str, typed: str = "") -> None:
         outcome = runner.run(tool, ["--bootstrap-server", bootstrap, *arguments], typed)
@@ -87,14 +88,14 @@ def _fill(runner: ToolRunner, bootstrap: str, name: str) -> None:
 
 
 def _dumped_by_both(directory: Path) -> list[Path]:
-    """The files that DumpLogSegments reads; it knows the bootstrap checkpoint by no name."""
+    """The files that DumpLogSegments reads; it does not recognise the name of the bootstrap checkpoint."""
     paths = sorted(directory.glob("*-*/*"))
     return [path for path in paths if path.suffix in (".log", ".checkpoint", *TABLES) and path.stat().st_size]
 
 
 @pytest.mark.parametrize("name", ["kafka", "pykafkad"])
 def test_facts_of_every_file(name: str, runner: ToolRunner, directories: dict[str, Path]) -> None:
-    """Line by line, whatever DumpLogSegments says is said by dump-log too; ours may say more."""
+    """Line by line, dump-log shows every fact that DumpLogSegments shows; it may show more."""
     if name not in directories:
         return  # Only the other broker was asked for.
     paths = _dumped_by_both(directories[name])
@@ -126,18 +127,18 @@ def test_facts_of_a_transaction_index(runner: ToolRunner, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["kafka", "pykafkad"])
 def test_every_file_is_read(name: str, directories: dict[str, Path]) -> None:
-    """No file of a data directory is damaged or strange to dump-log, Kafka's own included."""
+    """dump-log can read every file of a data directory and finds none damaged, also in Kafka's directory."""
     if name not in directories:
         return  # Only the other broker was asked for.
     for folder, _, files in os.walk(directories[name]):
         for file in files:
             if file not in (".lock",):
                 kinds = {row["kind"] for row in our_rows(Path(folder) / file)}
-                assert "text" not in kinds, f"{folder}/{file} is not known"
+                assert "text" not in kinds, f"dump-log does not recognise {folder}/{file}"
 
 
 def test_storage_tool(runner: ToolRunner, directories: dict[str, Path], tmp_path: Path) -> None:
-    """StorageTool finds a formatted directory in both, and refuses to format it again."""
+    """StorageTool recognises both directories as formatted, and refuses to format them again."""
     said = []
     for name, data in directories.items():
         properties = tmp_path / f"{name}.properties"

@@ -1,4 +1,4 @@
-"""Kafka's VerifiableProducer and VerifiableConsumer: what was acknowledged is consumed, each record once."""
+"""Kafka's VerifiableProducer and VerifiableConsumer: acknowledged records are consumed, each of them once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FreshName = Callable[..., str]
 
 
 class Verifiable:
-    """One of the tools in the background; `events` is what it printed so far, a JSON object a line."""
+    """One of the tools in the background; `events` holds its output so far, one JSON object a line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -44,7 +44,7 @@ class Verifiable:
 
 @pytest.fixture
 def start(bootstrap: str, kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Verifiable]]:
-    """Starts a verifiable tool; what still runs at the end is ended."""
+    """Starts a verifiable tool; tools that still run at the end of the test are stopped."""
     tools = JavaTools(kafka_jars, bootstrap, tmp_path / "log4j2.properties")
     running: list[Verifiable] = []
 
@@ -60,12 +60,12 @@ def start(bootstrap: str, kafka_jars: Path, tmp_path: Path) -> Iterator[Callable
 
 
 def records(consumers: list[Verifiable]) -> list[tuple[int, int]]:
-    """(partition, offset) of everything that the consumers printed."""
+    """(partition, offset) of every record that the consumers printed."""
     return [(event["partition"], event["offset"]) for one in consumers for event in one.named("record_data")]
 
 
 def owned(consumer: Verifiable) -> set[int]:
-    """The partitions that a consumer was given last."""
+    """The latest partitions of a consumer."""
     given: set[int] = set()
     for event in list(consumer.events):
         partitions = {entry["partition"] for entry in event.get("partitions", []) if isinstance(entry, dict)}
@@ -77,7 +77,7 @@ def owned(consumer: Verifiable) -> set[int]:
 
 
 def test_acknowledged_is_consumed(start: Callable[..., Verifiable], fresh_name: FreshName) -> None:
-    """Two consumers share the partitions, one leaves while records flow; every acknowledged record is read once."""
+    """Two consumers share the partitions and one leaves during traffic; every acknowledged record is read once."""
     topic, group = fresh_name(), fresh_name("group")
     producing = ("--topic", topic, "--acks", "-1", "--repeating-keys", "50")
     producer = start("kafka-verifiable-producer", *producing, "--max-messages", "4000", "--throughput", "800")
@@ -86,7 +86,7 @@ def test_acknowledged_is_consumed(start: Callable[..., Verifiable], fresh_name: 
     consumers = [start("kafka-verifiable-consumer", *reading) for _ in range(2)]
     readers = lambda: [consumer for consumer in consumers if len(consumer.named("record_data")) > 100]  # noqa: E731
     wait_until(readers, "records are read")
-    # As long as not both are there the partition may go over to the other one.
+    # Until both have joined, the partition may move to the other consumer.
     max(readers(), key=lambda consumer: len(owned(consumer))).stop()
     wait_until(lambda: producer.process.poll() is not None, "the producer has finished")
     producer.stop()

@@ -1,7 +1,7 @@
-"""The wheel: built, installed beside what other projects pin, and run there.
+"""The wheel is built, installed beside packages that other projects pin, and run there.
 
-A project that tests with pykafkad has a client of its own, in a version of its own choice; nothing that the broker
-needs may be in its way.
+A project that tests with pykafkad has its own client in its own version; the broker's dependencies must not conflict
+with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from compat_tests.conftest import unavailable
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCES = ("pykafkad", "pyproject.toml", "README.md", "LICENSE")
 NO_NETWORK = re.compile(r"NewConnectionError|Temporary failure in name resolution|Network is unreachable|timed out")
-# What is asked for beside the wheel: extras of ours, and pins of somebody else.
+# The environments: our extras, and other projects' pins.
 BESIDE = (
     ("", ()),
     ("", ("kafka-python<3",)),
@@ -34,7 +34,7 @@ BESIDE = (
     ("", ("protobuf<5",)),
     ("[cli]", ("rich<14",)),
 )
-# One record there and back with the client of the environment.
+# Write one record and read it back with the client of the environment.
 ROUND_TRIP = """
 import sys
 from kafka import KafkaConsumer, KafkaProducer, __version__
@@ -62,7 +62,7 @@ class Environment:
 
     def __init__(self, directory: Path) -> None:
         self.bin = directory / "bin"
-        # Nothing of the tests' own environment or of this source tree can be imported there.
+        # Nothing from the tests' own environment or from this source tree can be imported there.
         self._variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         self._directory = directory
 
@@ -79,7 +79,7 @@ class Environment:
 
     @contextmanager
     def broker(self, *options: str) -> Iterator[str]:
-        """A broker of the environment; gives its address."""
+        """Start a broker of the environment; yields its address."""
         command = [str(self.bin / "pykafkad"), "serve", "--listen", "localhost:0", "--memory", "64MB", *options]
         with subprocess.Popen(
             command, cwd=self._directory, env=self._variables, stdout=subprocess.PIPE, text=True
@@ -96,7 +96,7 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy of the sources: building leaves folders behind."""
+    """The wheel, built from a copy of the sources because a build leaves folders behind."""
     copied, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in SOURCES:
         source = REPOSITORY / name
@@ -112,7 +112,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def installed(wheel: Path, extras: str, beside: tuple[str, ...], directory: Path) -> Environment:
-    """A new environment with the wheel and what is asked for beside it."""
+    """A new environment with the wheel, its extras and the packages beside it."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)
     command = [sys.executable, "-m", "pip", "--python", str(directory / "bin" / "python"), "install", "--quiet"]
     done = subprocess.run([*command, f"pykafkad{extras} @ {wheel.as_uri()}", *beside], capture_output=True, text=True)
@@ -124,7 +124,7 @@ def installed(wheel: Path, extras: str, beside: tuple[str, ...], directory: Path
 
 
 def packages(environment: Environment) -> set[str]:
-    """Names of what is installed in an environment."""
+    """Names of the installed packages of an environment."""
     program = "import importlib.metadata as m; print(*(each.metadata['Name'] for each in m.distributions()))"
     return set(environment.run("python", "-c", program).stdout.split())
 
@@ -137,7 +137,7 @@ def metadata(wheel: Path) -> email.message.Message:
 
 
 def test_what_the_wheel_says_of_itself(wheel: Path) -> None:
-    """Author, addresses, classifiers and extras are in its metadata; what serving needs is two packages."""
+    """The metadata has author, addresses, classifiers and extras; serving needs only two packages."""
     said = metadata(wheel)
     assert said["Author"] == "The pykafkad authors"
     addresses = {each.partition(",")[0] for each in said.get_all("Project-URL")}
@@ -150,8 +150,8 @@ def test_what_the_wheel_says_of_itself(wheel: Path) -> None:
     assert {"cli", "telemetry", "all"} <= set(said.get_all("Provides-Extra"))
 
 
-def test_the_wheel_is_whole(wheel: Path) -> None:
-    """Every file of the package that is no byte code is in the wheel, data files too."""
+def test_the_wheel_is_complete(wheel: Path) -> None:
+    """The wheel has every file of the package except byte code, also data files."""
     files = {
         path.relative_to(REPOSITORY).as_posix()
         for path in (REPOSITORY / "pykafkad").rglob("*")
@@ -165,7 +165,7 @@ def test_the_wheel_is_whole(wheel: Path) -> None:
     ("extras", "beside"), BESIDE, ids=lambda value: value if isinstance(value, str) else " ".join(value)
 )
 def test_beside_what_others_pin(wheel: Path, extras: str, beside: tuple[str, ...], tmp_path: Path) -> None:
-    """It can be installed, and a broker of that environment takes records and gives them back, compressed too."""
+    """The wheel can be installed there, and its broker takes and returns records, also compressed ones."""
     environment = installed(wheel, extras, beside, tmp_path / "environment")
     if not beside:
         assert packages(environment) == {"pykafkad", "cramjam", "crc32c"}
@@ -185,7 +185,9 @@ def test_beside_what_others_pin(wheel: Path, extras: str, beside: tuple[str, ...
 
 
 def test_telemetry_beside_an_older_protobuf(wheel: Path, tmp_path: Path) -> None:
-    """Clients' metrics are decoded with the protobuf that somebody else pins; without the extra the broker says so."""
+    """Clients' metrics are decoded with another project's protobuf; without the extra the broker says what is
+    missing.
+    """
     environment = installed(wheel, "[telemetry]", ("protobuf<5",), tmp_path / "environment")
     ran = environment.run("python", "-c", DECODE)
     assert ran.stdout == "7\n", ran.stderr

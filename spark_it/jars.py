@@ -20,7 +20,7 @@ pins."""
 
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 
-# The rest of what the connector's pom names comes with PySpark itself; the first two alone weigh 50 MB.
+# PySpark already has the other dependencies of the connector's pom; the first two alone have 50 MB.
 COMES_WITH_PYSPARK = (
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.hadoop:hadoop-client-runtime",
@@ -30,13 +30,13 @@ COMES_WITH_PYSPARK = (
     "org.slf4j:slf4j-api",
     "org.xerial.snappy:snappy-java",
 )
-# A network may fail once; what was fetched before is kept for the next attempt.
+# A download may fail once; files that were downloaded before are kept for the next attempt.
 ATTEMPTS = 3
 NEEDED = ("spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2")
 
 
 class JarsUnavailable(Exception):
-    """The connector could not be resolved; the message carries the end of what the resolver printed."""
+    """The connector could not be resolved; the message carries the end of the resolver's output."""
 
 
 def jars_directory() -> Path:
@@ -45,7 +45,7 @@ def jars_directory() -> Path:
 
 
 def connector_jars() -> list[Path]:
-    """The connector's jars, resolved first when the cache has none; raises JarsUnavailable."""
+    """The connector's jars, which are resolved first if the cache has none; raises JarsUnavailable."""
     directory = jars_directory()
     with exclusively("spark-jars"):
         if not directory.is_dir():
@@ -55,8 +55,8 @@ def connector_jars() -> list[Path]:
 
 def _resolve_into(directory: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
-        # The repository is a folder of its own, and so is the home folder in which the resolver looks for a local
-        # Maven repository: a pom without its jar, left there by some other program, would end the resolution.
+        # The resolver has its own repository and home folder. Otherwise a pom without its jar, left in the local Maven
+        # repository by another program, would end the resolution.
         command = [
             str(_spark_submit()),
             "--packages", CONNECTOR,
@@ -78,7 +78,7 @@ def _resolve_into(directory: Path) -> None:
         whole.mkdir()
         for jar in resolved:
             shutil.move(jar, whole / jar.name)
-        # The folder appears under its name only when it is whole.
+        # The folder gets its final name only once it is complete.
         os.rename(whole, directory)
 
 
@@ -89,7 +89,7 @@ def _spark_submit() -> Path:
 
 
 def main() -> int:
-    """Resolve the jars and print their folder; exit status 1 where they cannot be had."""
+    """Resolve the jars and print their folder; exit status 1 if they cannot be resolved."""
     try:
         connector_jars()
     except JarsUnavailable as unavailable:

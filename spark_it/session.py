@@ -27,14 +27,14 @@ SETTINGS = {
     "spark.sql.streaming.stopTimeout": "60s",
 }
 
-# Jobs of a minute on two cores: the optimising compiler's threads would cost more than its code saves.
+# The jobs take a minute on two cores: the optimising compiler's threads would cost more than they save.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def spark_session(name: str) -> SparkSession:
-    """The process's Spark session, started on first use; `name` is what Spark's own messages call it.
+    """The process's Spark session, started on first use; Spark's own messages use `name`.
 
-    Its Java process works in a folder of its own, so paths that Spark is given have to be absolute.
+    Its Java process has its own working directory, so paths for Spark must be absolute.
     """
     from pyspark.sql import SparkSession
 
@@ -46,14 +46,14 @@ def spark_session(name: str) -> SparkSession:
     builder = builder.config(
         "spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={logging.as_uri()}"
     )
-    # The Java process inherits the working directory, and makes folders (`artifacts`, `spark-warehouse`) in it.
+    # The Java process inherits the working directory, and creates folders (`artifacts`, `spark-warehouse`) in it.
     with contextlib.chdir(_working_directory()):
         return builder.getOrCreate()
 
 
 @functools.cache
 def _working_directory() -> str:
-    """A folder that goes when this process ends."""
+    """A folder that is removed when this process ends."""
     directory = tempfile.mkdtemp(prefix="spark-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory

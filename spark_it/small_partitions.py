@@ -1,8 +1,8 @@
-"""How long Spark's `count()` takes over many small partitions: a measurement of waiting at the end of a log.
+"""Measures Spark's `count()` over many small partitions, which mostly waits at the ends of logs.
 
-After each poll an executor asks for the partition's offsets, on the connection on which its consumer's next Fetch is
-already parked for up to half a second. A broker that lets the Fetch go as soon as a request arrives behind it gives
-that time back; Apache Kafka does not.
+After each poll an executor asks for the partition's offsets, on the connection where its consumer's next Fetch already
+waits for up to half a second. A broker that answers the Fetch as soon as another request arrives saves that time;
+Apache Kafka does not.
 
     python -m spark_it.small_partitions HOST:PORT
 """
@@ -50,7 +50,7 @@ def measure(bootstrap: str, topic: str, *, expected: int = RECORDS) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Fill a topic, count it `--runs` times, print each time in seconds, one a line."""
+    """Fill a topic, count it `--runs` times, print the seconds of each run on a line."""
     parser = argparse.ArgumentParser(prog="python -m spark_it.small_partitions", description=__doc__.splitlines()[0])
     parser.add_argument("bootstrap", metavar="HOST:PORT", help="the broker")
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="how often to count (%(default)s)")

@@ -39,14 +39,14 @@ import org.apache.kafka.common.requests.AbstractResponse;
 /**
  * Kafka's own message classes, driven over standard input and output, one line each.
  *
- *   list                          -> one line per message class in the jars: name, key or -1, first version, last version; then "."
- *   apis                          -> one line per API key: key, name, the versions that are not unstable, its listeners; then "."
- *   random NAME VERSION SEED N    -> N lines: bytes, the same bytes without unknown tagged fields, JSON; then "."
- *   echo NAME VERSION HEX         -> one line: the bytes as they are written again, JSON; or "error" and the reason
- *   stumble KEY VERSION HEX       -> one line: JSON of what a broker answers to the request when it meets a bug; "null" for nothing
+ *   list                           -> one line per message class in the jars: name, key or -1, first version, last version; then "."
+ *   apis                           -> one line per API key: key, name, its stable versions, its listeners; then "."
+ *   random NAME VERSION SEED N     -> N lines: bytes, the same bytes without unknown tagged fields, JSON; then "."
+ *   echo NAME VERSION HEX          -> one line: the bytes after reading and writing, JSON; or "error" and the reason
+ *   unexpected KEY VERSION HEX     -> one line: JSON of the answer to a request that meets an unexpected error; "null" for no answer
  *
- * Bytes are hexadecimal, "-" when there are none. Random values come from the SCHEMAS of each class: what a version carries, and
- * whether it may be null. They are set through the setters, written with write() and printed with the class's JsonConverter.
+ * Bytes are hexadecimal, "-" stands for none. Random values follow the SCHEMAS of each class: the fields of a version, and
+ * whether they may be null. They are set through the setters, written with write() and printed with the class's JsonConverter.
  */
 public final class MessageOracle {
     private static final HexFormat HEX = HexFormat.of();
@@ -72,7 +72,7 @@ public final class MessageOracle {
         out.flush();
     }
 
-    /** Every top-level class with a JsonConverter beside it in the jars of the class path. */
+    /** Every top-level class with a JsonConverter in the jars of the class path. */
     private void find() throws Exception {
         for (String path : System.getProperty("java.class.path").split(File.pathSeparator)) {
             if (!new File(path).getName().startsWith("kafka"))
@@ -92,7 +92,7 @@ public final class MessageOracle {
         }
     }
 
-    /** Names as the schema files have them: FetchRequestData is FetchRequest, DefaultPrincipalData stays. */
+    /** Names of the schema files: FetchRequestData is FetchRequest, DefaultPrincipalData stays. */
     private static String plainName(String name) {
         boolean cut = name.endsWith("RequestData") || name.endsWith("ResponseData") || name.endsWith("HeaderData");
         return cut ? name.substring(0, name.length() - 4) : name;
@@ -119,8 +119,8 @@ public final class MessageOracle {
             for (int count = Integer.parseInt(words[4]); count > 0; count--)
                 out.write(example(classes.get(words[1]), version) + "\n");
             out.write(".\n");
-        } else if (words[0].equals("stumble")) {
-            out.write(stumble(ApiKeys.forId(Short.parseShort(words[1])), Short.parseShort(words[2]), words[3]) + "\n");
+        } else if (words[0].equals("unexpected")) {
+            out.write(unexpected(ApiKeys.forId(Short.parseShort(words[1])), Short.parseShort(words[2]), words[3]) + "\n");
         } else {
             out.write(echo(classes.get(words[1]), Short.parseShort(words[2]), words[3]) + "\n");
         }
@@ -270,7 +270,7 @@ public final class MessageOracle {
         return ((JsonNode) write.invoke(null, message, version, false)).toString();
     }
 
-    private String stumble(ApiKeys key, short version, String hex) throws Exception {
+    private String unexpected(ApiKeys key, short version, String hex) throws Exception {
         ByteBuffer data = ByteBuffer.wrap(hex.equals("-") ? new byte[0] : HEX.parseHex(hex));
         AbstractRequest request = AbstractRequest.parseRequest(key, version, new ByteBufferAccessor(data)).request;
         AbstractResponse answer = request.getErrorResponse(0, new IllegalStateException("a bug"));

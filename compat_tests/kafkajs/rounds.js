@@ -1,4 +1,4 @@
-// `node rounds.js ROUND BOOTSTRAP TOPIC GROUP`: one round with kafkajs; what it saw is printed as one line of JSON.
+// `node rounds.js ROUND BOOTSTRAP TOPIC GROUP`: one round with kafkajs; the result is printed as one line of JSON.
 const { Kafka, CompressionTypes, logLevel } = require("kafkajs");
 
 const [round, bootstrap, topic, groupId] = process.argv.slice(2);
@@ -18,7 +18,7 @@ const produce = (values, options = {}) =>
     producer.send({ topic, acks: -1, compression: options.compression, messages: values.map(asMessage) }),
   );
 
-// What a broker learns of a moment after its controller has answered: asked again until `accept` likes the answer, for a minute.
+// Repeat a request for up to a minute until `accept` takes its answer: a broker learns of changes a moment after the controller.
 const until = async (ask, accept) => {
   for (let left = 600; ; left--) {
     const answer = await ask();
@@ -35,7 +35,7 @@ const asMessage = (value, index) => ({
   timestamp: String(1700000000000 + index),
 });
 
-// Runs until `expected` messages came, then leaves the group with what was read committed.
+// Read until `expected` messages have arrived, then commit and leave the group.
 const consume = async (expected) => {
   const seen = [];
   const consumer = kafka.consumer({ groupId });

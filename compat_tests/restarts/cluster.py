@@ -46,7 +46,7 @@ class Cluster:
             configs=[config],
         )
 
-    def look(self, broker: Exchange, note: str) -> None:
+    def record_state(self, broker: Exchange, note: str) -> None:
         """Record what the broker says about the cluster."""
         broker.ask("DescribeCluster", 2, note=note, include_fenced_brokers=True)
         broker.record(f"epoch of the quorum {note}", str(described(broker).leader_epoch))
@@ -69,14 +69,14 @@ class Cluster:
         broker.ask("DescribeClientQuotas", 1, note=note, components=[component("user", EXACT, self.user)], strict=True)
         asked = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=self.partitions.name, partitions=[0, 1])]
         broker.ask("DescribeLogDirs", 4, note=note, topics=asked)
-        self.look_at_sessions(broker, note)
+        self.record_sessions(broker, note)
 
     def fields(self, partition: int, offset: int, **more: Any) -> dict[str, Any]:
         """The fields of a Fetch request that does not wait."""
         topic = from_topic(self.partitions.name, self.partitions.topic_id, row(partition, offset))
         return {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": LIMIT, "topics": [topic], **more}
 
-    def look_at_sessions(self, broker: Exchange, note: str) -> None:
+    def record_sessions(self, broker: Exchange, note: str) -> None:
         """The fetch session of the run before is not found; a new one counts its epochs."""
         if self.session_id:
             old = {"session_id": self.session_id, "session_epoch": 1}
@@ -103,7 +103,7 @@ class Cluster:
         time.sleep(0.2)
         self.waiting = {"long poll": waiting, "long poll with the epoch": knowing, "idle connection": idle}
 
-    def told(self, broker: Exchange, note: str) -> None:
+    def record_waiting_answers(self, broker: Exchange, note: str) -> None:
         """Record the answers that the waiting requests got at the stop."""
         for what, connection in self.waiting.items():
             broker.record(f"{what} {note}", connection.receive(), FETCH_VERSION)

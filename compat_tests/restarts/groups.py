@@ -125,14 +125,14 @@ class Groups:
         broker.until(lambda: self.described(broker, group), lambda answer: answer.group_state == "PreparingRebalance")
         return connection
 
-    def told(self, broker: Exchange, note: str) -> None:
+    def record_waiting_answers(self, broker: Exchange, note: str) -> None:
         """Record the answers that the waiting members got at the stop."""
         for kind, connection in self.waiting.items():
             version = JOINED if kind == "joining" else SYNCED
             broker.record(f"{kind} {note}", connection.receive(), version)
         self.waiting.clear()
 
-    def look(self, broker: Exchange, note: str) -> None:
+    def record_state(self, broker: Exchange, note: str) -> None:
         """Record the state of every group."""
         for group in self.names.values():
             broker.coordinator(group)

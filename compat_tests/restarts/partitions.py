@@ -44,7 +44,7 @@ class Partitions:
         topics = [part("Produce", "TopicProduceData", name=self.name, partition_data=[data])]
         broker.ask("Produce", 9, note=note, acks=-1, timeout_ms=10_000, topic_data=topics)
 
-    def look(self, broker: Exchange, note: str) -> None:
+    def record_state(self, broker: Exchange, note: str) -> None:
         """Record every answer about the partitions."""
         asked = [part("Metadata", "MetadataRequestTopic", name=self.name)]
         broker.ask("Metadata", 13, note=note, topics=asked, allow_auto_topic_creation=False)

@@ -22,26 +22,26 @@ import java.util.concurrent.ConcurrentLinkedDeque;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs the main methods of Kafka's command-line tools in one JVM, many at a time: a JVM of its own for each would cost a second.
+ * Runs the main methods of Kafka's command-line tools in one JVM, many at a time: a new JVM for each would cost a second.
  *
- * A request on standard input is the call's number, its time limit in milliseconds, and a list of texts: what the tool finds on its
- * standard input, its class, its arguments. The answer on standard output is the call's number, the exit code, what the tool printed
- * on standard output and what on standard error. All numbers are 32 bits, big-endian; every text and the list follow their length.
- * A request whose list is empty asks the call of that number, if it still runs, to end, as a signal would; it has no answer.
+ * A request on standard input is the call's number, its time limit in milliseconds, and a list of texts: the text on the tool's
+ * standard input, its class, its arguments. The answer on standard output is the call's number, the exit code, the tool's texts
+ * on standard output and on standard error. All numbers are 32 bits, big-endian; every text and the list follow their length.
+ * A request whose list is empty asks the call of that number to end, as a signal would; it has no answer.
  */
 public final class ToolRunner {
     private static final int TIMED_OUT = -1;
     private static final InheritableThreadLocal<Call> CURRENT = new InheritableThreadLocal<>();
     private static final Map<Integer, Call> RUNNING = new ConcurrentHashMap<>();
 
-    /** What a tool gets instead of the process's end. */
+    /** Thrown in a tool instead of ending the process. */
     private static final class Ended extends Error {
         Ended() {
             super("the tool has ended", null, false, false);
         }
     }
 
-    /** For what ends the process without Kafka's Exit: the parser of arguments that some tools use does. Java 17 to 23 have it. */
+    /** Catches ends of the process without Kafka's Exit, as in the argument parser of some tools. Java 17 to 23 have it. */
     @SuppressWarnings("removal")
     private static final class Guard extends SecurityManager {
         @Override
@@ -54,7 +54,7 @@ public final class ToolRunner {
         }
     }
 
-    /** With a security manager, some of Java's own code asks what the policy says. */
+    /** With a security manager, some of Java's own code asks the policy. */
     @SuppressWarnings("removal")
     private static final class EverythingAllowed extends Policy {
         @Override
@@ -63,7 +63,7 @@ public final class ToolRunner {
         }
     }
 
-    /** One tool at work: threads that it starts belong to it, and so does what they print. */
+    /** One running tool: the threads that it starts and their output belong to it. */
     private static final class Call {
         final ByteArrayOutputStream output = new ByteArrayOutputStream();
         final ByteArrayOutputStream errors = new ByteArrayOutputStream();
@@ -76,7 +76,7 @@ public final class ToolRunner {
             this.input = new ByteArrayInputStream(input.getBytes(StandardCharsets.UTF_8));
         }
 
-        /** The first end counts, as it would have been the process's. */
+        /** Only the first end counts, as for a process. */
         synchronized void end(int status) {
             if (!ended) {
                 ended = true;
@@ -90,7 +90,7 @@ public final class ToolRunner {
         }
     }
 
-    /** System.out or System.err: what is printed goes to the call whose thread prints it. */
+    /** System.out or System.err: output goes to the call whose thread prints it. */
     private static final class Printed extends OutputStream {
         private final boolean toErrors;
 
@@ -111,7 +111,7 @@ public final class ToolRunner {
         }
     }
 
-    /** System.in: what the call was given. */
+    /** System.in: the text of the call. */
     private static final class Typed extends InputStream {
         @Override
         public int read() throws IOException {

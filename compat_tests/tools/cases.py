@@ -1,18 +1,24 @@
-"""The table of cases: what is run, read from `cases/*.txt`.
+"""Reads the cases from `cases/*.txt`: which tools run, with which arguments.
 
-A case is a line `case <words>` and, indented below it, one step a line; a line indented further goes on with the one
-above it.
+A case is a line `case <words>` with one step per indented line below it; a line that is indented further continues the
+line above it. A step is one of:
 
-    [word…] <tool> <arguments> [<< "typed\\n"]     a tool, by its script's name without `kafka-`; told where the broker
-    is file <name> <content>                          a file in the case's own directory end
-    ends what was started last in the background
+    [word…] <tool> <arguments> [<< "typed\\n"]     run a tool, named like its script without `kafka-`
+    file <name> <content>                          create a file in the case's own directory
+    end                                            stop the tool that was started last in the background
 
-Words before the tool: `reference` (done on the real Kafka only, so that it becomes what pykafkad is from the start),
-`prepare` (has to succeed and is not compared), `until "<regex>"` (prepares, again and again until its output has a
-match; the regex's named groups are variables from then on), `background` (started, not waited for), `alone` (not told
-where the broker is), `unordered` (lines may come in any order), `figures` (numbers are not compared). In every argument
-and file `$name` is a name that only this case uses, `$directory` the case's own directory, `$bootstrap` the broker's
-address, `$data` its data directory."""
+A tool gets the broker's address as an argument. The words before it are:
+
+    reference          run on the real Kafka only; pykafkad has this state from the start
+    prepare            must succeed, is not compared
+    until "<regex>"    a preparation, repeated until its output matches; named groups become variables
+    background         started, not waited for
+    alone              gets no broker address
+    unordered          lines may come in any order
+    figures            numbers are not compared
+
+In every argument and file `$name` is a name that only this case uses, `$directory` the case's own directory,
+`$bootstrap` the broker's address, `$data` its data directory."""
 
 from __future__ import annotations
 
@@ -39,7 +45,7 @@ class Step(NamedTuple):
 
     @property
     def is_compared(self) -> bool:
-        """Whether what it prints has to be the same from both brokers."""
+        """Whether its output must be the same for both brokers."""
         return self.tool in TOOLS and not {"reference", "prepare", "until", "background"} & set(self.words)
 
 
@@ -93,7 +99,7 @@ def _step(line: str) -> Step:
             re.compile(pattern)
     if "<<" in parts:
         typed = parts.pop().encode().decode("unicode_escape")
-        assert parts.pop() == "<<", f"what is typed is one text at the end: {line}"
+        assert parts.pop() == "<<", f"the typed text must be the last word: {line}"
     tool, *arguments = parts
     assert tool in TOOLS, f"no tool is named {tool}: {line}"
     return Step(line, tuple(words), tool, tuple(arguments), typed, pattern)

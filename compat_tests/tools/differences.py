@@ -1,5 +1,4 @@
-"""Where Kafka's tools print something else of pykafkad than of Kafka 4.3.1, and why: the only differences that the
-cases allow."""
+"""The differences that the cases allow between the tools' output for pykafkad and for Kafka 4.3.1, with reasons."""
 
 from __future__ import annotations
 
@@ -9,8 +8,9 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """One allowed difference: patterns for the case and the step's line, a regex for the differing line with its sign;
-    the reason."""
+    """One allowed difference: patterns for the case and the step's line, a regex for the line with its sign; and the
+    reason.
+    """
 
     case: str
     step: str
@@ -84,7 +84,7 @@ ALLOWED = (
     ),
 )
 
-# Rows that a line was allowed by in this run.
+# Rows that allowed a line in this run.
 seen: set[Difference] = set()
 
 

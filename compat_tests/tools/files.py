@@ -1,5 +1,4 @@
-"""The facts of a log's files, as Kafka's DumpLogSegments prints them and as `pykafkad dump-log --json` does, in one
-form."""
+"""The facts of a log's files from Kafka's DumpLogSegments and from `pykafkad dump-log --json`, in one form."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ DECODERS = {
     "__share_group_state": "--share-group-state-decoder",
     "__cluster_metadata": "--cluster-metadata-decoder",
 }
-# Kafka's name of a fact, and ours, by the kind of line.
+# Kafka's name of a fact and ours, by the kind of line.
 BATCH = {
     "baseOffset": "base_offset", "lastOffset": "last_offset", "count": "record_count", "baseSequence": "base_sequence",
     "producerId": "producer_id", "producerEpoch": "producer_epoch", "partitionLeaderEpoch": "leader_epoch",
@@ -53,7 +52,7 @@ FACT = re.compile(r"(\w+): (\S+)")
 
 
 def kafka_facts(runner: ToolRunner, path: Path) -> list[dict[str, Any]]:
-    """What DumpLogSegments says of a file, line by line, under our names."""
+    """The facts that DumpLogSegments prints for a file, line by line, under our names."""
     topic = path.parent.name.rpartition("-")[0]
     decode = [DECODERS[topic]] if topic in DECODERS and path.suffix in (".log", ".checkpoint") else []
     outcome = runner.run("dump-log", ["--files", str(path), "--print-data-log", "--deep-iteration", *decode])
@@ -86,7 +85,7 @@ def _word(word: str) -> Any:
 
 
 def _kafka_value(text: str) -> Any:
-    """A key or payload: its text, or of a record of an internal log what it says; None for a tombstone's."""
+    """A key or payload: its text, or the decoded record of an internal log; None for a tombstone."""
     if text == "<DELETE>":
         return None
     if not text.startswith("{"):
@@ -102,7 +101,7 @@ def _snake(value: Any) -> Any:
 
 
 def our_rows(path: Path) -> list[dict[str, Any]]:
-    """What `pykafkad dump-log --json` prints of a file in which it finds nothing wrong."""
+    """The output of `pykafkad dump-log --json` for a file, in which it must find no error."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert main(["dump-log", "--json", str(path)]) == 0, printed.getvalue()[-2000:]
@@ -111,7 +110,7 @@ def our_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def our_facts(path: Path) -> list[dict[str, Any]]:
-    """What `pykafkad dump-log` says of a file, line by line, in the same form."""
+    """The facts that `pykafkad dump-log` prints for a file, line by line, in the same form."""
     facts = []
     for row in our_rows(path):
         names = TABLES.get(path.suffix) or {"batch": BATCH, "record": RECORD}[row["kind"]]
@@ -125,8 +124,10 @@ def our_facts(path: Path) -> list[dict[str, Any]]:
 
 
 def agrees(expected: Any, answered: Any) -> bool:
-    """Whether ours has all that Kafka's has: fields may be more, where Kafka leaves out a default; bytes are base64
-    with Kafka."""
+    """Whether ours has everything that Kafka's has.
+
+    Ours may have more fields, because Kafka leaves out some defaults. Kafka prints bytes as base64.
+    """
     if isinstance(expected, dict) and isinstance(answered, dict):
         answered = answered.get("data", answered)
         return all(agrees(value, answered.get(name)) for name, value in expected.items())

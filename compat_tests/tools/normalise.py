@@ -1,4 +1,4 @@
-"""What tools printed, made comparable: what may differ between two brokers is replaced by what it is."""
+"""Makes the tools' output comparable: values that may differ between two brokers are replaced by descriptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOW_TOLERANCE_MS = 3_600_000
 REPLACED = (
     (re.compile(r"^\s*(at |\.\.\. \d+ more).*\n", re.M), ""),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
-    # 16 bytes in base 64: the last of 22 letters carries two bits.
+    # 16 bytes in base 64: the last of the 22 letters carries two bits.
     (re.compile(r"(?<![\w-])(?=[\w-]*[A-Z])[\w-]{21}[AQgw](?![\w-])"), "<id>"),
     (re.compile(r"(?<=Cluster ID: )\S+|(?<=ClusterId:)\s+\S+"), "<id>"),
     # An offset of the metadata log.
@@ -26,7 +26,7 @@ REPLACED = (
     # The width of a column is the length of its longest entry, which may be a path or an id.
     (re.compile(r"-{4,}"), "----"),
     (re.compile(r" {2,}"), "  "),
-    # The formatters of internal topics print one record behind the other.
+    # The formatters of internal topics print records without line breaks between them.
     (re.compile(r'\}(?=\{"key")'), "}\n"),
     (re.compile(r"[ \t]+$", re.M), ""),
 )
@@ -34,7 +34,7 @@ FIGURES = re.compile(r"(?<![A-Za-z])\d+([.,]\d+)*(E-?\d+)?")
 
 
 def normalised(step: Step, outcome: Outcome, stage: Stage) -> list[str]:
-    """The lines that are compared: exit code, standard output, standard error."""
+    """The compared lines: exit code, standard output, standard error."""
     lines = [f"exit code {outcome.code}"]
     for title, text in (("standard output", outcome.output), ("standard error", outcome.errors)):
         printed = _plain(text, stage)
@@ -46,7 +46,7 @@ def normalised(step: Step, outcome: Outcome, stage: Stage) -> list[str]:
 
 
 def _sorted(line: str) -> str:
-    """A line that is JSON, with its lists in an order of their own: Java's sets have none."""
+    """A JSON line with its lists sorted, because Java's sets have no order."""
     if not line.startswith("{"):
         return line
     with contextlib.suppress(ValueError):
@@ -68,7 +68,7 @@ def _plain(text: str, stage: Stage) -> str:
         (stage.bootstrap, "<bootstrap>"),
     ):
         text = text.replace(value, name)
-    # Not where its digits stand within a longer number, a time for example.
+    # The digits must not be part of a longer number, such as a time.
     text = re.sub(rf"(?<!\d){port}(?!\d)", "<port>", text)
     for pattern, replacement in REPLACED:
         text = pattern.sub(replacement, text)
@@ -80,6 +80,6 @@ def _time(found: re.Match[str]) -> str:
 
 
 def difference(expected: list[str], answered: list[str]) -> list[str]:
-    """The lines that only one of the two has, with `-` for what Kafka's run had and `+` for ours."""
+    """The lines that only one of the two has, with `-` for Kafka's run and `+` for ours."""
     lines = difflib.unified_diff(expected, answered, lineterm="", n=0)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

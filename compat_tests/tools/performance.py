@@ -1,4 +1,4 @@
-"""A case performed on one broker, and the transcript of what its tools printed."""
+"""Performs a case on one broker and records the tools' output as a transcript."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from compat_tests.tools.runner import Outcome, ToolRunner
 UNTIL_SECONDS = 100.0
 PAUSE_SECONDS = 0.05
 DESCRIBE_QUORUM = 55
-# Sub-commands come before the options here.
+# These tools take sub-commands before the options.
 ADDRESS_LAST = ("cluster",)
 
 
 class Stage(NamedTuple):
-    """Where a case is performed: the runner, one broker's address and data, a directory for files, whether it is the
-    real Kafka."""
+    """The place of a case: the runner, one broker's address and data, a directory for files, whether it is the real
+    Kafka.
+    """
 
     runner: ToolRunner
     bootstrap: str
@@ -31,11 +32,11 @@ class Stage(NamedTuple):
 
 
 class CaseFailed(Exception):
-    """A preparation did not succeed."""
+    """A preparation failed."""
 
 
 def perform(case: Case, stage: Stage) -> list[tuple[Step, Outcome]]:
-    """Run every step in order; returns the compared ones with what they printed."""
+    """Run every step in order; returns the compared steps with their outputs."""
     stage.directory.mkdir(parents=True)
     meanings = {
         "name": case.name,
@@ -71,10 +72,10 @@ def perform(case: Case, stage: Stage) -> list[tuple[Step, Outcome]]:
 
 
 def _settle(exchange: Exchange) -> None:
-    """Wait until the broker knows all that its controller has decided: a real Kafka answers for a change before it
-    does.
+    """Wait until the broker knows every decision of its controller: Kafka answers for a change before the broker
+    applies it.
 
-    The epoch of the features that a broker tells of is the offset of the metadata log up to which it knows it.
+    ApiVersions' epoch of the finalized features is the metadata log's offset up to which the broker knows it.
     """
     known = exchange.quietly("ApiVersions", 4, client_software_name="tools", client_software_version="1")
     if DESCRIBE_QUORUM in (api.api_key for api in known.api_keys):
@@ -101,7 +102,7 @@ def _addressed(step: Step, arguments: list[str], stage: Stage) -> list[str]:
 
 
 def _run(step: Step, arguments: list[str], runner: ToolRunner) -> tuple[Outcome, dict[str, str]]:
-    """What the tool did, and what the step's regex found in its output."""
+    """The result of the tool, and the matches of the step's regex in its output."""
     deadline = time.monotonic() + UNTIL_SECONDS
     while True:
         outcome = runner.run(step.tool, arguments, step.typed)

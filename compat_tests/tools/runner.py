@@ -1,5 +1,4 @@
-"""Kafka's tools in one JVM that lives as long as the session: a call costs what the tool does, not what a JVM's start
-does."""
+"""Runs Kafka's tools in one JVM that lives for the whole session, so that a call does not pay for a JVM's start."""
 
 from __future__ import annotations
 
@@ -12,10 +11,10 @@ from typing import NamedTuple
 
 TIMED_OUT = -1
 TIMEOUT_SECONDS = 150.0
-# The JVM itself ends a call that takes too long; this much later it is the JVM that does not answer.
+# The JVM itself stops a call that takes too long; after this additional time the JVM counts as stuck.
 GRACE_SECONDS = 60.0
 SOURCE = Path(__file__).with_name("ToolRunner.java")
-# C1 only and the serial collector: most code in here runs a few times.
+# Only the C1 compiler and the serial collector: most of this code runs a few times.
 JAVA_OPTIONS = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
@@ -59,7 +58,7 @@ TOOLS = {
 
 
 class Outcome(NamedTuple):
-    """What a tool did: exit code (TIMED_OUT when it had to be ended), standard output, standard error."""
+    """The result of a tool: exit code (TIMED_OUT if it was stopped), standard output, standard error."""
 
     code: int
     output: str
@@ -67,11 +66,11 @@ class Outcome(NamedTuple):
 
 
 class RunnerFailed(Exception):
-    """The JVM did not answer or ended; the message carries the end of its log."""
+    """The JVM did not answer or has ended; the message carries the end of its log."""
 
 
 class ToolRunner:
-    """One JVM that runs tools, several at a time when several threads ask; `log` gets what its libraries log."""
+    """One JVM that runs tools, several at a time for several threads; `log` gets the log of its libraries."""
 
     def __init__(self, jars: Path, log: Path) -> None:
         self._log = log
@@ -80,7 +79,7 @@ class ToolRunner:
             "rootLogger.level = warn\nrootLogger.appenderRef.f.ref = F\nappender.f.type = File\nappender.f.name = F\n"
             f"appender.f.fileName = {log}\nappender.f.layout.type = PatternLayout\n"
             "appender.f.layout.pattern = %d %p %t %c{1} %m%n\n"
-            # What a tool logs as an error is part of what it tells its user.
+            # A tool's error log is part of its output to the user.
             "appender.c.type = Console\nappender.c.name = C\nappender.c.target = SYSTEM_ERR\nappender.c.follow = true\n"
             "appender.c.layout.type = PatternLayout\nappender.c.layout.pattern = %p %m%n\n"
             "logger.t.name = org.apache.kafka.tools\nlogger.t.level = error\nlogger.t.appenderRef.c.ref = C\n"
@@ -98,13 +97,13 @@ class ToolRunner:
     def run(
         self, tool: str, arguments: Sequence[str], typed: str = "", timeout_seconds: float = TIMEOUT_SECONDS
     ) -> Outcome:
-        """Run a tool to its end; `typed` is what it finds on its standard input."""
+        """Run a tool to its end; `typed` is its standard input."""
         return self.result(self.start(tool, arguments, typed, timeout_seconds), timeout_seconds)
 
     def start(
         self, tool: str, arguments: Sequence[str], typed: str = "", timeout_seconds: float = TIMEOUT_SECONDS
     ) -> int:
-        """Start a tool and return the number of the call, for `end` and `result`."""
+        """Start a tool; returns the number of the call, for `end` and `result`."""
         with self._sending:
             self._asked += 1
             self._send(self._asked, timeout_seconds, (typed, TOOLS[tool], *arguments))
@@ -147,7 +146,7 @@ class ToolRunner:
             self._answered.notify_all()
 
     def close(self) -> None:
-        """End the JVM."""
+        """Stop the JVM."""
         self._process.stdin.close()
         self._process.wait(GRACE_SECONDS)
         self._process.stdout.close()

@@ -31,7 +31,7 @@ POLL_S = 0.2
 
 
 class PipelineFailed(Exception):
-    """The result is not to be trusted; the message says why."""
+    """The result cannot be trusted; the message gives the reason."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command with --resume goes on from here", file=sys.stderr)
+        print("\ninterrupted; the same command with --resume continues from here", file=sys.stderr)
         return 130
     return 0
 
@@ -68,11 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output", type=Path, default=Path("pipeline-output"), metavar="DIR", help="results (%(default)s)"
     )
-    parser.add_argument("--prefix", default="nyc", help="of the topics' names (%(default)s-flights, …)")
-    parser.add_argument("--replace", action="store_true", help="delete topics of these names first")
-    parser.add_argument(
-        "--resume", action="store_true", help="go on with a run that was interrupted after it had published"
-    )
+    parser.add_argument("--prefix", default="nyc", help="prefix of the topics' names (%(default)s-flights, …)")
+    parser.add_argument("--replace", action="store_true", help="first delete topics with these names")
+    parser.add_argument("--resume", action="store_true", help="continue a run that was interrupted after publishing")
     parser.add_argument("--days", type=int, metavar="N", help="only the first N days of the year")
     parser.add_argument(
         "--batch", type=int, default=30_000, metavar="N", help="records per batch and topic (%(default)s)"
@@ -127,7 +125,7 @@ def _publish_year(options: argparse.Namespace, bootstrap: str, topics: Topics, p
 
 
 def _follow(query: StreamingQuery, total: int, progress: Progress) -> None:
-    """Show the query's progress until it ends; raises PipelineFailed where it failed or left rows out."""
+    """Show the query's progress until it ends; raises PipelineFailed if it fails or leaves out rows."""
     task = progress.add_task("join and aggregate", total=total, note="")
     seen, late = -1, 0
     while True:
@@ -149,12 +147,13 @@ def _follow(query: StreamingQuery, total: int, progress: Progress) -> None:
         reason, *_ = str(query.exception()).partition("JVM stacktrace")
         raise PipelineFailed(f"the streaming query failed: {reason.strip()}")
     if late:
-        raise PipelineFailed(f"{late} rows came later than the watermark of {delays.LATENESS} allows and were left out")
+        raise PipelineFailed(
+            f"{late} rows arrived later than the watermark of {delays.LATENESS} allows and were left out"
+        )
 
 
 def _position(end_offset: str) -> int:
-    """How many records a source has passed, from its offsets as Spark reports them: {"topic": {"partition":
-    offset}}."""
+    """How many records a source has read, from its offsets as Spark reports them: {"topic": {"partition": offset}}."""
     return sum(offset for partitions in json.loads(end_offset).values() for offset in partitions.values())
 
 

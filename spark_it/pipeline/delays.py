@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 FLIGHT = "airport STRING, delay_minutes INT"
 WEATHER = "airport STRING, precipitation_inches DOUBLE, visibility_miles DOUBLE, wind_mph DOUBLE"
 
-# A batch takes the same share of every partition, so in a replay of a year the partitions, which hold different
-# aircraft, are up to two days apart. A record later than this behind the youngest one would be left out.
+# A batch takes the same share of every partition. Partitions hold different aircraft, so in a replay of a year they are
+# up to two days apart. A record that is later than this behind the newest one is left out.
 LATENESS = "5 days"
 
 # New York's standard time: a day there starts at five o'clock UTC.
@@ -87,7 +87,7 @@ def _read(spark: SparkSession, bootstrap: str, topic: str, schema: str, records_
 
 
 def _sky() -> Column:
-    """What the weather of the hour was like, in one word; null fields compare as false and fall through."""
+    """The weather of the hour in one word; null fields compare as false and fall through."""
     from pyspark.sql import functions as f
 
     return (

@@ -1,4 +1,4 @@
-"""Records into topics, each with its event time as the record's timestamp."""
+"""Writes records to topics, with the event time as each record's timestamp."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Topics(NamedTuple):
 
 
 class PublishFailed(Exception):
-    """A topic could not be made, or a record was not acknowledged; the message names it and the reason."""
+    """A topic could not be created, or a record was not acknowledged; the message names it and the reason."""
 
 
 def create_topics(bootstrap: str, topics: Topics, *, replace: bool = False) -> None:
-    """Create the three topics; with `replace` those that exist are deleted first, without it they are an error."""
+    """Create the three topics; existing ones are deleted first with `replace`, and are an error without it."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -47,7 +47,7 @@ def create_topics(bootstrap: str, topics: Topics, *, replace: bool = False) -> N
     if existing:
         for done in admin.delete_topics(existing).values():
             done.result()
-    # The records are from 2013: with a limit on their age the broker would delete them in the middle of the run.
+    # The records are from 2013: with a retention time the broker would delete them during the run.
     config = {"retention.ms": "-1", "message.timestamp.type": "CreateTime"}
     partitions = {topics.flights: FLIGHT_PARTITIONS, topics.weather: 1, topics.delays: 1}
     for name, done in admin.create_topics(
@@ -64,7 +64,7 @@ def publish(
 ) -> int:
     """Send `records` in their order and wait until all are acknowledged; returns how many.
 
-    `published` is told the number so far from time to time. Raises PublishFailed.
+    `published` gets the number so far from time to time. Raises PublishFailed.
     """
     from confluent_kafka import Producer
 
@@ -75,7 +75,7 @@ def publish(
             "enable.idempotence": True,
             "compression.type": "lz4",
             "linger.ms": 20,
-            # The partition that Java clients choose for a key, so that other producers can join in.
+            # The partitioner of Java clients, so that other producers choose the same partition for a key.
             "partitioner": "murmur2_random",
         }
     )
@@ -110,9 +110,9 @@ def publish(
 def closing_record() -> Record:
     """A record that belongs to no airport and is days younger than the data.
 
-    A watermark moves only with records. This one moves it past the last day of the data, so that this day's statistics
-    are closed too; those of its own day stay open and are never seen. Flights get one, after the last. Weather gets one
-    whenever the query starts: a query's watermark is that of its slowest topic, and a topic from which nothing has come
-    since the query was started again holds it where it was.
+    A watermark moves only with records. This record moves it past the last day of the data, so that this day's
+    statistics are closed too; the statistics of the record's own day stay open and are never seen. Flights get one,
+    after the last flight. Weather gets one whenever the query starts, because a query's watermark is that of its
+    slowest topic, and a topic without new records since a restart holds it back.
     """
     return Record(CLOSING_KEY, '{"airport": "closing"}', YEAR_STARTS_MS + CLOSING_DAY * MS_PER_DAY)

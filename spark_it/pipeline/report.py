@@ -1,4 +1,4 @@
-"""What the statistics say: a table for the terminal and a picture."""
+"""Presents the statistics: a table for the terminal and a picture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMOOTHED_DAYS = 14
 
 
 def read_statistics(output: Path) -> DataFrame:
-    """The statistics that the sinks left in `output`."""
+    """The statistics that the sinks wrote to `output`."""
     import pandas
 
     files = sorted((output / "parquet").glob("batch=*/*.parquet"))
@@ -27,8 +27,9 @@ def read_statistics(output: Path) -> DataFrame:
 
 
 def table(statistics: DataFrame) -> Table:
-    """Per airport and in all: flights, cancelled ones, share of late ones, mean delay, and mean delay under each
-    sky."""
+    """Per airport and in total: flights, cancelled ones, share of late ones, mean delay, and mean delay under each
+    sky.
+    """
     from rich.table import Table
 
     shown = Table(

@@ -1,4 +1,4 @@
-"""Where the statistics go: Parquet, exactly once, and a topic, at least once with a key that tells repeats apart."""
+"""Writes the statistics to Parquet, exactly once, and to a topic, at least once with a key that identifies repeats."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def start(statistics: DataFrame, bootstrap: str, topic: str, output: Path) -> StreamingQuery:
-    """Start the query: it takes all that the topics hold, in batches, and then stops.
+    """Start the query: it reads everything in the topics, in batches, and then stops.
 
-    `output` gets `parquet/` and `checkpoint/`. Started again with the same folder after it was killed, it goes on where
-    it was: a batch that was under way is done again as a whole, from the same records.
+    `output` gets `parquet/` and `checkpoint/`. After a kill, a new start with the same folder continues: an unfinished
+    batch is repeated as a whole, from the same records.
     """
 
     def keep(batch: DataFrame, batch_id: int) -> None:
@@ -32,12 +32,12 @@ def start(statistics: DataFrame, bootstrap: str, topic: str, output: Path) -> St
 def _keep(batch: DataFrame, batch_id: int, bootstrap: str, topic: str, output: Path) -> None:
     from pyspark.sql import functions as f
 
-    # Both sinks read the batch: without this the second would compute it, and its state, once more.
+    # Both sinks read the batch; without this the second would compute it, and its state, again.
     batch.persist()
     try:
         if batch.isEmpty():
             return
-        # Exactly once: a batch done again replaces the folder that its first attempt wrote.
+        # Exactly once: a repeated batch replaces the folder of its first attempt.
         batch.coalesce(1).write.mode("overwrite").parquet(str((output / "parquet" / f"batch={batch_id}").absolute()))
         key = f.concat_ws("|", f.date_format("day", "yyyy-MM-dd"), "airport", "sky")
         records = batch.select(key.alias("key"), f.to_json(f.struct("*")).alias("value"))

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 AGAINST = {"kafka": ("kafka",), "pykafkad": ("pykafkad",), "both": ("kafka", "pykafkad")}
 
-# Where no offset is found for a time Spark asks three times; by default it sleeps a second before each.
+# If no offset is found for a time, Spark asks three times; by default it sleeps a second before each.
 READER_OPTIONS = {"fetchOffset.retryIntervalMs": "100"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of the Spark tests; the compat tests have the same, and define them where both are in one run."""
+    """Options of the Spark tests. The compat tests have the same options, and define them if both are in one run."""
     group = parser.getgroup("Spark tests")
     with contextlib.suppress(ValueError):
         group.addoption(
@@ -38,19 +38,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """PySpark leaves the socket of every `collect` to the garbage collector."""
+    """Ignore warnings about sockets: PySpark leaves the socket of every `collect` to the garbage collector."""
     config.addinivalue_line("filterwarnings", r"ignore:unclosed <socket\.socket:ResourceWarning")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_unconfigure() -> None:
-    """The same for those that are collected after the last test, where that filter does not hold any more: the run
-    would end with an error."""
+    """Ignore warnings about sockets that are collected after the last test.
+
+    The filter above no longer applies then, and the run would end with an error.
+    """
     warnings.filterwarnings("ignore", r"unclosed <socket\.socket", ResourceWarning)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every test that takes a broker once for each of them, the real Kafka first."""
+    """Run every test that takes a broker once for each broker, the real Kafka first."""
     if "new_broker" in metafunc.fixturenames:
         metafunc.parametrize(
             "new_broker", AGAINST[metafunc.config.getoption("--against")], indirect=True, scope="session"
@@ -58,7 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def unavailable(reason: str) -> None:
-    """Skip the test, naming what is missing; with CI=true fail instead."""
+    """Skip the test with the reason; with CI=true fail instead."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"with CI=true nothing may be skipped: {reason}", pytrace=False)
     pytest.skip(reason)
@@ -66,7 +68,7 @@ def unavailable(reason: str) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def connector() -> None:
-    """Spark needs Java, and its connector's jars, which are resolved before the first test starts its clock."""
+    """Spark needs Java and its connector's jars, which are resolved before the first test's time starts."""
     for program in system_packages.install(system_packages.missing([system_packages.JAVA])):
         unavailable(system_packages.how_to_get(program))
     try:
@@ -79,7 +81,7 @@ def connector() -> None:
 def new_broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[], Broker]]:
-    """Makes brokers of the kind under test, not yet started; all are stopped at the end of the run."""
+    """Creates brokers of the kind under test, not yet started; all are stopped at the end of the run."""
     source: KafkaSource | None = None
     brokers: list[Broker] = []
     if request.param == "kafka":
@@ -106,7 +108,7 @@ def new_broker(
 
 @pytest.fixture(scope="session")
 def bootstrap(new_broker: Callable[[], Broker]) -> str:
-    """`host:port` of one broker for the whole run: all that a test may know of it."""
+    """`host:port` of one broker for the whole run: the only thing about it that a test knows."""
     broker = new_broker()
     broker.start()
     return broker.bootstrap
@@ -114,7 +116,7 @@ def bootstrap(new_broker: Callable[[], Broker]) -> str:
 
 @pytest.fixture
 def own_broker(new_broker: Callable[[], Broker]) -> Iterator[Broker]:
-    """A broker of the test's own, to be killed and started again."""
+    """A broker for one test, which may be killed and restarted."""
     broker = new_broker()
     broker.start()
     yield broker
@@ -133,7 +135,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def topics(bootstrap: str, request: pytest.FixtureRequest) -> Iterator[Topics]:
-    """Topics of the test's own at the broker under test, and what Spark did not write or read there."""
+    """Topics for one test on the broker under test, written and read without Spark."""
     with Topics(bootstrap, request.node.name) as made:
         yield made
 

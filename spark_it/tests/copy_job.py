@@ -11,7 +11,7 @@ from spark_it.session import spark_session
 
 
 def main() -> None:
-    """Run the job; started again with the same folder it goes on where it was."""
+    """Run the job; a new start with the same folder continues where it was."""
     bootstrap, topic, folder, records_per_batch = sys.argv[1:]
     spark = spark_session("copy")
     rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)

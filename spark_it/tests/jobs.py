@@ -1,4 +1,4 @@
-"""Programs in processes of their own, to be killed as a machine's failure would kill them."""
+"""Programs in their own processes, which tests kill like a machine's failure would."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TIMEOUT_S = 400
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-class IncrementalTask:
-    """A Python module run as a program, with its Java process in its group; its output is in `log`."""
+class ModuleProcess:
+    """A Python module run as a program, in a process group with its Java process; `log` has its output."""
 
     def __init__(self, directory: Path, module: str, *arguments: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -26,13 +26,13 @@ class IncrementalTask:
                 stdout=log,
                 stderr=log,
                 cwd=REPOSITORY,
-                # What a killed process leaves behind lies with the rest of the test.
+                # Files that a killed process leaves are in the test's folder.
                 env={**os.environ, "TMPDIR": str(directory)},
                 start_new_session=True,
             )
 
     def run(self) -> str:
-        """Wait until it ends, which has to be with success; returns what it printed."""
+        """Wait until it ends, which must be a success; returns its output."""
         try:
             status = self._process.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -42,10 +42,12 @@ class IncrementalTask:
         return self.log.read_text()
 
     def kill_after_batches(self, checkpoint: Path, batches: int) -> None:
-        """SIGKILL, to Python and Java at once, when so many batches are committed in `checkpoint`."""
+        """Kill Python and Java at once with SIGKILL, when `checkpoint` has this many committed batches."""
         deadline = time.monotonic() + TIMEOUT_S
         while committed_batches(checkpoint) < batches:
-            assert self._process.poll() is None, f"ended before it could be killed:\n{self.log.read_text()[-4000:]}"
+            assert self._process.poll() is None, (
+                f"the job ended before it could be killed:\n{self.log.read_text()[-4000:]}"
+            )
             assert time.monotonic() < deadline, self.log.read_text()[-4000:]
             time.sleep(0.01)
         self.kill()

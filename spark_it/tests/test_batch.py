@@ -1,4 +1,4 @@
-"""Batch reads and writes: what is written is what is read, and any range of it can be named."""
+"""Batch reads and writes: Spark reads what was written, and can name any range of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BASE_MS = 1_700_000_000_000
 
 
 def values(rows: DataFrame) -> list[int]:
-    """The numbers that the records' values spell, sorted."""
+    """The numbers in the records' values, sorted."""
     return sorted(int(row.value) for row in rows.select(f.col("value").cast("string").alias("value")).collect())
 
 
@@ -35,7 +35,7 @@ def writer(rows: DataFrame, bootstrap: str, topic: str | None = None) -> DataFra
 def test_written_rows_are_read_back(
     spark: SparkSession, bootstrap: str, read: Read, topics: Topics, codec: str
 ) -> None:
-    """Every row once, key and value to the byte, offsets dense in every partition, whatever the compression."""
+    """Every row arrives once, with identical key and value and consecutive offsets, whatever the compression."""
     topic = topics.create(partitions=3)
     rows = spark.range(5000).select(
         f.when(f.col("id") % 10 != 0, f.concat(f.lit("key "), f.col("id"))).alias("key"),
@@ -103,7 +103,7 @@ def test_headers_are_read_on_request(read: Read, topics: Topics) -> None:
 
 
 def test_offsets_by_number(read: Read, topics: Topics) -> None:
-    """A range per partition; -2 is the earliest offset, -1 the latest, the ending offset is exclusive."""
+    """A range per partition; -2 is the earliest offset, -1 the latest, and the ending offset is exclusive."""
     topic = topics.create(partitions=2)
     topics.write(topic, numbered(200, partitions=2))
 
@@ -139,7 +139,7 @@ def test_offsets_by_time_of_each_partition(read: Read, topics: Topics) -> None:
 
 
 def test_a_start_after_all_records(read: Read, topics: Topics) -> None:
-    """By default an error; with the strategy `latest` the partition is read from its end."""
+    """An error by default; with the strategy `latest` the partition is read from its end."""
     topic = topics.create(retention_ms="-1")
     topics.write(topic, [Record(b"1", timestamp_ms=BASE_MS)])
     with pytest.raises(Exception, match="No offset matched from request"):
@@ -150,7 +150,7 @@ def test_a_start_after_all_records(read: Read, topics: Topics) -> None:
 
 
 def test_timestamps_and_their_type(read: Read, topics: Topics) -> None:
-    """The producer's time as it is, or the broker's where the topic asks for that."""
+    """The producer's time, or the broker's if the topic is configured for that."""
     created = topics.create("created", retention_ms="-1")
     appended = topics.create("appended", message_timestamp_type="LogAppendTime")
     for topic in (created, appended):
@@ -189,7 +189,7 @@ def test_several_topics(read: Read, topics: Topics) -> None:
 
 
 def test_min_partitions_split_the_reading(read: Read, topics: Topics) -> None:
-    """One partition read by several tasks at once is read whole, and once."""
+    """One partition that several tasks read at once is read completely, and once."""
     topic = topics.create()
     topics.write(topic, numbered(10_000))
     split = read(subscribe=topic, minPartitions=7)
@@ -198,7 +198,7 @@ def test_min_partitions_split_the_reading(read: Read, topics: Topics) -> None:
 
 
 def test_max_records_per_partition_split_the_reading(read: Read, topics: Topics) -> None:
-    """`maxRecordsPerPartition` bounds what one task reads, where offsets are given by number."""
+    """`maxRecordsPerPartition` limits the records of one task, where offsets are given by number."""
     topic = topics.create()
     topics.write(topic, numbered(1000))
     offsets = {"startingOffsets": json.dumps({topic: {"0": 0}}), "endingOffsets": json.dumps({topic: {"0": 1000}})}
@@ -208,7 +208,7 @@ def test_max_records_per_partition_split_the_reading(read: Read, topics: Topics)
 
 
 def test_offsets_found_through_a_consumer_group(spark: SparkSession, read: Read, topics: Topics) -> None:
-    """The older way, by a setting: the driver joins a group to learn the partitions and their offsets."""
+    """The older way, enabled by a setting: the driver joins a group to learn the partitions and their offsets."""
     topic = topics.create(partitions=3)
     topics.write(topic, numbered(300, partitions=3))
     setting = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
@@ -220,7 +220,7 @@ def test_offsets_found_through_a_consumer_group(spark: SparkSession, read: Read,
 
 
 def test_reading_starts_after_deleted_records(read: Read, topics: Topics) -> None:
-    """`earliest` is where the log starts, which is not offset zero once records were deleted."""
+    """`earliest` is the start of the log, which is not offset zero after records were deleted."""
     topic = topics.create()
     topics.write(topic, numbered(100))
     topics.delete_records(topic, 0, 90)
@@ -239,12 +239,13 @@ def test_deleted_offsets_are_data_loss(read: Read, topics: Topics) -> None:
 
 
 def test_empty_topic(read: Read, topics: Topics) -> None:
-    """A topic without records is no rows, and no wait."""
+    """A topic without records gives no rows, without a wait."""
     assert read(subscribe=topics.create(partitions=5)).count() == 0
 
 
 def test_spark_works_in_a_folder_of_its_own(spark: SparkSession) -> None:
-    """Spark makes `artifacts` and `spark-warehouse` in its working directory: nobody's project is the place for
-    them."""
+    """Spark creates `artifacts` and `spark-warehouse` in its working directory, which must not be a project's
+    folder.
+    """
     directory = Path(spark.sparkContext._jvm.java.lang.System.getProperty("user.dir"))
     assert directory.is_dir() and directory != Path.cwd()

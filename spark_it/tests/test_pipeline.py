@@ -10,7 +10,7 @@ import pytest
 
 from spark_it.pipeline.report import read_statistics
 from spark_it.tests import expected
-from spark_it.tests.jobs import IncrementalTask
+from spark_it.tests.jobs import ModuleProcess
 from spark_it.tests.topics import Topics
 
 FLIGHTS, WEATHER_ROWS, CLOSING = 336_776, 26_115, 1
@@ -18,7 +18,7 @@ PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def in_topic(topics: Topics, topic: str) -> list[tuple]:
-    """The statistics as the topic holds them, in the form of `expected.rows`."""
+    """The statistics in the topic, in the form of `expected.rows`."""
     found = []
     for record in topics.read(topic):
         value = json.loads(record.value)
@@ -28,9 +28,9 @@ def in_topic(topics: Topics, topic: str) -> list[tuple]:
 
 
 def test_a_year_of_flights(bootstrap: str, topics: Topics, tmp_path: Path) -> None:
-    """Every flight is counted once, in Parquet and in the topic, and there is a table and a picture."""
+    """Every flight is counted once, in Parquet and in the topic; a table and a picture are made."""
     prefix = f"year-{uuid.uuid4().hex[:8]}"
-    printed = IncrementalTask(
+    printed = ModuleProcess(
         tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix
     ).run()
     wanted = expected.rows(expected.statistics())
@@ -50,23 +50,23 @@ def test_a_year_of_flights(bootstrap: str, topics: Topics, tmp_path: Path) -> No
 
 
 def test_a_killed_pipeline_is_resumed(bootstrap: str, topics: Topics, tmp_path: Path) -> None:
-    """Killed in the middle and started with `--resume`: the same result, each row once in Parquet."""
+    """After a kill, `--resume` gives the same result, with each row once in Parquet."""
     prefix, days = f"resumed-{uuid.uuid4().hex[:8]}", 60
     arguments = ("spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix)
     arguments += ("--days", str(days), "--batch", "6000")
-    IncrementalTask(tmp_path, *arguments).kill_after_batches(tmp_path / "checkpoint", 4)
-    IncrementalTask(tmp_path, *arguments, "--resume").run()
+    ModuleProcess(tmp_path, *arguments).kill_after_batches(tmp_path / "checkpoint", 4)
+    ModuleProcess(tmp_path, *arguments, "--resume").run()
     wanted = expected.rows(expected.statistics(days))
     assert expected.rows(read_statistics(tmp_path)) == wanted
-    # The topic is at least once: a batch that was under way may be there twice, with the same keys and values.
+    # The topic is at least once: an unfinished batch may be there twice, with the same keys and values.
     assert sorted(set(in_topic(topics, f"{prefix}-delays")), key=str) == wanted
 
 
 def test_existing_topics_are_not_touched(bootstrap: str, topics: Topics, tmp_path: Path) -> None:
-    """Without `--replace` a topic of that name ends the run with a message that says what to do."""
+    """Without `--replace` an existing topic ends the run with a message that says what to do."""
     topic = topics.create("flights")
     prefix = topic.removesuffix("-flights")
-    job = IncrementalTask(
+    job = ModuleProcess(
         tmp_path, "spark_it.pipeline", "--bootstrap", bootstrap, "--output", str(tmp_path), "--prefix", prefix
     )
     with pytest.raises(AssertionError, match="choose --replace, or another --prefix"):

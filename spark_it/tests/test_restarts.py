@@ -1,4 +1,4 @@
-"""The job is killed, the broker is killed: no row lost, none twice."""
+"""The job or the broker is killed: no row is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from compat_tests.brokers.broker import Broker
-from spark_it.tests.jobs import IncrementalTask, committed_batches
+from spark_it.tests.jobs import ModuleProcess, committed_batches
 from spark_it.tests.topics import Topics, numbered
 
 if TYPE_CHECKING:
@@ -23,22 +23,22 @@ CATCH_UP_TIMEOUT_S = 300
 def test_killed_job_goes_on_from_its_checkpoint(
     spark: SparkSession, bootstrap: str, topics: Topics, tmp_path: Path
 ) -> None:
-    """Killed in the middle and started again: each record is in the files exactly once."""
+    """After a kill and a new start each record is in the files exactly once."""
     topic = topics.create(partitions=3)
     topics.write(topic, numbered(60_000, partitions=3))
     arguments = ("spark_it.tests.copy_job", bootstrap, topic, str(tmp_path), "4000")
-    IncrementalTask(tmp_path, *arguments).kill_after_batches(tmp_path / "checkpoint", 3)
+    ModuleProcess(tmp_path, *arguments).kill_after_batches(tmp_path / "checkpoint", 3)
     assert committed_batches(tmp_path / "checkpoint") < 15, "the job had finished before it was killed"
-    IncrementalTask(tmp_path, *arguments).run()
+    ModuleProcess(tmp_path, *arguments).run()
     rows = spark.read.parquet(str(tmp_path / "files")).collect()
     assert sorted(row.number for row in rows) == list(range(60_000))
     assert len({(row.partition, row.offset) for row in rows}) == 60_000
 
 
 def test_killed_broker_comes_back(spark: SparkSession, own_broker: Broker, folder: Callable[[str], str]) -> None:
-    """SIGKILL to the broker, three times, while a producer writes and two queries run, into files and into a topic.
+    """The broker is killed three times while a producer writes and two queries run, into files and into a topic.
 
-    It comes back on the same port with the same data; nobody else is told anything.
+    It returns on the same port with the same data; its clients are not told.
     """
     bootstrap = own_broker.bootstrap
     rounds, per_round = 4, 4000
@@ -53,7 +53,7 @@ def test_killed_broker_comes_back(spark: SparkSession, own_broker: Broker, folde
         queries = (files, copies)
         try:
             for at in range(rounds):
-                # Half of the round is acknowledged, the other half on its way when the broker dies.
+                # Half of the round is acknowledged, the other half is in flight when the broker is killed.
                 topics.write(source, numbered(per_round // 2, partitions=3, start=at * per_round))
                 topics.send(source, numbered(per_round // 2, partitions=3, start=at * per_round + per_round // 2))
                 if at < rounds - 1:
@@ -71,7 +71,7 @@ def test_killed_broker_comes_back(spark: SparkSession, own_broker: Broker, folde
 
 
 def _wait_until_processed(queries: tuple, records: int) -> None:
-    """Until both queries have read the source to its end, offset by offset."""
+    """Wait until both queries have read the source to its end, offset by offset."""
     deadline = time.monotonic() + CATCH_UP_TIMEOUT_S
     while True:
         ends = []

@@ -1,4 +1,4 @@
-"""The measurement of many small partitions, on a few: that it fills, counts and refuses a wrong count."""
+"""The measurement on a few partitions: it fills, counts and refuses a wrong count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams: batches of a bounded size, topics and partitions that appear, and what arrives while the query runs."""
+"""Streams: batches of a limited size, new topics and partitions, and records that arrive while the query runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARRIVAL_TIMEOUT_S = 240
 
 @pytest.fixture
 def stream(spark: SparkSession, bootstrap: str) -> Stream:
-    """Reads a stream from its start with Spark's options; its one column `number` is the value as a number."""
+    """Reads a stream from its start with Spark's options; its only column `number` is the value as a number."""
 
     def load(**options: object) -> DataFrame:
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
@@ -33,7 +33,7 @@ def stream(spark: SparkSession, bootstrap: str) -> Stream:
 
 
 def into_files(rows: DataFrame, folder: Callable[[str], str], **trigger: object) -> StreamingQuery:
-    """Start a query into Parquet files; Spark keeps a log of them, which makes each row arrive exactly once."""
+    """Start a query into Parquet files; Spark's log of these files makes each row arrive exactly once."""
     writer = (
         rows.writeStream.format("parquet")
         .option("path", folder("files"))
@@ -43,12 +43,12 @@ def into_files(rows: DataFrame, folder: Callable[[str], str], **trigger: object)
 
 
 def numbers(spark: SparkSession, folder: Callable[[str], str]) -> list[int]:
-    """What the files hold, sorted."""
+    """The numbers in the files, sorted."""
     return sorted(row.number for row in spark.read.schema("number LONG").parquet(folder("files")).collect())
 
 
 def wait_for(condition: Callable[[], bool], query: StreamingQuery) -> None:
-    """Until `condition` holds, at most four minutes, while `query` runs."""
+    """Wait until `condition` holds, at most four minutes, while `query` runs."""
     deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
     while not condition():
         assert query.exception() is None, query.exception()
@@ -59,19 +59,21 @@ def wait_for(condition: Callable[[], bool], query: StreamingQuery) -> None:
 def test_available_now_in_bounded_batches(
     spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]
 ) -> None:
-    """`availableNow` takes what was there at the start, in batches of at most `maxOffsetsPerTrigger`, and ends."""
+    """`availableNow` takes the records that exist at the start, in batches of at most `maxOffsetsPerTrigger`, and
+    ends.
+    """
     topic = topics.create(partitions=3)
     topics.write(topic, numbered(10_000, partitions=3))
     query = into_files(stream(subscribe=topic, maxOffsetsPerTrigger=1500), folder, availableNow=True)
     query.awaitTermination()
     sizes = [batch["numInputRows"] for batch in query.recentProgress if batch["numInputRows"]]
     assert numbers(spark, folder) == list(range(10_000))
-    # The share of a partition is rounded up where it is below one: a batch may be larger by one record a partition.
+    # A partition's share below one is rounded up, so a batch may be larger by one record a partition.
     assert max(sizes) <= 1500 + 3 and sum(sizes) == 10_000 and len(sizes) >= 7
 
 
 def test_available_now_again(spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]) -> None:
-    """A second run from the same checkpoint takes only what came since, a third nothing."""
+    """A second run from the same checkpoint takes only new records, a third takes none."""
     topic = topics.create(partitions=2)
     for end in (100, 250, 250):
         topics.write(topic, numbered(end - len(topics.read(topic)), partitions=2, start=len(topics.read(topic))))
@@ -83,7 +85,7 @@ def test_available_now_again(spark: SparkSession, topics: Topics, stream: Stream
 def test_records_that_arrive_while_it_runs(
     spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]
 ) -> None:
-    """A running query sees what is written, and also the records of partitions that are added."""
+    """A running query reads new records, also those in added partitions."""
     topic = topics.create(partitions=1)
     query = into_files(stream(subscribe=topic), folder, processingTime="0 seconds")
     try:
@@ -98,7 +100,7 @@ def test_records_that_arrive_while_it_runs(
 
 
 def test_topics_that_appear(spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]) -> None:
-    """A pattern also takes in topics that are made after the query started, from their first record."""
+    """A pattern also matches topics that are created after the query's start, from their first record."""
     topics.write(topics.create("t-1"), numbered(10))
     query = into_files(stream(subscribePattern=topics.name("t-.*")), folder, processingTime="0 seconds")
     try:
@@ -113,7 +115,7 @@ def test_topics_that_appear(spark: SparkSession, topics: Topics, stream: Stream,
 def test_latest_starts_with_what_comes(
     spark: SparkSession, topics: Topics, stream: Stream, folder: Callable[[str], str]
 ) -> None:
-    """`startingOffsets=latest`, the default of a stream: nothing that was there before."""
+    """`startingOffsets=latest`, a stream's default, reads no earlier records."""
     topic = topics.create()
     topics.write(topic, numbered(100))
     query = into_files(stream(subscribe=topic, startingOffsets="latest"), folder, processingTime="0 seconds")
@@ -142,8 +144,9 @@ def test_topic_to_topic(bootstrap: str, topics: Topics, stream: Stream, folder: 
 def test_windows_with_a_watermark(
     spark: SparkSession, topics: Topics, bootstrap: str, folder: Callable[[str], str]
 ) -> None:
-    """Event time is the record's timestamp: a window is closed when the watermark has passed it, later records are left
-    out."""
+    """Event time is the record's timestamp: a window closes when the watermark passes it, later records are left
+    out.
+    """
     minute, base = 60_000, 1_700_000_040_000 // 600_000 * 600_000
     topic = topics.create(retention_ms="-1")
     rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)

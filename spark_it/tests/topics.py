@@ -1,4 +1,4 @@
-"""Topics of a test, written and read by a client that is not Spark."""
+"""Topics of a test, which a client other than Spark writes and reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Record(NamedTuple):
 
 
 class Topics:
-    """Makes topics with names that no other test has, writes and reads them; a context manager."""
+    """Creates topics with unique names, writes and reads them; a context manager."""
 
     def __init__(self, bootstrap: str, test: str) -> None:
         self._bootstrap = bootstrap
@@ -37,23 +37,23 @@ class Topics:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Only what was not acknowledged could be left, and then the test has failed already.
+        # Only unacknowledged records could be left, and then the test has failed already.
         self._producer.purge()
 
     def name(self, suffix: str = "topic") -> str:
-        """A name of this test's own."""
+        """A name that only this test uses."""
         return f"{self._prefix}-{suffix}"
 
     def create(self, suffix: str = "topic", *, partitions: int = 1, **config: str) -> str:
-        """A new topic; `config` are Kafka's names with dots written as `_`. Returns its name."""
+        """A new topic; `config` are Kafka's names with `_` for dots. Returns its name."""
         settings = {name.replace("_", "."): value for name, value in config.items()}
         self._wait(self._admin.create_topics([NewTopic(self.name(suffix), partitions, 1, config=settings)]))
         return self.name(suffix)
 
     def add_partitions(self, topic: str, total: int) -> None:
-        """Give `topic` more partitions."""
+        """Extend `topic` to `total` partitions."""
         self._wait(self._admin.create_partitions([NewPartitions(topic, total)]))
-        # The old producer would not look at the topic again for minutes.
+        # The old producer would not refresh its metadata for minutes.
         self._producer = self._new_producer()
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
@@ -75,7 +75,7 @@ class Topics:
         self._producer.poll(0)
 
     def flush(self) -> None:
-        """Wait until all that was sent is acknowledged."""
+        """Wait until all records are acknowledged."""
         left = self._producer.flush(TIMEOUT_S)
         assert not left and not self._failures, (left, self._failures[:3])
 

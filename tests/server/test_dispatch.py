@@ -44,7 +44,7 @@ class OneOfEverything(Values):
 
 @pytest.mark.parametrize("row", table.ROWS, ids=lambda row: row.name)
 def test_every_api_tells_of_a_bug_and_the_connection_goes_on(world, row):
-    """What each says is compared with Kafka's own classes in `compat_tests/codec/test_stumbling.py`."""
+    """What each says is compared with Kafka's own classes in `compat_tests/codec/test_unexpected.py`."""
     world.broker.fast_paths.clear()
     route(world, row.key).handler = lambda ctx, request: 1 // 0
     peer = world.connect()

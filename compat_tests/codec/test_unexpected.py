@@ -60,7 +60,7 @@ def test_every_api_answers_a_bug_as_kafka_does(kafka_jars: Path, tmp_path: Path)
                     cls, version
                 )
                 asked.append((row, version, request, messages.encode(request, version)))
-    questions = [f"stumble {row.key} {version} {data.hex() or '-'}" for row, version, _, data in asked]
+    questions = [f"unexpected {row.key} {version} {data.hex() or '-'}" for row, version, _, data in asked]
     wrong = []
     for (row, version, request, _), line in zip(asked, MessageOracle(kafka_jars, tmp_path).ask(questions), strict=True):
         ours = unexpected.answer(row, version, request, errors.UNKNOWN_SERVER_ERROR)
