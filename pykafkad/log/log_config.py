@@ -18,6 +18,7 @@ class LogConfig(Protocol):
     delete_retention_ms: int
     file_delete_delay_ms: int
     flush_messages: int
+    flush_ms: int
     index_interval_bytes: int
     max_compaction_lag_ms: int
     max_message_bytes: int
@@ -32,3 +33,13 @@ class LogConfig(Protocol):
     segment_index_bytes: int
     segment_jitter_ms: int
     segment_ms: int
+
+
+class CleanerConfig(Protocol):
+    """The settings of the log cleaner, Kafka's broker settings of the same names; `pykafkad.config.Settings` has them."""
+
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_io_buffer_load_factor: float
+    log_cleaner_io_buffer_size: int
+    log_cleaner_threads: int
+    producer_id_expiration_ms: int

@@ -3,7 +3,8 @@
 The copy has the same files, byte for byte. At the end only the files and the path of the open log change; its offsets,
 indexes and producers stay, and so does the log object that others hold. The copying runs on another thread in steps of
 `STEP_BYTES`, which the loop plans. Segments that the cleaner or retention replaces meanwhile are recognised by their
-changed file and copied again. The folder has Kafka's name, `<topic>-<partition>.<32 hex>-future`, so a start recognises
+changed file and copied again. A broker copies one log at a time, in the order in which the moves were asked for
+(`MoveQueue`). The folder has Kafka's name, `<topic>-<partition>.<32 hex>-future`, so a start recognises
 an interrupted move."""
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ STEP_BYTES = 1024 * 1024
 LAST_BYTES = 256 * 1024
 # Small files per step.
 STEP_FILES = 16
+SHORTEST_PAUSE_SECONDS = 0.001
+NO_RATE_SECONDS = 60.0
 # Index files and producer snapshots.
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
 
@@ -203,6 +206,55 @@ class FutureReplica:
             data = disk.read(f"{directory}/{name}")
             if data is not None:
                 disk.write(f"{self.path}/{name}", data)
+
+
+class MoveQueue:
+    """The moves of a broker, in the order in which they were asked for: the first is under way, the others wait for it.
+
+    `rest_until`, in the clock's seconds, is when the next step may begin."""
+
+    __slots__ = ("_moves", "rest_until")
+
+    def __init__(self) -> None:
+        self._moves: dict[tuple[str, int], FutureReplica] = {}
+        self.rest_until = 0.0
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    def __contains__(self, move: FutureReplica) -> bool:
+        return self.find(move.log.topic, move.log.partition) is move
+
+    def add(self, move: FutureReplica) -> None:
+        """A move that was asked for; it takes the place of an earlier one of the same partition."""
+        self._moves[move.log.topic, move.log.partition] = move
+
+    def find(self, topic: str, partition: int) -> FutureReplica | None:
+        """The move of a partition; None when its replica stays where it is."""
+        return self._moves.get((topic, partition))
+
+    def remove(self, topic: str, partition: int) -> FutureReplica | None:
+        """The move is over or given up; None when there is none."""
+        return self._moves.pop((topic, partition), None)
+
+    def first(self) -> FutureReplica | None:
+        """The move that is under way."""
+        return next(iter(self._moves.values()), None)
+
+    def into(self, directory: LogDirectory) -> list[FutureReplica]:
+        """The moves to a directory."""
+        return [move for move in self._moves.values() if move.target is directory]
+
+    def out_of(self, directory: LogDirectory) -> list[FutureReplica]:
+        """The moves from a directory."""
+        return [move for move in self._moves.values() if move.source is directory]
+
+    def copied(self, size_bytes: int, bytes_per_second: int, now: float) -> None:
+        """A step has copied so much; with `replica.alter.log.dirs.io.max.bytes.per.second` the next one must wait.
+
+        A rate of 0 stops all moves until the setting changes, which is looked at every `NO_RATE_SECONDS`."""
+        pause = size_bytes / bytes_per_second if bytes_per_second > 0 else NO_RATE_SECONDS
+        self.rest_until = now + (pause if pause > SHORTEST_PAUSE_SECONDS else 0)
 
 
 def _sync(files: list[File]) -> None:

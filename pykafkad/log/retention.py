@@ -1,8 +1,9 @@
 """Retention: removing old segments from a log by time, by size and by DeleteRecords.
 
 Whole segments are removed, oldest first, and only below the high watermark. If the active segment is due too, a new one
-is rolled first. The files are renamed to `….deleted` at once and removed after `file.delete.delay.ms`. A slice that is
-being sent keeps its file open."""
+is rolled first. Compacted logs that are open are looked at by the cleaner, all others by the periodic check. The files
+are renamed to `….deleted` at once and removed after `file.delete.delay.ms`. A slice that is being sent keeps its file
+open."""
 
 from __future__ import annotations
 
@@ -20,10 +21,39 @@ from pykafkad.log.segment import NEVER_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.segment import Segment
+
+
+def logs_of_check(logs: Iterable[PartitionLog], cleaner_enabled: bool) -> tuple[list[PartitionLog], list[PartitionLog]]:
+    """The logs that the periodic check looks at (`log.retention.check.interval.ms`): those that are open, and those
+    that it has to open for it.
+
+    Open compacted logs are left to the cleaner (`logs_of_cleaner`), as nothing else may change a log that is being
+    cleaned. The cleaner opens a log only for something that it would clean, and there is nothing to clean in a log of
+    one segment; so unopened logs with `compact,delete` are the check's, unless the cleaner is off."""
+    opened, unopened = [], []
+    for log in logs:
+        if log.offline is not None:
+            continue
+        policy = log.settings.cleanup_policy
+        if not log.is_loaded:
+            if "compact" not in policy or ("delete" in policy and cleaner_enabled):
+                unopened.append(log)
+        elif "compact" not in policy:
+            opened.append(log)
+    return opened, unopened
+
+
+def logs_of_cleaner(logs: Iterable[PartitionLog], busy: Collection[PartitionLog]) -> list[PartitionLog]:
+    """The open compacted logs, but for those in `busy`, which are being cleaned."""
+    return [
+        log
+        for log in logs
+        if "compact" in log.settings.cleanup_policy and log.is_loaded and log.offline is None and log not in busy
+    ]
 
 
 def delete_records(log: PartitionLog, before_offset: int) -> int:

@@ -13,6 +13,7 @@ from pykafkad.log.file_names import (
     TXN_INDEX_SUFFIX,
     file_prefix,
 )
+from pykafkad.log.segment import NEVER_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from pykafkad.log.segment import Segment
 
 EPOCHS_FILE = "leader-epoch-checkpoint"
+
+
+def is_flush_due(log: LogFiles, now_ms: int) -> bool:
+    """Whether `flush.ms` asks for a sync of the log now."""
+    if not log.is_loaded or log.offline is not None:
+        return False
+    flush_ms = log.settings.flush_ms
+    return flush_ms < NEVER_MS and now_ms - log.flushed_ms >= flush_ms and log.needs_sync
 
 
 class SyncJob:

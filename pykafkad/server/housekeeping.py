@@ -9,6 +9,7 @@ from collections import deque
 from functools import partial
 
 from pykafkad.errors import StorageFailure
+from pykafkad.log import retention, syncing
 from pykafkad.server.runtime import RuntimeNode
 
 TYPE_CHECKING = False
@@ -134,16 +135,10 @@ class Housekeeping(RuntimeNode):
         """Whether it goes on in the next turn: logs that nobody has opened since the start have to be opened for it."""
         waiting = self._unopened
         if not waiting:
-            for log in list(self.partitions):
-                policy = log.settings.cleanup_policy
-                if log.offline is not None:
-                    continue
-                if not log.is_loaded:
-                    # The cleaner opens one only for something that it would clean, and a log of one segment has none.
-                    if "compact" not in policy or ("delete" in policy and self._settings.log_cleaner_enable):
-                        waiting.append(log)
-                elif "compact" not in policy:
-                    self._each(log, _RETENTION, lambda log=log: log.run_retention(self._runtime.now_ms))
+            opened, unopened = retention.logs_of_check(self.partitions, self._settings.log_cleaner_enable)
+            waiting += unopened
+            for log in opened:
+                self._each(log, _RETENTION, lambda log=log: log.run_retention(self._runtime.now_ms))
         until = self._runtime.clock.now() + _STEP_SECONDS
         for log in waiting[: -_UNOPENED_PER_TURN - 1 : -1]:
             waiting.pop()
@@ -225,10 +220,9 @@ class Housekeeping(RuntimeNode):
     def _flush(self) -> None:
         now_ms = self._runtime.now_ms
         for log in list(self.partitions):
-            if log.is_loaded and log.offline is None and log.settings.flush_ms < 2**62:
-                if now_ms - log.flushed_ms >= log.settings.flush_ms and log.needs_sync:
-                    log.flushed_ms = now_ms
-                    self._submit(log.whole_sync_job(), self._directories.of(log))
+            if syncing.is_flush_due(log, now_ms):
+                log.flushed_ms = now_ms
+                self._submit(log.whole_sync_job(), self._directories.of(log))
 
     def _renames(self) -> None:
         """A turn's share of the folders of deleted partitions."""

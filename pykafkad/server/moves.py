@@ -1,4 +1,6 @@
-"""Replicas on their way from one directory to another (AlterReplicaLogDirs): one step at a time, off the loop.
+"""Performs moves of replicas from one directory to another (AlterReplicaLogDirs): one step at a time, off the loop.
+
+`pykafkad/log/moves.py` says in which order, how fast and in which steps.
 
 A move ends in one turn: the rest is copied, the metadata names the new directory, the folders change their names, and
 the open log goes on in the new place. Before the record is committed an interrupted move begins anew at the next start;
@@ -7,7 +9,7 @@ after it the start finishes it (`Directories.place`)."""
 from __future__ import annotations
 
 from pykafkad.errors import StorageFailure
-from pykafkad.log.moves import FutureReplica
+from pykafkad.log.moves import SHORTEST_PAUSE_SECONDS, FutureReplica, MoveQueue
 from pykafkad.server.directories import directory_id
 
 TYPE_CHECKING = False
@@ -18,44 +20,39 @@ if TYPE_CHECKING:
 
 
 _GO_ON = "move replicas"
-_SHORTEST_PAUSE = 0.001
-# A rate of nothing stops moves until the setting changes, which is looked at again so often.
-_NO_RATE_SECONDS = 60.0
 
 
 class Moves:
-    """All of a broker, in the order in which they were asked for. `replica.alter.log.dirs.io.max.bytes.per.second` slows
-    them."""
+    """All of a broker."""
 
-    __slots__ = ("_broker", "_busy", "_moves", "_rest_until")
+    __slots__ = ("_broker", "_busy", "queue")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._moves: dict[tuple[str, int], FutureReplica] = {}
         self._busy = False
-        self._rest_until = 0.0
+        self.queue = MoveQueue()
 
     def __len__(self) -> int:
-        return len(self._moves)
+        return len(self.queue)
 
     def into(self, directory: LogDirectory) -> list[FutureReplica]:
         """The future replicas that grow in a directory."""
-        return [move for move in self._moves.values() if move.target is directory]
+        return self.queue.into(directory)
 
     def target(self, log: PartitionLog) -> LogDirectory | None:
         """Where a log is on its way to; None when it stays."""
-        move = self._moves.get((log.topic, log.partition))
+        move = self.queue.find(log.topic, log.partition)
         return None if move is None else move.target
 
     def start(self, log: PartitionLog, source: LogDirectory, target: LogDirectory) -> None:
         """Begin to move a log. Raises `StorageFailure` when its future folder cannot be made."""
-        self._moves[log.topic, log.partition] = FutureReplica(log, source, target)
+        self.queue.add(FutureReplica(log, source, target))
         self._broker.logs.info("storage", "move-started", topic=log.topic, partition=log.partition, to=target.path)
         self._go_on()
 
     def cancel(self, topic: str, partition: int) -> None:
         """The replica stays where it is; one that does not move is fine."""
-        move = self._moves.pop((topic, partition), None)
+        move = self.queue.remove(topic, partition)
         if move is None:
             return
         try:
@@ -81,17 +78,16 @@ class Moves:
 
     def directory_failed(self, directory: LogDirectory) -> None:
         """What was on its way to or from it stays, or went with it."""
-        for (topic, partition), move in list(self._moves.items()):
-            if directory is move.target:
-                del self._moves[topic, partition]
-            elif directory is move.source:
-                self.cancel(topic, partition)
+        for move in self.queue.into(directory):
+            self.queue.remove(move.log.topic, move.log.partition)
+        for move in self.queue.out_of(directory):
+            self.cancel(move.log.topic, move.log.partition)
 
     def fired(self, _key: str) -> None:
         """The next step of the first move."""
-        if self._busy or not self._moves:
+        move = self.queue.first()
+        if self._busy or move is None:
             return
-        move = next(iter(self._moves.values()))
         try:
             step = move.next_step()
             if step is not None:
@@ -100,7 +96,7 @@ class Moves:
             elif self._broker.commits.is_waiting(move.log) or self._broker.controller.is_busy:
                 # A sync of the old files is on its way, and answers wait for what it says. Or the controller could not
                 # take the move's end at once.
-                self._broker.runtime.timers.set((self, _GO_ON), self._broker.runtime.now + _SHORTEST_PAUSE)
+                self._broker.runtime.timers.set((self, _GO_ON), self._broker.runtime.now + SHORTEST_PAUSE_SECONDS)
             else:
                 self._finish(move)
         except StorageFailure as failure:
@@ -108,7 +104,7 @@ class Moves:
 
     def _stepped(self, move: FutureReplica, result: object) -> None:
         self._busy = False
-        if self._moves.get((move.log.topic, move.log.partition)) is not move:
+        if move not in self.queue:
             # It was given up meanwhile, and its folder renamed under the step: whatever that met means nothing.
             pass
         elif isinstance(result, StorageFailure):
@@ -118,13 +114,12 @@ class Moves:
             self._failed(move, StorageFailure("copy", move.path, result))
         elif isinstance(result, int):
             rate = self._broker.settings.replica_alter_log_dirs_io_max_bytes_per_second
-            pause = result / rate if rate > 0 else _NO_RATE_SECONDS
-            self._rest_until = self._broker.runtime.now + (pause if pause > _SHORTEST_PAUSE else 0)
+            self.queue.copied(result, rate, self._broker.runtime.now)
         self._go_on()
 
     def _go_on(self) -> None:
-        if self._moves and not self._busy:
-            self._broker.runtime.timers.set((self, _GO_ON), max(self._broker.runtime.now, self._rest_until))
+        if len(self.queue) and not self._busy:
+            self._broker.runtime.timers.set((self, _GO_ON), max(self._broker.runtime.now, self.queue.rest_until))
 
     def _finish(self, move: FutureReplica) -> None:
         """The last step; see the module."""
@@ -135,7 +130,7 @@ class Moves:
         broker.commits.finish()
         before = broker.image.offset
         broker.directories.assign_at_once({(log.topic_id, log.partition): directory_id(move.target)})
-        del self._moves[log.topic, log.partition]
+        self.queue.remove(log.topic, log.partition)
         if broker.image.offset == before:
             # The metadata log takes no records: where the replica is must stay as it is known.
             move.discard()

@@ -216,7 +216,7 @@ def test_what_was_synced_stays_synced(world, paths, monkeypatch):
     # The steps are this test's to take.
     monkeypatch.setattr(type(world.runtime.offload), "submit", lambda *_: None)
     alter(world, (other(world, paths), "t", 0))
-    move = world.broker.moves._moves["t", 0]
+    move = world.broker.moves.queue.find("t", 0)
     while (step := move.next_step()) is not None:
         step()
     fill(world, 1, first=5)

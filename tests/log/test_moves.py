@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pykafkad.log.moves import FutureReplica
+import pytest
+
+from pykafkad.log.moves import NO_RATE_SECONDS, FutureReplica, MoveQueue
 from tests.log.settings import append, batch, open_directory, open_log
 from tests.simulation.disk import MemoryDisk
 
@@ -61,3 +63,32 @@ def test_the_new_files_are_synced_before_the_old_ones_are_removed(monkeypatch):
     assert done == [path]
     future.take_place()
     assert done == [path, "/b"]
+
+
+def moving(name, source, target):
+    """A move of a new log from one directory to another."""
+    return FutureReplica(open_log(source, topic=name), source, target)
+
+
+def test_moves_are_made_in_the_order_in_which_they_were_asked_for():
+    queue, disk = MoveQueue(), MemoryDisk()
+    source, target = open_directory("/a", disk=disk), open_directory("/b", disk=disk)
+    first, second = moving("z", source, target), moving("a", source, target)
+    queue.add(first)
+    queue.add(second)
+    assert (queue.first(), len(queue), second in queue) == (first, 2, True)
+    assert queue.remove("z", 0) is first
+    assert (queue.first(), first in queue, queue.remove("z", 0)) == (second, False, None)
+    assert queue.into(target) == [second] and queue.out_of(source) == [second]
+    assert queue.into(source) == queue.out_of(target) == []
+
+
+@pytest.mark.parametrize(
+    ("rate", "rest_until"),
+    [(1_000_000, 101.0), (2**40, 100.0), (0, 100.0 + NO_RATE_SECONDS)],
+    ids=["limited", "too short a pause", "stopped"],
+)
+def test_a_step_is_followed_by_the_pause_that_the_rate_asks_for(rate, rest_until):
+    queue = MoveQueue()
+    queue.copied(1_000_000, rate, 100.0)
+    assert queue.rest_until == rest_until

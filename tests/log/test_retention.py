@@ -6,6 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.log import retention
 from tests.log.settings import NOW_MS, append, batch, content, open_log, topic_settings
 
 SIZE = len(batch(1, 100))
@@ -129,3 +130,31 @@ def test_sealed_segments_are_synced_in_the_background(directory, disk):
         job.run()
     job.failed(raised.value)
     assert str(log.offline) == str(raised.value)
+
+
+class Rest:
+    """What the choice of logs reads of one that nobody has opened since the start."""
+
+    def __init__(self, *policy, is_loaded=False, offline=None):
+        self.settings = topic_settings(cleanup_policy=frozenset(policy))
+        self.is_loaded = is_loaded
+        self.offline = offline
+
+
+@pytest.mark.parametrize(
+    ("policy", "cleaner_enabled", "opened", "unopened", "cleaned"),
+    [
+        (("delete",), True, True, True, False),
+        ((), True, True, True, False),
+        (("compact",), True, False, False, True),
+        (("compact", "delete"), True, False, True, True),
+        (("compact", "delete"), False, False, False, True),
+    ],
+)
+def test_the_check_and_the_cleaner_share_the_logs(policy, cleaner_enabled, opened, unopened, cleaned):
+    """An open log is looked at by one of the two, and by nobody while it is being cleaned or is offline."""
+    loaded, rest = Rest(*policy, is_loaded=True), Rest(*policy)
+    logs = [loaded, rest, Rest(*policy, is_loaded=True, offline=StorageFailure("read", "/a", "simulated"))]
+    assert retention.logs_of_check(logs, cleaner_enabled) == ([loaded] * opened, [rest] * unopened)
+    assert retention.logs_of_cleaner(logs, []) == [loaded] * cleaned
+    assert retention.logs_of_cleaner(logs, [loaded]) == []
