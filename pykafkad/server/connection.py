@@ -91,6 +91,10 @@ _GROWTH_BYTES = 1024 * 1024
 LARGE_FROM_BYTES = 32 * 1024
 """A large frame gets a buffer of its own when this much of it is here: what a peer only announces takes no memory."""
 
+OWN_BUFFER_FROM_BYTES = 48 * 1024
+"""A frame from this size on that came in part goes on in a buffer of its own: to keep its part and to put it before the
+next read would be two copies."""
+
 _GROWTH_FACTOR = 8
 
 POOLED_BYTES = _GROWTH_BYTES + 128 * 1024
@@ -315,7 +319,7 @@ class Connection:
         left = length - position
         if left >= LARGE_FROM_BYTES and not self.state:
             size = _SIZE.unpack_from(view, position)[0]
-            if size + 4 > SCRATCH_BYTES and size <= self.max_frame_bytes:
+            if size + 4 > OWN_BUFFER_FROM_BYTES and size <= self.max_frame_bytes:
                 self.large = self._large_buffer(size, left)
                 self.large[:left] = view[position:length]
                 self.large_filled = left - 4
