@@ -73,6 +73,9 @@ test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a 
 	part lint lint; \
 	part set-up $(BIN)/python -m compat_tests.setup; \
 	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS); \
+	part portable env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --quick tests -n auto --dist worksteal $(ARGS); \
+	part clients env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --against pykafkad $(ARGS) \
+		compat_tests/test_kafka_python.py compat_tests/test_confluent_kafka.py compat_tests/test_aiokafka.py; \
 	part compat $(BIN)/python -m pytest compat_tests $(ARGS); \
 	part spark $(BIN)/python -m pytest spark_it/tests $(ARGS); \
 	tell_parts

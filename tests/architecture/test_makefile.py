@@ -13,7 +13,7 @@ from tests.architecture.source import PROJECT
 
 PARTS = {
     "quick": ["lint", "unit"],
-    "test": ["lint", "set-up", "unit", "compat", "spark"],
+    "test": ["lint", "set-up", "unit", "portable", "clients", "compat", "spark"],
     "test-long": ["lint", "set-up", "unit", "crashes", "damage", "fuzz", "atheris", "planted", "compat", "spark"],
 }
 # What stands in for Python, ruff and mypy writes down how it was called; a call with one of FAILING's words in it
@@ -64,6 +64,8 @@ def test_all_parts_pass(target: str, tmp_path: Path) -> None:
     [
         ("pytest tests", "unit"),
         ("compat_tests.setup", "set-up"),
+        ("pytest --quick tests", "portable"),
+        ("pytest --against", "clients"),
         ("pytest compat_tests", "compat"),
         ("pytest spark_it", "spark"),
         ("format --check", "lint"),
