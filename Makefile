@@ -1,10 +1,10 @@
 # make run       set everything up and serve on localhost:9092, with the data in ./pykafkad-data
 # make quick     the developer's loop: lint, types, unit and architecture tests, no JVM and no container
-# make test      set everything up and run all of it: lint, unit, architecture, compat (beside a real Kafka) and Spark
-# make fresh     forget what earlier runs fetched and built; .ci/run begins like that
+# make test      set everything up and run everything: lint, unit, architecture, compat (beside a real Kafka) and Spark
+# make fresh     remove what earlier runs downloaded and built; .ci/run begins with that
 # make help      the other targets
 #
-# Every dependency is pinned, with hashes, in requirements/*.txt; `make lock` renews them.
+# Every dependency is pinned, with hashes, in requirements/*.txt; `make lock` updates them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,20 +14,20 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# Byte code is part of the install: without it every start compiles every module anew.
+# Byte code is part of the installation: without it every start compiles every module.
 export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# The distribution's own Python comes first: it is built with profile-guided optimization, which one compiled at home seldom
-# is, and the broker takes a tenth less processor with it. One that cannot make virtual environments comes last.
+# The distribution's own Python comes first: it is built with profile-guided optimization, and the broker takes a tenth less
+# processor time with it. A Python that cannot create virtual environments comes last.
 PYTHONS = $(PYTHON) /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11
 FIND_PYTHON = for needed in 'import ensurepip, sys' 'import sys'; do for each in $(PYTHONS); do \
 	if "$$each" -c "$$needed; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; then echo "$$each"; exit 0; fi; done; done; \
-	echo 'pykafkad needs Python 3.11 or newer, and none was found; install one, or say which: make PYTHON=/path/to/python3' >&2; exit 1
+	echo 'pykafkad needs Python 3.11 or newer, and none was found; install one, or name one: make PYTHON=/path/to/python3' >&2; exit 1
 
 # Debian and Ubuntu keep Python's venv module in a package of its own.
 GET_VENV = if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	echo 'installing the package python3-venv, for the venv module of Python'; apt-get update -q && apt-get install -qy python3-venv; \
+	echo 'installing the package python3-venv, which contains the venv module of Python'; apt-get update -q && apt-get install -qy python3-venv; \
 	else echo 'the venv module of Python is missing; on Debian and Ubuntu: sudo apt-get install python3-venv' >&2; exit 1; fi
 
 help: ## this list
@@ -49,12 +49,12 @@ compile: $(VENV)/.installed-base
 run: compile ## serve on localhost:9092 (ARGS="--topic events:3" passes options on)
 	$(BIN)/python -m pykafkad serve --listen localhost:9092 --data pykafkad-data $(ARGS)
 
-# `part NAME COMMAND...` runs one part of the tests. One that fails hides none behind it: `tell_parts` comes last, says how
-# each of them ended, and fails if one of them did.
-PARTS = told=(); code=0; trap 'exit 130' INT; \
+# `part NAME COMMAND...` runs one part of the tests. The next part runs even if one fails. `report_parts` comes last: it prints
+# the result of each part, and fails if one of them failed.
+PARTS = results=(); code=0; trap 'exit 130' INT; \
 	part() { local name=$$1 begin=$$SECONDS how=passed; shift; printf '\n== %s\n' "$$name"; \
-		"$$@" || { how=FAILED; code=1; }; told+=("$$(printf '%-9s%s (%d s)' "$$name" $$how $$((SECONDS - begin)))"); }; \
-	tell_parts() { printf '\n== result\n'; printf '%s\n' "$${told[@]}"; exit $$code; }
+		"$$@" || { how=FAILED; code=1; }; results+=("$$(printf '%-9s%s (%d s)' "$$name" $$how $$((SECONDS - begin)))"); }; \
+	report_parts() { printf '\n== result\n'; printf '%s\n' "$${results[@]}"; exit $$code; }
 
 LINT = lint() { local code=0; $(BIN)/ruff format --check --quiet . || code=1; $(BIN)/ruff check . || code=1; \
 	$(BIN)/mypy || code=1; return $$code; }
@@ -66,9 +66,9 @@ quick: compile $(VENV)/.installed-test ## lint, unit and architecture tests, und
 	@$(PARTS); $(LINT); \
 	part lint lint; \
 	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal --quick $(ARGS); \
-	tell_parts
+	report_parts
 
-test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where it may
+test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where that is allowed
 	@$(PARTS); $(LINT); \
 	part lint lint; \
 	part set-up $(BIN)/python -m compat_tests.setup; \
@@ -78,7 +78,7 @@ test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a 
 		compat_tests/test_kafka_python.py compat_tests/test_confluent_kafka.py compat_tests/test_aiokafka.py; \
 	part compat $(BIN)/python -m pytest compat_tests $(ARGS); \
 	part spark $(BIN)/python -m pytest spark_it/tests $(ARGS); \
-	tell_parts
+	report_parts
 
 test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SIGKILL under load and bad fields in every version
 	@$(PARTS); $(LINT); \
@@ -92,9 +92,9 @@ test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SI
 	part planted $(BIN)/python -m tests.planted; \
 	part compat $(BIN)/python -m pytest compat_tests --rounds 200 --whole-suites --every-version --timeout 3600 $(ARGS); \
 	part spark $(BIN)/python -m pytest spark_it/tests $(ARGS); \
-	tell_parts
+	report_parts
 
-fresh: $(VENV)/.installed-spark ## forget what earlier runs fetched and built outside of this folder
+fresh: $(VENV)/.installed-spark ## remove what earlier runs downloaded and built outside of this folder
 	$(BIN)/python -m compat_tests.setup --fresh
 
 bench: compile $(VENV)/.installed-test $(VENV)/.installed-spark ## pykafkad and a real Kafka side by side
@@ -104,11 +104,11 @@ bench: compile $(VENV)/.installed-test $(VENV)/.installed-spark ## pykafkad and 
 pipeline: compile $(VENV)/.installed-spark ## the Spark pipeline on real data, against a broker that it starts
 	$(BIN)/python -m spark_it.pipeline $(ARGS)
 
-readme: compile ## renew the tables in docs/ out of the code's own tables
+readme: compile ## update the tables in docs/ from the code's own tables
 	$(BIN)/python -m pykafkad describe-apis --markdown --into docs/apis.md
 	$(BIN)/python -m pykafkad describe-config --markdown --into docs/settings.md
 
-# uv is used here alone; it writes no address of any registry into the locks.
+# Only this target uses uv. It writes no address of a registry into the locks.
 LOCK = .cache/lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-config \
 	--no-emit-index-url --no-emit-find-links --quiet pyproject.toml requirements/build.in
 
@@ -116,11 +116,11 @@ LOCK = .cache/lock/bin/uv pip compile --universal --python-version 3.11 --genera
 	python="$$($(FIND_PYTHON))"; "$$python" -m venv .cache/lock
 	.cache/lock/bin/pip install --quiet uv
 
-lock: .cache/lock/bin/uv ## renew requirements/*.txt from pyproject.toml (ARGS=--upgrade for newer versions)
+lock: .cache/lock/bin/uv ## update requirements/*.txt from pyproject.toml (ARGS=--upgrade for newer versions)
 	$(LOCK) --extra cli -o requirements/base.txt $(ARGS)
 	$(LOCK) --extra test -c requirements/base.txt -o requirements/test.txt $(ARGS)
 	$(LOCK) --extra test --extra spark -c requirements/test.txt -o requirements/spark.txt $(ARGS)
 
-clean: ## remove what was installed and compiled here; data stays
+clean: ## remove what was installed and compiled in this folder; data stays
 	rm -rf $(VENV) .cache artifacts build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
