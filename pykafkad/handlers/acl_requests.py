@@ -1,5 +1,4 @@
-"""What the three ACL APIs share: whether there is anything to keep ACLs, and which requests no client can have
-meant."""
+"""What the three ACL APIs share: checks of the request, of the caller and of the broker's authorizer."""
 
 from __future__ import annotations
 
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def refuse_unknown(rows: Iterable[object], fields: tuple[str, ...]) -> None:
-    """A 0 where a type, pattern, operation or permission belongs is no request at all. Raises `ProtocolError`."""
+    """Check that no type, pattern, operation or permission is 0. Raises `ProtocolError`, which closes the
+    connection."""
     for row in rows:
         for field in fields:
             if getattr(row, field) == UNKNOWN:
@@ -25,7 +25,7 @@ def refuse_unknown(rows: Iterable[object], fields: tuple[str, ...]) -> None:
 
 
 def check(ctx: Context, rules: tuple[Rule, ...], without_authorizer: str) -> None:
-    """Whether the caller may do this at all, and whether ACLs are kept here. Raises `KafkaError`."""
+    """Check that the caller may use the API, and that the broker has an authorizer. Raises `KafkaError`."""
     (on_cluster,) = rules
     if not may(ctx, on_cluster):
         raise KafkaError(on_cluster.error, errors.message(on_cluster.error))

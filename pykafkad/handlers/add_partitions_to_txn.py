@@ -1,9 +1,9 @@
 """AddPartitionsToTxn, versions 0 to 5.
 
-InitProducerId gives out no transactional id, so whatever is named is one that nobody has: INVALID_PRODUCER_ID_MAPPING
-for every partition, Kafka's answer to that; for an empty id INVALID_REQUEST. A partition that does not exist, or may
-not be written to, has its own error, and its neighbours OPERATION_NOT_ATTEMPTED. From version 4 brokers send several
-transactions at once (KIP-890).
+InitProducerId gives out no transactional ids, so no producer has the id of the request. Every partition is
+INVALID_PRODUCER_ID_MAPPING, as in Kafka for an unknown id. An empty id is INVALID_REQUEST. A partition that does not
+exist, or that the caller may not write to, has its own error; the other partitions are then OPERATION_NOT_ATTEMPTED.
+From version 4 brokers send several transactions at once (KIP-890).
 
 Gaps: transactions are not offered yet.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.handlers.authorization import may, refusal
 from pykafkad.handlers.authorization_rules import RULES
-from pykafkad.handlers.transactional_ids import error_of_nobodys
+from pykafkad.handlers.transactional_ids import error_of_unknown_id
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -47,12 +47,12 @@ def _rows(
     topics: list[messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic],
     refused: int,
 ) -> list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
-    """As it was asked if all partitions have the same error; else each topic and partition once."""
+    """The rows as the request has them if all partitions have the same error; else each topic and partition once."""
     codes = {
         (topic.name, index): refused or _error(ctx, topic.name, index) for topic in topics for index in topic.partitions
     }
     if refused or not any(codes.values()):
-        code = refused or error_of_nobodys(transactional_id)
+        code = refused or error_of_unknown_id(transactional_id)
         return [_row(topic.name, [(index, code) for index in topic.partitions]) for topic in topics]
     # One partition that cannot be added keeps all others from being added.
     by_topic: dict[str, list[tuple[int, int]]] = {}

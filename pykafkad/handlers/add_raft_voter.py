@@ -1,9 +1,10 @@
 """AddRaftVoter, versions 0 and 1 (KIP-853, KIP-1186).
 
-Refused, for this quorum has one voter. In Kafka's order: another cluster's id is INCONSISTENT_CLUSTER_ID; a voter
-without an id or a directory, or without an endpoint of the controllers' listener, is INVALID_REQUEST; a quorum with
-kraft.version 0 has its voters in the settings of its nodes, UNSUPPORTED_VERSION; an id that votes already is
-DUPLICATE_VOTER. Any other is REQUEST_TIMED_OUT, which Kafka says of a voter that it does not reach.
+Always refused, because this quorum has one voter. The checks are in Kafka's order. Another cluster's id is
+INCONSISTENT_CLUSTER_ID. A voter without an id, a directory or an endpoint of the controllers' listener is
+INVALID_REQUEST. With kraft.version 0 the settings of the nodes name the voters, and the request is UNSUPPORTED_VERSION.
+The id of a present voter is DUPLICATE_VOTER. Any other voter is REQUEST_TIMED_OUT, as in Kafka for a voter that it
+cannot reach.
 
 Gaps: for clusters of more than one broker; a further voter is never reached.
 """
@@ -23,7 +24,7 @@ _DEFAULT_LISTENER = "CONTROLLER"
 
 
 def handle(ctx: ControllerContext, request: messages.AddRaftVoterRequest) -> object:
-    """Says why not."""
+    """The refusal, with its reason."""
     code, text = _refusal(ctx, request)
     return messages.AddRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
 

@@ -1,11 +1,12 @@
 """AlterClientQuotas, versions 0 and 1.
 
-Sets or removes quotas; each entity has its own result and is changed as a whole or not at all; `validate_only` checks
-and changes nothing. An entity that cannot be, one that comes twice, a key that it cannot have, and a value that is not
-above zero, has a fraction or is too large for its key, are INVALID_REQUEST.
+Sets or removes quotas. Each entity has its own result and is changed as a whole or not at all. `validate_only` checks
+and changes nothing. These are INVALID_REQUEST: an impossible entity, an entity named twice, a key that the entity
+cannot have, and a value that is not above zero, has a fraction or is too large for its key.
 
-Gaps: quotas are kept and shown, and not yet enforced; an address has to be one, or `localhost`: other host names are
-not looked up."""
+Gaps: quotas are kept and shown, but not enforced yet. An address must be an IP address or `localhost`; other host names
+are not looked up.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.AlterClientQuotasRequest) -> object:
-    """Hands the entities to the controller."""
+    """Submits the changes to the controller."""
     if not may(ctx, _ALTER_CONFIGS):
         rows = client_quotas.refuse_all(request.entries, _ALTER_CONFIGS.error)
         return messages.AlterClientQuotasResponse(entries=rows)

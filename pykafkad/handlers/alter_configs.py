@@ -1,9 +1,9 @@
 """AlterConfigs, versions 0 to 2 (IncrementalAlterConfigs has replaced it).
 
-Gives a resource exactly the settings of the request: what was set before and is not named is removed. Each resource has
-its own result and is changed as a whole or not at all; `validate_only` checks and changes nothing. A resource or a
+Gives a resource exactly the settings of the request: settings that the request does not name are removed. Each resource
+has its own result and is changed as a whole or not at all. `validate_only` checks and changes nothing. A resource or a
 setting given twice, a null value, and another broker's id are INVALID_REQUEST. Broker loggers cannot be changed with
-it.
+this API.
 
 Gaps: none.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context | ControllerContext, request: messages.AlterConfigsRequest) -> object:
-    """Hands what is well formed to the controller."""
+    """Submits the valid changes to the controller."""
     return alter(ctx, request, incremental=False)
 
 
@@ -40,7 +40,7 @@ def alter(
     *,
     incremental: bool,
 ) -> object:
-    """Both alter APIs: the same checks of form, the same order of results."""
+    """The common part of both alter APIs: the checks of the request, and results in its order."""
     response = messages.IncrementalAlterConfigsResponse if incremental else messages.AlterConfigsResponse
     counts: dict[tuple[int, str], int] = {}
     resources: list[Any] = request.resources
@@ -82,8 +82,8 @@ def alter(
 
 
 def _operations(resource: Any, incremental: bool) -> Any:
-    """The settings of a resource of either request, as the event `AlterConfigs` takes them. A setting may be named once,
-    and null is no value. Raises `KafkaError`."""
+    """The settings of a resource of either request, in the form of the event `AlterConfigs`. Each setting may be named
+    once, and must have a value unless it is deleted. Raises `KafkaError`."""
     names = [each.name for each in resource.configs]
     if len(set(names)) != len(names):
         raise KafkaError(errors.INVALID_REQUEST, "Error due to duplicate config keys")

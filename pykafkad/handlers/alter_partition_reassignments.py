@@ -1,10 +1,10 @@
 """AlterPartitionReassignments, versions 0 and 1 (KIP-455).
 
-Gives partitions other replicas; each partition has its own error. Null replicas cancel what is under way, and are
-NO_REASSIGNMENT_IN_PROGRESS when nothing is. Unknown, repeated or no brokers are INVALID_REPLICA_ASSIGNMENT. Version 1
-can forbid another number of replicas (INVALID_REPLICATION_FACTOR, KIP-860). Replicas that are there already are a
+Gives partitions other replicas. Each partition has its own error. Null replicas cancel a reassignment; without one
+under way they are NO_REASSIGNMENT_IN_PROGRESS. Unknown, repeated or no brokers are INVALID_REPLICA_ASSIGNMENT. Version
+1 can forbid a change of the number of replicas (INVALID_REPLICATION_FACTOR, KIP-860). The present replicas are a
 success that changes nothing. The answer leaves when the change is committed. With a `timeout_ms` of zero or less
-nothing is done and every partition is REQUEST_TIMED_OUT.
+nothing changes and every partition is REQUEST_TIMED_OUT.
 
 Gaps: none.
 """
@@ -26,7 +26,7 @@ _Response = messages.AlterPartitionReassignmentsResponse
 
 
 def handle(ctx: Context, request: messages.AlterPartitionReassignmentsRequest) -> object:
-    """Hands the request to the controller."""
+    """Submits the request to the controller."""
     if not may(ctx, _ALTER_CLUSTER):
         return _refused(request, _ALTER_CLUSTER.error, errors.message(_ALTER_CLUSTER.error))
     if not request.topics:

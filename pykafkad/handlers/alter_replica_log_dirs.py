@@ -1,11 +1,12 @@
 """AlterReplicaLogDirs, versions 1 and 2 (KIP-113).
 
 Moves replicas of this broker to other directories of `log.dirs`. The answer says that a move has begun; DescribeLogDirs
-shows how far it is. Naming the directory where a replica is stops its move; another one redirects it. A path that is
-none of `log.dirs`, or whose directory failed, is LOG_DIR_NOT_FOUND or KAFKA_STORAGE_ERROR, a cordoned one
-INVALID_REPLICA_ASSIGNMENT (KIP-1066), a name too long for a move's folder INVALID_TOPIC_EXCEPTION. A partition that is
-not here is UNKNOWN_TOPIC_OR_PARTITION or, if another broker has it, REPLICA_NOT_AVAILABLE, and goes to that directory
-when it comes. While a directory is offline no move begins: KAFKA_STORAGE_ERROR. Version 2 is flexible.
+shows its progress. Naming the directory that holds the replica stops its move; naming another one redirects it. A path
+outside `log.dirs` is LOG_DIR_NOT_FOUND, a directory that failed KAFKA_STORAGE_ERROR, a cordoned one
+INVALID_REPLICA_ASSIGNMENT (KIP-1066), and a topic name too long for a move's folder INVALID_TOPIC_EXCEPTION. A
+partition without a replica here is UNKNOWN_TOPIC_OR_PARTITION or, if it is another broker's, REPLICA_NOT_AVAILABLE; if
+the replica comes later, it is created in that directory. While a directory is offline no move begins:
+KAFKA_STORAGE_ERROR. Version 2 is flexible.
 
 Gaps: none.
 """
@@ -31,7 +32,7 @@ _Row = messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 
 
 def handle(ctx: Context, request: messages.AlterReplicaLogDirsRequest) -> Generator[None, None, object]:
-    """Begins moves; a partition named twice goes where it was named last."""
+    """Begins moves. If a partition is named twice, the last directory counts."""
     allowed = may(ctx, _ALTER_CLUSTER)
     wanted = {
         (topic.name, index): directory.path

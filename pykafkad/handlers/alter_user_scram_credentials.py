@@ -1,10 +1,11 @@
 """AlterUserScramCredentials, version 0.
 
-Deletes, adds and replaces SCRAM credentials, one row for each user. A user named twice is DUPLICATE_RESOURCE and left
-alone, a deletion of what is not there RESOURCE_NOT_FOUND, an empty name or an iteration count outside 4096 to 16384
-UNACCEPTABLE_CREDENTIAL, a mechanism other than SCRAM-SHA-256 (1) and SCRAM-SHA-512 (2) UNSUPPORTED_SASL_MECHANISM.
+Deletes, adds and replaces SCRAM credentials. The answer has one row per user. A user named twice is DUPLICATE_RESOURCE
+and not changed. Deleting a credential that does not exist is RESOURCE_NOT_FOUND. An empty name or an iteration count
+outside 4096 to 16384 is UNACCEPTABLE_CREDENTIAL. A mechanism other than SCRAM-SHA-256 (1) and SCRAM-SHA-512 (2) is
+UNSUPPORTED_SASL_MECHANISM.
 
-Gaps: credentials are kept and shown; nobody can log in with them yet.
+Gaps: credentials are kept and shown, but nobody can log in with them yet.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: ControllerContext, request: messages.AlterUserScramCredentialsRequest) -> object:
-    """Hands the changes to the controller."""
+    """Submits the changes to the controller."""
     if not may(ctx, _ALTER_CLUSTER):
         response = messages.AlterUserScramCredentialsResponse
         code = _ALTER_CLUSTER.error

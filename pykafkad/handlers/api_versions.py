@@ -1,12 +1,12 @@
 """ApiVersions, versions 0 to 4.
 
-Answers every advertised API with its range, and the features. The answer always carries response header 0. A version
-above ours is answered in version 0 with UNSUPPORTED_VERSION and our own range (`unsupported`). From version 3 (KIP-511)
-a client names its software; names outside Kafka's pattern are INVALID_REQUEST. From version 4 supported features with
-minimum 0 are listed too (KIP-1022). The APIs of clients' own metrics (KIP-714) are listed with
-`pykafkad.client.telemetry.enable`.
+Lists every advertised API with its range of versions, and the features. The response always has response header 0. A
+version above the supported ones is answered in version 0 with UNSUPPORTED_VERSION and the range of this API
+(`unsupported`). From version 3 (KIP-511) a client names its software; names outside Kafka's pattern are
+INVALID_REQUEST. From version 4 supported features with minimum 0 are listed too (KIP-1022). The APIs of client metrics
+(KIP-714) are listed with `pykafkad.client.telemetry.enable`.
 
-Gaps: only features that change nothing a client would then rely on are finalized: see `metadata/features.py`.
+Gaps: a feature is finalized only at levels whose APIs are offered: see `metadata/features.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INNER = _LETTERS | frozenset("-.")
 
 
 def handle(ctx: Context, request: messages.ApiVersionsRequest) -> object:
-    """The advertised APIs, or INVALID_REQUEST for a client software name or version that Kafka would not take."""
+    """The advertised APIs, or INVALID_REQUEST for an invalid client software name or version."""
     if ctx.version >= 3 and not (
         _well_formed(request.client_software_name) and _well_formed(request.client_software_version)
     ):
@@ -54,7 +54,7 @@ def handle(ctx: Context, request: messages.ApiVersionsRequest) -> object:
 
 
 def unsupported() -> object:
-    """The answer to a version that is not known here: version 0, and our range of this API alone."""
+    """The answer to an unsupported version: a response of version 0 with the range of this API alone."""
     (row,) = (row for row in table.ROWS if row.key == 18)
     return messages.ApiVersionsResponse(
         error_code=errors.UNSUPPORTED_VERSION,
@@ -84,5 +84,5 @@ def _keys(ctx: Context) -> list[messages.ApiVersionsResponse.ApiVersion]:
 
 
 def _well_formed(text: str) -> bool:
-    """Letters, digits, dots and dashes, beginning and ending with a letter or digit."""
+    """Whether a text consists of letters, digits, dots and dashes, and begins and ends with a letter or digit."""
     return bool(text) and text[0] in _LETTERS and text[-1] in _LETTERS and all(each in _INNER for each in text)

@@ -1,8 +1,8 @@
-"""Whether a caller may: the rules of the APIs as rows, and the few functions that enforce them.
+"""Authorization: what a rule is, and the functions that enforce rules.
 
-Each row of `table.py` lists the rules of its API. A handler takes its rules from there (`table.rules`) and asks
-`refusal` or `may`; so which operation an API needs, and which error its refusal is, is written once. Facts are those
-of Kafka's `KafkaApis`, `ControllerApis` and `AclApis`.
+Each row of `table.py` lists the rules of its API. A handler takes its rules from `authorization_rules.RULES` and calls
+`refusal` or `may`. So the operation that an API needs, and the error of its refusal, are written once. The facts are
+those of Kafka's `KafkaApis`, `ControllerApis` and `AclApis`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Caller(Protocol):
-        """What knows who asks: a handler's context."""
+        """The caller of a request, which a handler's context stands for."""
 
         def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
             """Whether the caller may do `operation` on the resource."""
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 CLUSTER_NAME = "kafka-cluster"
 """The name of the one resource of type Cluster."""
 
-# What the answer says of a resource that the caller may not use.
-ROW = "row"  # the error stands in the rows that the resource was named in
-WHOLE = "whole"  # the whole request is refused; answers that only have rows carry the error in each
+# How the answer shows that the caller may not use a resource.
+ROW = "row"  # the rows that name the resource carry the error
+WHOLE = "whole"  # the whole request is refused; a response without a top-level error carries it in each row
 HIDDEN = "hidden"  # the resource is left out of the answer
-OTHERWISE = "otherwise"  # the answer tells less, without an error
+OTHERWISE = "otherwise"  # the answer leaves out details, without an error
 
 ERRORS = {
     "Topic": errors.TOPIC_AUTHORIZATION_FAILED,
@@ -43,12 +43,13 @@ ERRORS = {
 
 
 class Rule(namedtuple("Rule", ("operation", "resource_type", "names", "answer", "instead", "error", "when"))):
-    """What an API needs: `operation` on resources of `resource_type`.
+    """One thing that an API needs: `operation` on resources of `resource_type`.
 
-    `names` are the places of their names or topic ids in the request, as field names with dots (none: the cluster, or
-    names that the request does not have). `answer` is what the answer says of a refusal, `error` its code. `instead` is
-    (operation, resource type) of what does as well: on the cluster, or with another type on any resource of that type.
-    `when` is text: in which requests the rule counts (empty: in all)."""
+    `names` are the fields of the request with the names or topic ids of the resources, as paths with dots. It is empty
+    for the cluster, and for names that are not in the request. `answer` is how the answer shows a refusal, `error` its
+    code. `instead` is a pair (operation, resource type) that suffices too: on the cluster, or else on any resource of
+    that type. `when` says in words for which requests the rule counts (empty: all).
+    """
 
     __slots__ = ()
 
@@ -90,14 +91,14 @@ def needs(
     error: int | None = None,
     when: str = "",
 ) -> Rule:
-    """A rule; what is asked of the cluster refuses the whole request unless it says otherwise."""
+    """A rule. A rule for the cluster refuses the whole request unless `answer` says otherwise."""
     if resource_type == "Cluster" and answer == ROW:
         answer = WHOLE
     return Rule(operation, resource_type, names, answer, instead, error or ERRORS[resource_type], when)
 
 
 def may(ctx: Caller, rule: Rule, name: str | None = CLUSTER_NAME) -> bool:
-    """Whether the caller may do what `rule` needs, on the resource of that name."""
+    """Whether the caller may do what `rule` needs on the resource of that name."""
     if ctx.allowed(rule.operation, rule.resource_type, name):
         return True
     if rule.instead is None:
@@ -107,5 +108,5 @@ def may(ctx: Caller, rule: Rule, name: str | None = CLUSTER_NAME) -> bool:
 
 
 def refusal(ctx: Caller, rule: Rule, name: str | None = CLUSTER_NAME) -> int:
-    """The error for a caller who may not do what `rule` needs; NONE for one who may."""
+    """The error for a caller that may not do what `rule` needs; NONE for one that may."""
     return errors.NONE if may(ctx, rule, name) else rule.error

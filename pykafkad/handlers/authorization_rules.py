@@ -1,6 +1,7 @@
-"""What the APIs need: the rules of each, by its name. An API that is not here needs nothing.
+"""The authorization rules of each API, by its name. An API that is not listed needs no permission.
 
-The rows of `table.py` carry them; handlers take theirs from here."""
+The rows of `table.py` show these rules, and handlers enforce them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _WRITE_TRANSACTIONAL_ID = needs("Write", "TransactionalId", "transactional_id", 
 
 
 def _settings(operation: str) -> tuple[Rule, ...]:
-    """The rules of an API for settings of resources of every type."""
+    """The rules of an API that handles settings of resources of every type."""
     return (
         needs(operation, "Topic", "resources.resource_name", when="settings of topics"),
         needs(operation, "Group", "resources.resource_name", when="settings of groups"),

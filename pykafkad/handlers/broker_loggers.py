@@ -1,7 +1,8 @@
 """The broker-logger resource (KIP-412): log levels that can be changed while the broker runs, until it stops.
 
-There is one logger, `root`: pykafkad's lines are named by package, not by class. Kafka's six levels are taken and
-mapped to the four that there are. An unknown operation is UNKNOWN_SERVER_ERROR, as in Kafka."""
+There is one logger, `root`, because pykafkad's log lines are named by package and not by class. Kafka's six levels are
+accepted and mapped to pykafkad's four. An unknown operation is UNKNOWN_SERVER_ERROR, as in Kafka.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
 
 ROOT = "root"
 
-# Our level to Kafka's word for it.
+# pykafkad's level to Kafka's.
 KAFKA_LEVELS = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}
 
-# Kafka's word to our level.
+# Kafka's level to pykafkad's.
 LEVELS = {"TRACE": "debug", "DEBUG": "debug", "INFO": "info", "WARN": "warning", "ERROR": "error", "FATAL": "error"}
 
 
 def alter(
     ctx: Context | ControllerContext, name: str, operations: list[tuple[str, int, str | None]], validate_only: bool
 ) -> None:
-    """Set levels of the loggers of broker `name`. Raises `KafkaError`, having changed nothing."""
+    """Set levels of the loggers of broker `name`. Raises `KafkaError` and then changes nothing."""
     broker_id = node_id_in(name, "Node id")
     if broker_id != ctx.node_id:
         text = f"Unexpected node id. Expected {ctx.node_id}, but received {broker_id}"
@@ -39,7 +40,7 @@ def alter(
 
 
 def _level(logger: str, operation: int, level: str | None) -> str:
-    """Our level for one operation of the request. Raises `KafkaError`."""
+    """The pykafkad level that one operation sets. Raises `KafkaError`."""
     if operation in (APPEND, SUBTRACT):
         text = f"{OPERATION_NAMES[operation]} operation is not allowed for the BROKER_LOGGER resource"
         raise KafkaError(errors.INVALID_REQUEST, text)

@@ -1,4 +1,4 @@
-"""What a handler may touch, and nothing else."""
+"""The surroundings of one request: everything that a handler may touch."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
         name: str
 
         def advertised(self, reached: tuple[str, int]) -> tuple[str, int]:
-            """The address that a caller is told who reached us at `reached`."""
+            """The address to tell a caller that connected to the address `reached`."""
 
     class Session(Protocol):
-        """Who asks."""
+        """Who the caller is and what it may do."""
 
         @property
         def principal(self) -> str: ...
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool: ...
 
     class Connection(Protocol):
-        """The connection that the request came in on."""
+        """The connection of the request."""
 
         id: int
         sequence: int
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 
 ReplyToken = namedtuple("ReplyToken", ("connection_id", "sequence"))
-ReplyToken.__doc__ = """Stands for one request whose answer comes later. Machines hold tokens, never connections."""
+ReplyToken.__doc__ = """Identifies one request whose answer comes later. Machines hold tokens, never connections."""
 
 
 UNKNOWN_SOFTWARE = ("unknown", "unknown")
@@ -126,20 +126,20 @@ class Context:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.request: object | None = None
-        """What an answer to an unexpected error is made from; None for Produce, whose records are views of what was
-        received."""
+        """The request, which the answer to an unexpected error is made from. None for Produce, whose records are
+        views of the receive buffer."""
         self.unwritten: list[tuple[PartitionLog, Any]] | None = None
-        """The logs on whose appends the answer depends (Produce)."""
+        """The appends that the answer depends on (Produce)."""
         self.acks_all = False
-        """Whether it waits until those are committed, or until they are written."""
+        """Whether the answer waits until these appends are committed; else it waits until they are written."""
         self.is_long = False
-        """Whether the request is served in slices, and its answer written so."""
+        """Whether the request is served, and its answer encoded, in steps."""
         self.is_answered = False
-        """Whether the answer of a long request is being written: it stays in service until that has ended."""
+        """Whether the answer of a long request is being encoded; the request stays in service until that has ended."""
 
     @property
     def token(self) -> ReplyToken:
-        """The value by which a machine or a wait answers this request later."""
+        """The value with which a machine or a delayed operation answers this request later."""
         return ReplyToken(self.connection.id, self.connection.sequence)
 
     @property
@@ -165,12 +165,12 @@ class Context:
 
     @property
     def principal(self) -> str:
-        """Who asks."""
+        """The caller's principal."""
         return self.connection.session.principal
 
     @property
     def listener(self) -> str:
-        """The name of the listener that the request came in on."""
+        """The name of the listener that received the request."""
         return self.connection.session.listener.name
 
     @property
@@ -189,22 +189,23 @@ class Context:
 
     @property
     def metadata(self) -> Image:
-        """The current picture of the cluster: read only."""
+        """The current image of the cluster's metadata: read only."""
         return self._services.image
 
     @property
     def partitions(self) -> Partitions:
-        """The logs that this broker holds: `.get(topic, partition)`, `.get_by_id(topic_id, partition)`; `.not_led_here`
-        are those that it does not lead, with their leader epochs."""
+        """The logs of this broker: `.get(topic, partition)`, `.get_by_id(topic_id, partition)`. `.not_led_here` maps
+        those that this broker does not lead to their leader epochs."""
         return self._services.partitions
 
     def error_of_absent(self, topic: str, partition: int) -> int:
-        """What to say of a partition that has no log here: it is another broker's, or there is none."""
+        """The error for a partition without a log here: NOT_LEADER_OR_FOLLOWER if it is another broker's, else
+        UNKNOWN_TOPIC_OR_PARTITION."""
         there_is = self._services.image.partition(topic, partition) is not None
         return errors.NOT_LEADER_OR_FOLLOWER if there_is else errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def leader_hint(self, topic: str, partition: int) -> tuple[int, int, Broker | None]:
-        """Who leads a partition, in which epoch, and the broker's registration if this caller can reach it
+        """A partition's leader and leader epoch, and the leader's registration if this caller can reach it
         (KIP-951)."""
         state = self._services.image.partition(topic, partition)
         if state is None:
@@ -215,34 +216,32 @@ class Context:
 
     @property
     def directories(self) -> Directories:
-        """The directories of `log.dirs`: `.online`, `.failed`, `.at(path)`, `.of(log)`, `.prefer(topic, partition,
-        path)`."""
+        """The directories of `log.dirs`."""
         return self._services.directories
 
     @property
     def moves(self) -> Moves:
-        """Replicas on their way between directories: `.start(log, source, target)`, `.cancel(topic, partition)`."""
+        """The replicas that move between directories."""
         return self._services.open_moves()
 
     @property
     def snapshots(self) -> DataSnapshots:
-        """Snapshots of the data: `.names()`, `.create(name)`, `.delete(name)`, `.restore(name)`, `.rewind(name,
-        topic)`."""
+        """The snapshots of the data."""
         return self._services.open_data_snapshots()
 
     @property
     def groups(self) -> Groups:
-        """The group coordinator's shards: `.submit(group_id, event)`, `.shard_for(group_id)`."""
+        """The group coordinator's shards."""
         return self._services.groups
 
     @property
     def controller(self) -> Controller:
-        """The controller: `.submit(event)` gives DEFERRED, the answer comes when its records are committed."""
+        """The controller: `.submit(event)` gives DEFERRED; the answer comes when its records are committed."""
         return self._services.controller
 
     @property
     def producer_ids(self) -> ProducerIds:
-        """The producer ids that this broker gives out: `.take()`, `.ask()`."""
+        """The producer ids that this broker gives out."""
         return self._services.producer_ids
 
     @property
@@ -252,7 +251,8 @@ class Context:
 
     @property
     def purgatory(self) -> Purgatory:
-        """Parked requests: `.listen(wait)` until `.ignore(wait)`, for one that watches very much."""
+        """The delayed operations: one that watches very many keys calls `.listen(operation)`, and `.ignore(operation)`
+        at its end."""
         return self._services.purgatory
 
     @property
@@ -262,55 +262,56 @@ class Context:
 
     @property
     def client_metrics(self) -> ClientMetrics:
-        """Keeps what they push: `.keep(token, instance, request)` gives DEFERRED, the answer comes when it is
-        written."""
+        """The client instances with what they push: `.keep(token, instance, request)` gives DEFERRED; the answer comes
+        when the metrics are written."""
         return self._services.client_metrics
 
     @property
     def client_software(self) -> tuple[str, str]:
-        """Name and version of the client's software as its ApiVersions request told them (KIP-511)."""
+        """Name and version of the client's software, from its ApiVersions request (KIP-511)."""
         return getattr(self.connection, "software", None) or UNKNOWN_SOFTWARE
 
     def set_client_software(self, name: str, version: str) -> None:
-        """Remember them for as long as the connection lives; many connections of one software share one value."""
+        """Remember name and version for the connection's life. Connections with equal values share one."""
         self.connection.software = self._services.client_metrics.shared_software(name, version)
 
     @property
     def log_level(self) -> str:
-        """The least level of log lines that are written: debug, info, warning or error."""
+        """The lowest level of log lines that are written: debug, info, warning or error."""
         return self._services.logs.level
 
     def set_log_level(self, level: str) -> None:
-        """Change it, for this process and until it ends."""
+        """Change the level until the node ends."""
         self._services.logs.set_level(level)
 
     def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
-        """Whether the principal may do `operation` on the resource; everybody may where the node has no authorizer."""
+        """Whether the principal may do `operation` on the resource; always true where the node has no authorizer."""
         return self.connection.session.allowed(operation, resource_type, resource_name)
 
     def answer_later(self, job: Job, answer: Callable[[Any], object]) -> object:
-        """Run `job()` on the thread for long computations; `answer(result)` then gives this request's answer. Returns
+        """Run `job()` on the thread for long computations; `answer(result)` then makes this request's answer. Returns
         DEFERRED."""
         self._services.compute(self.token, job, answer)
         return DEFERRED
 
     def storage_failed(self, log: PartitionLog, failure: Exception) -> None:
-        """`log` can't be written any more: the shell says it once and wakes who waits for it."""
+        """Report that `log` cannot be written any more. The broker logs it once and wakes the requests that wait for
+        it."""
         self._services.log_failed(log, failure)
 
     def read_failed(self, log: PartitionLog, failure: Exception) -> None:
-        """`log` could not be read: its directory is given up, unless the metadata log is there too."""
+        """Report that `log` could not be read. Its directory goes offline, unless it also holds the metadata log."""
         directories = self._services.directories
         directories.report(directories.of(log), failure)
 
     def written_without_answer(self, log: PartitionLog) -> None:
-        """`log` got records that no answer depends on (acks=0): they are written at the end of the turn all the
-        same."""
+        """Report records in `log` that no answer depends on (acks=0): they too are written at the end of the turn."""
         self._services.mark_written(log)
 
     def advertised(self, broker_id: int) -> tuple[str, int]:
-        """Host and port at which this caller reaches the broker: `advertised.listeners`, or the way it came by; of
-        another broker what it registered for the caller's listener."""
+        """Host and port at which this caller reaches a broker. For this broker they come from
+        `advertised.listeners`, or are the address that the caller connected to; for another, from its registration
+        for the caller's listener."""
         if broker_id != self._services.node_id:
             endpoint = self._services.image.brokers[broker_id].endpoints[self.listener]
             return endpoint.host, endpoint.port
@@ -318,7 +319,7 @@ class Context:
 
 
 def _as_java_writes(host: str) -> str:
-    """An IPv6 address with all its eight groups; one that stands for an IPv4 address as that."""
+    """An IPv6 address as Java writes it, with all eight groups; an IPv4-mapped address as IPv4."""
     from ipaddress import IPv6Address
 
     address = IPv6Address(host.partition("%")[0])

@@ -1,7 +1,8 @@
-"""Requests that the controller decides, as values, and what their handlers may touch.
+"""Requests that the controller decides, as values, and the surroundings of their handlers.
 
-A broker hands such a request over as it is (`ControllerRequest`); the column `is_forwarded` of `table.py` says of which
-APIs. The same handlers answer them on a controller's own listener."""
+A broker hands such a request to the controller as it is (`ControllerRequest`). The column `is_forwarded` of `table.py`
+says for which APIs. The same handlers answer requests on a controller's own listener.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.quorum import Quorum
 
     class Authorizer(Protocol):
-        """What decides who may do what."""
+        """Decides which principal may do what."""
 
         def authorize(
             self, principal: str, client_address: str, operation: str, resource_type: str, resource_name: str | None
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
 
 
 class ControllerRequest:
-    """A client's request that the controller decides: `message` in `version` of the API `key`, who asks (`principal`,
-    from `client_address`, on the listener of that name), and `token`, by which the answer finds its way back."""
+    """A client's request that the controller decides.
+
+    `message` is a request in `version` of the API `key`. `principal`, `client_address` and `listener` (its name)
+    describe the caller. The controller answers with `token`.
+    """
 
     __slots__ = ("client_address", "key", "listener", "message", "principal", "token", "version")
 
@@ -62,7 +66,7 @@ class ControllerRequest:
 
 
 class ControllerServices:
-    """What a controller lends to its handlers."""
+    """The parts of a controller that its handlers may use."""
 
     __slots__ = ("authorizer", "clock", "cluster_id", "controller", "image", "logs", "node_id", "settings")
 
@@ -76,13 +80,13 @@ class ControllerServices:
     authorizer: Authorizer | None
 
     def __init__(self, **services: object) -> None:
-        """Everything by name, but what a start adds: `cluster_id` and `image`."""
+        """Takes the services by name. The start of the node adds `cluster_id` and `image`."""
         for name, service in services.items():
             setattr(self, name, service)
 
 
 class ControllerContext:
-    """One request's surroundings in the controller. Its names are those of `Context`."""
+    """The surroundings of one request in the controller, with the names of `Context`."""
 
     __slots__ = ("_request", "_services")
 
@@ -95,7 +99,7 @@ class ControllerContext:
 
     @property
     def token(self) -> object:
-        """The value by which the controller answers this request later."""
+        """The value with which the controller answers this request later."""
         return self._request.token
 
     @property
@@ -112,12 +116,12 @@ class ControllerContext:
 
     @property
     def principal(self) -> str:
-        """Who asks."""
+        """The caller's principal."""
         return self._request.principal
 
     @property
     def listener(self) -> str:
-        """The name of the listener that the request came in on."""
+        """The name of the listener that received the request."""
         return self._request.listener
 
     @property
@@ -147,7 +151,7 @@ class ControllerContext:
 
     @property
     def metadata(self) -> Image:
-        """The current picture of the cluster: read only."""
+        """The current image of the cluster's metadata: read only."""
         return self._services.image
 
     @property
@@ -157,11 +161,11 @@ class ControllerContext:
 
     @property
     def log_level(self) -> str:
-        """The least level of log lines that are written: debug, info, warning or error."""
+        """The lowest level of log lines that are written: debug, info, warning or error."""
         return self._services.logs.level
 
     def set_log_level(self, level: str) -> None:
-        """Change it, for this node and until it ends."""
+        """Change the level until the node ends."""
         self._services.logs.set_level(level)
 
     def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
@@ -173,4 +177,4 @@ class ControllerContext:
         return authorizer.authorize(request.principal, request.client_address, operation, resource_type, resource_name)
 
     def set_client_software(self, name: str, version: str) -> None:
-        """A controller has no use for the name and version of the client's software."""
+        """Does nothing: a controller does not need the name and version of the client's software."""

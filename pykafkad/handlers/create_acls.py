@@ -1,11 +1,11 @@
 """CreateAcls, versions 1 to 3.
 
-Each entry has its own result: INVALID_REQUEST for one that cannot be, success for one that exists already. A type,
-operation or permission of 1 (any), or a pattern of 1 or 2, fails the request as a whole with UNKNOWN_SERVER_ERROR, as
-it does with Kafka, and 0 closes the connection. More than 10 000 new entries, or more than fit into a batch of the
-metadata log, are POLICY_VIOLATION. Without `authorizer.class.name` every row is SECURITY_DISABLED.
+Each entry has its own result: INVALID_REQUEST for an impossible one, success for one that exists already. A type,
+operation or permission of 1 (any), or a pattern of 1 or 2, fails the whole request with UNKNOWN_SERVER_ERROR, as in
+Kafka; 0 closes the connection. More than 10 000 new entries, or more than fit into a batch of the metadata log, are
+POLICY_VIOLATION. Without `authorizer.class.name` every row is SECURITY_DISABLED.
 
-Gaps: entries are kept and shown, and not yet enforced.
+Gaps: entries are kept and shown, but not enforced yet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.CreateAclsRequest) -> object:
-    """Hands entries that could be meant to the controller."""
+    """Submits the entries to the controller."""
     fields = ("resource_type", "resource_pattern_type", "operation", "permission_type")
     acl_requests.refuse_unknown(request.creations, fields)
     try:

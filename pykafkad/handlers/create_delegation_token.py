@@ -1,8 +1,8 @@
 """CreateDelegationToken, versions 1 to 3.
 
-A token is only for those who logged in by SASL or by a TLS certificate: anybody else is
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, and the answer names the owner that the token would have had. An owner with a name
-and no type (version 3) is UNKNOWN_SERVER_ERROR, as it is with Kafka, and the caller stands in for the owner.
+Only a caller that is authenticated by SASL or by a TLS certificate can get a token. Any other caller gets
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, and the answer names the owner that the token would have. An owner with a name and
+no type (version 3) is UNKNOWN_SERVER_ERROR, as in Kafka, and the answer names the caller as the owner.
 
 Gaps: there are no SASL and TLS listeners yet, so nobody gets a token.
 """

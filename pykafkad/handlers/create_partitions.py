@@ -1,13 +1,13 @@
 """CreatePartitions, versions 0 to 3.
 
-Grows topics; each has its own result. A count that is not above the present one is INVALID_PARTITIONS, a wrong manual
-assignment INVALID_REPLICA_ASSIGNMENT, a topic given twice INVALID_REQUEST. `validate_only` checks and changes nothing.
-The answer leaves when the partitions are committed and have their logs. With a `timeout_ms` of zero or less nothing is
-done and every topic is REQUEST_TIMED_OUT. Version 3 has a quota error.
+Adds partitions to topics. Each topic has its own result. A count that is not above the present one is
+INVALID_PARTITIONS, a wrong manual assignment INVALID_REPLICA_ASSIGNMENT, a topic given twice INVALID_REQUEST.
+`validate_only` checks and changes nothing. The answer leaves when the partitions are committed and have their logs.
+With a `timeout_ms` of zero or less nothing changes and every topic is REQUEST_TIMED_OUT. Version 3 has a quota error.
 
 More than 10 000 new partitions are POLICY_VIOLATION, where Kafka answers UNKNOWN_SERVER_ERROR.
 
-Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
+Gaps: there are no quotas, so none is ever exceeded (KIP-599).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.CreatePartitionsRequest) -> Generator[None, None, object]:
-    """Hands what may grow to the controller."""
+    """Submits the topics that the caller may alter to the controller."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1

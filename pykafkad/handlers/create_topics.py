@@ -1,18 +1,20 @@
 """CreateTopics, versions 2 to 7.
 
-Each topic has its own result: invalid names and names that differ from an existing one only in '.' and '_'
-(INVALID_TOPIC_EXCEPTION), existing ones, impossible partition counts, replication factors, assignments and settings. A
-name given twice, and the metadata log's own name, are INVALID_REQUEST. More than 10 000 partitions in one request are
-refused, as in Kafka; that also bounds how long others wait while the records of one request are written and applied,
-half a tenth of a second for so many: they are one batch of the metadata log. They are made before that, and the folders
-of the partitions after it, in small steps between other requests, or when somebody asks for one. `validate_only` checks
-all of it and creates nothing. The answer leaves when the topics are committed and their leaders have their logs. A
-`timeout_ms` of zero or less is over before the controller begins: nothing is created, every topic is REQUEST_TIMED_OUT.
+Each topic has its own result. INVALID_TOPIC_EXCEPTION stands for an invalid name and for a name that differs from an
+existing one only in '.' and '_'. Existing topics, impossible partition counts, replication factors, assignments and
+settings have their own errors. A name given twice, and the metadata log's own name, are INVALID_REQUEST.
+`validate_only` makes all checks and creates nothing. The answer leaves when the topics are committed and their leaders
+have their logs. With a `timeout_ms` of zero or less nothing is created and every topic is REQUEST_TIMED_OUT.
+
+More than 10 000 partitions in one request are refused, as in Kafka. The records of a request are one batch of the
+metadata log, so this limit also bounds the time that other requests wait while the batch is written and applied: 50 ms
+for 10 000 partitions. The records are made before that in small steps between other requests. The folders of the
+partitions are made after it, in small steps or at their first use.
 
 Version 4 lets the partition count and replication factor be -1 (the broker's), 5 answers them and every setting with
 its source, 6 has a quota error, 7 answers the topic id.
 
-Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
+Gaps: there are no quotas, so none is ever exceeded (KIP-599).
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _CREATE_TOPIC, _DESCRIBE_CONFIGS_TOPIC = RULES["CreateTopics"]
 
 
 def handle(ctx: Context, request: messages.CreateTopicsRequest) -> Generator[None, None, object]:
-    """Hands what may be created to the controller."""
+    """Submits the topics that the caller may create to the controller."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1

@@ -1,12 +1,12 @@
 """DeleteAcls, versions 1 to 3.
 
-Each filter (see DescribeAcls) has its own result, which names every entry that it takes; an entry that two filters take
-stands in both. A type, pattern, operation or permission that Kafka does not know is INVALID_REQUEST for that filter,
-and 0 closes the connection. More than 10 000 entries at once are INVALID_REQUEST in every row, and nothing is deleted;
-so are, other than with Kafka, more than 100 000 named in one answer and a million comparisons. Without
+Each filter (see DescribeAcls) has its own result with every entry that it matches. An entry that two filters match
+stands in both results. A type, pattern, operation or permission that Kafka does not know is INVALID_REQUEST for that
+filter; 0 closes the connection. More than 10 000 entries at once are INVALID_REQUEST in every row, and nothing is
+deleted. Unlike in Kafka, so are more than 100 000 entries in one answer and more than a million comparisons. Without
 `authorizer.class.name` every row is SECURITY_DISABLED.
 
-Gaps: entries are kept and shown, and not yet enforced.
+Gaps: entries are kept and shown, but not enforced yet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.DeleteAclsRequest) -> object:
-    """Hands the filters to the controller."""
+    """Submits the filters to the controller."""
     fields = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     acl_requests.refuse_unknown(request.filters, fields)
     try:

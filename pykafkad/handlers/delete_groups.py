@@ -1,7 +1,7 @@
 """DeleteGroups, versions 0 to 2 (KIP-229).
 
-Deletes empty groups with their offsets, each with its own error: NON_EMPTY_GROUP while it has members,
-GROUP_ID_NOT_FOUND when there is none.
+Deletes empty groups with their offsets. Each group has its own error: NON_EMPTY_GROUP while it has members,
+GROUP_ID_NOT_FOUND if it does not exist.
 
 Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.DeleteGroupsRequest) -> Generator[None, None, object]:
-    """Group by group; an answer whose records could not be written does not come, and the connection ends."""
+    """Deletes group by group. If the records of one cannot be written, the connection is closed without an answer."""
     without_shard: list[messages.DeleteGroupsResponse.DeletableGroupResult] = []
     refused: list[messages.DeleteGroupsResponse.DeletableGroupResult] = []
     composite = ctx.groups.composite_reply(

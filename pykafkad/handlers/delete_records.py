@@ -1,11 +1,11 @@
 """DeleteRecords, versions 0 to 2 (KIP-107).
 
-Moves a partition's start up to an offset; -1 means its high watermark. The answer is the new low watermark, which with
-one replica is the log's start. Above the high watermark or negative: OFFSET_OUT_OF_RANGE; a topic that is only
-compacted: POLICY_VIOLATION; an internal topic: INVALID_TOPIC_EXCEPTION. The files go with the next look at retention.
-Version 2 is flexible.
+Moves a partition's log start offset up to an offset; -1 means the high watermark. The answer is the new low watermark,
+which with one replica is the log start offset. An offset that is negative or above the high watermark is
+OFFSET_OUT_OF_RANGE, a topic that is only compacted POLICY_VIOLATION, an internal topic INVALID_TOPIC_EXCEPTION. The
+next retention check deletes the files. Version 2 is flexible.
 
-Gaps: none. The timeout never applies, as no other replica is waited for.
+Gaps: none. The timeout never applies, because the answer waits for no other replica.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_
 
 
 def handle(ctx: Context, request: messages.DeleteRecordsRequest) -> Generator[None, None, object]:
-    # A partition named twice is served once, as Kafka's map of them does; the last offset counts.
+    # A partition named twice is served once, with the last offset, as in Kafka.
     topics: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = topics.setdefault(topic.name, {})

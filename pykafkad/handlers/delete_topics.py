@@ -1,13 +1,13 @@
 """DeleteTopics, versions 1 to 6.
 
-Each topic has its own result. With `delete.topic.enable` off everything is refused (TOPIC_DELETION_DISABLED, or
+Each topic has its own result. Without `delete.topic.enable` every topic is refused (TOPIC_DELETION_DISABLED, or
 INVALID_REQUEST before version 3). A topic given twice, by name, by id, or once by each, is INVALID_REQUEST. The answer
-leaves when the deletion is committed; the files are renamed at once and removed later. With a `timeout_ms` of zero or
+leaves when the deletion is committed. The files are renamed at once and removed later. With a `timeout_ms` of zero or
 less nothing is deleted and every topic is REQUEST_TIMED_OUT. Rows come in no particular order.
 
 Version 5 adds a text to errors and has a quota error, 6 topics by id.
 
-Gaps: there are no quotas, so nothing is ever refused for one (KIP-599).
+Gaps: there are no quotas, so none is ever exceeded (KIP-599).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ZERO_ID = b"\0" * 16
 
 
 def handle(ctx: Context, request: messages.DeleteTopicsRequest) -> Generator[None, None, object]:
-    """Hands what may be deleted to the controller."""
+    """Submits the topics that the caller may delete to the controller."""
     if not ctx.settings.delete_topic_enable:
         if ctx.version < 3:
             return _same(request, errors.INVALID_REQUEST, "This version does not support topic deletion.")
@@ -64,7 +64,7 @@ def _same(request: messages.DeleteTopicsRequest, code: int, text: str | None) ->
 
 
 class _Deletion:
-    """The names and ids of one request, sorted into what goes to the controller and what is refused."""
+    """The names and ids of one request, sorted into those for the controller and those that are refused."""
 
     __slots__ = ("_ctx", "_ids", "_names", "refused")
 
@@ -81,7 +81,7 @@ class _Deletion:
         self._ids[topic_id] = self._ids.get(topic_id, 0) + 1
 
     def has_topics(self) -> bool:
-        """Whether anything is left for the controller to look up."""
+        """Whether any topic is left for the controller."""
         return 1 in self._names.values() or 1 in self._ids.values()
 
     def refuse(self, name: str | None, topic_id: bytes, code: int, text: str | None = None) -> None:
@@ -109,7 +109,7 @@ class _Deletion:
         return chosen
 
     def _by_id(self, topic_id: bytes) -> str | None:
-        """The name of a topic that may be deleted."""
+        """The topic's name if it may be deleted; else None, and the id is refused."""
         topic = self._ctx.metadata.topic_by_id(topic_id)
         if self._ids[topic_id] > 1:
             return None
@@ -123,7 +123,8 @@ class _Deletion:
         return topic.name
 
     def _by_name(self, name: str, chosen: dict[bytes, str | None]) -> None:
-        """Whether a name exists is said only to those who may describe it."""
+        """Choose a topic by its name, or refuse it. A caller that may not describe the topic does not learn whether it
+        exists."""
         topic = self._ctx.metadata.topics.get(name)
         if not may(self._ctx, _DESCRIBE_TOPIC, name):
             self.refuse(name, ZERO_ID, _DELETE_TOPIC.error)

@@ -1,11 +1,11 @@
 """DescribeAcls, versions 1 to 3.
 
-The access control entries that a filter takes, grouped by the resources that they are for, in no particular order. A
-filter's field is an exact value, null or 1 for any; the pattern type 2 takes whatever would apply to a resource of that
-name. A type, pattern, operation or permission that Kafka does not know matches nothing, and 0 closes the connection.
-Without `authorizer.class.name` the answer is SECURITY_DISABLED.
+The access control entries that a filter matches, grouped by resource, in no particular order. A filter's field is an
+exact value, or null or 1 for any. The pattern type 2 matches every entry that applies to a resource of that name. A
+type, pattern, operation or permission that Kafka does not know matches nothing; 0 closes the connection. Without
+`authorizer.class.name` the answer is SECURITY_DISABLED.
 
-Gaps: entries are kept and shown, and not yet enforced.
+Gaps: entries are kept and shown, but not enforced yet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.DescribeAclsRequest) -> object:
-    """Everything that the filter takes."""
+    """Every entry that the filter matches."""
     fields = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     acl_requests.refuse_unknown((request,), fields)
     try:

@@ -1,10 +1,10 @@
 """DescribeClientQuotas, versions 0 and 1.
 
-The quotas of every entity that has all asked components: by exact name (match type 0), the default of its kind (1), or
-any name (2); `strict` leaves out entities with further parts. No component asks for all. A filter that makes no sense
-is INVALID_REQUEST, a kind of entity that does not exist UNSUPPORTED_VERSION.
+The quotas of every entity that has all components of the request: by exact name (match type 0), the default of its kind
+(1), or any name (2). `strict` leaves out entities with further components. A request without components matches all
+entities. An impossible filter is INVALID_REQUEST, an unknown kind of entity UNSUPPORTED_VERSION.
 
-Gaps: quotas are kept and shown, and not yet enforced.
+Gaps: quotas are kept and shown, but not enforced yet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.DescribeClientQuotasRequest) -> object:
-    """Every entity that the filter takes, in no particular order."""
+    """Every entity that the filter matches, in no particular order."""
     response = messages.DescribeClientQuotasResponse
     try:
         if not may(ctx, _DESCRIBE_CONFIGS):

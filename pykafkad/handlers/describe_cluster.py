@@ -1,9 +1,9 @@
 """DescribeCluster, versions 0 to 2.
 
-The cluster's id, its brokers under the caller's listener, and a controller to talk to: any live broker, which forwards.
-Version 1 asks for brokers or controllers: a broker's listener answers with brokers and a controller's with controllers,
-the other kind is MISMATCHED_ENDPOINT_TYPE and anything else UNSUPPORTED_ENDPOINT_TYPE. Version 2 can ask for fenced
-brokers too.
+The cluster's id, its brokers under the caller's listener, and a controller: any live broker, because brokers forward.
+From version 1 the request asks for brokers or controllers. A broker's listener answers with brokers and a controller's
+with controllers; the other kind is MISMATCHED_ENDPOINT_TYPE and anything else UNSUPPORTED_ENDPOINT_TYPE. Version 2 can
+ask for fenced brokers too.
 
 Gaps: none.
 """
@@ -52,7 +52,7 @@ def handle(ctx: Context | ControllerContext, request: messages.DescribeClusterRe
 
 
 def _controllers(ctx: ControllerContext, request: messages.DescribeClusterRequest) -> object:
-    """The controllers that registered, under the caller's listener."""
+    """The registered controllers, under the caller's listener."""
     rows = []
     for controller_id in sorted(ctx.metadata.controllers):
         endpoint = ctx.metadata.controllers[controller_id].endpoints.get(ctx.listener)

@@ -1,10 +1,11 @@
 """DescribeConfigs, versions 1 to 4.
 
-Every setting of topics, this broker (by its id; the empty name is what is set live for all brokers), broker loggers,
-client-metrics subscriptions and groups: value, source, synonyms in the order in which they count, type, whether it can
-be changed live, and, for passwords, no value. `configuration_keys` picks settings; null and empty mean all. Another
-broker's id is INVALID_REQUEST: a broker answers for itself. Synonyms come when asked for, from version 3 types and,
-when asked for, one line of documentation. An unknown resource type fails the whole request with INVALID_REQUEST.
+Every setting of topics, this broker, broker loggers, client-metrics subscriptions and groups. A broker is named by its
+id; the empty name means the dynamic settings of all brokers. A setting has its value (none for a password), its source,
+its synonyms in order of precedence, its type, and whether it can be changed while the broker runs. `configuration_keys`
+picks settings; null and empty mean all. Another broker's id is INVALID_REQUEST, because a broker answers only for
+itself. Synonyms come on request; from version 3 types and, on request, one line of documentation. An unknown resource
+type fails the whole request with INVALID_REQUEST.
 
 Gaps: there is one broker logger, `root`, where Kafka lists one per Java class.
 """
@@ -23,7 +24,7 @@ from pykafkad.metadata.topics import name_problem
 from pykafkad.settings import entries
 from pykafkad.wire import messages
 
-# Answers kept: different sets of settings, each with and without synonyms and documentation. More start anew.
+# Limit of cached answers (by settings, synonyms and documentation). A cache that is full is emptied.
 MAX_KEPT = 64
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ _Setting = messages.DescribeConfigsResponse.DescribeConfigsResourceResult
 
 
 def handle(ctx: Context, request: messages.DescribeConfigsRequest) -> Generator[None, None, object]:
-    """One result per resource, in the order asked."""
+    """One result per resource, in the order of the request."""
     if any(each.resource_type not in CONFIG_RESOURCES for each in request.resources):
         text = errors.message(errors.INVALID_REQUEST)
         return messages.DescribeConfigsResponse(
@@ -75,7 +76,8 @@ def _rows(
     request: messages.DescribeConfigsRequest,
     resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
 ) -> list[_Setting]:
-    """The settings asked for. All of a resource's are kept until the broker's change: most topics have the same."""
+    """The rows of a resource's chosen settings. The rows of all settings are cached until the broker's settings change,
+    because most topics have the same."""
     kind, name = resource.resource_type, resource.resource_name
     check, describe = _RESOURCES[kind]
     check(ctx, name)
@@ -145,7 +147,7 @@ def _broker(ctx: Context, name: str) -> list[entries.Entry]:
 
 
 def _snapshots(ctx: Context) -> entries.Entry:
-    """Not among a broker's settings unless asked for by name: Kafka has none such."""
+    """The list of snapshots. It is listed only if it is asked for by name, because Kafka has no such setting."""
     entry = entries.Entry(snapshot_actions.LIST, ",".join(ctx.snapshots.names()), [], None, True)
     entry.type_id = entries.TYPE_IDS["list"]
     entry.sensitive = False
@@ -186,7 +188,7 @@ def _group(ctx: Context, name: str) -> list[entries.Entry]:
     return entries.describe_group(ctx.settings, ctx.metadata.configs(TYPE_GROUP, name))
 
 
-# Resource type to what refuses a name and what lists its settings.
+# Resource type to the function that checks a name and the function that lists its settings.
 _RESOURCES = {
     TYPE_TOPIC: (_check_topic, _topic),
     TYPE_BROKER: (_check_broker, _broker),

@@ -1,8 +1,9 @@
 """DescribeDelegationToken, versions 1 to 3.
 
-Only for those who logged in by SASL or by a TLS certificate: anybody else is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+Only for callers that are authenticated by SASL or by a TLS certificate. Any other caller gets
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
 
-Gaps: there are no SASL and TLS listeners yet, so everybody is refused.
+Gaps: there are no SASL and TLS listeners yet, so every caller is refused.
 """
 
 from __future__ import annotations

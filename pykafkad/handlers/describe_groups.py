@@ -1,8 +1,8 @@
 """DescribeGroups, versions 0 to 6.
 
-State, protocol, members, their metadata (while the group is stable) and assignments. A group that does not exist is
-described as Dead without an error before version 6, and is GROUP_ID_NOT_FOUND from 6 on (KIP-1043). From version 3 the
-caller's operations on request; 4 instance ids.
+The state, protocol and members of groups, with the members' metadata (while the group is stable) and assignments. A
+group that does not exist is Dead without an error before version 6, and GROUP_ID_NOT_FOUND from version 6 (KIP-1043).
+Version 3 adds the caller's operations on request, version 4 instance ids.
 
 Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """

@@ -1,10 +1,10 @@
 """DescribeLogDirs, versions 1 to 5 (KIP-113).
 
-Each directory of `log.dirs` with the size of every partition in it, or of those asked for; null asks for all.
-Partitions that are not here are left out, and so is the metadata log, as in Kafka. A replica that moves is listed in
-both places, the new one as a future key with its lag in offsets. A directory that failed is KAFKA_STORAGE_ERROR.
-Version 2 is flexible, 3 has an error of the whole, 4 the size and free space of the file system (KIP-827), 5 whether
-the directory is cordoned (KIP-1066).
+Each directory of `log.dirs` with the size of its partitions: all of them (null) or those of the request. Partitions
+without a replica here and the metadata log are left out, as in Kafka. A replica that moves is listed in both
+directories, in the new one as a future key with its lag in offsets. A directory that failed is KAFKA_STORAGE_ERROR.
+Version 2 is flexible, 3 has an error for the whole answer, 4 the size and free space of the file system (KIP-827), 5
+whether the directory is cordoned (KIP-1066).
 
 Gaps: none.
 """
@@ -55,7 +55,7 @@ def handle(ctx: Context, request: messages.DescribeLogDirsRequest) -> Generator[
                     is_cordoned=directories.is_cordoned(path),
                 )
             except errors.StorageFailure:
-                # What could not be read of it is no answer; the next access for its own sake gives it up.
+                # The row says that the directory failed. The next access for its own sake takes it offline.
                 pass
         results.append(result)
     return messages.DescribeLogDirsResponse(results=results)

@@ -1,8 +1,8 @@
 """DescribeProducers, version 0 (KIP-664).
 
-The producers that a partition remembers: id, epoch, the sequence and time of the last batch, and, where a transaction
-is open, its first offset and the epoch of the coordinator that wrote the last marker. An impossible name is
-INVALID_TOPIC_EXCEPTION, an unknown topic or partition UNKNOWN_TOPIC_OR_PARTITION, a directory that failed
+The producers that a partition remembers: id, epoch, and the sequence and time of the last batch. A producer with an
+open transaction also has its first offset and the epoch of the coordinator that wrote the last marker. An invalid name
+is INVALID_TOPIC_EXCEPTION, an unknown topic or partition UNKNOWN_TOPIC_OR_PARTITION, a directory that failed
 KAFKA_STORAGE_ERROR.
 
 Gaps: none.
@@ -27,7 +27,7 @@ _Response = messages.DescribeProducersResponse
 
 
 def handle(ctx: Context, request: messages.DescribeProducersRequest) -> Generator[None, None, object]:
-    """A row for each partition asked."""
+    """One row per partition of the request."""
     topics = []
     for topic in request.topics:
         code, text = _topic_error(ctx, topic.name)

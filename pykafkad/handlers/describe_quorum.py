@@ -1,11 +1,10 @@
 """DescribeQuorum, versions 0 to 2 (KIP-595, KIP-836, KIP-853).
 
-Tells of partition 0 of `__cluster_metadata` who leads it, in which epoch, how far it is committed, and how far each
-voter is. A request for anything else, or for more besides, is UNKNOWN_TOPIC_OR_PARTITION in each of its rows. Version 1
-tells when voters fetched last, which the leader always did just now; version 2 has directory ids, error messages and
-the voters' listeners.
+Describes partition 0 of `__cluster_metadata`: its leader, the leader epoch, the high watermark, and the end offset of
+each voter. If a request names anything else, every row is UNKNOWN_TOPIC_OR_PARTITION. Version 1 adds the time of each
+voter's last fetch, which for the leader is now. Version 2 adds directory ids, error messages and the voters' listeners.
 
-The controller of this release listens nowhere, so a voter that it made itself has no listeners.
+A voter that the controller itself registered has no listeners, because this release's controller listens nowhere.
 
 Gaps: none.
 """
@@ -29,7 +28,7 @@ _Response = messages.DescribeQuorumResponse
 
 
 def handle(ctx: ControllerContext, request: messages.DescribeQuorumRequest) -> object:
-    """The quorum as this node, its leader, sees it."""
+    """The quorum as this node, its leader, knows it."""
     if not may(ctx, _DESCRIBE_CLUSTER):
         code = _DESCRIBE_CLUSTER.error
         return _Response(error_code=code, error_message=errors.message(code))

@@ -1,9 +1,9 @@
 """DescribeTopicPartitions, version 0 (KIP-966).
 
-Topics in the order of their names, page by page: an answer holds at most `response_partition_limit` partitions, never
-more than `max.request.partition.size.limit`, and says where the next page begins (`next_cursor`). No topics asked means
-all. A topic that does not exist has its own error, unless all were asked. A cursor outside the asked topics, or with a
-negative partition, is INVALID_REQUEST for the whole request, which this API can say only per topic.
+Topics in the order of their names, page by page. A page holds at most `response_partition_limit` partitions, and never
+more than `max.request.partition.size.limit`. `next_cursor` is the beginning of the next page. A request without topics
+means all. A named topic that does not exist has its own error. A cursor outside the topics of the request, or with a
+negative partition, is INVALID_REQUEST for every topic, because the response has no error for the whole.
 
 Gaps: none.
 """
@@ -18,7 +18,7 @@ from pykafkad.handlers.operations import authorized_operations
 from pykafkad.metadata.topics import INTERNAL_TOPICS, name_problem
 from pykafkad.wire import messages
 
-# Pages kept of one topic; more of them, of whatever size, start anew.
+# Limit of cached pages per topic. A cache that is full is emptied.
 MAX_PAGES = 16
 
 TYPE_CHECKING = False
@@ -92,7 +92,8 @@ def _topic(ctx: Context, topic: Topic, start: int, end: int) -> _Row:
 
 
 def _page(ctx: Context, topic: Topic, start: int, end: int) -> list[_Partition]:
-    """The partitions from `start` to before `end`, kept at the topic until one of them or any broker changes."""
+    """The partitions from `start` to before `end`. They are cached at the topic until one of them or any broker
+    changes."""
     key = (ctx.metadata.brokers_generation, ctx.listener)
     if topic.pages is None or topic.pages[0] != key:
         topic.pages = (key, {})

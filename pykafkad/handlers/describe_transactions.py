@@ -1,14 +1,14 @@
 """DescribeTransactions, version 0.
 
-The state of transactional ids (KIP-664). InitProducerId gives out none, so whatever is named is one that nobody has:
-TRANSACTIONAL_ID_NOT_FOUND. An empty id is INVALID_REQUEST. Each id has its own row, as often as it is named.
+The state of transactional ids (KIP-664). InitProducerId gives out no transactional ids, so every id is
+TRANSACTIONAL_ID_NOT_FOUND. An empty id is INVALID_REQUEST. An id that is named several times has several rows.
 
-One departure, on purpose: until somebody has looked for a coordinator, which makes its topic, Kafka says
-NOT_COORDINATOR. Here FindCoordinator makes no topic and names this broker, so that answer would send clients round in
-circles.
+One departure, on purpose: Kafka says NOT_COORDINATOR until FindCoordinator has created the coordinator's topic. Here
+FindCoordinator creates no topic and names this broker, so clients that got NOT_COORDINATOR would ask for ever.
 
-Gaps: transactions are not offered yet, so nobody has a transactional id; what a Kafka left in the directory is not
-looked at."""
+Gaps: transactions are not offered yet, so no transactional id exists; transactions of a directory that a Kafka wrote
+are not read.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Answer = messages.DescribeTransactionsResponse
 
 
 def handle(ctx: Context, request: messages.DescribeTransactionsRequest) -> Generator[None, None, object]:
-    """One row for each id, with its error."""
+    """One row per id, with its error."""
     rows = []
     for each in request.transactional_ids:
         rows.append(_Answer.TransactionState(transactional_id=each, error_code=_error(ctx, each)))

@@ -1,9 +1,9 @@
 """DescribeUserScramCredentials, version 0.
 
-Who has SCRAM credentials: mechanisms and iterations, never salts or keys. No users, or null, asks for all of them. A
-user asked twice is DUPLICATE_RESOURCE, one without credentials RESOURCE_NOT_FOUND.
+The users with SCRAM credentials: mechanisms and iterations, never salts or keys. An empty or null list of users means
+all. A user named twice is DUPLICATE_RESOURCE, one without credentials RESOURCE_NOT_FOUND.
 
-Gaps: credentials are kept and shown; nobody can log in with them yet.
+Gaps: credentials are kept and shown, but nobody can log in with them yet.
 """
 
 from __future__ import annotations

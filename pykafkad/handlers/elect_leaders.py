@@ -1,10 +1,10 @@
 """ElectLeaders, versions 0 to 2 (KIP-183, KIP-460).
 
-Makes the first replica of each partition its leader again (preferred), or, when no replica in sync is left, any live
-one (unclean, from version 1 on). A partition that is led as asked is ELECTION_NOT_NEEDED; with null topics, which means
-all, such partitions are left out. PREFERRED_LEADER_NOT_AVAILABLE and ELIGIBLE_LEADERS_NOT_AVAILABLE say that nobody can
-be elected. Another election type is INVALID_REQUEST for every partition, a `timeout_ms` of zero or less
-REQUEST_TIMED_OUT.
+A preferred election makes the first replica of each partition its leader again. An unclean election (from version 1)
+makes any live replica the leader if no replica in sync is left. A partition that already has this leader is
+ELECTION_NOT_NEEDED; with null topics, which mean all, such partitions are left out. PREFERRED_LEADER_NOT_AVAILABLE and
+ELIGIBLE_LEADERS_NOT_AVAILABLE say that no replica can be elected. Another election type is INVALID_REQUEST for every
+partition. With a `timeout_ms` of zero or less every partition is REQUEST_TIMED_OUT.
 
 Gaps: none.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.ElectLeadersRequest) -> object:
-    """Hands the request to the controller."""
+    """Submits the request to the controller."""
     topics = request.topic_partitions
     if not may(ctx, _ALTER_CLUSTER):
         code = _ALTER_CLUSTER.error

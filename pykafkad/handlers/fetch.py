@@ -1,25 +1,25 @@
 """Fetch, versions 4 to 18.
 
-Records leave as slices of the log's files. An answer holds whole batches: the first may start before the asked offset,
-and one batch is given even above the size limits. With less than `min_bytes` to give the answer waits up to
-`max_wait_ms` for an append, unless a partition has an error. Requests for thousands of partitions go the way of
-`fetch_long.py`.
+Records leave as slices of the log's files. An answer holds whole batches. The first batch may start before the fetch
+offset, and one batch is given even above the size limits. With less than `min_bytes` to give, the answer waits up to
+`max_wait_ms` for an append, unless a partition has an error. `fetch_long.py` serves requests for thousands of
+partitions.
 
 Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks (KIP-320), 11 rack, 12 flexible and diverging
 epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP-951).
 
-Who asks with an epoch that is over (FENCED_LEADER_EPOCH), or for a partition that this broker does not lead
-(NOT_LEADER_OR_FOLLOWER), is told who does, and where. The latter comes up only in a directory whose metadata knows more
-brokers than this one, and when this one was told to forget itself; consumers that know of followers (11) may read from
-this one then.
+A caller with an old leader epoch (FENCED_LEADER_EPOCH), and one that asks for a partition which this broker does not
+lead (NOT_LEADER_OR_FOLLOWER), learn the leader and its address. The latter happens only in a directory whose metadata
+has several brokers, and after this broker was unregistered. Consumers of version 11 and later may read there from this
+broker as a follower.
 
-An isolation level that does not exist is UNKNOWN_SERVER_ERROR.
+An unknown isolation level is UNKNOWN_SERVER_ERROR.
 
-Two departures, on purpose. The wait is a maximum, so a parked Fetch ends as soon as another request arrives behind it
-on its connection; Kafka makes that request wait. And it ends as at its maximum when the broker stops; Kafka closes the
-connection without an answer, or answers FENCED_LEADER_EPOCH to who named the epoch.
+Two departures, on purpose. First, a delayed Fetch ends as soon as another request arrives on its connection; in Kafka
+that request waits. Second, a delayed Fetch is answered when the broker stops; Kafka closes the connection without an
+answer, or answers FENCED_LEADER_EPOCH to a caller that sent an epoch.
 
-Gaps: no follower fetch (replicas are told NOT_LEADER_OR_FOLLOWER); no preferred read replica.
+Gaps: no follower fetch (replicas get NOT_LEADER_OR_FOLLOWER); no preferred read replica.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ZERO_ID = bytes(16)
 _READ_COMMITTED = 1
 _FOLLOWERS_SINCE = 11
 ISOLATION_LEVELS = (0, _READ_COMMITTED)
-# Errors of askers who do not know the leader.
+# Errors of callers that do not know the present leader.
 _WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
@@ -72,14 +72,14 @@ def handle(ctx: Context, request: messages.FetchRequest) -> object:
 
 
 def handle_long(ctx: Context, request: messages.FetchRequest) -> Generator[None, None, object]:
-    """The same for a request that is read in slices."""
+    """The same, in steps, for a request that is decoded in steps."""
     from pykafkad.handlers import fetch_long
 
     return fetch_long.serve(ctx, request)
 
 
 def refused(request: messages.FetchRequest, version: int) -> Generator[None, None, messages.FetchResponse]:
-    """The whole request is refused; before version 13 also row by row."""
+    """The answer to a request that is refused as a whole; before version 13 each row has the error too."""
     topics: list[_Topic] = []
     for topic in request.topics if version < 13 else ():
         topics.append(_Topic(topic=topic.topic, partitions=[]))
@@ -100,7 +100,8 @@ def refused(request: messages.FetchRequest, version: int) -> Generator[None, Non
 
 
 class DelayedFetch:
-    """A Fetch that found less than `min_bytes`: watches its logs, answers at the deadline with what there is."""
+    """A Fetch that found less than `min_bytes`. It watches its logs, and at the deadline answers with the records that
+    there are."""
 
     __slots__ = ("_fetch", "deadline", "keys")
 
@@ -116,7 +117,7 @@ class DelayedFetch:
 
     def attempt(self, now: float) -> object | None:
         rows, enough = self._fetch.read()
-        # A log that another took the place of, as of a topic that went back to a snapshot, wakes nobody any more.
+        # A log that was replaced, as by a topic's restore from a snapshot, never wakes the operation.
         return self._fetch.answer(rows) if enough or any(log.closed for log in self.keys) else None
 
     def expire(self, now: float) -> object:
@@ -126,7 +127,7 @@ class DelayedFetch:
 def _asked(
     ctx: Context, request: messages.FetchRequest
 ) -> tuple[FetchSession | None, list[FetchPartition], bool] | int:
-    """(session or None, partitions to read, whether the answer names all of them), or an error code."""
+    """(session or None, partitions to read, whether the answer is a full one with all of them), or an error code."""
     sessions = ctx.fetch_sessions
     by_id = ctx.version >= 13
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -153,19 +154,19 @@ def _asked(
 
 
 def session_error(session: FetchSession, request: messages.FetchRequest, by_id: bool) -> int:
-    """Why the request can't go on with `session`; 0 if it can."""
+    """The error of a request that cannot continue `session`; NONE if it can."""
     if session.epoch != request.session_epoch:
         return errors.INVALID_FETCH_SESSION_EPOCH
     return errors.FETCH_SESSION_TOPIC_ID_ERROR if session.uses_topic_ids != by_id else errors.NONE
 
 
 def replica_id(ctx: Context, request: messages.FetchRequest) -> int:
-    """The broker that fetches; negative for a consumer."""
+    """The id of the broker that fetches; negative for a consumer."""
     return request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
 
 
 def topic_name(ctx: Context, topic_id: bytes) -> str | None:
-    """The topic of that id; None if there is none."""
+    """The name of the topic with that id, or None."""
     topic = ctx.metadata.topic_by_id(topic_id)
     return None if topic is None else topic.name
 
@@ -194,12 +195,12 @@ def _update(ctx: Context, session: FetchSession, request: messages.FetchRequest,
     if by_id:
         for partition in session.partitions.values():
             if partition.topic is None:
-                # An id that was unknown when it was first asked for may have reached this broker since.
+                # The topic of an id that was unknown at first may have been created since.
                 partition.topic = topic_name(ctx, partition.topic_id)
 
 
 class Fetch:
-    """One request while it is served: it may be read several times before it is answered."""
+    """One request while it is served. A delayed request is read several times before it is answered."""
 
     __slots__ = (
         "_absent",
@@ -226,7 +227,7 @@ class Fetch:
         full: bool,
     ) -> None:
         self._ctx = ctx
-        # Partitions that were not here when the wait began; None if there has been none.
+        # Partitions without a log when the wait began; None before the wait.
         self._absent: set[FetchPartition] | None = None
         self._session = session
         self._session_epoch = session.epoch if session is not None else 0
@@ -235,14 +236,14 @@ class Fetch:
         self._read_committed = request.isolation_level == _READ_COMMITTED
         self._follower = replica_id(ctx, request) >= 0
         self._not_led_here = ctx.partitions.not_led_here
-        # What the caller may not read is decided once, at the first look at a topic: topic to error, or NONE.
+        # Topic to its error or NONE. Each topic is decided once, when it is first read.
         self._refusals: dict[str | None, int] = {}
         self.max_bytes = min(request.max_bytes, ctx.settings.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.max_wait_ms = request.max_wait_ms
 
     def logs(self) -> list[PartitionLog]:
-        """The logs that the request waits for, from now on."""
+        """The logs that the request waits for from now on."""
         found: dict[PartitionLog, None] = {}
         self._absent = absent = set()
         for partition in self._partitions:
@@ -254,7 +255,7 @@ class Fetch:
         return list(found)
 
     def read(self, total: int = 0) -> tuple[list[tuple[FetchPartition, _Row]], bool]:
-        """(partition, answer row) of each, and whether that is enough to answer now; `total` bytes have been read
+        """The pairs (partition, response row), and whether they suffice to answer now. `total` bytes have been read
         before."""
         rows = []
         unknown = []
@@ -275,7 +276,7 @@ class Fetch:
                 row.error_code = self._refusal(partition.topic)
                 if row.error_code == errors.NONE and partition.topic is not None:
                     row.error_code = self._ctx.error_of_absent(partition.topic, partition.partition)
-                # What went while it was waited for ends the wait; what was not there from the start does not.
+                # A log that goes during the wait ends it; one that was absent from the start does not.
                 has_gone = self._absent is not None and partition not in self._absent
                 if has_gone or row.error_code == errors.NOT_LEADER_OR_FOLLOWER:
                     enough = True
@@ -303,7 +304,7 @@ class Fetch:
         return rows + unknown, enough or not interesting or total >= self.min_bytes
 
     def answer(self, rows: list[tuple[FetchPartition, _Row]]) -> messages.FetchResponse:
-        """The message; an incremental one leaves out the partitions with nothing new."""
+        """The response; an incremental one leaves out partitions without news."""
         session = self._session
         session_id = INVALID_SESSION_ID if session is None else session.id
         if session is not None:
@@ -316,7 +317,7 @@ class Fetch:
                     if not self._full and row.records:
                         key = (partition.topic_id if session.uses_topic_ids else partition.topic, partition.partition)
                         if session.partitions.get(key) is partition:
-                            # Served partitions queue up at the end, so that all get their turn under max_bytes.
+                            # Partitions with records go to the end, so that max_bytes starves no others.
                             del session.partitions[key]
                             session.partitions[key] = partition
             rows = told
@@ -334,14 +335,14 @@ class Fetch:
         return response
 
     def _add_leaders(self, response: messages.FetchResponse, rows: list[tuple[FetchPartition, _Row]]) -> None:
-        """Who leads what the asker is wrong about, and where to find them (KIP-951)."""
+        """Add the leaders, and their addresses, of partitions whose leader the caller does not know (KIP-951)."""
         leaders: dict[int, Broker] = {}
         for partition, row in rows:
             if row.error_code not in _WITH_LEADER or partition.topic is None:
                 continue
             leader, epoch, broker = self._ctx.leader_hint(partition.topic, partition.partition)
             row.current_leader = messages.FetchResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
-            # Followers know the brokers of their cluster, and Kafka tells them no addresses.
+            # Kafka gives no addresses to followers, which know the brokers of their cluster.
             if not self._follower and broker is not None:
                 leaders[leader] = broker
         for node_id, broker in leaders.items():
@@ -355,7 +356,8 @@ class Fetch:
         return self._ctx.partitions.get(partition.topic, partition.partition)
 
     def _refusal(self, topic: str | None) -> int:
-        """Why the topic of that name is not read at all: None stands for an unknown id. NONE if it is."""
+        """The error that keeps the caller from reading a topic at all, or NONE. A name of None stands for an unknown
+        id."""
         code = self._refusals.get(topic)
         if code is None:
             if self._follower:
@@ -370,8 +372,8 @@ class Fetch:
     def _read_one(
         self, partition: FetchPartition, row: _Row, log: PartitionLog, left: int, minimum_one_batch: bool
     ) -> int:
-        """Fill `row` from `log`; the size of the records in bytes. Raises KafkaError or StorageFailure."""
-        # One that cannot be written any more goes on being read; one whose directory was given up does not.
+        """Fill `row` from `log`. Returns the size of the records in bytes. Raises KafkaError or StorageFailure."""
+        # A log that cannot be written can still be read, unless its directory is offline.
         if log.closed and log.offline is not None:
             raise log.offline.copy()
         if partition.topic_id != _ZERO_ID and partition.topic_id != log.topic_id:
@@ -417,7 +419,7 @@ class Fetch:
 
     @staticmethod
     def _diverging(partition: FetchPartition, log: PartitionLog) -> tuple[int, int] | None:
-        """(epoch, end offset) at which the asker's log left ours (KIP-595), or None."""
+        """(epoch, end offset) at which the caller's log diverges from this one (KIP-595), or None."""
         asked = partition.last_fetched_epoch
         if asked < 0:
             return None

@@ -1,8 +1,7 @@
-"""Fetch for thousands of partitions: what `fetch.py` does, a few partitions in each step, for requests that are read in
-slices.
+"""Fetch for thousands of partitions: the work of `fetch.py` in steps of a few partitions each.
 
-Every partition is read as it is when its turn comes. While the request waits nobody looks through all its partitions:
-it is told of every log that got something and knows its own, and reads them all again when one of these was among them.
+Every partition is read as it is at its step. A delayed long Fetch is not registered under each of its logs. It is told
+of every log that is touched, compares it with its own logs, and reads all partitions again if one of them was touched.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from pykafkad.log.partition_log import PartitionLog
 
 AT_ONCE = 8
-"""Partitions of one step: those that nobody used yet are opened by being read."""
+"""Partitions per step. Reading a partition that was not used yet opens its log."""
 
 _FREED_AT_ONCE = 500
 
@@ -33,7 +32,7 @@ _NEVER = 1 << 62
 
 
 def serve(ctx: Context, request: messages.FetchRequest) -> Generator[None, None, object]:
-    """What `fetch.handle` gives, in steps."""
+    """As `fetch.handle`, in steps."""
     if request.isolation_level not in fetch.ISOLATION_LEVELS:
         return (yield from fetch.refused(request, ctx.version))
     asked = yield from _asked(ctx, request)
@@ -44,19 +43,19 @@ def serve(ctx: Context, request: messages.FetchRequest) -> Generator[None, None,
     rows, enough = yield from long.read_in_steps()
     if enough:
         return (yield from long.answer_in_steps(rows))
-    yield from _let_go(rows)
+    yield from _free_in_steps(rows)
     return (yield from DelayedLongFetch(ctx, long).begin())
 
 
-def _let_go(rows: Rows) -> Generator[None, None, None]:
-    """Free them a few at a time, which takes a good part of what it took to make them."""
+def _free_in_steps(rows: Rows) -> Generator[None, None, None]:
+    """Free rows in steps, because freeing them takes almost as long as making them."""
     while rows:
         yield
         del rows[-_FREED_AT_ONCE:]
 
 
 def _asked(ctx: Context, request: messages.FetchRequest) -> Generator[None, None, Asked]:
-    """As in `fetch.py`."""
+    """As `fetch._asked`, in steps."""
     sessions = ctx.fetch_sessions
     by_id = ctx.version >= 13
     if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -91,7 +90,7 @@ def _updated(
     ctx: Context, session: FetchSession, request: messages.FetchRequest, by_id: bool
 ) -> Generator[None, None, Asked]:
     sessions = ctx.fetch_sessions
-    # At once, so that a second request of this epoch is refused while the first is under way.
+    # The epoch changes now, so that a second request with it is refused while the first is served.
     session.next_epoch()
     epoch = session.epoch
     new = yield from _partitions(ctx, request, by_id)
@@ -115,14 +114,14 @@ def _updated(
     if not session.partitions:
         sessions.remove(session.id)
         return None, list(new.values()), True
-    # It may have lost its place to another meanwhile.
+    # Another session may have evicted this one between the steps.
     if sessions.get(session.id) is not session or not sessions.touch(session, ctx.now):
         return errors.FETCH_SESSION_ID_NOT_FOUND
     return session, list(session.partitions.values()), False
 
 
 class _LongFetch(fetch.Fetch):
-    """`read` and `answer` are used for some partitions at a time."""
+    """A `Fetch` whose `read` and `answer` are called with some partitions at a time."""
 
     __slots__ = ("_all", "_least_bytes", "_most_bytes")
 
@@ -138,11 +137,11 @@ class _LongFetch(fetch.Fetch):
         self._all = partitions
         self._most_bytes = self.max_bytes
         self._least_bytes = self.min_bytes
-        # Whether there is enough shows only when all are read.
+        # Only the sum over all steps can be compared with min_bytes.
         self.min_bytes = _NEVER
 
     def read_in_steps(self) -> Generator[None, None, tuple[Rows, bool]]:
-        """As `read`."""
+        """As `read`, in steps."""
         rows: list[tuple[FetchPartition, messages.FetchResponse.PartitionData]] = []
         unknown: list[tuple[FetchPartition, messages.FetchResponse.PartitionData]] = []
         left = self._most_bytes
@@ -156,7 +155,7 @@ class _LongFetch(fetch.Fetch):
             known = [each for each in some if not _is_unknown(each[1])]
             unknown += some[len(known) :]
             if known:
-                # Of unknown ones alone `read` has enough, as it would wait for nothing.
+                # `read` always has enough if all partitions are unknown, so such steps do not count.
                 enough = enough or is_enough
                 rows += known
                 size = sum(len(row.records) for _, row in known if row.records)
@@ -166,7 +165,7 @@ class _LongFetch(fetch.Fetch):
         return rows + unknown, enough or not rows or total >= self._least_bytes
 
     def logs_in_steps(self, found: dict[PartitionLog, None]) -> Generator[None, None, None]:
-        """As `logs`, into `found`."""
+        """As `logs`, in steps; adds them to `found`."""
         absent: set[FetchPartition] = set()
         for start in range(0, len(self._all), AT_ONCE):
             yield
@@ -178,7 +177,7 @@ class _LongFetch(fetch.Fetch):
     def answer_in_steps(
         self, rows: list[tuple[FetchPartition, messages.FetchResponse.PartitionData]]
     ) -> Generator[None, None, messages.FetchResponse]:
-        """As `answer`."""
+        """As `answer`, in steps."""
         whole = self.answer(rows[:AT_ONCE])
         for start in range(AT_ONCE, len(rows), AT_ONCE):
             yield
@@ -192,7 +191,7 @@ class _LongFetch(fetch.Fetch):
                 else:
                     topics.append(topic)
             known = {endpoint.node_id for endpoint in whole.node_endpoints}
-            # A struct's defaults are shared.
+            # A new list: structs share their default values.
             whole.node_endpoints = whole.node_endpoints + [
                 each for each in part.node_endpoints if each.node_id not in known
             ]
@@ -200,13 +199,15 @@ class _LongFetch(fetch.Fetch):
 
 
 def _is_unknown(row: messages.FetchResponse.PartitionData) -> bool:
-    """Whether `read` put the row behind all others: it has no log, and none to wait for."""
+    """Whether `read` put the row behind all others, because the partition has no log."""
     return row.error_code in _UNKNOWN and row.aborted_transactions is not None
 
 
 class DelayedLongFetch:
-    """A long Fetch that found less than `min_bytes`. Its attempts and its end are generators, which give the answer or
-    the wait again."""
+    """A long Fetch that found less than `min_bytes`.
+
+    Its attempts and its expiry are generators. They return the response, or this operation if it must wait again.
+    """
 
     __slots__ = ("_ctx", "_fetch", "_is_touched", "_logs", "deadline", "keys")
 
@@ -224,27 +225,27 @@ class DelayedLongFetch:
         return f"DelayedLongFetch({len(self._logs)} partitions)"
 
     def is_touched_by(self, key: object) -> bool:
-        """Whether what was touched is among its logs."""
+        """Note and return whether the touched key is one of its logs."""
         if key not in self._logs:
             return False
         self._is_touched = True
         return True
 
     def begin(self) -> Generator[None, None, object]:
-        """Learn what to wait for, and look again."""
+        """Collect the logs to watch, and read again."""
         yield from self._fetch.logs_in_steps(self._logs)
         self._ctx.purgatory.listen(self)
         return (yield from self.attempt(self._ctx.now))
 
     def attempt(self, now: float) -> Generator[None, None, object]:
-        """The answer if there is enough, else the wait, to be parked again."""
+        """The response if there is enough, else this operation, to be delayed again."""
         try:
             while True:
                 self._is_touched = False
                 rows, enough = yield from self._fetch.read_in_steps()
                 if enough or self._ctx.now >= self.deadline or (yield from self._is_closed()):
                     break
-                yield from _let_go(rows)
+                yield from _free_in_steps(rows)
                 if not self._is_touched:
                     return self
         except BaseException:
@@ -254,14 +255,14 @@ class DelayedLongFetch:
         return (yield from self._fetch.answer_in_steps(rows))
 
     def expire(self, now: float) -> Generator[None, None, object]:
-        """The answer with what there is."""
+        """The response with the records that there are."""
         self._ctx.purgatory.ignore(self)
         rows, _ = yield from self._fetch.read_in_steps()
         return (yield from self._fetch.answer_in_steps(rows))
 
     def _is_closed(self) -> Generator[None, None, bool]:
-        """Whether a log was, also where another took its place, as of a topic that went back to a snapshot: it wakes
-        nobody any more."""
+        """Whether one of its logs is closed. A closed log, as one that a topic's restore from a snapshot replaced,
+        never wakes the operation."""
         for log in self._logs:
             yield
             if log.closed:

@@ -1,11 +1,13 @@
-"""Incremental fetch sessions (KIP-227): what a consumer asks for is remembered, and only changes travel.
+"""Incremental fetch sessions (KIP-227): the broker remembers what a consumer fetches, and only changes travel.
 
-Session id 0 with epoch 0 asks for a new session, epoch -1 for none; otherwise the epoch must be the one expected next.
-The cache has `max.incremental.fetch.session.cache.slots` places. When all are taken, a newcomer gets the place of a
-session that was unused for two minutes; else that of the least worthy one, if it is worthier itself: followers before
-consumers, then who has more partitions. Sessions of less than two minutes are safe, those of consumers only from other
-consumers. Else the newcomer goes without (session id 0 in the answer, which is legal), as it does when the sessions
-together hold `MAX_PARTITIONS`, a bound that Kafka does not have."""
+Session id 0 with epoch 0 asks for a new session, and epoch -1 for none. Any other request must have the session's next
+epoch. The cache has `max.incremental.fetch.session.cache.slots` places. If all are taken, a new session replaces one
+that was unused for two minutes. If there is none, it replaces the least valuable session, provided that the new one is
+more valuable: followers come before consumers, then more partitions before fewer. Sessions younger than two minutes are
+safe; a consumer's session is safe only from other consumers. A request that gets no place is served without a session
+(session id 0 in the answer). So is one that would bring the partitions of all sessions above `MAX_PARTITIONS`, a limit
+that Kafka does not have.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 
 MAX_PARTITIONS = 1_000_000
-"""Partitions that all sessions of a broker may hold together, so that idle sessions cannot fill the memory."""
+"""Limit of the partitions in all sessions of a broker, so that idle sessions cannot fill the memory."""
 
 _EVICTION_SECONDS = 120.0
 _MAX_EPOCH = 2**31 - 1
 
 
 class FetchPartition:
-    """One partition of a fetch: what was asked, and what the session last told about it."""
+    """One partition of a fetch: what the request asks, and what the session's last answer said."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -52,14 +54,14 @@ class FetchPartition:
         self.update(asked)
 
     def update(self, asked: messages.FetchRequest.FetchPartition) -> None:
-        """Take over what a later request of the session asks."""
+        """Take over the fields of a later request of the session."""
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
     def has_news(self, row: messages.FetchResponse.PartitionData) -> bool:
-        """Whether an incremental answer must mention the partition; remembers what is told."""
+        """Whether an incremental answer must contain the partition. Remembers the row as answered."""
         news = row.error_code != errors.NONE or bool(row.records) or row.diverging_epoch.epoch >= 0
         if row.high_watermark != self.high_watermark or row.log_start_offset != self.log_start_offset:
             news = True
@@ -69,8 +71,11 @@ class FetchPartition:
 
 
 class FetchSession:
-    """The partitions of one consumer or follower (`privileged`), in the order in which they are served: those that got
-    records go to the end. `settled`: it was older than two minutes when it was last used."""
+    """The partitions of one consumer or follower (`privileged`), in the order in which they are served.
+
+    Partitions that got records go to the end. `settled` says whether the session was older than two minutes at its last
+    use.
+    """
 
     __slots__ = (
         "counted",
@@ -103,12 +108,13 @@ class FetchSession:
         self.counted = 0
 
     def next_epoch(self) -> None:
-        """Epochs wrap to 1: 0 would ask for a new session."""
+        """Advance the epoch. It wraps to 1, because 0 asks for a new session."""
         self.epoch = 1 if self.epoch >= _MAX_EPOCH else self.epoch + 1
 
 
 class FetchSessions:
-    """All sessions of a broker. Ids are drawn from the random numbers handed in; `partitions` counts what they hold."""
+    """All sessions of a broker. Ids come from the given random numbers. `partitions` is the number of partitions in all
+    sessions."""
 
     __slots__ = ("_random", "_sessions", "_slots", "partitions")
 
@@ -125,7 +131,7 @@ class FetchSessions:
         return self._sessions.get(session_id)
 
     def remove(self, session_id: int) -> None:
-        """End a session; an unknown one is fine."""
+        """End a session. An unknown id is ignored."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self.partitions -= session.counted
@@ -133,7 +139,7 @@ class FetchSessions:
     def create(
         self, partitions: dict[object, FetchPartition], uses_topic_ids: bool, now: float, *, privileged: bool = False
     ) -> FetchSession | None:
-        """A new session, or None when the cache is full of better ones."""
+        """A new session, or None if it gets no place."""
         if len(self._sessions) >= self._slots and not self._evict(len(partitions), now, privileged):
             return None
         if self.partitions + len(partitions) > MAX_PARTITIONS:
@@ -147,8 +153,8 @@ class FetchSessions:
         return session
 
     def touch(self, session: FetchSession, now: float) -> bool:
-        """Keep the cache in the order of last use: its first session is the stalest. False, and the session ended, when
-        it has grown beyond what all may hold together."""
+        """Note a use of the session; the least recently used session is the first of the cache. Returns False, and ends
+        the session, if its growth exceeds the limit for all sessions."""
         session.last_used = now
         session.settled = now - session.created > _EVICTION_SECONDS
         self.remove(session.id)

@@ -1,14 +1,15 @@
 """FindCoordinator, versions 0 to 6.
 
-Names the broker that coordinates a group: the leader of the group's partition of `__consumer_offsets`. While that topic
-does not exist it is created, and the answer is COORDINATOR_NOT_AVAILABLE, on which clients ask again. From version 1 a
-key type (0 group, 1 transaction, 2 share); from 4 any number of keys with a row each (KIP-699).
+Names the broker that coordinates a group: the leader of the group's partition of `__consumer_offsets`. If that topic
+does not exist, it is created and the answer is COORDINATOR_NOT_AVAILABLE, so that clients ask again. Version 1 adds a
+key type (0 group, 1 transaction, 2 share), version 4 several keys with a row each (KIP-699).
 
-Gaps: transactions and share groups are not offered yet. For a transactional id this broker names itself, so that
-clients go on to InitProducerId, whose UNSUPPORTED_VERSION they show at once as a fatal error. Not so librdkafka, which
-would ask until it times out: where a client's ApiVersions names it, it is refused here with the only code that it takes
-for final, and shows our message. The coordinator of a share group is UNSUPPORTED_VERSION; a key that names no partition
-of one is INVALID_REQUEST."""
+Gaps: transactions and share groups are not offered yet. For a transactional id this broker names itself. Clients then
+send InitProducerId and show its UNSUPPORTED_VERSION at once as a fatal error. librdkafka would retry until it times
+out; a client whose ApiVersions names librdkafka is therefore refused here, with the only code that it takes for final,
+and shows this broker's message. The coordinator of a share group is UNSUPPORTED_VERSION; a key that is no share
+partition is INVALID_REQUEST.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
         return _DESCRIBE_TRANSACTIONAL_ID.error, "", NO_NODE
     if key_type == SHARE and ctx.version < 6:
         return errors.INVALID_REQUEST, "", NO_NODE
-    # What is built on it names it too: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
+    # Clients built on librdkafka name it in their version: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
     if key_type == TRANSACTION and any(LIBRDKAFKA in each for each in ctx.client_software):
         return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactions are not offered by this broker yet.", NO_NODE
     if key_type == TRANSACTION:
@@ -95,7 +96,7 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
 
 
 def _names_share_partition(key: str) -> bool:
-    """Whether a key is `group:topic id:partition`, of which the group may hold colons itself."""
+    """Whether a key has the form `group:topic id:partition`. The group's name may contain colons."""
     from pykafkad.uuids import from_text
 
     group, _, rest = key.rpartition(":")[0].rpartition(":")

@@ -1,11 +1,11 @@
 """GetTelemetrySubscriptions, version 0 (KIP-714).
 
-What a client is to push of its own metrics and how often, by the client-metrics resources that match it. A client
-without an id gets one. Asking again before the interval is over is THROTTLING_QUOTA_EXCEEDED, unless the subscriptions
-changed or the last push was told UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE. As with Kafka without a
-telemetry plug-in it is answered and not advertised; `pykafkad.client.telemetry.enable` advertises it.
+The metrics that a client is to push and their interval, from the client-metrics resources that match it. A client
+without an id gets one. A request before the interval is over is THROTTLING_QUOTA_EXCEEDED, unless the subscriptions
+changed or the last push got UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE. The API is answered but not
+advertised, as in a Kafka without a telemetry plug-in; `pykafkad.client.telemetry.enable` advertises it.
 
-Gaps: of Java's regular expressions those that RE2 has too, without references and look-around.
+Gaps: of Java's regular expressions only those that RE2 has too, without references and look-around.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
-# zstd, lz4, gzip, snappy: the best first.
+# zstd, lz4, gzip, snappy, in the order of preference.
 ACCEPTED_COMPRESSION_TYPES = [4, 3, 1, 2]
 
 

@@ -1,7 +1,7 @@
 """Heartbeat, versions 0 to 4.
 
-Keeps a member's session alive and tells it, by REBALANCE_IN_PROGRESS, to join again. While the coordinator still loads
-the group, the answer is success: the member has done its part. From version 3 static members (KIP-345).
+Keeps a member's session alive. REBALANCE_IN_PROGRESS asks the member to join again. While the coordinator loads the
+group, the answer is success, as in Kafka. Version 3 adds static members (KIP-345).
 
 Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs, versions 0 and 1.
 
 Changes single settings: set (0), delete (1), append to (2) or subtract from (3) a list. Settings that are not named
-stay. For the rest it is as AlterConfigs, and broker loggers can be changed with it: their levels hold until the broker
+stay. The rest is as in AlterConfigs. Broker loggers can be changed with it too; their levels hold until the broker
 stops.
 
 Gaps: there is one broker logger, `root`, where Kafka has one per Java class.
@@ -19,5 +19,5 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context | ControllerContext, request: messages.IncrementalAlterConfigsRequest) -> object:
-    """Hands what is well formed to the controller."""
+    """Submits the valid changes to the controller."""
     return alter(ctx, request, incremental=True)

@@ -1,11 +1,12 @@
 """InitProducerId, versions 0 to 5.
 
-Gives an idempotent producer an id that no other producer of the cluster has or ever had, with epoch 0. From version 3 a
-producer may name the id it had; without a transactional id that changes nothing.
+Gives an idempotent producer an id, with epoch 0, that no other producer of the cluster has or had. From version 3 a
+producer may name its old id; without a transactional id that changes nothing.
 
-Gaps: transactions are not offered yet. A transactional id is answered with UNSUPPORTED_VERSION, which clients show at
-once as a fatal error; a retriable one would have them ask until they time out. librdkafka, which asks on, is told
-before: FindCoordinator."""
+Gaps: transactions are not offered yet. A transactional id is UNSUPPORTED_VERSION, which clients show at once as a fatal
+error; with a retriable error they would retry until they time out. librdkafka retries in any case and is refused
+earlier, by FindCoordinator.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
             """The next unused id, or None."""
 
         def ask(self) -> None:
-            """Have the controller assign more."""
+            """Ask the controller for more ids."""
 
 
 _IDEMPOTENT_WRITE, _WRITE_TRANSACTIONAL_ID = RULES["InitProducerId"]
@@ -46,7 +47,7 @@ def handle(ctx: Context, request: messages.InitProducerIdRequest) -> object:
     producer_id = producer_ids.take()
     if producer_id is None:
         if ctx.node_id not in ctx.metadata.brokers:
-            # The controller was told to forget this broker, and gives it nothing any more.
+            # This broker is unregistered, so the controller gives it no ids.
             return _without_ids()
         producer_ids.ask()
         producer_id = producer_ids.take()
@@ -56,7 +57,8 @@ def handle(ctx: Context, request: messages.InitProducerIdRequest) -> object:
 
 
 class DelayedInitProducerId:
-    """Waits until the controller has assigned a block of producer ids; the client asks again after a deadline."""
+    """Waits until the controller has assigned a block of producer ids. At the deadline the client is told to ask
+    again."""
 
     __slots__ = ("_producer_ids", "deadline", "keys")
 
@@ -71,7 +73,7 @@ class DelayedInitProducerId:
         return f"DelayedInitProducerId(until {self.deadline})"
 
     def attempt(self, now: float) -> messages.InitProducerIdResponse | None:
-        """The answer, if there are ids now; others may have taken them all."""
+        """The answer if an id is left; other requests may have taken them all."""
         producer_id = self._producer_ids.take()
         if producer_id is None:
             self._producer_ids.ask()
@@ -79,7 +81,7 @@ class DelayedInitProducerId:
         return messages.InitProducerIdResponse(producer_id=producer_id)
 
     def expire(self, now: float) -> messages.InitProducerIdResponse:
-        """What a client is told that is to ask again."""
+        """The answer that makes a client ask again."""
         return _without_ids()
 
 

@@ -1,10 +1,9 @@
 """JoinGroup, versions 0 to 9.
 
-Parks until the rebalance that it takes part in has everybody: the leader is told all members, the others none. What
-each version changes: 1 a rebalance timeout of its own (before, the session timeout serves); 4 a dynamic newcomer is
-sent back once with the id to use (MEMBER_ID_REQUIRED, KIP-394); 5 static members (KIP-345); 7 protocol type in the
-answer, and the protocol name may be null; 8 a reason, for logs; 9 a static leader that returns is told to keep the
-assignment (KIP-814).
+The answer waits until every member has joined the rebalance. The leader gets the list of all members, the others an
+empty one. Versions: 1 a rebalance timeout (before, the session timeout serves); 4 a new dynamic member is sent back
+once with the id to use (MEMBER_ID_REQUIRED, KIP-394); 5 static members (KIP-345); 7 a protocol type in the answer, and
+the protocol name may be null; 8 a reason, for logs; 9 a static leader that returns may skip the assignment (KIP-814).
 
 Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-# A member's id is its instance's or its client's with a dash and a uuid of 36 characters behind it, and has to fit into
-# an answer.
+# A member id is the instance id or client id, a dash and a uuid of 36 characters. It must fit into a string of the
+# response.
 _LONGEST_PREFIX = 32_767 - 37
 
 
@@ -33,7 +32,7 @@ _LONGEST_PREFIX = 32_767 - 37
 def handle(ctx: Context, request: messages.JoinGroupRequest) -> object:
     error_code = _refusal(ctx, request)
     if error_code:
-        # An authorization error names nobody, the others name the member that asked.
+        # Only an authorization error leaves out the member's id.
         member_id = "" if error_code == _READ_GROUP.error else request.member_id
         return _for_version(
             ctx.version, messages.JoinGroupResponse(error_code=error_code, member_id=member_id, protocol_name=None)
@@ -66,13 +65,13 @@ def _refusal(ctx: Context, request: messages.JoinGroupRequest) -> int:
     if not lowest <= request.session_timeout_ms <= highest:
         return errors.INVALID_SESSION_TIMEOUT
     if not request.member_id and len((request.group_instance_id or ctx.client_id).encode()) > _LONGEST_PREFIX:
-        # Kafka makes an id out of it that its own encoder refuses.
+        # Kafka makes a member id that its own encoder refuses.
         return errors.UNKNOWN_SERVER_ERROR
     return ctx.groups.shard_for(request.group_id)[1]
 
 
 def _for_version(version: int, response: messages.JoinGroupResponse) -> messages.JoinGroupResponse:
-    """No protocol is null from version 7 on, and an empty name before."""
+    """The response as the version needs it: an absent protocol name is null from version 7 and empty before."""
     if version < 7 and response.protocol_name is None:
         response.protocol_name = ""
     return response

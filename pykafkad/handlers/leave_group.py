@@ -1,7 +1,8 @@
 """LeaveGroup, versions 0 to 5.
 
-Before version 3 one member leaves and the answer is one error code; from version 3 any number, by member id or, for an
-administrator who removes static members, by instance id (KIP-345), with a row for each. From version 5 with a reason.
+Before version 3 one member leaves and the answer is one error code. From version 3 several members can leave, by member
+id or, when an administrator removes static members, by instance id (KIP-345); each has its row. Version 5 adds a
+reason.
 
 Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """
@@ -41,6 +42,6 @@ def _refusal(ctx: Context, group_id: str) -> int:
 
 
 def _single(answers: list[messages.LeaveGroupResponse]) -> object:
-    """The answer of the versions that know one member: its error is the answer's."""
+    """The answer before version 3: the error of the only member is the error of the answer."""
     answer = answers[0]
     return messages.LeaveGroupResponse(error_code=answer.error_code or answer.members[0].error_code)

@@ -1,8 +1,8 @@
-"""ListConfigResources, versions 0 and 1. Version 0 was named ListClientMetricsResources and lists those alone.
+"""ListConfigResources, versions 0 and 1. Version 0 was named ListClientMetricsResources and lists only those.
 
-Names of everything that has settings of its own: topics (2), this broker and its loggers (4 and 8) whether anything was
-set or not, client-metrics subscriptions (16) and groups (32) only where something was. No types ask for all of them;
-another type fails the request with UNSUPPORTED_VERSION.
+The names of all resources with settings. Topics (2), this broker and its loggers (4 and 8) are listed always,
+client-metrics subscriptions (16) and groups (32) only if they have a setting. A request without types means all. An
+unknown type fails the request with UNSUPPORTED_VERSION.
 
 Gaps: none.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.ListConfigResourcesRequest) -> object:
-    """Every resource of the asked types."""
+    """Every resource of the requested types."""
     response = messages.ListConfigResourcesResponse
     if not may(ctx, _DESCRIBE_CONFIGS):
         return response(error_code=_DESCRIBE_CONFIGS.error)

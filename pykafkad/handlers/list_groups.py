@@ -1,8 +1,7 @@
 """ListGroups, versions 0 to 5.
 
-Every group that this broker coordinates, or those the caller may describe. From version 4 filtered by state and with
-the state in the answer (KIP-518), from 5 by type (KIP-848); filters ignore case, and a type that does not exist matches
-nothing.
+Every group of this broker's coordinator that the caller may describe. Version 4 adds a filter by state, and the state
+in the answer (KIP-518); version 5 a filter by type (KIP-848). Filters ignore case. An unknown type matches nothing.
 
 Gaps: the only group type is `classic`; groups of other protocols do not exist yet.
 """

@@ -1,14 +1,15 @@
 """ListOffsets, versions 1 to 11.
 
-By time: the first record at or after it; offset and timestamp -1 when there is none below the end that the caller may
-read. Special times: -1 the end (high watermark; with read_committed the last stable offset; for replicas and tools the
-log's end), -2 the start, -3 the record with the largest timestamp (7, KIP-734), -4 the local start (8, KIP-405), -5 the
-last tiered offset (9, KIP-1005), -6 the first not yet tiered (11, KIP-1023). Without tiered storage, as here, Kafka
-answers -4 like -2, and -5 and -6 with offset -1. A special time that the version does not know is UNSUPPORTED_VERSION.
-Version 2 adds the isolation level, 4 leader epochs (KIP-320), 10 a timeout for remote reads, which never applies.
+The first record at or after a timestamp; offset and timestamp are -1 if there is none below the end that the caller may
+read. Special times: -1 the end (the high watermark; with read_committed the last stable offset; for replicas and tools
+the log end offset), -2 the start, -3 the record with the largest timestamp (version 7, KIP-734), -4 the local start (8,
+KIP-405), -5 the last tiered offset (9, KIP-1005), -6 the first offset not yet tiered (11, KIP-1023). Without tiered
+storage, as here, Kafka answers -4 like -2, and -5 and -6 with offset -1. A special time that the version does not have
+is UNSUPPORTED_VERSION. Version 2 adds the isolation level, 4 leader epochs (KIP-320), 10 a timeout for remote reads,
+which never applies.
 
-A partition named twice is answered once, with INVALID_REQUEST; a topic of which no partition is named not at all. An
-isolation level that does not exist is UNKNOWN_SERVER_ERROR for every partition.
+A partition named twice is answered once, with INVALID_REQUEST. A topic without partitions in the request is left out.
+An unknown isolation level is UNKNOWN_SERVER_ERROR for every partition.
 
 Gaps: no tiered storage: the local log is the whole log.
 """
@@ -32,7 +33,7 @@ _Topic = messages.ListOffsetsResponse.ListOffsetsTopicResponse
 _Row = messages.ListOffsetsResponse.ListOffsetsPartitionResponse
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-# Special time: the first version that knows it.
+# Special time: the first version that has it.
 _SPECIAL_SINCE = {
     LATEST: 1,
     EARLIEST: 1,
@@ -118,7 +119,7 @@ def _answer(
         row.error_code = errors.KAFKA_STORAGE_ERROR
         return
     except errors.KafkaError:
-        # A stored batch that does not open.
+        # A stored batch cannot be decompressed.
         row.error_code = errors.UNKNOWN_SERVER_ERROR
         return
     if found is not None:
@@ -128,8 +129,8 @@ def _answer(
 
 
 def leader_error(ctx: Context, log: PartitionLog, current_leader_epoch: int, *, from_leader: bool = True) -> int:
-    """The error of a caller whose idea of the leader epoch is not ours (KIP-320; -1 asks for no check), or who takes
-    this broker for the leader. A log whose directory was given up is that first."""
+    """The error of a caller whose leader epoch differs from the log's (KIP-320; -1 asks for no check), or that takes
+    this broker for the leader. KAFKA_STORAGE_ERROR, for a log whose directory is offline, comes first."""
     if log.closed and log.offline is not None:
         return errors.KAFKA_STORAGE_ERROR
     not_led_here = ctx.partitions.not_led_here
@@ -146,7 +147,7 @@ def _last_fetchable(request: messages.ListOffsetsRequest, log: PartitionLog) -> 
 
 
 def _find(log: PartitionLog, timestamp_ms: int, last_fetchable: int) -> tuple[int, int, int] | None:
-    """(offset, timestamp, leader epoch), None when no record is there to be told."""
+    """(offset, timestamp, leader epoch), or None if no record matches."""
     if timestamp_ms == LATEST:
         return last_fetchable, -1, log.leader_epoch
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):

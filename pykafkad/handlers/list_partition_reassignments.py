@@ -1,7 +1,7 @@
 """ListPartitionReassignments, version 0 (KIP-455).
 
-The partitions whose replicas are being changed, of those asked for or, with null, of all topics. Others, unknown ones
-too, are left out. On a cluster of one broker a reassignment is over as soon as it is asked for.
+The partitions of the request, or with null of all topics, whose replicas are being changed. Other partitions, also
+unknown ones, are left out. On a cluster of one broker a reassignment ends as soon as it is requested.
 
 Gaps: none.
 """

@@ -1,11 +1,12 @@
 """ListTransactions, versions 0 to 2.
 
-The transactions that this broker coordinates (KIP-664). InitProducerId gives out no transactional id, so there is none
-to list, whatever the filters are. States that do not exist are told back. Version 1 filters by duration, 2 by a pattern
-(KIP-1152): one that is no regular expression is INVALID_REGULAR_EXPRESSION.
+The transactions that this broker coordinates (KIP-664). InitProducerId gives out no transactional ids, so the list is
+always empty. Unknown states of the filter are returned. Version 1 filters by duration, 2 by a pattern (KIP-1152), which
+is INVALID_REGULAR_EXPRESSION if it is no regular expression.
 
-Gaps: transactions are not offered yet, so nobody has a transactional id; what a Kafka left in the directory is not
-looked at. Without google-re2 (the extra `regex`) every pattern is taken for a valid one."""
+Gaps: transactions are not offered yet, so no transactional id exists; transactions of a directory that a Kafka wrote
+are not read. Without google-re2 (the extra `regex`) every pattern counts as valid.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 MAX_PATTERN_CHARACTERS = 250
-"""A longer pattern is taken for one: reading it would take milliseconds, and it has nothing to match."""
+"""A longer pattern counts as valid. Compiling it would take milliseconds, and there is nothing to match."""
 
 _STATES = frozenset(
     (
@@ -44,7 +45,7 @@ def handle(ctx: Context, request: messages.ListTransactionsRequest) -> object:
 
 
 def _is_pattern(text: str) -> bool:
-    """Whether RE2 takes a pattern; without the library everything is taken for one."""
+    """Whether a pattern is valid for RE2; without the library every pattern counts as valid."""
     from pykafkad.settings.regular_expressions import LibraryMissing, compiled
 
     try:

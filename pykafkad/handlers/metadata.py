@@ -1,11 +1,11 @@
 """Metadata, versions 0 to 13.
 
-Answers the live brokers, under the address of the listener that the caller came in on, and the topics asked for: null
-means all (in version 0 an empty list does too). A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION; when both
-sides allow it, it is created and the caller, asking again, finds it. An invalid name is INVALID_TOPIC_EXCEPTION. The
-controller named is any live broker: whoever is asked forwards.
+The live brokers, under the address of the caller's listener, and the topics of the request. Null means all topics (in
+version 0 an empty list does too). A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION; if both the broker and the
+request allow it, the topic is created and the caller finds it when it asks again. An invalid name is
+INVALID_TOPIC_EXCEPTION. The controller in the answer is any live broker, because brokers forward.
 
-Version 4 adds the caller's word on auto-creation, 5 offline replicas, 6 LISTENER_NOT_FOUND in place of
+Version 4 lets the request allow auto-creation, 5 adds offline replicas, 6 LISTENER_NOT_FOUND in place of
 LEADER_NOT_AVAILABLE, 7 leader epochs, 8 authorized operations (those of the cluster until 10), 10 topic ids, 12 topics
 by id (never created; an unknown one is UNKNOWN_TOPIC_ID), 13 an error for the whole answer, which is never set here.
 
@@ -40,7 +40,7 @@ NO_CONTROLLER = -1
 
 
 def handle(ctx: Context, request: messages.MetadataRequest) -> Generator[None, None, object]:
-    """The brokers and the asked topics."""
+    """The brokers and the requested topics."""
     image = ctx.metadata
     everything = request.topics is None or (ctx.version == 0 and not request.topics)
     view = _View(ctx, image)
@@ -75,10 +75,10 @@ def _broker(ctx: Context, broker: Broker) -> messages.MetadataResponse.MetadataR
 def _named(
     ctx: Context, request: messages.MetadataRequest
 ) -> Generator[None, None, tuple[dict[str, None], dict[bytes, None], int]]:
-    """The names and the ids that are asked for, each once, and the error of a request that names topics in a way its
-    version does not have: the answer carries nothing else.
+    """The names and ids of the request, each once, and the error of the whole request.
 
-    From version 12 a topic with neither name nor id makes Kafka stumble; the answer is the same here.
+    The error says that a topic is named in a way that the version does not have. From version 12 Kafka fails on a topic
+    with neither name nor id; the answer is the same here.
     """
     names: dict[str, None] = {}
     ids: dict[bytes, None] = {}
@@ -108,7 +108,7 @@ def _asked(
     view: _View,
     asked_operations: bool,
 ) -> Generator[None, None, list[_Row]]:
-    """Rows for the topics of the list, each once. With one id in the list only ids count, as in Kafka."""
+    """Rows for the topics of the request, each once. If the request has an id, names do not count, as in Kafka."""
     rows = []
     if ids:
         for topic_id in ids:
@@ -141,7 +141,7 @@ def _by_id(ctx: Context, topic_id: bytes, view: _View, asked_operations: bool) -
 
 
 def _missing(ctx: Context, request: messages.MetadataRequest, name: str, missing: list[str]) -> _Row:
-    """The row of a topic that does not exist; a name that may be created goes into `missing`."""
+    """The row of a topic that does not exist. A name that may be created is added to `missing`."""
     if name_problem(name) is not None:
         return _error(errors.INVALID_TOPIC_EXCEPTION, name)
     if request.allow_auto_topic_creation and ctx.settings.auto_create_topics_enable:
@@ -160,9 +160,10 @@ def _error(code: int, name: str | None, topic_id: bytes = ZERO_ID) -> _Row:
 class _View:
     """The image as callers of one listener and version see it.
 
-    A topic's row is built once and kept at the topic until one of its partitions or any broker changes: pollers ask for
-    the same thousands of partitions again and again. Operations asked for come with a row of their own around the same
-    partitions."""
+    A topic's row is built once, because clients poll the same thousands of partitions again and again. It is cached at
+    the topic until one of its partitions or any broker changes. A row with authorized operations is a copy with the
+    same partitions.
+    """
 
     __slots__ = ("_brokers", "_ctx", "_key", "_lists", "image")
 
@@ -170,9 +171,9 @@ class _View:
         self.image = image
         self._ctx = ctx
         self._brokers = image.brokers
-        # Partitions with the same replicas share their lists: an answer is only read.
+        # Partitions with the same replicas share their lists, because nobody changes a response.
         self._lists: dict[tuple[int, ...], list[int]] = {}
-        # Version 0 leaves out replicas that are gone, with an error; from 6 a missing listener has its own error.
+        # Version 0 leaves out replicas that are offline, with an error; version 6 has an error for a missing listener.
         self._key = (image.brokers_generation, ctx.listener, min(ctx.version, 1), ctx.version >= 6)
 
     def topic(self, topic: Topic, asked_operations: bool) -> Generator[None, None, _Row]:
@@ -188,8 +189,8 @@ class _View:
         return row
 
     def _describe(self, topic: Topic) -> Generator[None, None, tuple[object, _Row]]:
-        # A change meanwhile takes the mark away, and with it the reason to keep what it made old. A list, to be no
-        # other request's: a tuple of constants is one and the same each time.
+        # A change between the steps replaces the mark; then the row is outdated and not cached. The mark is a new list,
+        # so that no other request has the same one.
         mark = topic.described = [None]
         partitions = messages.CachedArray()
         for state in list(topic.partitions):
@@ -248,8 +249,8 @@ class _View:
 
 
 def offline_replicas(state: PartitionState, brokers: dict[int, Broker], listener: str) -> list[int]:
-    """Replicas that the caller cannot reach: their broker is gone, fenced, does not have the listener, or lost the
-    directory."""
+    """The replicas that the caller cannot reach: their broker is unregistered, fenced, without the listener, or has
+    lost the directory."""
     offline = [
         replica
         for replica in state.replicas

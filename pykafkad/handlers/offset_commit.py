@@ -1,10 +1,10 @@
 """OffsetCommit, versions 2 to 10.
 
-Commits the offsets of a member, or, with generation -1 and no member, of a consumer that assigns its own partitions or
-an administrator. Topics and partitions that do not exist, and those the caller may not read, get their own error; the
-rest is written as one batch. Versions 2 to 4 may name a retention of their own; 5 and later leave it to the broker
-(KIP-211); 6 leader epoch; 7 static members; from 9 an unknown group is GROUP_ID_NOT_FOUND instead of
-ILLEGAL_GENERATION; 10 topic ids instead of names.
+Commits the offsets of a group member. With generation -1 and no member id it commits those of a consumer that assigns
+its own partitions, or of an administrator. Topics and partitions that do not exist, and those that the caller may not
+read, have their own errors; the others are written as one batch. Versions 2 to 4 may name a retention time; later ones
+leave it to the broker (KIP-211). Version 6 adds leader epochs, 7 static members; from 9 an unknown group is
+GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION; 10 has topic ids instead of names.
 
 Gaps: none. (Member epochs belong to groups of KIP-848, which do not exist yet.)
 """
@@ -41,8 +41,8 @@ def handle(ctx: Context, request: messages.OffsetCommitRequest) -> Generator[Non
         remaining = yield from _checked(ctx, topic, refused)
         if remaining is not None:
             accepted.append(remaining)
-    # What was deleted while the others were looked at must not be left with offsets: a new topic of its name would have
-    # them.
+    # A topic may have been deleted between the steps. It must not get offsets, which a new topic of its name would
+    # inherit.
     request.topics = []
     for topic in accepted:
         if ctx.metadata.topic_by_id(topic.topic_id) is not None:
@@ -68,7 +68,7 @@ def handle(ctx: Context, request: messages.OffsetCommitRequest) -> Generator[Non
 def _checked(
     ctx: Context, topic: _Topic, refused: dict[tuple[str, bytes], _Row]
 ) -> Generator[None, None, _Topic | None]:
-    """The topic with name, id and the partitions that exist; what has no chance is added to `refused`."""
+    """The topic with name, id and the partitions that exist; rows for the others are added to `refused`."""
     image = ctx.metadata
     if ctx.version >= 10:
         known = image.topic_by_id(topic.topic_id)
@@ -114,7 +114,7 @@ def _refuse(
 def _merged(
     refused: dict[tuple[str, bytes], _Row], answer: messages.OffsetCommitResponse
 ) -> messages.OffsetCommitResponse:
-    """One answer of the rows refused here and the coordinator's, each topic once."""
+    """One answer of the rows that were refused here and those of the coordinator, each topic once."""
     topics = list(refused.values())
     for row in answer.topics:
         same = refused.get((row.name, row.topic_id))

@@ -1,7 +1,7 @@
 """OffsetDelete, version 0 (KIP-496).
 
-Forgets committed offsets of a group that is empty, or, for a `consumer` group with members, of topics that no member
-subscribes to (else GROUP_SUBSCRIBED_TO_TOPIC); an offset that was never committed is deleted with success.
+Deletes committed offsets of an empty group. A `consumer` group may have members, but none that subscribes to the topic
+(else GROUP_SUBSCRIBED_TO_TOPIC). Deleting an offset that was never committed is a success.
 
 Gaps: none.
 """
@@ -48,7 +48,7 @@ def handle(ctx: Context, request: messages.OffsetDeleteRequest) -> Generator[Non
 
 
 def _checked(ctx: Context, topic: _Topic, refused: dict[str, _Row]) -> Generator[None, None, bool]:
-    """Whether the topic, less the partitions that do not exist, is worth asking for."""
+    """Whether any partition of the topic is left for the coordinator; rows for the others are added to `refused`."""
     image = ctx.metadata
     known: list[messages.OffsetDeleteRequest.OffsetDeleteRequestPartition] = []
     wrong = topic.partitions
@@ -71,7 +71,7 @@ def _checked(ctx: Context, topic: _Topic, refused: dict[str, _Row]) -> Generator
 
 
 def _merged(refused: dict[str, _Row], answer: messages.OffsetDeleteResponse) -> messages.OffsetDeleteResponse:
-    """An error of the whole group stands alone; else each topic once, refused partitions first."""
+    """An error of the whole group stands alone. Else each topic has one row, with the refused partitions first."""
     if answer.error_code:
         return answer
     topics = list(refused.values())

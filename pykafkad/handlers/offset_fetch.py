@@ -1,11 +1,12 @@
 """OffsetFetch, versions 1 to 10.
 
-The committed offsets of asked partitions, or of all that the group has committed when the topics are null (version 2
-and later). An offset that was never committed is -1 without an error. Errors of the whole group stand in every
-partition in version 1, at the top from 2, in the group's row from 8, where one request may name several groups
-(KIP-709). 5 leader epoch; 7 `require_stable`; 9 member id and epoch; 10 topic ids instead of names.
+The committed offsets of the requested partitions, or (version 2 and later, null topics) of all that the group has
+committed. An offset that was never committed is -1 without an error. An error of the whole group stands in every
+partition in version 1, at the top from version 2, and in the group's row from version 8, where one request may name
+several groups (KIP-709). Version 5 adds leader epochs, 7 `require_stable`, 9 member id and epoch; 10 has topic ids
+instead of names.
 
-Gaps: `require_stable` is trivially met, since there are no transactions yet. Member epochs (9) are not looked at: they
+Gaps: `require_stable` changes nothing, because there are no transactions yet. Member epochs (9) are ignored: they
 concern groups of KIP-848, which do not exist yet.
 """
 
@@ -94,7 +95,7 @@ def _group(ctx: Context, group: _Group) -> Generator[None, None, _GroupAnswer]:
 
 
 def _topic(ctx: Context, shard: GroupShard, group_id: str, topic: _Topics) -> Generator[None, None, _Row]:
-    """The row of one topic, looked up so many partitions at a time."""
+    """The row of one topic, in steps of a limited number of partitions."""
     yield
     indexes = topic.partition_indexes
     topic.partition_indexes = indexes[:AT_ONCE]
@@ -107,7 +108,7 @@ def _topic(ctx: Context, shard: GroupShard, group_id: str, topic: _Topics) -> Ge
 
 
 def _look_up(ctx: Context, shard: GroupShard, group_id: str, topics: list[_Topics] | None) -> list[_Row]:
-    # What was committed since the last look may wait for a sync of its own.
+    # A commit since the last step may not be synced yet.
     ctx.groups.read(group_id, ctx.token)
     return shard.fetch_offsets(group_id, topics)
 
@@ -134,7 +135,7 @@ def _refused(topic: _Topics, error_code: int) -> _Row:
 
 
 def _checked(ctx: Context, topics: list[_Topics]) -> tuple[list[_Topics], list[_Row]]:
-    """The topics to look up, and the rows of those that the caller named by an unknown id or may not see."""
+    """The topics to look up, and the rows of those with an unknown id or that the caller may not describe."""
     asked, refused = [], []
     for topic in topics:
         if ctx.version >= 10:
@@ -151,7 +152,7 @@ def _checked(ctx: Context, topics: list[_Topics]) -> tuple[list[_Topics], list[_
 
 
 def _visible(ctx: Context, rows: list[_Row]) -> list[_Row]:
-    """What the caller may see of all that was committed; by id, only topics that exist can be named."""
+    """The committed topics that the caller may describe. By id, only topics that exist can be named."""
     rows = [row for row in rows if may(ctx, _SEE_TOPIC, row.name)]
     if ctx.version < 10:
         return rows

@@ -1,8 +1,8 @@
 """OffsetForLeaderEpoch, versions 2 to 4 (KIP-101, KIP-320).
 
-Where the largest leader epoch at or below the asked one ended, so that a consumer or follower finds where its log and
-the leader's part. An epoch that is newer than all of ours, or -1, is answered with epoch and offset -1 and no error.
-Version 3 says which replica asks, 4 is flexible.
+The end offset of the largest leader epoch at or below the requested one. With it a consumer or follower finds where its
+log diverges from the leader's. For an epoch above the latest, and for -1, epoch and offset are -1 without an error.
+Version 3 adds the replica that asks, 4 is flexible.
 
 Gaps: none.
 """

@@ -1,5 +1,5 @@
-"""Which operations exist on which kind of resource, and which of them a caller may do, as the bit fields of the
-answers."""
+"""The operations on each kind of resource, and which of them a caller may do, as bit fields; checks that several
+handlers share."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OPERATIONS = {
     ),
 }
 
-# Type of a config resource: the resource type that is asked about.
+# Type of a config resource: the resource type of its authorization.
 CONFIG_RESOURCES = {
     TYPE_TOPIC: "Topic",
     TYPE_BROKER: "Cluster",
@@ -54,31 +54,31 @@ CONFIG_RESOURCES = {
 
 
 def authorized_operations(ctx: Caller, resource_type: str, name: str) -> int:
-    """One bit per operation that the caller may do to the resource."""
+    """A bit field with one bit per operation that the caller may do on the resource."""
     return sum(
         1 << number for operation, number in OPERATIONS[resource_type] if ctx.allowed(operation, resource_type, name)
     )
 
 
 def cluster_operations(ctx: Caller) -> int:
-    """As `authorized_operations` on the cluster; nothing at all for those who may not describe it."""
+    """As `authorized_operations` for the cluster; 0 for a caller that may not describe it."""
     if not may(ctx, RULES["DescribeCluster"][0]):
         return 0
     return authorized_operations(ctx, "Cluster", CLUSTER_NAME)
 
 
 def node_id_in(name: str, subject: str) -> int:
-    """The node id that the name of a broker's resource is, read as Java reads an int. Raises `KafkaError` that names
-    `subject`."""
+    """The node id in the name of a broker resource, parsed as Java parses an int. Raises `KafkaError` with a message
+    about `subject`."""
     digits = name[1:] if name[:1] in ("-", "+") else name
-    # Python also takes spaces around and underscores within.
+    # int() would accept surrounding spaces and underscores too.
     if not digits.isdecimal() or len(digits) > 20 or not -(2**31) <= int(name) < 2**31:
         raise KafkaError(errors.INVALID_REQUEST, f"{subject} must be an integer, but it is: {name}")
     return int(name)
 
 
 def config_refusal(ctx: Caller, rules: tuple[Rule, ...], resource_type: int, name: str) -> int:
-    """The error for a caller who may not do what the API's `rules` need for a resource of a known type; 0: may."""
+    """The error of a caller that does not fulfil the API's `rules` for a resource of a known type, or NONE."""
     kind = CONFIG_RESOURCES[resource_type]
     rule = next(rule for rule in rules if rule.resource_type == kind)
     return refusal(ctx, rule) if kind == "Cluster" else refusal(ctx, rule, name)
@@ -87,8 +87,8 @@ def config_refusal(ctx: Caller, rules: tuple[Rule, ...], resource_type: int, nam
 def voter_refusal(
     ctx: ControllerContext, request: messages.AddRaftVoterRequest | messages.RemoveRaftVoterRequest, verb: str
 ) -> tuple[int, str | None] | None:
-    """What is refused of AddRaftVoter (`verb` "Add") and RemoveRaftVoter alike, in Kafka's order: (code, text or None);
-    None if nothing is."""
+    """The checks that AddRaftVoter (`verb` "Add") and RemoveRaftVoter share, in Kafka's order. Returns (code, text or
+    None), or None if all pass."""
     if code := refusal(ctx, RULES[f"{verb}RaftVoter"][0]):
         return code, None
     if request.cluster_id is not None and request.cluster_id != ctx.cluster_id:

@@ -1,4 +1,4 @@
-"""OpenTelemetry's metrics as clients push them (KIP-714), as plain values."""
+"""Decoding of OpenTelemetry's metrics, as clients push them (KIP-714), into plain values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 def decode(codec: int, data: bytes, max_bytes: int) -> tuple[dict[str, object], list[dict[str, object]]]:
     """The labels and the metrics of a `MetricsData` message, compressed with `codec` (0 for not at all).
 
-    A metric has `name`, `type`, `unit`, and `points`, each with `attributes`, `time_ms`, `start_ms` and `value`, or
-    what a histogram has in its place. Raises `KafkaError` for bytes that are something else, or that open to more than
-    `max_bytes`."""
+    A metric has `name`, `type`, `unit`, and `points`. A point has `attributes`, `time_ms`, `start_ms`, and `value` or
+    the fields of a histogram. Raises `KafkaError` for bytes that are no such message or decompress to more than
+    `max_bytes`.
+    """
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 

@@ -1,21 +1,22 @@
 """Produce, versions 3 to 13. (Versions 0 to 2 are advertised for the sake of old librdkafka, KAFKA-18659, and refused.)
 
-Every partition has its own error: one bad batch never fails its neighbours. Version 8 adds record errors and messages,
-9 is flexible, 10 has leader hints (KIP-951), 12 adds partitions to a transaction by
-itself, 13 names topics by id (KIP-516). With acks=0 there is no answer, and an error closes the connection so that the
-client looks up metadata again. An answer promises that the records are written: see `server/commits.py`. Batches that
-must be opened and hold more than `append_rules.LONG_RECORDS` records are opened on another thread.
+Every partition has its own error; a bad batch never fails other partitions. Version 8 adds record errors and messages,
+9 is flexible, 10 adds leader hints (KIP-951), 12 adds partitions to a transaction implicitly, 13 names topics by id
+(KIP-516). With acks=0 there is no answer, and an error closes the connection so that the client asks for metadata
+again. An answer promises that the records are written: see `server/commits.py`. Batches that must be decompressed and
+hold more than `append_rules.LONG_RECORDS` records are checked on another thread.
 
-acks=all asks for `min.insync.replicas` (or as many replicas as there are): NOT_ENOUGH_REPLICAS if the ISR is smaller
-before the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND if it has become so behind it. That takes a directory whose metadata
-has replicas on other brokers.
+acks=all needs `min.insync.replicas` (or all replicas, if there are fewer). If the ISR is smaller before the append, the
+answer is NOT_ENOUGH_REPLICAS; if it has shrunk after the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND. This happens only in
+a directory whose metadata has replicas on other brokers.
 
-NOT_LEADER_OR_FOLLOWER, with who leads, comes up only in a directory whose metadata knows more brokers than this one,
-and when this one was told to forget itself.
+NOT_LEADER_OR_FOLLOWER, with the leader, happens only in a directory whose metadata has several brokers, and after this
+broker was unregistered.
 
-Gaps: batches of a transaction are refused with INVALID_TXN_STATE, as transactions are not offered. Records inside a
-batch are opened only when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits), so
-elsewhere a batch whose checksum is right but whose records lie is accepted."""
+Gaps: batches of a transaction are refused with INVALID_TXN_STATE, because transactions are not offered. Records inside
+a batch are checked only when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits).
+Elsewhere a batch with a valid checksum and invalid records is accepted.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ _LEADERS_SINCE = 10
 
 
 def handle(ctx: Context, request: messages.ProduceRequest) -> object | None:
-    """Append every partition's batch; None for acks=0; DEFERRED while a batch is opened on another thread."""
+    """Append every partition's batch. Returns None for acks=0, and DEFERRED while another thread checks a batch."""
     appending = _Appending(ctx, request)
     by_id = ctx.version >= 13
     responses = []
@@ -65,8 +66,7 @@ def handle(ctx: Context, request: messages.ProduceRequest) -> object | None:
 
 
 class _Appending:
-    """One request's appends. `long` are those whose batch is to be opened on another thread: (row, log, a copy of the
-    batch)."""
+    """The appends of one request. `long` has the batches for another thread: (row, log, a copy of the batch)."""
 
     __slots__ = ("_ctx", "_failed", "_request", "_unwritten", "long")
 
@@ -84,20 +84,20 @@ class _Appending:
         data: messages.ProduceRequest.PartitionProduceData,
         by_id: bool,
     ) -> None:
-        """Append one partition's batch, or put it among the long ones."""
+        """Append one partition's batch, or add it to the long ones."""
         log = None
         records: Any = data.records
         try:
             log = _log(self._ctx, self._request, topic, data.index, by_id)
             if records is None:
-                # The schema allows it, and Kafka stumbles over it when it appends.
+                # The schema allows null records; in Kafka the append fails unexpectedly.
                 raise errors.KafkaError(errors.UNKNOWN_SERVER_ERROR, "null instead of records")
             self._append(row, log, records, None)
         except OpenElsewhere:
             assert log is not None
             copy = memoryview(bytearray(records))
             if self._request.acks == 0:
-                # Nobody waits for an answer, so nothing could be held back for it.
+                # Without an answer nothing delays later requests of the connection, so the check runs here.
                 self._append_checked(row, log, _checked(log, log.settings, copy, self._ctx.now_ms, self._ctx.version))
             else:
                 self.long.append((row, log, copy))
@@ -107,15 +107,15 @@ class _Appending:
             self._broken(row, log, failure)
 
     def check_long(self) -> list[Checked | errors.KafkaError]:
-        """On another thread: what the rules say of each long batch, a `KafkaError` or what `append` takes as
-        `checked`."""
+        """The check of each long batch: a `KafkaError`, or the argument `checked` of `append`. Runs on another
+        thread."""
         now_ms, version = self._ctx.now_ms, self._ctx.version
         return [_checked(log, log.settings, copy, now_ms, version) for _, log, copy in self.long]
 
     def finish_long(
         self, results: list[Checked | errors.KafkaError], response: messages.ProduceResponse
     ) -> object | None:
-        """Append the long batches by the results of `check_long`; the answer, as of `finish`."""
+        """Append the long batches with the results of `check_long`. Returns as `finish`."""
         for (row, log, _), result in zip(self.long, results, strict=True):
             self._append_checked(row, log, result)
         return self.finish(response)
@@ -131,7 +131,7 @@ class _Appending:
             if log.offline is not None:
                 raise log.offline.copy()
             self._append(row, log, checked[0], checked)
-            # Written even if nobody is there for the answer any more.
+            # The records are written even if the connection has ended meanwhile.
             self._ctx.written_without_answer(log)
         except errors.KafkaError as error:
             self._refused(row, error, log)
@@ -156,7 +156,7 @@ class _Appending:
         _fail(row, errors.KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)), log)
 
     def finish(self, response: messages.ProduceResponse) -> object | None:
-        """The answer, which promises that what was appended is written."""
+        """The answer, which promises that the appended records are written."""
         ctx = self._ctx
         if self._failed and ctx.version >= _LEADERS_SINCE:
             _add_leaders(ctx, response)
@@ -176,7 +176,7 @@ class _Appending:
 def _checked(
     log: PartitionLog, settings: LogConfig, records: memoryview, now_ms: int, version: int
 ) -> Checked | errors.KafkaError:
-    """What the rules say of a batch: a `KafkaError`, or what `append` takes as `checked`."""
+    """The check of a batch: a `KafkaError`, or the argument `checked` of `append`."""
     try:
         return check(records, settings, now_ms, version, True, f"{log.topic}-{log.partition}")
     except errors.KafkaError as error:
@@ -190,7 +190,7 @@ def _log(
     index: int,
     by_id: bool,
 ) -> PartitionLog:
-    """The log to append to; raises KafkaError with the code that Kafka gives for what stands in the way."""
+    """The log to append to. Raises KafkaError with Kafka's code if there is none or it takes no appends."""
     if by_id:
         known = ctx.metadata.topic_by_id(topic.topic_id)
         if known is None:
@@ -213,7 +213,7 @@ def _log(
     return log
 
 
-# Errors that Kafka expects of a broker's life; its answers to all others of an append carry the log's start.
+# Errors of the broker's state. For all other errors of an append Kafka's answer has the log start offset.
 _WITHOUT_LOG_START = frozenset(
     (
         errors.CORRUPT_MESSAGE,
@@ -231,7 +231,7 @@ def _fail(row: _Row, error: errors.KafkaError, log: PartitionLog | None) -> None
     if log is not None and error.code not in _WITHOUT_LOG_START and not isinstance(error, NotOneBatch):
         row.log_start_offset = log.log_start_offset
     if error.record_errors or (isinstance(error, NotOneBatch) and error.code == errors.CORRUPT_MESSAGE):
-        # Kafka tells a message only where it also singles out records, and of what it cannot take apart at all.
+        # Kafka has a message only for errors that name single records, and for batches that it cannot parse at all.
         row.error_message = error.text
         row.record_errors = [
             messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
@@ -240,7 +240,7 @@ def _fail(row: _Row, error: errors.KafkaError, log: PartitionLog | None) -> None
 
 
 def _add_leaders(ctx: Context, response: messages.ProduceResponse) -> None:
-    """Who leads what the producer took this broker for the leader of, and where to find them (KIP-951)."""
+    """Add the leaders, and their addresses, of the partitions that this broker does not lead (KIP-951)."""
     found: dict[int, messages.ProduceResponse.NodeEndpoint] = {}
     for topic in response.responses:
         for row in topic.partition_responses:

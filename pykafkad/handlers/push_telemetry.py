@@ -1,11 +1,11 @@
 """PushTelemetry, version 0 (KIP-714).
 
-A client's own metrics, in OpenTelemetry's format. INVALID_REQUEST for an id that none can have and after a push that
-said it was the last, THROTTLING_QUOTA_EXCEEDED before the interval is over, UNKNOWN_SUBSCRIPTION_ID when the
-subscriptions have changed, UNSUPPORTED_COMPRESSION_TYPE, and TELEMETRY_TOO_LARGE above `telemetry.max.bytes`. Without
-`pykafkad.client.telemetry.enable` the metrics are dropped, as Kafka without a telemetry plug-in drops them. With it
-they are decoded and kept in `client-metrics.jsonl` of the data directory (`pykafkad client-metrics` prints it), and
-what cannot be decoded is INVALID_RECORD.
+A client's own metrics, in OpenTelemetry's format. An invalid id, and a push after the client's last one, are
+INVALID_REQUEST. A push before the interval is over is THROTTLING_QUOTA_EXCEEDED, one with changed subscriptions
+UNKNOWN_SUBSCRIPTION_ID, one above `telemetry.max.bytes` TELEMETRY_TOO_LARGE. An unknown codec is
+UNSUPPORTED_COMPRESSION_TYPE. Without `pykafkad.client.telemetry.enable` the metrics are dropped, as in a Kafka without
+a telemetry plug-in. With it they are decoded and stored in `client-metrics.jsonl` of the data directory (`pykafkad
+client-metrics` prints them); metrics that cannot be decoded are INVALID_RECORD.
 
 Gaps: none.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.PushTelemetryRequest) -> object:
-    """Checks a push, and hands it to whoever keeps it."""
+    """Checks a push, and hands the metrics over to be stored."""
     try:
         if request.client_instance_id in RESERVED_IDS:
             raise KafkaError(errors.INVALID_REQUEST)

@@ -1,10 +1,11 @@
-"""The APIs whose machinery is not here: each is answered with the refusal of its row.
+"""The APIs of features that are not offered. Each is answered with the refusal of its row in `table.py`.
 
-Kafka answers so while the feature is switched off, on every row that was asked about.
+Kafka answers so on every row of the request while the feature is switched off.
 
-UNSUPPORTED_VERSION is Kafka's code for a feature whose level is 0. Kafka has no switch for its share coordinator, which
-brokers ask and no client; that is refused with the same code. A transactional id is INVALID_PRODUCER_ID_MAPPING, as
-nobody has one, or INVALID_REQUEST if it is empty."""
+UNSUPPORTED_VERSION is Kafka's code for a feature whose level is 0. Kafka cannot switch off its share coordinator, which
+only brokers call; here its APIs are refused with the same code. A transactional id is INVALID_PRODUCER_ID_MAPPING,
+because none is given out, or INVALID_REQUEST if it is empty.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: Struct) -> Struct | None:
-    """The refusal of the request's API, or that of its rules where those are looked at before."""
+    """The refusal of the API, or that of its authorization rules if they are checked first."""
     row = ctx.row
     code, with_text, is_watched = row.refusal
     if is_watched:

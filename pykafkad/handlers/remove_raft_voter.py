@@ -1,8 +1,9 @@
 """RemoveRaftVoter, version 0 (KIP-853).
 
-Refused, for the one voter of this quorum stays. In Kafka's order: another cluster's id is INCONSISTENT_CLUSTER_ID; a
-voter without an id or a directory is INVALID_REQUEST; a quorum with kraft.version 0 has its voters in the settings of
-its nodes, UNSUPPORTED_VERSION; whoever does not vote, and the last who does, is VOTER_NOT_FOUND.
+Always refused, because the quorum's only voter stays. The checks are in Kafka's order. Another cluster's id is
+INCONSISTENT_CLUSTER_ID. A voter without an id or a directory is INVALID_REQUEST. With kraft.version 0 the settings of
+the nodes name the voters, and the request is UNSUPPORTED_VERSION. An id that is no voter, and the last voter, are
+VOTER_NOT_FOUND.
 
 Gaps: none.
 """
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: ControllerContext, request: messages.RemoveRaftVoterRequest) -> object:
-    """Says why not."""
+    """The refusal, with its reason."""
     code, text = _refusal(ctx, request)
     return messages.RemoveRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
 

@@ -1,6 +1,6 @@
 """SaslAuthenticate, versions 0 to 2.
 
-On a PLAINTEXT listener everybody is taken as logged in, so a login is ILLEGAL_SASL_STATE.
+On a PLAINTEXT listener every connection counts as authenticated, so the request is ILLEGAL_SASL_STATE.
 
 Gaps: there are no SASL listeners yet.
 """

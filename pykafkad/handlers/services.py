@@ -1,7 +1,8 @@
-"""What a broker lends to its handlers: the parts that they may touch, each with the methods that they may call.
+"""The parts of a broker that its handlers may use, each with the methods that they may call.
 
-The broker makes one `BrokerServices`; a handler reaches it through its `Context` alone. No service leads back to the
-broker: what is not named here is none of a handler's business."""
+The broker makes one `BrokerServices`; a handler reaches it only through its `Context`. No service leads back to the
+broker itself.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.image import Image
 
     class TurnClock(Protocol):
-        """The times at which the turn of the loop began."""
+        """The time at which the present turn of the loop began."""
 
         @property
         def now(self) -> float:
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
             """debug, info, warning or error."""
 
         def set_level(self, level: str) -> None:
-            """Change it until the node ends."""
+            """Change the level until the node ends."""
 
     class Partitions(Protocol):
         """The logs that this broker holds."""
 
         not_led_here: Mapping[PartitionLog, int]
-        """Those that another broker leads, or nobody, with their leader epochs."""
+        """The logs that this broker does not lead, with their leader epochs."""
 
         def get(self, topic: str, partition: int) -> PartitionLog | None:
             """The log of a partition by the topic's name."""
@@ -69,19 +70,19 @@ if TYPE_CHECKING:
             """The serving directory with this absolute path."""
 
         def of(self, log: PartitionLog) -> LogDirectory | None:
-            """Where a log lies."""
+            """The directory that holds a log."""
 
         def is_cordoned(self, path: str) -> bool:
             """Whether the directory takes no new partitions."""
 
         def prefer(self, topic: str, partition: int, path: str) -> None:
-            """Put a partition that is to come there."""
+            """Choose the directory of a partition that has no log here yet."""
 
         def report(self, directory: LogDirectory | None, failure: Any) -> None:
-            """An access to a directory failed."""
+            """Report that an access to a directory failed."""
 
     class Moves(Protocol):
-        """Replicas on their way between directories."""
+        """The replicas that move between directories."""
 
         def into(self, directory: LogDirectory) -> list[FutureReplica]:
             """The future replicas that grow in a directory."""
@@ -102,22 +103,22 @@ if TYPE_CHECKING:
 
         @property
         def making(self) -> str | None:
-            """The snapshot that is being made."""
+            """The name of the snapshot that is being made."""
 
         def names(self) -> list[str]:
-            """All that are whole."""
+            """The names of all complete snapshots."""
 
         def create(self, name: str, token: Any = None) -> bool:
-            """Begin one; whether it is whole already."""
+            """Begin a snapshot; true if it is complete already."""
 
         def delete(self, name: str) -> None:
-            """Delete one."""
+            """Delete a snapshot."""
 
         def restore(self, name: str, asking: Any) -> None:
-            """Go back to one with everything."""
+            """Restore all data from a snapshot."""
 
         def rewind(self, name: str, topic_name: str) -> None:
-            """Go back to one with a topic."""
+            """Restore one topic from a snapshot."""
 
     class CompositeReply(Protocol):
         """The answer to one request, made from the answers to several events."""
@@ -142,7 +143,7 @@ if TYPE_CHECKING:
             """Collects the answers to events of one request that are submitted one after another."""
 
         def shards(self) -> Iterable[Any]:
-            """All shards that serve."""
+            """All shards that are loaded."""
 
         def submit(self, group_id: str, event: Any) -> object:
             """Hand an event to the group's shard."""
@@ -150,42 +151,42 @@ if TYPE_CHECKING:
         def submit_many(
             self, entries: list[tuple[str, Any]], combine: Callable[[list[Any]], object], token: object
         ) -> object:
-            """Several events of one request."""
+            """Hand several events of one request to their shards; `combine` makes the answer of their answers."""
 
         def read(self, group_id: str, token: object) -> None:
-            """The answer waits for what is not committed yet."""
+            """Hold the answer until everything that it shows of the group is committed."""
 
     class Controller(Protocol):
         """The way to the controller."""
 
         def submit(self, event: object) -> object:
-            """Hand over an event of `metadata/events.py`; the answer comes when its records are committed."""
+            """Submit an event of `metadata/events.py`; the answer comes when its records are committed."""
 
     class Purgatory(Protocol):
-        """Delayed operations that watch too much to be kept by each of their keys."""
+        """The delayed operations that watch too many keys to be registered under each."""
 
         def listen(self, operation: Any) -> None:
-            """Tell the operation of all that is touched."""
+            """Report every touched key to the operation."""
 
         def ignore(self, operation: Any) -> None:
-            """End that."""
+            """Stop reporting keys to the operation."""
 
     class ClientMetrics(Protocol):
         """The client instances that push their own metrics (KIP-714)."""
 
         @property
         def telemetry(self) -> Telemetry:
-            """Their subscriptions."""
+            """The client instances and their subscriptions."""
 
         def keep(self, token: Any, instance: Any, request: Any) -> object:
-            """Write what an instance pushed; the answer comes when it is written."""
+            """Store the metrics that an instance pushed; the answer comes when they are written."""
 
         def shared_software(self, name: str, version: str) -> tuple[str, str]:
-            """One value for all connections of one software."""
+            """Name and version of a client's software; connections with equal values share one tuple."""
 
 
 class BrokerServices:
-    """One broker's; `open_moves` and `open_data_snapshots` make theirs on first use."""
+    """The services of one broker; `open_moves` and `open_data_snapshots` make theirs on first use."""
 
     __slots__ = (
         "client_metrics",
@@ -230,6 +231,6 @@ class BrokerServices:
     mark_written: Callable[[Any], None]
 
     def __init__(self, **services: object) -> None:
-        """Everything by name, but what a start adds: `cluster_id` and `image`."""
+        """Takes the services by name. The start of the broker adds `cluster_id` and `image`."""
         for name, service in services.items():
             setattr(self, name, service)

@@ -1,10 +1,10 @@
-"""Snapshots of the data by way of IncrementalAlterConfigs and DescribeConfigs, so that every client's admin API can ask
-for them.
+"""Snapshots of the data by IncrementalAlterConfigs and DescribeConfigs, so that every client's admin API can use them.
 
-They stand among the settings of the broker's own resource, and are actions: setting `pykafkad.snapshot.create` to a
-name makes that snapshot; `pykafkad.snapshot.restore` goes back to it with everything, or with one topic for
-`name:topic`; `pykafkad.snapshot.delete` removes it. `pykafkad.snapshots` is their list, which DescribeConfigs gives
-when it is asked for by name."""
+Actions have the form of settings of the broker resource. Setting `pykafkad.snapshot.create` to a name makes the
+snapshot of that name. `pykafkad.snapshot.restore` restores everything from it, or one topic with `name:topic`.
+`pykafkad.snapshot.delete` deletes it. `pykafkad.snapshots` lists all snapshots; DescribeConfigs answers it only if it
+is asked for by name.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ LIST = "pykafkad.snapshots"
 
 
 def are_meant(configs: Iterable[Any]) -> bool:
-    """Whether these changes of a broker's settings, as they stand in the request, hold an action."""
+    """Whether the changes of a broker's settings contain an action."""
     return any(each.name.startswith(PREFIX) for each in configs)
 
 
 def perform(ctx: Context, operations: list[tuple[str, int, str | None]], validate_only: bool, is_alone: bool) -> bool:
-    """Do one action, of (name, operation, value); whether the request is answered later, which for a way back the
-    broker does that serves after it.
+    """Perform one action, given as (name, operation, value). Returns whether the request is answered later.
 
-    Raises KafkaError for more than one action or resource, for an unknown action, while another is under way, and for
-    what stands in its way. `operations` are none of a request that can't hold an action."""
+    A restore of everything is answered by the broker that starts after it. `operations` is empty for a request that
+    cannot contain an action. Raises KafkaError for several actions or resources, for an unknown action, while another
+    action is under way, and for an action that is impossible.
+    """
     if not operations:
-        # As settings they would be taken, and nothing be done.
+        # As settings they would be stored, and no action would follow.
         raise KafkaError(
             errors.INVALID_REQUEST,
             "a snapshot is asked for by IncrementalAlterConfigs, of the broker's resource by its id",
@@ -49,7 +50,7 @@ def perform(ctx: Context, operations: list[tuple[str, int, str | None]], validat
             errors.INVALID_CONFIG, f"{name}: only SET of {', '.join(PREFIX + each for each in _ACTIONS)} is known"
         )
     if ctx.snapshots.restore_to is not None:
-        # What was asked would be lost with everything since, or take away the very snapshot that is gone back to.
+        # The restore would undo the action, or the action would delete the snapshot that is restored.
         raise KafkaError(
             errors.INVALID_REQUEST,
             f"the broker stops to go back to the snapshot {ctx.snapshots.restore_to}; ask again when it serves",

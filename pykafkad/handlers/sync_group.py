@@ -1,7 +1,7 @@
 """SyncGroup, versions 0 to 5.
 
-Parks until the leader has handed in the assignment, then answers each member with its part. From version 3 static
-members (KIP-345); from version 5 protocol type and name are required and must be the group's (KIP-559).
+The answer waits until the leader has sent the assignment; then each member gets its part. Version 3 adds static members
+(KIP-345). From version 5 protocol type and name are required and must be the group's (KIP-559).
 
 Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
 """

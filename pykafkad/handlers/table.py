@@ -1,15 +1,15 @@
 """The only registry of APIs: one row per API key of Kafka 4.3.1, in one of four states.
 
-`ROWS` are the APIs that a broker's listener answers: ApiVersions, the dispatcher's gates, the README and the tests read
-them. Each has a module `handlers/<module>.py` with one public `handle(ctx, request)`:
+`ROWS` are the APIs that a broker's listener answers. ApiVersions, the dispatcher's checks, the README and the tests
+read them. Each has a module `handlers/<module>.py` with one public `handle(ctx, request)`:
 
-* `OFFERED`: served, and advertised (but for those that Kafka hides too).
-* `REFUSED`: answered with the error that Kafka gives while the feature is off, and not advertised (but for one); `gaps`
-  says why. Most have no module: `refused.py` answers with the row's `refusal`.
+* `OFFERED`: served, and advertised (except those that Kafka hides too).
+* `REFUSED`: answered with the error that Kafka gives while the feature is off, and not advertised (with one exception);
+  `gaps` says why. Most have no module: `refused.py` answers with the row's `refusal`.
 
 `UNANSWERED` are the other keys, which close the connection here as they do on Kafka's broker listeners:
 
-* `CONTROLLER`: travels between brokers and controllers, on the controller's listener alone. A quorum of one sends none.
+* `CONTROLLER`: travels between brokers and controllers, on the controller's listener only. A quorum of one sends none.
 * `REMOVED`: Kafka keeps the key so that no new API gets it, and has no valid version of it.
 
 `pykafkad describe-apis --all` prints both.
@@ -24,11 +24,14 @@ from pykafkad import errors
 from pykafkad.handlers.authorization_rules import CLUSTER_ACTION, RULES
 
 Refusal = namedtuple("Refusal", ("code", "with_text", "is_watched"))
-Refusal.__doc__ = """What a refused API answers on each row that was asked about: the error, whether Kafka's text for it
-comes along, and whether the API's rules are looked at before."""
+Refusal.__doc__ = """What a refused API answers in each row.
+
+`code` is the error. The other fields say whether the row has Kafka's text for it, and whether the API's authorization
+rules are checked first.
+"""
 FEATURE_OFF = Refusal(errors.UNSUPPORTED_VERSION, with_text=False, is_watched=False)
 FEATURE_OFF_IN_WORDS = FEATURE_OFF._replace(with_text=True)
-# InitProducerId gives out no transactional ids, so whichever is named is one that nobody has.
+# InitProducerId gives out no transactional ids, so every id is unknown.
 NOBODYS_ID = Refusal(errors.INVALID_PRODUCER_ID_MAPPING, with_text=False, is_watched=True)
 
 OFFERED = "offered"
@@ -57,31 +60,32 @@ class Api(
         defaults=(None,),
     )
 ):
-    """One API: its key and Kafka's name, the versions answered here, the versions Kafka 4.3.1 answers (text), its
-    state, the rules of what a caller may (`authorization.py`), its gaps, and the least version that ApiVersions tells
-    (None: not advertised). An API that is not answered has no versions here (None).
+    """One API of Kafka.
 
-    `listeners` are the kinds of listener that answer it (`listeners` of Kafka's message files); `is_forwarded` says
-    whether a broker hands the request to the controller as it is (`forwardToController` in Kafka). An API that is
-    refused as a whole has the `refusal` that it is answered with, and no module."""
+    `min_version` and `max_version` are the versions that are answered here (None: none), `kafka_versions` those of
+    Kafka 4.3.1 as text, `advertised_min` the lowest version in ApiVersions (None: not advertised). `state` is one of
+    the four of this module, `authorization` the rules (`authorization.py`), `gaps` the missing parts. `listeners` are
+    the kinds of listener that answer it (`listeners` of Kafka's message files). `is_forwarded` says whether a broker
+    forwards the request to the controller unchanged (`forwardToController` in Kafka). An API that is refused as a whole
+    has a `refusal` and no module.
+    """
 
     __slots__ = ()
 
     @property
     def carries_records(self) -> bool:
-        """Whether requests carry batches of records, which are views of what was received: they are long for these, and
-        must not be kept."""
+        """Whether requests contain record batches. These are views of the receive buffer, so the request may be long
+        and must not be kept."""
         return self.name in _CARRY_RECORDS
 
     @property
     def waits_for_others(self) -> bool:
-        """Whether a request is answered when other members of a group have sent theirs: no such request may hold up
-        another."""
+        """Whether the answer waits for the requests of other group members. Such a request must not hold up another."""
         return self.name in _WAIT_FOR_OTHERS
 
     @property
     def has_untagged_response(self) -> bool:
-        """Whether answers have response header 0 at every version, so that every client can read them."""
+        """Whether responses have response header 0 in every version, so that every client can parse them."""
         return self.name in _UNTAGGED_RESPONSES
 
 
@@ -113,10 +117,10 @@ _GONE = "gone since Kafka 4.0, with the brokers that ZooKeeper coordinated"
 BROKER_LISTENER = "broker"
 CONTROLLER_LISTENER = "controller"
 
-# What Kafka's brokers forward to the controller.
+# The APIs that Kafka's brokers forward to the controller.
 _FORWARDED = frozenset((19, 20, 30, 31, 37, 43, 45, 46, 49, 51, 55, 57, 64, 80, 81))
-# What brokers and controllers answer. Fetch (1) is there too in Kafka, for followers of the metadata log, and so are two
-# that its controllers refuse (41, 50).
+# The APIs that brokers and controllers answer. Kafka's controllers also have Fetch (1), for followers of the metadata
+# log, and two APIs that they refuse (41, 50).
 _ON_BOTH = _FORWARDED | {17, 18, 29, 32, 33, 36, 38, 39, 40, 44, 60}
 
 
@@ -146,8 +150,8 @@ def _removed(key: int, name: str) -> Api:
 
 
 ROWS: tuple[Api, ...] = (
-    # Older librdkafka looks for Produce 0 before it compresses (KAFKA-18659); requests below 3 still close the
-    # connection.
+    # Older librdkafka compresses only if Produce 0 is advertised (KAFKA-18659). Requests below version 3 still close
+    # the connection.
     _row(
         0,
         "Produce",
@@ -230,12 +234,11 @@ ROWS: tuple[Api, ...] = (
         "0-2",
         f"{_NOBODYS_TRANSACTIONS}; without google-re2 every pattern is taken for a valid one",
     ),
-    # Kafka tells of it with the feature off too. librdkafka shows the refusal as a fatal error; without the key it asks
-    # on, silently.
+    # Kafka advertises it with the feature off too. librdkafka shows the refusal as a fatal error; without the key it
+    # retries silently.
     _refused(68, "ConsumerGroupHeartbeat", "0-1", _NO_CONSUMER_GROUPS, advertised=True),
     _refused(69, "ConsumerGroupDescribe", "0-1", _NO_CONSUMER_GROUPS),
-    # Kafka hides these two unless a telemetry plug-in is configured; ApiVersions has them with
-    # pykafkad.client.telemetry.enable.
+    # Kafka advertises these two only with a telemetry plug-in, ApiVersions with pykafkad.client.telemetry.enable.
     _row(
         71,
         "GetTelemetrySubscriptions",
@@ -285,7 +288,7 @@ UNANSWERED: tuple[Api, ...] = (
 
 
 def every_row() -> list[Api]:
-    """The rows of all API keys that Kafka 4.3.1 knows, in their order."""
+    """The rows of all API keys that Kafka 4.3.1 knows, in the order of the keys."""
     return sorted(ROWS + UNANSWERED)
 
 
@@ -295,7 +298,7 @@ def module_name(row: Api) -> str:
 
 
 def handler(row: Api) -> object:
-    """The `handle` function of an API, imported now."""
+    """The `handle` function of an API; the module is imported now."""
     from importlib import import_module
 
     name = module_name(row) if row.refusal is None else "refused"
@@ -303,12 +306,12 @@ def handler(row: Api) -> object:
 
 
 def long_handler(row: Api) -> object:
-    """The function for its long requests, where the module has one of its own: `handle_long`."""
+    """The handler of the API's long requests, `handle_long`, if the module has its own."""
     return getattr(modules[handler(row).__module__], "handle_long", None)
 
 
 def by_key(key: int) -> Api | None:
-    """The row of an API key, in whatever state."""
+    """The row of an API key, in any state."""
     for row in ROWS:
         if row.key == key:
             return row

@@ -1,10 +1,10 @@
-"""Clients that push their own metrics (KIP-714): who is subscribed to what, and which of their requests come at the
-right time.
+"""Clients that push their own metrics (KIP-714): their subscriptions, and the times of their requests.
 
 A subscription is a client-metrics resource of the image. A client instance gets the metrics of all subscriptions that
-match it and the shortest of their intervals; its subscription id is Kafka's own sum over these, so that a client which
-moves from a Kafka to this broker keeps it. An instance is forgotten when its connection ends, or when it was silent for
-three intervals and at least a minute."""
+match it and the shortest of their intervals. Its subscription id is Kafka's checksum of these, so that a client which
+moves from a Kafka to this broker keeps the id. An instance is forgotten when its connection ends, or after three
+intervals, and at least a minute, without a request.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pykafkad.wire import messages
 
 MAX_INSTANCES = 16384
-"""Client instances that are remembered; beyond that the one that was silent the longest is forgotten."""
+"""Limit of the remembered client instances. Above it the least recently active one is forgotten."""
 
 DEFAULT_INTERVAL_MS = 300_000
 ALL_METRICS = "*"
@@ -32,12 +32,12 @@ COMPRESSION_TYPES = range(5)
 _LEAST_EXPIRY_MS = 60_000
 RESERVED_IDS = (uuids.ZERO, b"\0" * 15 + b"\1")
 
-# Errors after which a client may ask for its subscriptions before its time.
+# Errors after which a client may ask for its subscriptions before its interval is over.
 _ASK_AGAIN = (errors.UNKNOWN_SUBSCRIPTION_ID, errors.UNSUPPORTED_COMPRESSION_TYPE)
 
 
 class ClientInstance:
-    """One client: what it is to push, and when it last asked and pushed (wall-clock milliseconds)."""
+    """One client: its subscription, and the times of its last requests (wall-clock milliseconds)."""
 
     __slots__ = (
         "attributes",
@@ -69,7 +69,7 @@ class ClientInstance:
         self.expires_ms = 0
 
     def check_get(self, now_ms: int) -> None:
-        """Whether it may ask for its subscriptions now. Raises `KafkaError`."""
+        """Check that it may ask for its subscriptions now. Raises `KafkaError`."""
         if now_ms - max(self.last_get_ms, self.last_push_ms) >= self.interval_ms:
             self.last_get_ms = now_ms
         elif self.last_error not in _ASK_AGAIN:
@@ -77,7 +77,7 @@ class ClientInstance:
         self.last_error = errors.NONE
 
     def check_push(self, request: messages.PushTelemetryRequest, max_bytes: int, now_ms: int) -> None:
-        """Whether it may push this now. Raises `KafkaError`."""
+        """Check that it may push this now. Raises `KafkaError`."""
         try:
             self._check_push(request, max_bytes, now_ms)
             self.last_error = errors.NONE
@@ -117,16 +117,16 @@ class Telemetry:
         return len(self._instances)
 
     def new_id(self) -> bytes:
-        """An id that no instance has."""
+        """An unused id."""
         while True:
             value = uuids.random_uuid(self._random)
             if value not in self._instances:
                 return value
 
     def instance(self, ctx: Context, instance_id: bytes) -> ClientInstance:
-        """The instance with this id, made or brought up to date with the subscriptions."""
+        """The instance with this id, created or updated to the present subscriptions."""
         now_ms = ctx.now_ms
-        # Taken out and put in again: the first of the dict is the one that was silent the longest.
+        # Removed and added again, so that the first of the dict is the least recently active.
         found = self._instances.pop(instance_id, None)
         if found is None or found.expires_ms <= now_ms:
             found = self._make(instance_id, _attributes(ctx, instance_id), ctx)
@@ -144,14 +144,14 @@ class Telemetry:
         return ClientInstance(instance_id, attributes, metrics, interval_ms, self.version)
 
     def disconnected(self, connection_id: int) -> None:
-        """A connection has ended, and with it the instance that it brought."""
+        """Forget the instance of a connection that has ended."""
         instance_id = self._by_connection.pop(connection_id, None)
         if instance_id is not None:
             self._instances.pop(instance_id, None)
 
 
 def _attributes(ctx: Context, instance_id: bytes) -> dict[str, str]:
-    """What a subscription's `match` may ask about a client."""
+    """The attributes of a client that a subscription's `match` may name."""
     address, _, port = ctx.connection.peer.rpartition(":")
     name, version = ctx.client_software
     return {
@@ -165,7 +165,7 @@ def _attributes(ctx: Context, instance_id: bytes) -> dict[str, str]:
 
 
 def subscribed(image: Image, attributes: dict[str, str]) -> tuple[list[str], int]:
-    """The metrics (prefixes, `*` for all) and the interval of all subscriptions that match a client."""
+    """The metrics (prefixes; `*` for all) and the interval of all subscriptions that match a client."""
     metrics: list[str] = []
     interval_ms = DEFAULT_INTERVAL_MS
     names = [name for kind, name in image.all_configs() if kind == TYPE_CLIENT_METRICS]
@@ -185,18 +185,18 @@ def subscribed(image: Image, attributes: dict[str, str]) -> tuple[list[str], int
 def _matches(patterns: Iterable[str], attributes: dict[str, str]) -> bool:
     from pykafkad.settings.regular_expressions import LibraryMissing, matches
 
-    # Of two patterns for one attribute the last counts.
+    # If an attribute has two patterns, the last counts.
     expressions = dict(pattern.split("=", 1) for pattern in patterns)
     try:
         return all(matches(expression.strip(), attributes[name.strip()]) for name, expression in expressions.items())
     except (ValueError, LibraryMissing):
-        # Set on a Kafka, which knows expressions that cannot be matched here, or where the library was there.
+        # The pattern was set on a Kafka, whose expressions are not all RE2's, or while the library was installed.
         return False
 
 
 def subscription_id(instance_id: bytes, metrics: list[str], interval_ms: int) -> int:
-    """Kafka's: the CRC-32C of the metrics as Java prints a set, and the interval, mixed with Java's hash of the
-    instance's id."""
+    """Kafka's subscription id: the CRC-32C of the metrics, as Java prints a set, and the interval, mixed with Java's
+    hash of the instance id."""
     crc = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     mixed = int.from_bytes(instance_id[:8], "big") ^ int.from_bytes(instance_id[8:], "big")
     value = crc ^ (mixed >> 32) ^ (mixed & 0xFFFFFFFF)
@@ -204,9 +204,9 @@ def subscription_id(instance_id: bytes, metrics: list[str], interval_ms: int) ->
 
 
 def java_set_order(texts: Iterable[str], *, of_a_list: bool = False) -> list[str]:
-    """The texts, each once, in the order in which Java's hash set has them: Kafka's subscription ids depend on it.
+    """The texts, each once, in the order of Java's HashSet, on which Kafka's subscription ids depend.
 
-    `of_a_list`: the set was made from a list, and is roomier from the start.
+    `of_a_list` says that the set was made from a list, which gives it a larger capacity.
     """
     unique = list(dict.fromkeys(texts))
     room = 16

@@ -1,10 +1,10 @@
-"""The transactional ids that this broker has given out: none. The APIs of transactions need to know no more."""
+"""The error for transactional ids, of which this broker gives out none."""
 
 from __future__ import annotations
 
 from pykafkad import errors
 
 
-def error_of_nobodys(transactional_id: str) -> int:
-    """Kafka's code for a request of a producer whose transactional id it does not know."""
+def error_of_unknown_id(transactional_id: str) -> int:
+    """Kafka's code for a transactional id that it does not know."""
     return errors.INVALID_PRODUCER_ID_MAPPING if transactional_id else errors.INVALID_REQUEST

@@ -1,8 +1,7 @@
 """TxnOffsetCommit, versions 0 to 5.
 
-InitProducerId gives out no transactional id, so whatever is named is one that nobody has: INVALID_PRODUCER_ID_MAPPING
-for every partition, Kafka's answer to that. Topics and partitions that do not exist, or may not be read, have their own
-error.
+InitProducerId gives out no transactional ids, so every partition is INVALID_PRODUCER_ID_MAPPING, as in Kafka for an
+unknown id. Topics and partitions that do not exist, or that the caller may not read, have their own errors.
 
 Gaps: transactions are not offered yet.
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.handlers.authorization import may, refusal
 from pykafkad.handlers.authorization_rules import RULES
-from pykafkad.handlers.transactional_ids import error_of_nobodys
+from pykafkad.handlers.transactional_ids import error_of_unknown_id
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -27,7 +26,7 @@ _Answer = messages.TxnOffsetCommitResponse
 
 
 def handle(ctx: Context, request: messages.TxnOffsetCommitRequest) -> Generator[None, None, object]:
-    """An error for every partition: what is not here first, each topic once, then the rest as it was asked."""
+    """An error for every partition: absent ones first, each topic once, then the others in the order of the request."""
     if not may(ctx, _WRITE_TRANSACTIONAL_ID, request.transactional_id):
         return _Answer(
             topics=[_row(topic.name, topic.partitions, _WRITE_TRANSACTIONAL_ID.error) for topic in request.topics]
@@ -57,7 +56,7 @@ def handle(ctx: Context, request: messages.TxnOffsetCommitRequest) -> Generator[
 
 
 def _error(request: messages.TxnOffsetCommitRequest) -> int:
-    return errors.INVALID_GROUP_ID if not request.group_id else error_of_nobodys(request.transactional_id)
+    return errors.INVALID_GROUP_ID if not request.group_id else error_of_unknown_id(request.transactional_id)
 
 
 def _row(

@@ -1,7 +1,8 @@
-"""The answer to a request that met an unexpected error: every API's own, as Kafka gives it.
+"""The answer to a request that met an unexpected error: the API's own response, as Kafka gives it.
 
-The code stands wherever an answer has a place for it: beside the whole, and in a row for each thing that was asked for.
-Which rows those are is said below, in one line per API; an API that is not there has one code for the whole."""
+The code stands wherever a response has a field for it: at the top, and in a row for each thing that the request names.
+The table below describes these rows in one line per API. An API that is not in it has one code for the whole.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ if TYPE_CHECKING:
     from pykafkad.wire import notation
     from pykafkad.wire.messages import Struct
 
-# The answer's list = the request's (left out: of the same name; `a.b`: the b of every a; `a+b`: both, each value once),
-# then what a row takes over, written alike (`name=`: the request's row is the value; `name!`: empty for a null). After
-# a slash the same, for the lists in these rows. In front of it the last version whose answer has these rows, if later
-# ones have the list and do without.
+# "response list=request list fields / the same for the lists in these rows", with these forms:
+# * The request list is left out if it has the same name. `a.b` is the b of every a; `a+b` is both, each value once.
+# * The fields are those that a row copies from the request, also as `response field=request field`. `name=` stands for
+#   a request list of plain values, each of which is the name. `name!` is empty where the request has a null.
+# * A number in front is the last version with such rows, if later versions leave the list empty.
 ROWS: dict[str, tuple[str, ...]] = {
     "Produce": ("responses=topic_data name topic_id / partition_responses=partition_data index",),
     "Fetch": ("12 responses=topics topic / partitions partition_index=partition",),
@@ -64,7 +66,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "DescribeShareGroupOffsets": ("groups group_id",),
 }
 _SAME = ("session_id",)
-# What is not the schema's default, by API.
+# Values that are not the schema's defaults, by API.
 _VALUES: dict[str, dict[str, object]] = {
     "Produce": {"base_offset": -1},
     "Fetch": {"high_watermark": -1},
@@ -84,7 +86,7 @@ _VALUES: dict[str, dict[str, object]] = {
     },
     "DescribeClientQuotas": {"entries": None},
 }
-# Kafka keeps what stumbled to itself, and in most answers also its general sentence for that.
+# Kafka does not tell the cause, and in most responses not even the general text of the code.
 _WITH_TEXT = frozenset(
     (
         "FindCoordinator",
@@ -105,8 +107,11 @@ _WITH_TEXT = frozenset(
 
 
 def answer(api: Api, version: int, request: Struct, code: int, *, with_text: bool | None = None) -> Struct | None:
-    """The answer with error `code`, and the code's text where Kafka gives it unless the caller says whether
-    (`with_text`); None for a request that wants none (Produce with acks=0), whose connection Kafka closes."""
+    """The response with error `code`.
+
+    It has the code's text where Kafka gives it, unless `with_text` decides. None for a request without an answer
+    (Produce with acks=0), whose connection Kafka closes.
+    """
     if getattr(request, "acks", None) == 0:
         return None
     cls = messages.response_class(api.key)
@@ -124,7 +129,7 @@ def answer(api: Api, version: int, request: Struct, code: int, *, with_text: boo
 
 
 class _Making:
-    """Makes rows of one answer; `values` are what each has, as far as the version knows them."""
+    """Makes the rows of one response. `values` are the values of each row, for fields that the version has."""
 
     __slots__ = ("_cls", "_values", "_version")
 
@@ -143,7 +148,7 @@ class _Making:
         return row
 
     def rows(self, levels: list[str], fields: list[notation.Field], into: object, asked: object) -> None:
-        """Fill the list of `into` that the first of `levels` names with a row for each thing that was `asked`."""
+        """Fill the list of `into` that the first of `levels` names, with a row for each element of `asked`."""
         words = levels[0].split()
         is_over = words[0].isdigit() and self._version > int(words.pop(0))
         name, _, source = words.pop(0).partition("=")

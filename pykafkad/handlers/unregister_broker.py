@@ -1,10 +1,12 @@
 """UnregisterBroker, version 0.
 
-The cluster forgets a broker; it leaves ISRs and ELRs, and others lead where they can. A live one is not spared, as in
-Kafka: its partitions have no leader until it starts again. An id that nobody has is BROKER_ID_NOT_REGISTERED.
+Removes a broker's registration. The broker leaves all ISRs and ELRs, and its partitions get other leaders where
+possible. A live broker can be unregistered too, as in Kafka; its partitions have no leader until it starts again. An
+unknown id is BROKER_ID_NOT_REGISTERED.
 
-Gaps: the only broker, told to forget itself, is shown to nobody and written by no client until it starts again, but
-goes on coordinating the groups of who knows it."""
+Gaps: if the only broker is unregistered, no client sees it or writes to it until it starts again, but it goes on
+coordinating the groups of clients that know its address.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.UnregisterBrokerRequest) -> object:
-    """Hands the id to the controller."""
+    """Submits the id to the controller."""
     if not may(ctx, _ALTER_CLUSTER):
         code = _ALTER_CLUSTER.error
         return messages.UnregisterBrokerResponse(error_code=code, error_message=errors.message(code))

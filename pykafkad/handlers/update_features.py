@@ -1,9 +1,10 @@
 """UpdateFeatures, versions 0 to 2 (KIP-584, KIP-778, KIP-1022).
 
-All features change, or none: the first that cannot is INVALID_UPDATE_VERSION for the whole request, and its message
-names it. Lower levels need the upgrade type safe or unsafe downgrade, which version 0 cannot say. `validate_only` (from
-version 1 on) checks and changes nothing. An older cluster's metadata.version can go up; down only to a level with the
-same records. Up to version 1 a success has a row for each feature. The answer leaves when the change is committed.
+All features change, or none: the first impossible change is INVALID_UPDATE_VERSION for the whole request, and the
+message names it. A lower level needs the upgrade type "safe downgrade" or "unsafe downgrade", which version 0 does not
+have. `validate_only` (from version 1) checks and changes nothing. The metadata.version of an older cluster can go up;
+it can go down only to a level with the same records. Up to version 1 a success has a row for each feature. The answer
+leaves when the change is committed.
 
 Gaps: features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0.
 """
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: ControllerContext, request: messages.UpdateFeaturesRequest) -> object:
-    """Hands the features to the controller."""
+    """Submits the features to the controller."""
     response = messages.UpdateFeaturesResponse
     if not may(ctx, _ALTER_CLUSTER):
         code = _ALTER_CLUSTER.error

@@ -1,8 +1,8 @@
 """WriteTxnMarkers, versions 1 and 2.
 
-The coordinator of a transaction writes its end into the partitions with this; no client does. UNSUPPORTED_VERSION for
-every partition that is here: Kafka has no switch for transactions, and that code says what is true without a word about
-the request; for others UNKNOWN_TOPIC_OR_PARTITION.
+A transaction coordinator writes the end of a transaction into the partitions with this request; clients do not send it.
+Every partition that is here is UNSUPPORTED_VERSION. Kafka cannot switch off transactions, so it has no code for this
+case; this one says nothing false about the request. Other partitions are UNKNOWN_TOPIC_OR_PARTITION.
 
 Gaps: transactions are not offered yet.
 """
@@ -24,7 +24,7 @@ _Answer = messages.WriteTxnMarkersResponse
 
 
 def handle(ctx: Context, request: messages.WriteTxnMarkersRequest) -> object:
-    """An error for every partition, each producer once."""
+    """An error for every partition; each producer has one row."""
     refused = refusal(ctx, _CLUSTER_ACTION)
     producers: dict[int, dict[str, dict[int, int]]] = {}
     for marker in request.markers:

@@ -1,7 +1,8 @@
 """Requests that name resources which exist, for every API, version and rule: what the tests of authorization send.
 
 A case is one way to ask an API: values for some fields, and the rules of its row that count then. Every other field has
-a value that is valid wherever it stands; a list has one element."""
+a value that is valid wherever it stands; a list has one element.
+"""
 
 from __future__ import annotations
 
