@@ -77,6 +77,9 @@ class Broker(RuntimeNode):
         self.controller = controller
         self.serving = False
         self._offline_logs: set[object] = set()
+        # How many more delayed operations may be tried in the turn of that number.
+        self._waits_turn = -1
+        self._waits_left = 0
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, runtime.random)
         self.commits = Commits(self)
         self.purgatory = Purgatory(runtime.replies.reply, runtime.replies.fail)
@@ -253,17 +256,27 @@ class Broker(RuntimeNode):
     def end_turn(self, now: float) -> None:
         """Delayed operations, writes, and the delayed operations that the writes concern."""
         waits = self.purgatory
-        left = _WAITS_PER_TURN
         if waits.count:
+            left = self._waits_left_of_turn()
             left -= waits.expire(now, left)
             left -= waits.retry(now, left)
+            self._waits_left = left
         self.commits.finish()
         if waits.count:
+            left = self._waits_left_of_turn()
             for _ in range(_RETRIES_PER_TURN):
                 left -= waits.retry(now, left)
                 self.commits.finish()
+            self._waits_left = left
         if not self.commits.is_idle:
             self.commits.begin()
+
+    def _waits_left_of_turn(self) -> int:
+        """How many delayed operations may still be tried in this turn, which may be ended several times."""
+        if self._waits_turn != self.runtime.turns:
+            self._waits_turn = self.runtime.turns
+            self._waits_left = _WAITS_PER_TURN
+        return self._waits_left
 
     def next_deadline(self) -> float | None:
         """When the next delayed operation ends; at once while some of this turn are left."""

@@ -77,6 +77,8 @@ class Runtime:
         self.logs = logs or Logs(shared.level, shared.sink)
         """What the nodes write, unless one has logs of its own."""
         self.timers = Timers()
+        self.turns = 0
+        """How many turns have begun. A node may be asked to end one turn several times, as answers lead to requests."""
         self.stopping: str | None = None
         """Why the loop ends after this turn."""
         self.reactor = reactor(self)
@@ -138,6 +140,7 @@ class Runtime:
 
     def begin_turn(self) -> float:
         """Read the clocks once for the whole turn."""
+        self.turns += 1
         self.now = self.clock.now()
         self.now_ms = self.clock.now_ms()
         return self.now
