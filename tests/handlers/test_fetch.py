@@ -62,6 +62,23 @@ def test_read_committed_is_told_what_was_aborted(world, peer, version):
     assert (row.aborted_transactions, bytes(row.records)) == ([], b"")
 
 
+@pytest.mark.parametrize("version", [4, 11, 12, 17])
+def test_read_committed_ends_before_what_is_not_decided(world, peer, version):
+    """On the flat path, too, which serves logs in which nothing was ever aborted."""
+    topic_id = world.create_topic("t")
+    fill(world, "t")
+    log = world.broker.partitions.get("t", 0)
+    records = batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    log.append(memoryview(bytearray(records)), NOW_MS, origin=VERIFIED_CLIENT)
+    log.write_pending()
+    log.advance_high_watermark(2)
+    asked = {"topic_id": topic_id if version >= 13 else bytes(16)}
+    row = rows_of(peer.ask(fetch("t", {0: 0}, isolation_level=1, **asked), version))[0]
+    assert (row.last_stable_offset, row.high_watermark, len(values(row))) == (1, 2, 1)
+    row = rows_of(peer.ask(fetch("t", {0: 0}, **asked), version))[0]
+    assert len(values(row)) == 2
+
+
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
@@ -120,6 +137,52 @@ def test_waiting_for_min_bytes(world, peer):
     assert peer.answers == []
     fill(world, "t", 0, 2)
     assert len(values(rows_of(peer.answers[-1])[0])) == 4 - 1
+
+
+def test_exactly_the_least_bytes_are_enough(world, peer):
+    world.create_topic("t", 2)
+    size = len(batch(b"x" * 100))
+    request = fetch("t", {0: 0, 1: 0}, max_wait_ms=60_000, min_bytes=2 * size)
+    assert peer.ask(request, 11) is NOTHING
+    fill(world, "t", 0)
+    assert peer.answers == []
+    fill(world, "t", 1)
+    assert [len(values(row)) for row in rows_of(peer.answers[-1]).values()] == [1, 1]
+    assert peer.ask(request, 11) is not NOTHING
+    fill(world, "t", 0)
+    assert peer.ask(fetch("t", {0: 0}, max_wait_ms=60_000, min_bytes=2 * size), 11) is not NOTHING
+    assert peer.ask(fetch("t", {1: 0}, max_wait_ms=60_000, min_bytes=2 * size), 11) is NOTHING
+
+
+@pytest.mark.parametrize("partitions", [{0: 0}, {0: 0, 1: 0}])
+def test_no_more_is_waited_for_than_the_answer_may_hold(world, peer, partitions):
+    """`min_bytes` above `max_bytes`."""
+    world.create_topic("t", 2)
+    fill(world, "t", 0)
+    answer = peer.ask(fetch("t", partitions, max_wait_ms=60_000, min_bytes=1 << 20, max_bytes=50), 11)
+    assert len(values(rows_of(answer)[0])) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "offset", "told"),
+    [(0, 3, None), (0, 4, (0, 3)), (3, 3, (0, 3)), (5, 4, None), (5, 6, (5, 5)), (6, 4, errors.OFFSET_OUT_OF_RANGE)],
+)
+def test_who_has_records_of_another_history_is_told_where_it_parts(world, peer, asked, offset, told):
+    """Epoch 0 ended at offset 3, and 5 is the present one."""
+    topic_id = world.create_topic("t")
+    fill(world, "t", 0, 3)
+    world.broker.image.partition("t", 0).leader_epoch = 5
+    world.broker.partitions.get("t", 0).lead(5, sole_replica=True)
+    fill(world, "t", 0, 2)
+    request = fetch("t", {0: {"fetch_offset": offset, "last_fetched_epoch": asked}}, topic_id=topic_id)
+    row = rows_of(peer.ask(request, 13))[0]
+    diverging = row.diverging_epoch
+    if told == errors.OFFSET_OUT_OF_RANGE:
+        assert row.error_code == told
+        return
+    assert row.error_code == 0
+    assert (diverging.epoch, diverging.end_offset) == (told or (-1, -1))
+    assert bool(bytes(row.records)) is (told is None)
 
 
 def test_another_request_behind_a_parked_fetch_ends_it(world, peer):

@@ -7,7 +7,8 @@ import pytest
 from pykafkad import errors
 from pykafkad.handlers import fetch_sessions
 from pykafkad.handlers.fetch_sessions import FetchSessions
-from tests.handlers.requests import fetch
+from pykafkad.wire import messages
+from tests.handlers.requests import batch, fetch, produce
 
 
 def cache(slots):
@@ -83,6 +84,59 @@ def test_a_session_that_grows_beyond_the_bound_is_gone(world, peer, monkeypatch)
     monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 2)
     answer = peer.ask(fetch("t", {1: 0, 2: 0}, session_id=opened.session_id, session_epoch=1), 11)
     assert answer.error_code == errors.FETCH_SESSION_ID_NOT_FOUND and answer.session_id == 0
+
+
+def test_epochs_begin_anew_at_1():
+    session = create(cache(1), 1, 0.0)
+    session.epoch = 2**31 - 2
+    session.next_epoch()
+    assert session.epoch == 2**31 - 1
+    session.next_epoch()
+    assert session.epoch == 1, "0 would ask for another session"
+
+
+@pytest.fixture
+def opened(world, peer):
+    """The id of a session of three partitions, each with one record."""
+    world.create_topic("t", 3)
+    for index in range(3):
+        peer.ask(produce("t", {index: batch(b"x" * 100)}), 8)
+    answer = peer.ask(fetch("t", {0: 0, 1: 0, 2: 0}, session_epoch=0), 11)
+    assert [row.partition_index for row in answer.responses[0].partitions] == [0, 1, 2]
+    return answer.session_id
+
+
+def told(peer, session_id, epoch, offsets=None, **fields):
+    """The partitions that an incremental answer tells of."""
+    answer = peer.ask(fetch("t", offsets or {}, session_id=session_id, session_epoch=epoch, **fields), 11)
+    assert answer.error_code == 0
+    return [row.partition_index for topic in answer.responses for row in topic.partitions]
+
+
+def test_partitions_take_turns_where_the_limit_is_one_batch(peer, opened):
+    assert [told(peer, opened, epoch, max_bytes=1) for epoch in range(1, 6)] == [[0], [1], [2], [0], [1]]
+
+
+def test_a_partition_that_is_forgotten_is_not_told_of_again(peer, opened):
+    assert told(peer, opened, 1, forget=[1]) == [0, 2]
+    assert told(peer, opened, 2) == [0, 2]
+
+
+def test_a_new_start_of_a_log_is_news_once(world, peer, opened):
+    assert told(peer, opened, 1, {0: 1, 1: 1, 2: 1}) == []
+    request = messages.DeleteRecordsRequest
+    rows = [request.DeleteRecordsPartition(partition_index=1, offset=1)]
+    topics = [request.DeleteRecordsTopic(name="t", partitions=rows)]
+    world.connect().ask(request(topics=topics, timeout_ms=1000), 2)
+    assert [told(peer, opened, epoch) for epoch in (2, 3)] == [[1], []]
+
+
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_a_request_of_another_epoch_is_refused(peer, opened, epoch):
+    assert told(peer, opened, 1) == [0, 1, 2]
+    answer = peer.ask(fetch("t", {}, session_id=opened, session_epoch=epoch), 11)
+    assert answer.error_code == errors.INVALID_FETCH_SESSION_EPOCH
+    assert told(peer, opened, 2) == [0, 1, 2], "the session goes on"
 
 
 def test_an_old_epoch_is_told_the_leader(world, peer):

@@ -89,6 +89,17 @@ def test_a_follower_that_lags_leaves_and_one_proposal_is_under_way():
     assert replica.image_changed(state(isr=(1, 2), partition_epoch=1), 30.0) == (Committed(10),)
 
 
+def test_a_follower_that_reached_the_end_of_its_last_fetch_was_caught_up_then():
+    """It never reaches the end of a leader that is written to all the time."""
+    replica = leader(isr=(1, 2), replicas=(1, 2))
+    replica.appended(10, 5.0)
+    replica.fetched(2, 0, 0, 5.0)
+    replica.appended(20, 9.0)
+    replica.fetched(2, 10, 0, 9.0)
+    assert replica.tick(5.0 + LAG) == ()
+    assert replica.tick(5.1 + LAG) == (ProposeIsr((1,), 0, 0),)
+
+
 def test_a_refused_proposal_is_made_again():
     replica = leader()
     replica.appended(10, 0.0)
@@ -109,6 +120,16 @@ def test_a_follower_joins_when_it_has_what_is_committed_and_counts_from_its_prop
     assert replica.fetched(3, 15, 0, 2.0) == (Committed(15),)
 
 
+def test_a_proposed_follower_that_was_never_caught_up_is_waited_for():
+    replica = leader(isr=(1, 2))
+    replica.appended(10, 0.0)
+    assert replica.fetched(2, 5, 0, 0.0) == (Committed(5),)
+    assert replica.fetched(3, 6, 0, 1.0) == (ProposeIsr((1, 2, 3), 0, 0),)
+    assert replica.fetched(2, 10, 0, 1.0) == (Committed(6),), "the third may be in the ISR by now"
+    replica.isr_refused()
+    assert replica.fetched(2, 10, 0, 2.0) == (Committed(10),)
+
+
 def test_a_follower_joins_only_behind_the_start_of_the_epoch():
     """Its log up to there may be of an epoch that the leader knows nothing of."""
     replica = leader(end_offset=10, isr=(1,), replicas=(1, 2), min_insync_replicas=2)
@@ -124,6 +145,8 @@ def test_a_dead_broker_and_one_of_an_earlier_life_do_not_join():
     assert replica.fetched(2, 0, 0, 1.0, broker_epoch=200) == ()
     alive[2] = 201
     assert replica.fetched(2, 0, 0, 1.0, broker_epoch=200) == ()
+    assert replica.fetched(2, 0, 0, 1.0, broker_epoch=202) == (), "a life that the metadata does not know yet"
+    assert not replica.commits_alone, "it may join soon"
     assert replica.fetched(2, 0, 0, 1.0, broker_epoch=201) == (ProposeIsr((1, 2), 0, 0),)
 
 

@@ -1,7 +1,25 @@
-"""All planted bugs: one table per package of `pykafkad/`."""
+"""All planted bugs: one table or two per package of `pykafkad/`."""
 
 from __future__ import annotations
 
-from tests.planted import coordinator_plants, log_plants, metadata_plants, wire_plants
+from tests.planted import (
+    coordinator_plants,
+    handlers_plants,
+    log_plants,
+    metadata_plants,
+    node_plants,
+    replica_plants,
+    server_plants,
+    wire_plants,
+)
 
-PLANTS = (*wire_plants.PLANTS, *log_plants.PLANTS, *metadata_plants.PLANTS, *coordinator_plants.PLANTS)
+PLANTS = (
+    *wire_plants.PLANTS,
+    *log_plants.PLANTS,
+    *replica_plants.PLANTS,
+    *metadata_plants.PLANTS,
+    *coordinator_plants.PLANTS,
+    *server_plants.PLANTS,
+    *node_plants.PLANTS,
+    *handlers_plants.PLANTS,
+)

@@ -352,3 +352,25 @@ def test_flush_messages_holds_the_answer_that_reaches_it(tmp_path):
     world.turn()
     assert codes(peer) == [[0]] * 3
     assert world.broker.partitions.get("f", 0).recovery_point == 3
+
+
+def test_what_comes_while_flush_messages_is_synced_waits_for_the_next_sync(tmp_path):
+    """Otherwise it would carry the high watermark past records whose sync may still fail: also when the setting would
+    ask for no sync any more."""
+    world = make(tmp_path)
+    world.create_topic("f", 1, flush_messages=2)
+    first, second = world.connect(), world.connect()
+    assert first.ask(produce("f", {0: batch(b"x", b"y")}), 8) is NOTHING
+    request = messages.IncrementalAlterConfigsRequest
+    rows = [request.AlterableConfig(name="flush.messages", config_operation=0, value="1000")]
+    resource = request.AlterConfigsResource(resource_type=2, resource_name="f", configs=rows)
+    assert world.connect().ask(request(resources=[resource]), 1).responses[0].error_code == 0
+    assert second.ask(produce("f", {0: batch(b"z")}), 8) is NOTHING
+    log = world.broker.partitions.get("f", 0)
+    assert (log.end_offset, log.high_watermark) == (3, 0)
+    assert world.runtime.offload.work() == 1
+    world.turn()
+    assert (codes(first), codes(second), log.high_watermark) == ([[0]], [], 2)
+    assert world.runtime.offload.work() == 1
+    world.turn()
+    assert (codes(second), log.high_watermark) == ([[0]], 3)

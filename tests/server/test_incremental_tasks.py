@@ -8,7 +8,7 @@ from pykafkad import errors
 from pykafkad.clock import ManualClock
 from pykafkad.handlers import metadata
 from pykafkad.metadata import controller, events
-from pykafkad.server.incremental_tasks import BUDGET_SECONDS, FIRST_SECONDS, PAUSE_SECONDS
+from pykafkad.server.incremental_tasks import BUDGET_SECONDS, FIRST_SECONDS, PAUSE_SECONDS, IncrementalTask
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, World
@@ -91,6 +91,25 @@ def test_a_short_one_is_done_in_its_turn_however_much_of_it_is_gone(world):
     short.put_on_the_wire(short.encode(asking(3), 12))
     world.turn()
     assert len(short.answers) == 1 and not long.answers
+
+
+def test_those_under_way_take_turns(world):
+    """However long each is, all get on."""
+    tasks, steps = world.runtime.tasks, [0, 0, 0]
+
+    def work(number):
+        while True:
+            steps[number] += 1
+            yield
+
+    for number in range(3):
+        tasks.add(IncrementalTask(None, work(number), None, None))
+    for turn in range(30):
+        world.clock.advance(0.001)
+        world.runtime.begin_turn()
+        tasks.fired("")
+        assert max(steps) > 0 and (turn < 3 or min(steps) > 0)
+    assert max(steps) < 2 * min(steps)
 
 
 def test_answers_keep_the_order_of_their_requests(world):

@@ -58,6 +58,12 @@ def test_too_few_replicas_take_nothing_with_acks_all(world, alone, version):
 def test_without_acks_all_a_record_is_taken_and_not_shown(world, alone):
     """As in Kafka: below the least ISR the high watermark stays where it is."""
     assert code(world.connect().ask(produce("ours", {0: batch(b"x")}, acks=1), 9)) == 0
+    request = messages.ListOffsetsRequest
+    for timestamp in (0, -3, -1):
+        asked = request.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        topics = [request.ListOffsetsTopic(name="ours", partitions=[asked])]
+        row = world.connect().ask(request(replica_id=-1, topics=topics), 9).topics[0].partitions[0]
+        assert (row.error_code, row.offset) == (0, 0 if timestamp == -1 else -1), "no time finds it either"
     assert (alone.end_offset, high_watermark(world)) == (1, 0)
 
 

@@ -1,0 +1,334 @@
+"""Bugs to plant in `pykafkad/server`: what a node holds and does by itself."""
+
+from __future__ import annotations
+
+from tests.planted.plant import Plant
+
+COMMIT_SYNCS = ("tests/server/test_commit_syncs.py",)
+MIN_INSYNC = ("tests/server/test_min_insync_replicas.py",)
+PRODUCE = ("tests/handlers/test_produce.py",)
+FETCH = ("tests/handlers/test_fetch.py",)
+SESSIONS = ("tests/server/test_session.py",)
+PENDING = ("tests/server/test_pending_partitions.py",)
+METADATA_LOG = ("tests/server/test_metadata_log.py", "tests/server/test_metadata_syncs.py")
+METADATA_SYNCS = ("tests/server/test_metadata_syncs.py",)
+HOUSEKEEPING = ("tests/server/test_housekeeping.py",)
+DELETED = ("tests/server/test_deleted_partitions.py",)
+DIRECTORIES = ("tests/server/test_directories.py",)
+OFFLOAD = ("tests/server/test_offload.py",)
+STOP = ("tests/server/test_start_and_stop.py",)
+
+PLANTS = (
+    # Partitions and topics.
+    Plant(
+        "an answer leaves while one of its partitions has no log",
+        "server/pending_partitions.py",
+        "while answers and answers[0][0] <= self.added - len(order):",
+        "while answers and answers[0][0] <= self.added - len(order) + 1:",
+        PENDING,
+    ),
+    Plant(
+        "partitions beyond a turn's share get no logs",
+        "server/pending_partitions.py",
+        "finally:\n    if self._order:\n        self._plan((self, _GO_ON))",
+        "finally:\n    pass",
+        PENDING,
+    ),
+    Plant(
+        "a slow disk holds the loop",
+        "server/pending_partitions.py",
+        "if self._now() >= deadline:\n    break",
+        "",
+        PENDING,
+    ),
+    Plant(
+        "a changed min.insync.replicas counts after a restart",
+        "server/partitions.py",
+        "log.replica.settings_changed(min_insync_replicas=settings.min_insync_replicas)",
+        "",
+        MIN_INSYNC,
+    ),
+    Plant(
+        "who waits at a leader that is none any more goes on waiting",
+        "server/partitions.py",
+        "if was_leader:\n    self._commits.fail(log, KafkaError(errors.NOT_LEADER_OR_FOLLOWER))",
+        "",
+        MIN_INSYNC,
+    ),
+    Plant(
+        "folders of unknown topics stay",
+        "server/partitions.py",
+        "if loading and self._image is None:\n    self._put_strays_aside(image)",
+        "",
+        DELETED,
+    ),
+    Plant(
+        "one topic more than the limit waits to be created",
+        "server/auto_creation.py",
+        "if len(self._waiting) >= MAX_WAITING:",
+        "if len(self._waiting) > MAX_WAITING:",
+        ("tests/server/test_auto_creation.py",),
+    ),
+    Plant(
+        "topics beyond a turn's share are not created",
+        "server/auto_creation.py",
+        "if waiting:\n    self._node.runtime.timers.set((self, _GO_ON), self._node.runtime.now)",
+        "",
+        ("tests/server/test_auto_creation.py",),
+    ),
+    # Metadata.
+    Plant(
+        "a topic's creation is answered before its logs are there",
+        "server/metadata_log.py",
+        "if self._opens and broker is not None:",
+        "if False:",
+        PENDING,
+    ),
+    Plant(
+        "a failed sync of the metadata leaves its records to be applied",
+        "server/metadata_log.py",
+        "self._log.fail(failure)\nself._pending.clear()\nthen(failure, False)",
+        "self._log.fail(failure)\nthen(failure, False)",
+        METADATA_LOG,
+    ),
+    Plant(
+        "the controller takes the next event before the last is committed",
+        "server/metadata_log.py",
+        "while self._events and not self._is_busy:",
+        "while self._events:",
+        METADATA_LOG,
+    ),
+    Plant(
+        "who waits for a failed write of the metadata is not told",
+        "server/metadata_log.py",
+        "self.drop(left, failure)\n# Nothing",
+        "# Nothing",
+        METADATA_LOG,
+    ),
+    Plant(
+        "the metadata is synced on the loop",
+        "server/controller_node.py",
+        "self.syncs_beside_loop = not self._is_stopping",
+        "pass",
+        METADATA_SYNCS,
+    ),
+    Plant(
+        "brokers that are not here are named as alive",
+        "server/controller_node.py",
+        "if other.id != self.node_id:\n    self.submit(events.FenceBroker(other.id, other.epoch))",
+        "pass",
+        METADATA_LOG,
+    ),
+    Plant(
+        "what must be committed at once is synced beside the loop",
+        "server/controller_node.py",
+        "beside_loop, self.syncs_beside_loop = self.syncs_beside_loop, False",
+        "beside_loop = self.syncs_beside_loop",
+        METADATA_SYNCS,
+    ),
+    Plant(
+        "nobody hears that a block of producer ids has come",
+        "server/producer_id_blocks.py",
+        "self._broker.purgatory.touch(self)",
+        "pass",
+        ("tests/handlers/test_init_producer_id.py",),
+    ),
+    # Housekeeping and directories.
+    Plant(
+        "deletions end with the first few",
+        "server/housekeeping.py",
+        'self._runtime.logs.warning("storage", "delete-failed", reason=failure)\nself._remove_some()',
+        'self._runtime.logs.warning("storage", "delete-failed", reason=failure)\nself._is_removing = False',
+        DELETED,
+    ),
+    Plant(
+        "a failed background sync is forgotten",
+        "server/housekeeping.py",
+        "job.failed(result)\nself._directories.report(directory, result)",
+        "job.finish()",
+        HOUSEKEEPING,
+    ),
+    Plant(
+        "log starts are written as seldom as high watermarks",
+        "server/housekeeping.py",
+        "often = min(\nsettings.replica_high_watermark_checkpoint_interval_ms,\nsettings.log_flush_start_offset_checkpoint_interval_ms)",
+        "often = settings.replica_high_watermark_checkpoint_interval_ms",
+        HOUSEKEEPING,
+    ),
+    Plant(
+        "a partition that is made again waits for the next checkpoint",
+        "server/housekeeping.py",
+        "if directory.departed_count > self._departed.get(directory, 0):",
+        "if False:",
+        (*DELETED, *HOUSEKEEPING),
+    ),
+    Plant(
+        "a turn renames any number of folders",
+        "server/housekeeping.py",
+        "for _ in range(_RENAMES_PER_TURN):",
+        "for _ in range(100 * _RENAMES_PER_TURN):",
+        DELETED,
+    ),
+    Plant(
+        "cordoned directories get new partitions",
+        "server/directories.py",
+        "free = [directory for directory in self.online if not self.is_cordoned(directory.path)]",
+        "free = self.online",
+        DIRECTORIES,
+    ),
+    Plant(
+        "partitions go where the most are",
+        "server/directories.py",
+        "return min(free, key=lambda directory: len(directory.logs))",
+        "return max(free, key=lambda directory: len(directory.logs))",
+        DIRECTORIES,
+    ),
+    Plant(
+        "two directories may have one id",
+        "server/directories.py",
+        "if len(set(known)) != len(known):",
+        "if False:",
+        DIRECTORIES,
+    ),
+    Plant(
+        "a second copy of a partition stays",
+        "server/directories.py",
+        "other.remove_copy(topic, partition)",
+        "pass",
+        DIRECTORIES,
+    ),
+    Plant(
+        "a lack of descriptors gives up the directory",
+        "server/directories.py",
+        "if failure.is_passing:",
+        "if False:",
+        DIRECTORIES,
+    ),
+    Plant(
+        "a broker without directories serves on",
+        "server/directories.py",
+        'self._runtime.stop("the last directory of log.dirs failed")',
+        "pass",
+        DIRECTORIES,
+    ),
+    Plant(
+        "the controller is not told of directories that are gone",
+        "server/directories.py",
+        "if not set(before) <= self._by_id.keys():",
+        "if False:",
+        DIRECTORIES,
+    ),
+    # Broker and runtime.
+    Plant(
+        "who waits at a log that fails is not told",
+        "server/broker.py",
+        "self.forget_topics()\nself.purgatory.touch(log)\nself.directories.report",
+        "self.forget_topics()\nself.directories.report",
+        DIRECTORIES,
+    ),
+    Plant(
+        "the fast paths know deleted topics",
+        "server/broker.py",
+        'self.forget_topics()\nif "acls" in delta.others:',
+        'if "acls" in delta.others:',
+        PRODUCE,
+    ),
+    Plant(
+        "sessions do not hear of new ACLs",
+        "server/broker.py",
+        "self.sessions.acls_changed()",
+        "pass",
+        SESSIONS,
+    ),
+    Plant(
+        "a fetch waits on when half a request is behind it",
+        "server/broker.py",
+        "and delayed.operation.ends_early and connection.has_whole_frame():",
+        "and delayed.operation.ends_early:",
+        FETCH,
+    ),
+    Plant(
+        "a request behind any that waits ends it",
+        "server/broker.py",
+        "if delayed is not None and delayed.operation.ends_early and connection.has_whole_frame():",
+        "if delayed is not None and connection.has_whole_frame():",
+        ("tests/server/test_broker.py",),
+    ),
+    Plant(
+        "what could not be tried in a turn waits for the next event",
+        "server/broker.py",
+        "return 0.0 if self.purgatory.is_behind else self.purgatory.next_deadline()",
+        "return self.purgatory.next_deadline()",
+        ("tests/server/test_broker.py",),
+    ),
+    Plant(
+        "a turn that is ended several times tries more than its limit",
+        "server/broker.py",
+        "self._waits_turn = self.runtime.turns",
+        "pass",
+        ("tests/server/test_broker.py",),
+    ),
+    Plant(
+        "a stop does not wait for the syncs",
+        "server/broker.py",
+        "while self.commits.is_syncing:\n    self.runtime.offload.close()\n    self.commits.begin()",
+        "",
+        COMMIT_SYNCS,
+    ),
+    Plant(
+        "the loop sleeps past the next timer",
+        "server/runtime.py",
+        "if timer_at is not None and timer_at < at:",
+        "if False:",
+        ("tests/server/test_runtime.py",),
+    ),
+    Plant(
+        "the loop sleeps past the deadline of a node",
+        "server/runtime.py",
+        "if node_at is not None and node_at < at:",
+        "if False:",
+        ("tests/server/test_runtime.py",),
+    ),
+    Plant(
+        "a bug in a timer ends the loop",
+        "server/runtime.py",
+        "try:\n    owner.fired(inner)\nexcept Exception as error:\n    self.unexpected(error, timer=inner)",
+        "owner.fired(inner)",
+        ("tests/server/test_runtime.py",),
+    ),
+    Plant(
+        "what members are told at the stop does not leave",
+        "server/runtime.py",
+        "self.reactor.drain(lambda: deadline - self.clock.now())",
+        "",
+        STOP,
+    ),
+    Plant(
+        "a job's result waits for the next event",
+        "server/offload.py",
+        "job, then = item\nself._results.append((then, outcome(job)))\nself._wake()",
+        "job, then = item\nself._results.append((then, outcome(job)))",
+        OFFLOAD,
+    ),
+    Plant(
+        "results of the last jobs are lost in a stop",
+        "server/offload.py",
+        "self._thread = None\nself.finished()",
+        "self._thread = None",
+        OFFLOAD,
+    ),
+    Plant(
+        "a bug in what follows a job ends the loop",
+        "server/offload.py",
+        "try:\n    then(result)\nexcept Exception as error:\n    self._failed(error)",
+        "then(result)",
+        OFFLOAD,
+    ),
+    Plant(
+        "a job for which there is no thread is not done",
+        "server/offload.py",
+        "self._results.append((then, outcome(job)))\nself._wake()\nreturn",
+        "return",
+        OFFLOAD,
+    ),
+)
