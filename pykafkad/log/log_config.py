@@ -36,7 +36,7 @@ class LogConfig(Protocol):
 
 
 class CleanerConfig(Protocol):
-    """The settings of the log cleaner, Kafka's broker settings of the same names; `pykafkad.config.Settings` has them."""
+    """The log cleaner's settings: Kafka's broker settings of these names, which `pykafkad.config.Settings` has."""
 
     log_cleaner_dedupe_buffer_size: int
     log_cleaner_io_buffer_load_factor: float

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     class ConnectionOwner(Protocol):
         """Whose connections they are: a `SocketServer` or a `Peer`."""
 
-        serve: Callable[[Connection, memoryview, int, int], None]
+        @property
+        def serve(self) -> Callable[[Connection, memoryview, int, int], None]:
+            """Takes each whole frame: the bytes of the view from a start to an end."""
 
         def connected(self, connection: Connection) -> None:
             """An outgoing connection is there."""
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
     class TransportOfConnection(Protocol):
         """What a connection asks of its transport."""
+
+        last_active: float
 
         def send_soon(self) -> None:
             """The outbox got something, or the connection drains: look at it at the end of the turn."""
@@ -120,7 +124,10 @@ _KNOWN_GREETINGS = (
 class _Detached:
     """The transport of a connection that has none: nobody sends and nobody serves."""
 
-    __slots__ = ()
+    __slots__ = ("last_active",)
+
+    def __init__(self) -> None:
+        self.last_active = 0.0
 
     def send_soon(self) -> None:
         """Nobody sends."""

@@ -17,8 +17,13 @@ class Metrics:
     )
 
     def __init__(self) -> None:
-        for name in self.__slots__:
-            setattr(self, name, 0)
+        self.connections_accepted = 0
+        self.connections_closed = 0
+        self.connections_refused = 0
+        self.frames_refused = 0
+        self.requests = 0
+        self.unexpected_errors = 0
+        self.writes_failed = 0
 
     def as_dict(self) -> dict[str, int]:
         """Name to value, for logs and tests."""

@@ -19,7 +19,9 @@ from pykafkad.wire import frames, messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
+    from pykafkad.server.connection import Chunk
     from pykafkad.server.runtime import Runtime
 
     Then = Callable[[object], object]
@@ -65,10 +67,24 @@ class _Request:
 
     __slots__ = ("chunks", "correlation_id", "deadline", "response", "tagged", "then", "version")
 
-    def __init__(self, correlation_id: int, deadline: float, then: Then) -> None:
+    def __init__(
+        self,
+        correlation_id: int,
+        deadline: float,
+        then: Then,
+        version: int,
+        response: type[messages.Struct],
+        tagged: bool,
+        chunks: list[Chunk],
+    ) -> None:
         self.correlation_id = correlation_id
         self.deadline = deadline
         self.then = then
+        self.version = version
+        self.response = response
+        self.tagged = tagged
+        """Whether the answer's header has tagged fields."""
+        self.chunks = chunks
 
 
 class Peer:
@@ -95,25 +111,26 @@ class Peer:
     def __repr__(self) -> str:
         return f"Peer({self.host}:{self.port}, {len(self._in_flight)} in flight, {len(self._queued)} queued)"
 
-    def send(self, request: object, then: Then) -> None:
+    def send(self, request: messages.Struct, then: Then) -> None:
         """Send a request, in the newest version of its API that this broker has."""
         if self._is_closed or len(self._queued) >= self._limits.max_queued:
             self._end(then, REFUSED)
             return
         self._last_correlation_id = self._last_correlation_id % 0x7FFFFFFF + 1
         deadline = self._runtime.now + self._limits.request_timeout_ms / 1000
-        each = _Request(self._last_correlation_id, deadline, then)
+        correlation_id = self._last_correlation_id
         key = messages.record_type(type(request))
-        each.version = table.by_key(key).max_version
+        row = table.by_key(key)
+        assert row is not None and row.max_version is not None, f"{type(request).__name__} is no request of this broker"
+        version = row.max_version
         flexible_from = messages.flexible_from(type(request))
-        flexible = flexible_from is not None and each.version >= flexible_from
-        each.response = messages.response_class(key)
-        # ApiVersions is answered with a header that any client can read.
-        each.tagged = flexible and key != 18
-        each.chunks = [frames.start_request(key, each.version, each.correlation_id, self._client_id, flexible)]
-        messages.encoder(type(request), each.version)(request, each.chunks)
-        frames.finish_frame(each.chunks)
-        self._queued.append(each)
+        flexible = flexible_from is not None and version >= flexible_from
+        chunks: list[Chunk] = [frames.start_request(key, version, correlation_id, self._client_id, flexible)]
+        messages.encoder(type(request), version)(request, chunks)
+        frames.finish_frame(chunks)
+        tagged = flexible and not row.has_untagged_response
+        response = messages.response_class(key)
+        self._queued.append(_Request(correlation_id, deadline, then, version, response, tagged, chunks))
         self._plan_deadline()
         if self._is_connected:
             self._send_queued()
@@ -166,9 +183,10 @@ class Peer:
             self._failures += 1
 
     def _pause_seconds(self) -> float:
-        """Twice as long after each failure, up to the longest; a fifth more or less, so that many do not come at once."""
+        """The pause before the next attempt: it doubles with each failure, up to a limit, and differs by a fifth either
+        way, so that many peers do not connect at once."""
         limits = self._limits
-        pause_ms = min(limits.backoff_max_ms, limits.backoff_ms * 2 ** min(self._failures, 30))
+        pause_ms: int = min(limits.backoff_max_ms, limits.backoff_ms * (1 << min(self._failures, 30)))
         return pause_ms / 1000 * (1 - _JITTER + 2 * _JITTER * self._runtime.random.random())
 
     def _disconnect(self, reason: str) -> None:
@@ -295,7 +313,7 @@ class Peers:
         if known is not None:
             known.close()
 
-    def send(self, node_id: int, request: object, then: Then) -> None:
+    def send(self, node_id: int, request: Any, then: Then) -> None:
         """Send a request to a node; `then(REFUSED)` if its address is not known."""
         known = self._by_id.get(node_id)
         if known is None:

@@ -114,7 +114,7 @@ class Reactor:
                         if length:
                             if connection.session.fast_paths is not fast_paths:
                                 # Another node's connection, or one that an authorizer watches.
-                                if served_fast:
+                                if served_fast and owner is not None:
                                     owner.served_fast(served_fast)
                                     served_fast = 0
                                 owner = connection.owner
@@ -144,7 +144,7 @@ class Reactor:
                     self._not_read(transport, error)
             elif mask & _ENDED:
                 self.drop(transport, "ended by the peer")
-        if served_fast:
+        if served_fast and owner is not None:
             owner.served_fast(served_fast)
         self._runtime.end_turn()
         if self._resumable:
@@ -253,6 +253,10 @@ class Reactor:
         del self._transports[transport.fileno], self._by_id[transport.connection.id]
         self._poller.unregister(transport.fileno)
         return transport.socket
+
+    def remove_connection(self, connection: Connection) -> socket:
+        """Let go of a connection's transport without closing its socket."""
+        return self.remove(self._by_id[connection.id])
 
     def drop(self, transport: PlainTransport, reason: str) -> None:
         """Close a transport; its connection is lost, for `reason` unless it was closed from here."""

@@ -12,7 +12,7 @@ from pykafkad.server.logs import logger
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.config import Settings
     from pykafkad.server.listeners import Listener
@@ -127,7 +127,7 @@ class SocketServer:
             accepted.setblocking(False)
             self._take(accepted, address, listener)
 
-    def _take(self, accepted: socket, address: tuple, listener: Listener) -> Connection:
+    def _take(self, accepted: socket, address: tuple[Any, ...], listener: Listener) -> Connection:
         reactor = self._reactor
         connection = Connection(
             reactor.next_connection_id(), address_text(address), self, self._max_frame_bytes, self._large_buffers
@@ -152,7 +152,7 @@ class SocketServer:
     def hand_over(self, connection: Connection) -> socket:
         """Let go of a connection without closing it; its socket, for another server's `adopt`."""
         del self._connections[connection.id]
-        return self._reactor.remove(connection.transport)
+        return self._reactor.remove_connection(connection)
 
     def adopt(self, handed_over: socket, listener: Listener) -> Connection | None:
         """Take a socket that another server handed over; None if its peer has gone."""
@@ -166,7 +166,7 @@ class SocketServer:
         """Close every listener and every connection."""
         self.stop_listening()
         for connection in self.connections():
-            self._reactor.drop(connection.transport, "the broker stops")
+            self._reactor.drop_connection(connection, "the broker stops")
         self._reactor.end_ticking(self)
 
     # --- what connections and the reactor tell --------------------------------------------------------------------
@@ -202,7 +202,7 @@ class SocketServer:
                 self._large_buffers.pop()
             for connection in self.connections():
                 if connection.delayed is None and now - connection.transport.last_active > self._idle_seconds:
-                    self._reactor.drop(connection.transport, "idle longer than connections.max.idle.ms")
+                    self._reactor.drop_connection(connection, "idle longer than connections.max.idle.ms")
         self._plan_tick()
 
     def _plan_tick(self) -> None:

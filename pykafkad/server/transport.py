@@ -8,6 +8,7 @@ empty before the peer has everything."""
 
 from __future__ import annotations
 
+from pykafkad.log.file_slice import FileSlice
 from pykafkad.server.sending import send_many
 
 TYPE_CHECKING = False
@@ -46,6 +47,7 @@ class PlainTransport:
         data = outbox[0]
         if len(outbox) > 1 or type(data) not in _BUFFERS:
             return send_many(self.socket, outbox, self.reactor.network.send_slice)
+        assert not isinstance(data, FileSlice)
         sent = self.send(data)
         if sent == len(data):
             outbox.clear()

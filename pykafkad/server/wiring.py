@@ -1,4 +1,4 @@
-"""Puts a process together as `process.roles` says: one runtime, its directories, and a controller, a broker, or both."""
+"""Puts a process together as `process.roles` says: one runtime, its directories, a controller, a broker, or both."""
 
 from __future__ import annotations
 
