@@ -15,7 +15,7 @@ from pykafkad.log.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_prefix
 from pykafkad.log.log_services import LogServices
 from pykafkad.log.recent_segments import RecentSegments
 from pykafkad.log.segment import NEVER_MS, Segment
-from pykafkad.log.syncing import EPOCHS_FILE, SyncJob, sync_if_there
+from pykafkad.log.syncing import EPOCHS_FILE, SyncJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class LogFiles:
     ends this state, because only recovery finds out what the disk holds. `has_aborted` says whether a segment may hold
     the marker of an aborted transaction. `name_changes` counts the files that were added to or removed from the folder;
     the device has the changes up to `name_changes_synced`. `is_new` says that the folder's own name may not be synced.
-    An unopened log has no segment to remove by retention before `due_ms`."""
+    `late_snapshot` is the path and content of a producer snapshot that the next sync job writes. An unopened log has no
+    segment to remove by retention before `due_ms`."""
 
     __slots__ = (
         "topic",
@@ -82,6 +83,7 @@ class LogFiles:
         "_sole_replica",
         "due_ms",
         "is_new",
+        "late_snapshot",
         "name_changes",
         "name_changes_synced",
         *LOADED_SLOTS,
@@ -113,6 +115,7 @@ class LogFiles:
         self._recent_sealed = RecentSegments()
         self._sole_replica = False
         self.is_new = False
+        self.late_snapshot: tuple[str, bytes] | None = None
         self.name_changes = self.name_changes_synced = 0
         self._prepare(settings)
 
@@ -222,12 +225,15 @@ class LogFiles:
         if active.base_offset == end_offset:
             return active
         try:
-            # If the log is synced up to its end, no later sync covers these files, so they are synced here.
-            is_synced = self.recovery_point >= end_offset
-            active.write_indexes(sync=is_synced)
-            self.write_snapshot()
-            if is_synced:
-                sync_if_there(self._disk, file_prefix(self.directory, end_offset) + SNAPSHOT_SUFFIX)
+            active.write_indexes()
+            if self.recovery_point >= end_offset > self._snapshot_offset:
+                # A recovery would not look at the sealed segment any more, whose indexes are not synced yet. The next
+                # sync job covers them. It then writes the snapshot, which tells a recovery that they are complete.
+                path = file_prefix(self.directory, end_offset) + SNAPSHOT_SUFFIX
+                self.late_snapshot = path, self.producers.to_snapshot()
+                self._snapshot_offset = end_offset
+            else:
+                self.write_snapshot()
             self.write_epochs()
             file = self._disk.open(file_prefix(self.directory, end_offset) + LOG_SUFFIX, create=True)
         except StorageFailure as failure:
@@ -237,6 +243,7 @@ class LogFiles:
             raise self.fail(failure) from None
         active.drop_indexes()
         self.name_changes += 1
+        self.recovery_point = min(self.recovery_point, end_offset - 1)
         segment = Segment(self._disk, self.directory, end_offset, file, now_ms)
         self.segments.append(segment)
         self._activate(segment)
@@ -390,6 +397,9 @@ class LogFiles:
                     self.segments_from(self.recovery_point) if self.recovery_point != self.written_end_offset else ()
                 ):
                     segment.file.sync()
+                if self.late_snapshot is not None:
+                    self._disk.write(*self.late_snapshot)
+                    self.late_snapshot = None
             except StorageFailure as failure:
                 raise self.fail(failure) from None
             self.recovery_point = self.written_end_offset

@@ -121,7 +121,7 @@ def load(disk: Disk, directory: str, topic_id: bytes, known: Checkpointed, setti
     if epochs_lost:
         end_offset = None
     if end_offset is None:
-        first = _first_to_recover(bases, segments[-1].base_offset if known.clean else known.recovery_point)
+        first = _first_to_recover(bases, segments[-1].base_offset if known.clean else known.recovery_point, snapshots)
         if epochs_lost or (first and not _knows_epoch(segments[first - 1], epochs, log_start_offset)):
             first = 0
         replayed = load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
@@ -239,12 +239,17 @@ def _ends_at(segment: Segment, recovery_point: int, snapshots: list[int]) -> boo
     return end_offset == recovery_point and end == segment.size
 
 
-def _first_to_recover(bases: list[int], recovery_point: int) -> int:
-    """Index of the segment that holds the recovery point; all segments before it are synced."""
+def _first_to_recover(bases: list[int], recovery_point: int, snapshots: list[int]) -> int:
+    """Index of the segment that holds the recovery point; all segments before it are synced.
+
+    A segment that begins at the recovery point may be newer than that point. If its producer snapshot is missing, the
+    indexes of the segment before it may not be synced, so that is recovered, too."""
     first = 0
     for at, base in enumerate(bases):
         if base <= recovery_point:
             first = at
+    if first and bases[first] == recovery_point and recovery_point not in snapshots:
+        return first - 1
     return first
 
 

@@ -338,6 +338,9 @@ class Segment:
         if self.indexes_written and not sync and self.max_timestamp_ms <= self.time_index.last()[0]:
             return
         for suffix, data in self.index_files():
+            if suffix == TXN_INDEX_SUFFIX and not sync and self.disk.read(self.prefix + suffix) == data:
+                # The file may be synced, and nothing can rebuild it before the recovery point.
+                continue
             self.disk.write(self.prefix + suffix, data, sync=sync)
         self.indexes_written = True
 

@@ -39,7 +39,8 @@ DIRECTORIES_FILE = "directories.properties"
 _GONE_SUFFIX = ".gone"
 # Files at the top of a directory that identify it; they are not part of its state.
 IDENTITY_FILES = (checkpoints.META_PROPERTIES_FILE, "bootstrap.checkpoint")
-_TEMPORARY_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, ".tmp")
+_TEMPORARY_SUFFIX = ".tmp"
+_TEMPORARY_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, _TEMPORARY_SUFFIX)
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 MAX_NAME_LENGTH = 100
@@ -97,14 +98,22 @@ def _last_segment(names: list[str]) -> str:
     return max((name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)), default="")
 
 
-def mark_clean(disk: Disk, path: str, name: str, broker_epoch: int) -> None:
-    """Mark a snapshot clean, once all of it has reached the device: a broker that starts on it needs no recovery."""
+def prepare_mark(disk: Disk, path: str, name: str, broker_epoch: int) -> None:
+    """Write and sync the marker of a clean stop under a temporary name, once the whole snapshot is on the device."""
     if disk.is_directory(path_of(path, name)):
-        disk.write(
-            f"{path_of(path, name)}/{checkpoints.CLEAN_SHUTDOWN_FILE}",
-            checkpoints.encode_clean_shutdown(broker_epoch),
-            sync=True,
-        )
+        disk.write(_prepared_mark(path, name), checkpoints.encode_clean_shutdown(broker_epoch), sync=True)
+
+
+def mark_clean(disk: Disk, path: str, name: str) -> None:
+    """Mark a snapshot clean by what `prepare_mark` has written: a broker that starts on it needs no recovery.
+
+    Nothing is synced. A marker that a power loss takes away costs a recovery and nothing else."""
+    if disk.exists(_prepared_mark(path, name)):
+        disk.rename(_prepared_mark(path, name), f"{path_of(path, name)}/{checkpoints.CLEAN_SHUTDOWN_FILE}")
+
+
+def _prepared_mark(path: str, name: str) -> str:
+    return f"{path_of(path, name)}/{checkpoints.CLEAN_SHUTDOWN_FILE}{_TEMPORARY_SUFFIX}"
 
 
 def put_away(disk: Disk, path: str, name: str) -> str | None:
@@ -167,7 +176,11 @@ def materialize(disk: Disk, source: str, target: str, *, forget_producers: bool 
             link_partition(disk, f"{source}/{name}", f"{target}/{name}", forget_producers=forget_producers)
     # The files at the top come after the partitions, and the marker of a clean stop comes last.
     for name in sorted(names, key=lambda name: name == checkpoints.CLEAN_SHUTDOWN_FILE):
-        if name != DIRECTORIES_FILE and not disk.is_directory(f"{source}/{name}"):
+        if (
+            name != DIRECTORIES_FILE
+            and not name.endswith(_TEMPORARY_SUFFIX)
+            and not disk.is_directory(f"{source}/{name}")
+        ):
             _copy(disk, f"{source}/{name}", f"{target}/{name}")
 
 

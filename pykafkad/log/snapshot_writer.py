@@ -94,6 +94,9 @@ class SnapshotWriter:
         log.roll(directory.clock.now_ms())
         log.write_epochs()
         snapshot_store.link_partition(directory.disk, log.directory, target)
+        if log.late_snapshot is not None:
+            path, snapshot = log.late_snapshot
+            directory.disk.write(f"{target}/{path.rpartition('/')[2]}", snapshot)
         log.rest(sealed)
         self._synced[key], self._starts[key], self._ends[key] = log.recovery_point, log.log_start_offset, log.end_offset
 

@@ -42,6 +42,7 @@ class SyncJob:
         "_failure",
         "_has_epochs",
         "_is_new",
+        "_late_snapshot",
         "_name_changes",
         "_name_changes_synced",
         "_sealed",
@@ -73,6 +74,7 @@ class SyncJob:
                 self._failure = failure.copy()
         self._name_changes, self._name_changes_synced = log.name_changes, log.name_changes_synced
         self._is_new = log.is_new
+        self._late_snapshot = log.late_snapshot if sealed else None
         bases = [segment.base_offset for segment in log.segments_from(sealed[0].base_offset)[1:]] if sealed else []
         self._snapshots = [file_prefix(log.directory, base) + SNAPSHOT_SUFFIX for base in bases]
 
@@ -98,8 +100,19 @@ class SyncJob:
         if has_new_names:
             # POSIX does not promise that the sync of a file syncs its name, although most file systems do it.
             _sync_names(disk, self._directory)
+        if self._late_snapshot is not None:
+            # It comes after the names of the indexes, because it tells a recovery that they are complete.
+            self._write_late_snapshot(*self._late_snapshot)
         if self._is_new:
             _sync_names(disk, posixpath.dirname(self._directory) or ".")
+
+    def _write_late_snapshot(self, path: str, snapshot: bytes) -> None:
+        try:
+            self._disk.write(path, snapshot, sync=True)
+        except StorageFailure:
+            # The folder of a deleted topic or of a moved log is renamed.
+            if self._disk.is_directory(self._directory):
+                raise
 
     def _sync_log(self, segment: Segment) -> None:
         file = segment.open_file
@@ -123,6 +136,8 @@ class SyncJob:
         if not log.closed and log.offline is None:
             for segment in self._sealed:
                 log.rest(segment)
+            if log.late_snapshot is self._late_snapshot:
+                log.late_snapshot = None
             if not self._has_epochs:
                 return
             # If the active segment was sealed meanwhile, `run` has not synced its indexes, so the next job counts it.

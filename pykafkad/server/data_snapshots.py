@@ -8,6 +8,7 @@ OFFSET_OUT_OF_RANGE."""
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import partial
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
@@ -20,6 +21,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.disk import Disk
     from pykafkad.server.broker import Broker
 
 
@@ -157,7 +159,14 @@ class DataSnapshots:
         self._writers = []
         # Its own mark, as another snapshot may have the name by then.
         mark = self._unsynced[name] = object()
-        broker.runtime.cpu_offload.submit(broker.runtime.disk.sync_all, lambda result: self._synced(name, mark, result))
+        job = partial(
+            _sync_and_prepare_mark,
+            broker.runtime.disk,
+            [directory.path for directory in broker.directories.every()],
+            name,
+            broker.image.brokers[broker.node_id].epoch,
+        )
+        broker.runtime.cpu_offload.submit(job, lambda result: self._synced(name, mark, result))
         self._broker.logs.info(
             "storage",
             "snapshot-created",
@@ -188,9 +197,7 @@ class DataSnapshots:
         self._unsynced.pop(name, None)
         try:
             for directory in broker.directories.every():
-                snapshot_store.mark_clean(
-                    broker.runtime.disk, directory.path, name, broker.image.brokers[broker.node_id].epoch
-                )
+                snapshot_store.mark_clean(broker.runtime.disk, directory.path, name)
         except StorageFailure as failure:
             # What starts on it recovers first, which costs time and nothing else.
             self._broker.logs.warning("storage", "snapshot-not-synced", name=name, reason=failure)
@@ -235,9 +242,7 @@ class DataSnapshots:
         """
         self._find(name)
         self._check_directories(name)
-        if name in self._unsynced:
-            self._broker.runtime.disk.sync_all()
-            self._mark_clean(name)
+        # If the snapshot is not synced yet, the stop waits for the thread that syncs it.
         self.restore_to = name
         self._asking = asking
         self._broker.runtime.stop(f"going back to the snapshot {name}")
@@ -352,3 +357,10 @@ class DataSnapshots:
             raise KafkaError(
                 errors.INVALID_CONFIG, f"there is no snapshot {name}; there are: {', '.join(known) or 'none'}"
             )
+
+
+def _sync_and_prepare_mark(disk: Disk, paths: list[str], name: str, broker_epoch: int) -> None:
+    """Bring the whole snapshot to the device; on any thread. Raises StorageFailure."""
+    disk.sync_all()
+    for path in paths:
+        snapshot_store.prepare_mark(disk, path, name, broker_epoch)

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from pykafkad.errors import StorageFailure
+from pykafkad.log.partition_log import VERIFIED_CLIENT
 from pykafkad.log.time_index import TimeIndex
 from tests.log.settings import NOW_MS, append, batch, content, offsets_of, open_directory, open_log
 from tests.simulation.crash_disk import CrashDisk
@@ -218,19 +219,40 @@ def test_rebuilt_indexes_before_the_recovery_point_are_synced():
         assert [log.offset_for_timestamp(NOW_MS + number)[0] for number in range(4)] == [0, 3, 6, 9]
 
 
-def test_a_roll_right_after_a_sync_is_synced():
-    """The next sync begins with the new segment, so it does not cover the files of the roll."""
+def test_the_sync_after_a_roll_covers_the_files_of_the_roll():
+    """The roll comes right after a sync, so the recovery point was the end of the sealed segment."""
     disk = CrashDisk()
     directory = open_directory(disk=disk)
     log = open_log(directory)
     append(log, batch(3, 60, producer_id=7, producer_epoch=0, base_sequence=0))
     log.flush()
     log.roll(NOW_MS)
+    sealed_sync(directory, log)
     for suffix in (".index", ".timeindex"):
         file = disk.files[SEGMENT.format(0, suffix)]
         assert file.synced == file.data
     file = disk.files[SEGMENT.format(3, ".snapshot")]
     assert file.synced == file.data
+
+
+def test_a_power_loss_after_a_roll_right_after_a_sync_loses_no_index():
+    """The checkpoint names the end of the sealed segment. Its transaction index says which records are aborted."""
+    disk = CrashDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
+    begun = batch(3, 60, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    log.append(begun, NOW_MS, origin=VERIFIED_CLIENT)
+    log.append_end_marker(7, 0, 0, NOW_MS, is_abort=True)
+    log.flush()
+    directory.checkpoint()
+    log.roll(NOW_MS)
+    append(log, batch())
+    # Nothing has synced its name.
+    disk.unlink(SEGMENT.format(0, ".txnindex"))
+    _, log = restarted(disk)
+    assert log.end_offset == 5
+    log.advance_high_watermark(4)
+    assert [each.first_offset for each in log.aborted_transactions(0, log.read(0, 10_000, end_offset=4))] == [0]
 
 
 def test_a_failed_rename_in_retention_takes_the_log_offline():

@@ -20,7 +20,8 @@ from tests.simulation.world import World
 def save(world, name):
     for directory in world.broker.directories.every():
         snapshot_writer.save(directory, name)
-        snapshot_store.mark_clean(world.runtime.disk, directory.path, name, 5)
+        snapshot_store.prepare_mark(world.runtime.disk, directory.path, name, 5)
+        snapshot_store.mark_clean(world.runtime.disk, directory.path, name)
 
 
 @pytest.fixture

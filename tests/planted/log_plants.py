@@ -303,10 +303,10 @@ PLANTS = (
         ("tests/log/test_scale.py", *RECOVERY),
     ),
     Plant(
-        "a roll right after a sync is not synced",
+        "a roll right after a sync tells a recovery at once that its files are complete",
         "log/log_files.py",
-        "is_synced = self.recovery_point >= end_offset",
-        "is_synced = False",
+        "if self.recovery_point >= end_offset > self._snapshot_offset:",
+        "if False:",
         FILES,
     ),
     Plant(

@@ -9,6 +9,7 @@ from pykafkad.server.offload import Offload
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.server.test_coordinator_host import commit_request
+from tests.server.test_data_snapshots import request as snapshot_action
 from tests.simulation.disk import MemoryDisk, MemoryFile
 from tests.simulation.world import NOTHING, World
 
@@ -50,6 +51,9 @@ class WatchedDisk(MemoryDisk):
     def sync_directory(self, path):
         self.note(path)
         super().sync_directory(path)
+
+    def link(self, source, target):
+        self.files[target] = self.files[source]
 
     def sync_all(self):
         self.note("everything")
@@ -116,6 +120,10 @@ def test_a_broker_that_serves_syncs_nothing_on_its_loop(world):
     create(world, "t")
     for number in range(20):
         create(world, f"other-{number}")
+    for log in list(world.broker.partitions):
+        # With group commit each of them is synced up to its end.
+        log.roll(world.runtime.now_ms)
+    assert ask(world, snapshot_action("create", "one"), 1).responses[0].error_code == 0
     # Checkpoints, syncs of what has rolled, scheduled flushes, deletions.
     for _ in range(40):
         world.advance(5.0)
@@ -124,6 +132,7 @@ def test_a_broker_that_serves_syncs_nothing_on_its_loop(world):
         world.turn()
     assert any(path.endswith(".checkpoint") for path in world.disk.files if "00000000000000000000-" not in path)
     assert b"other-19 2 0" in world.disk.read("/data/recovery-point-offset-checkpoint")
+    assert world.disk.exists("/data.snapshots/one/.kafka_cleanshutdown")
     assert world.disk.elsewhere > 20
     assert world.runtime.metrics.unexpected_errors == 0
     stacks = {path: "".join(stack) for path, stack in world.disk.on_loop}
