@@ -95,19 +95,19 @@ _UNTAGGED_RESPONSES = ("ApiVersions",)
 
 _NO_TRANSACTIONS = "transactions are not offered yet"
 _NOBODYS_TRANSACTIONS = (
-    f"{_NO_TRANSACTIONS}, so nobody has a transactional id; what a Kafka left in the directory is not looked at"
+    f"{_NO_TRANSACTIONS}, so no transactional id exists; transactions of a directory that a Kafka wrote are not read"
 )
 _NO_CONSUMER_GROUPS = "the consumer group protocol of KIP-848 is not offered yet; classic groups are"
 _NO_SHARE_GROUPS = "share groups are not offered yet"
 _NO_STREAMS_GROUPS = "streams groups are not offered yet"
-_NO_SASL = "no SASL listeners yet: everybody has logged in already"
-_NO_TOKENS = "no SASL and TLS listeners yet: nobody gets a token"
-_NO_LOGIN = "kept and shown; nobody can log in with them yet"
-_NOT_ENFORCED = "kept and shown, not yet enforced"
+_NO_SASL = "no SASL listeners yet: every connection counts as authenticated"
+_NO_TOKENS = "no SASL and TLS listeners yet: every caller is refused"
+_NO_LOGIN = "kept and shown, but nobody can log in with them yet"
+_NOT_ENFORCED = "kept and shown, but not enforced yet"
 _FEATURES = (
     "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0"
 )
-_NO_QUOTAS = "no quotas yet: nothing is ever refused for one"
+_NO_QUOTAS = "no quotas yet: none is ever exceeded"
 _QUORUM_OF_ONE = (
     "answered on a controller's listener; here controller and broker are one process and send each other nothing"
 )
@@ -157,10 +157,10 @@ ROWS: tuple[Api, ...] = (
         "Produce",
         "3-13",
         "batches of a transaction are refused (transactions are not offered yet); "
-        "a batch whose checksum is right but whose records lie is accepted",
+        "a batch with a valid checksum and invalid records is accepted",
         advertised_min=0,
     ),
-    _row(1, "Fetch", "4-18", "no follower fetch: replicas are told NOT_LEADER_OR_FOLLOWER; no preferred read replica"),
+    _row(1, "Fetch", "4-18", "no follower fetch: replicas get NOT_LEADER_OR_FOLLOWER; no preferred read replica"),
     _row(2, "ListOffsets", "1-11", "no tiered storage: the local log is the whole log"),
     _row(3, "Metadata", "0-13"),
     _row(8, "OffsetCommit", "2-10"),
@@ -168,7 +168,7 @@ ROWS: tuple[Api, ...] = (
         9,
         "OffsetFetch",
         "1-10",
-        "no transactions yet: require_stable never waits; member epochs of KIP-848 are not looked at",
+        "no transactions yet: require_stable never waits; member epochs of KIP-848 are ignored",
     ),
     _row(10, "FindCoordinator", "0-6", f"{_NO_TRANSACTIONS}; {_NO_SHARE_GROUPS}"),
     _row(11, "JoinGroup", "0-9"),
@@ -214,7 +214,7 @@ ROWS: tuple[Api, ...] = (
     _row(46, "ListPartitionReassignments", "0"),
     _row(47, "OffsetDelete", "0"),
     _row(48, "DescribeClientQuotas", "0-1", _NOT_ENFORCED),
-    _row(49, "AlterClientQuotas", "0-1", f"{_NOT_ENFORCED}; of host names only localhost is taken for an address"),
+    _row(49, "AlterClientQuotas", "0-1", f"{_NOT_ENFORCED}; localhost is the only host name that is resolved"),
     _row(50, "DescribeUserScramCredentials", "0", _NO_LOGIN),
     _row(51, "AlterUserScramCredentials", "0", _NO_LOGIN),
     _row(55, "DescribeQuorum", "0-2"),
@@ -225,14 +225,14 @@ ROWS: tuple[Api, ...] = (
         64,
         "UnregisterBroker",
         "0",
-        "the only broker, told to forget itself, goes on coordinating the groups of who knows it",
+        "if the only broker is unregistered, it goes on coordinating the groups of clients that know its address",
     ),
     _row(65, "DescribeTransactions", "0", _NOBODYS_TRANSACTIONS),
     _row(
         66,
         "ListTransactions",
         "0-2",
-        f"{_NOBODYS_TRANSACTIONS}; without google-re2 every pattern is taken for a valid one",
+        f"{_NOBODYS_TRANSACTIONS}; without google-re2 every pattern counts as valid",
     ),
     # Kafka advertises it with the feature off too. librdkafka shows the refusal as a fatal error; without the key it
     # retries silently.
@@ -244,7 +244,7 @@ ROWS: tuple[Api, ...] = (
         "GetTelemetrySubscriptions",
         "0",
         advertised=False,
-        gaps="of Java's regular expressions those that RE2 has too, without references and look-around",
+        gaps="of Java's regular expressions only those that RE2 has too, without references and look-around",
     ),
     _row(72, "PushTelemetry", "0", advertised=False),
     _row(74, "ListConfigResources", "0-1"),

@@ -1,7 +1,7 @@
-"""Requests that name resources which exist, for every API, version and rule: what the tests of authorization send.
+"""Requests for the tests of authorization: for every API, version and rule, about resources that exist.
 
-A case is one way to ask an API: values for some fields, and the rules of its row that count then. Every other field has
-a value that is valid wherever it stands; a list has one element.
+A case is one form of a request: values of some fields, and the rules of the API that apply to it. Every other field has
+a value that is valid anywhere; a list has one element.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOPIC, GROUP, TRANSACTIONAL_ID, NEW_TOPIC = "walked-topic", "walked-group", "wal
 SHARE_GROUP = "walked-share-group"
 _NO_ID = bytes(16)
 
-# Values by API and place; by place alone where they are the same for all.
+# Values by API and field path, or by field path alone where all APIs have the same.
 EVERYWHERE: dict[str, object] = {
     "timeout_ms": 5000,
     "replica_id": -1,
@@ -147,8 +147,8 @@ VALUES: dict[str, dict[str, object]] = {
     "GetTelemetrySubscriptions": {"client_instance_id": _NO_ID},
 }
 
-# The ways to ask an API whose rules do not all count in every request: values, the numbers of the rules that count, and
-# the versions that can be asked so (None: all).
+# Forms of requests to APIs of which not all rules apply to every request: values, the numbers of the rules that apply,
+# and the versions with this form (None: all).
 _SETTINGS = (
     ({"resources.resource_type": 2, "resources.resource_name": TOPIC}, (0,), None),
     ({"resources.resource_type": 32, "resources.resource_name": GROUP}, (1,), None),
@@ -193,16 +193,16 @@ CASES: dict[str, tuple[tuple[dict[str, object], tuple[int, ...], tuple[int, int]
 
 # Rules that no request to this broker can reach yet, with the reason.
 UNREACHABLE = {
-    "Produce": "records of a transaction are refused for what they are: transactions are not offered yet",
-    "CreateDelegationToken": "nobody logs in, so everybody is refused before",
-    "DescribeDelegationToken": "nobody logs in, so everybody is refused before",
+    "Produce": "records of a transaction are always refused: transactions are not offered yet",
+    "CreateDelegationToken": "no connection is authenticated, so every caller is refused before",
+    "DescribeDelegationToken": "no connection is authenticated, so every caller is refused before",
     "DescribeTransactions": "there are no transactions whose topics could be described",
     "ListTransactions": "there are no transactions to list",
 }
 
 
 class _Request(Values):
-    """One request, in which places have the values of the tables above."""
+    """Builds one request with the values of the tables above."""
 
     def __init__(self, row: table.Api, topic_id: bytes, values: dict[str, object]) -> None:
         super().__init__(row.name)
@@ -228,7 +228,7 @@ class _Request(Values):
             self._places.pop()
 
     def scalar(self, field: notation.Field) -> object:
-        """What is valid at most places."""
+        """A value that is valid in most fields."""
         place = ".".join(self._places)
         if field.type == "uuid":
             return self._values.get(place, self._topic_id if place in self._names else _NO_ID)
@@ -238,7 +238,8 @@ class _Request(Values):
 
 
 def cases(row: table.Api, *, every: bool = True) -> Iterator[tuple[int, dict[str, object], tuple[Rule, ...]]]:
-    """(version, values, the rules that count) of every way to ask the API, in `every` or its first and last version."""
+    """(version, values, the rules that apply) for every form of request to the API; without `every` only in its first
+    and last version."""
     default = ({}, range(len(row.authorization)), None)
     for values, numbers, versions in CASES.get(row.name, (default,)):
         low, high = versions or (row.min_version, row.max_version)
@@ -265,15 +266,15 @@ def codes(value: object) -> set[int]:
 
 
 def pairs(rules: tuple[Rule, ...]) -> set[tuple[str, str]]:
-    """What rules ask for first."""
+    """The operation and resource type of each rule."""
     return {(rule.operation, rule.resource_type) for rule in rules}
 
 
 def is_refused(answer: object, rule: Rule) -> bool:
-    """Whether an answer says of the case's resource what the rule says of a refused one."""
+    """Whether an answer shows the refusal of the case's resource as the rule says."""
     if rule.answer == HIDDEN:
         return not codes(answer) and not any(name in repr(answer) for name in (TOPIC, TRANSACTIONAL_ID))
     if rule.answer == OTHERWISE:
         return codes(answer) <= {rule.error}
-    # Up to version 2 DescribeLogDirs has nowhere to say it; its answer is empty.
+    # Up to version 2 DescribeLogDirs has no error for the whole answer; its answer is empty.
     return codes(answer) == {rule.error} or (not codes(answer) and getattr(answer, "results", None) == [])

@@ -7,13 +7,13 @@ from tests.simulation.world import World
 
 @pytest.fixture
 def world(tmp_path):
-    """A fresh broker; pass its data on with `world.restart()`."""
+    """A fresh broker; `world.restart()` makes another with its data."""
     made = World(tmp_path / "data")
     yield made
-    assert made.runtime.metrics.unexpected_errors == 0, "an unexpected error is a bug, whatever was answered"
+    assert made.runtime.metrics.unexpected_errors == 0, "an unexpected error is a bug, whatever the answer was"
 
 
 @pytest.fixture
 def peer(world):
-    """A client connection to it."""
+    """A client connection to the broker."""
     return world.connect()

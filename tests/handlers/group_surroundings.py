@@ -1,5 +1,4 @@
-"""A context for group handlers: a real shard behind it, topics as a plain picture, and answers encoded as they would
-be."""
+"""A context for group handlers, with a real shard, an image of topics, and answers that are encoded and decoded."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ IDS = {"t": b"t" * 16, "u": b"u" * 16}
 
 
 class Groups:
-    """The facade that handlers see, over the world's one shard."""
+    """The `ctx.groups` of handlers, for the one shard of the world."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -31,7 +30,7 @@ class Groups:
         return (None, self.error_code) if self.error_code else (self.world.shard, 0)
 
     def read(self, group_id: str, token: object) -> None:
-        """Nothing here waits for a sync."""
+        """Does nothing: no answer waits for a sync here."""
 
     def shards(self) -> list[object]:
         return [self.world.shard]
@@ -61,7 +60,7 @@ class Groups:
 
 
 class Controller:
-    """Remembers what was asked of it; producer ids it gives at once."""
+    """Records the events that it gets; gives producer ids at once."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -79,7 +78,7 @@ class Controller:
 
 
 class Context:
-    """One broker's surroundings; `call` makes one request of it."""
+    """The surroundings of handlers in one broker; `call` makes one request."""
 
     def __init__(self, **settings: int) -> None:
         self.world = World(**settings)
@@ -112,7 +111,7 @@ class Context:
         return f"broker{broker_id}", 9092
 
     def call(self, handle: object, version: int, request: object) -> object:
-        """The answer as a client of that version decodes it; None while the request is parked."""
+        """The answer as a client of that version decodes it; None while the request is delayed."""
         request = round_trip(request, version)
         self.version = version
         self.token = self.world.token()

@@ -1,4 +1,4 @@
-"""Short ways to write the requests of the data path."""
+"""Short forms of the requests of the data path."""
 
 from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch
@@ -62,16 +62,16 @@ def fetch(
     )
 
 
-def watch_flat_paths(world, allowed, monkeypatch):
-    """The list into which a flat path puts whether it served a frame, of each that it looks at; it may only where
-    `allowed`."""
+def watch_fast_paths(world, allowed, monkeypatch):
+    """A list that gets, for each frame that a fast path looks at, whether the fast path served it. The fast paths are
+    on only where `allowed`."""
     served = []
     known = {}
 
     def watch(serve):
         def look(connection, view, start, end, version, correlation_id):
             answer = allowed and serve(connection, view, start, end, version, correlation_id)
-            # A frame that came alone and was declined is looked at again with those that did not.
+            # A frame that came alone and was declined is looked at again with the frames behind it.
             at = known.setdefault((connection, correlation_id), len(served))
             served[at:] = [answer]
             return answer

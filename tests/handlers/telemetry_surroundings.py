@@ -1,4 +1,4 @@
-"""What the tests of clients' own metrics share: subscriptions, requests, and a push as a client's library makes it."""
+"""Shared by the tests of client metrics: subscriptions, requests, and a push as a client's library makes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CLIENT_METRICS = 16
 
 
 def subscribe(peer, name, **values):
-    """Set a subscription's settings; underscores stand for dots, None deletes."""
+    """Set a subscription's settings; underscores stand for dots, and None deletes a setting."""
     request = messages.IncrementalAlterConfigsRequest
     configs = [
         request.AlterableConfig(name=key.replace("_", "."), config_operation=int(value is None), value=value)

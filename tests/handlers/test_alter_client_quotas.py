@@ -1,4 +1,4 @@
-"""AlterClientQuotas: form and errors. What may be: tests/metadata/test_client_quotas.py."""
+"""AlterClientQuotas: rows and errors. tests/metadata/test_client_quotas.py tests which quotas are valid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_each_entity_has_its_result(version):
     assert describe(cluster.image) == [({"user": "a", "client-id": None}, {RATE: 5.0})]
 
 
-def test_whoever_may_not():
+def test_a_caller_without_permission_is_refused():
     denied = {("AlterConfigs", "Cluster", "kafka-cluster")}
     rows = alter(Cluster(), 1, entry({"user": "a"}, (RATE, 5.0)), denied=denied)
     assert rows == [({"user": "a"}, errors.CLUSTER_AUTHORIZATION_FAILED)]

@@ -1,4 +1,4 @@
-"""AlterConfigs: form and permissions. What settings may be: tests/metadata/test_configs.py."""
+"""AlterConfigs: checks and permissions. tests/metadata/test_configs.py tests which settings are valid."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ def alter(cluster, *resources, version=2, denied=None, **fields):
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_a_resource_gets_exactly_what_is_said(cluster, version):
+def test_a_resource_gets_exactly_the_settings_of_the_request(cluster, version):
     assert alter(cluster, (2, "a", [("segment.ms", "60000")]), version=version) == [("a", 0)]
     assert cluster.image.configs(TYPE_TOPIC, "a") == {"segment.ms": "60000"}
 
 
-def test_form(cluster):
-    """Rows come in the order asked; each resource and each key once, no nulls, this broker only, no loggers."""
+def test_malformed_resources_have_their_own_errors(cluster):
+    """Rows have the order of the request. Each resource and each key may come once; null values, other brokers and
+    loggers are refused."""
     invalid = errors.INVALID_REQUEST
     rows = alter(
         cluster,
@@ -59,12 +60,12 @@ def test_form(cluster):
     assert cluster.settings.log_retention_ms == 5
 
 
-def test_validate_only(cluster):
+def test_validate_only_changes_nothing(cluster):
     assert alter(cluster, (2, "b", [("retention.ms", "2")]), validate_only=True) == [("b", 0)]
     assert cluster.image.configs(TYPE_TOPIC, "b") == {}
 
 
-def test_permissions(cluster):
+def test_resources_need_permission(cluster):
     denied = {("AlterConfigs", "Topic", "a"), ("AlterConfigs", "Cluster", "kafka-cluster")}
     rows = alter(cluster, (2, "a", []), (4, "1", []), (2, "b", []), denied=denied)
     assert rows == [("a", errors.TOPIC_AUTHORIZATION_FAILED), ("1", errors.CLUSTER_AUTHORIZATION_FAILED), ("b", 0)]

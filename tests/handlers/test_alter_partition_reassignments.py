@@ -9,7 +9,7 @@ Request = messages.AlterPartitionReassignmentsRequest
 
 
 def alter(peer, version, *rows, **fields):
-    """(topic, partition, replicas) each; the whole answer."""
+    """Request (topic, partition, replicas) for each row; returns the whole answer."""
     topics = [
         Request.ReassignableTopic(
             name=name, partitions=[Request.ReassignablePartition(partition_index=index, replicas=replicas)]
@@ -48,12 +48,12 @@ def test_each_partition_has_its_own_error(world, peer, version):
     ]
 
 
-def test_without_time_nothing_is_done(world, peer):
+def test_a_timeout_of_zero_changes_nothing(world, peer):
     world.create_topic("t")
     answer = alter(peer, 1, ("t", 0, None), timeout_ms=0)
     assert answer.error_code == errors.REQUEST_TIMED_OUT and codes(answer) == [errors.REQUEST_TIMED_OUT]
 
 
-def test_nothing_asked_is_nothing_answered(peer):
+def test_an_empty_request_has_an_empty_answer(peer):
     answer = alter(peer, 0)
     assert (answer.error_code, answer.error_message, answer.responses) == (0, "", [])

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: a replica goes to another directory while it is written to."""
+"""AlterReplicaLogDirs: a replica moves to another directory while it is written to."""
 
 import random
 
@@ -31,7 +31,7 @@ def world(paths):
 
 
 def alter(world, *rows, version=2):
-    """(path, topic, partition) each; the codes in the order of topic and partition."""
+    """Request (path, topic, partition) for each row; returns the codes in the order of topic and partition."""
     dirs = [
         Request.AlterReplicaLogDir(path=path, topics=[Request.AlterReplicaLogDirTopic(name=name, partitions=[index])])
         for path, name, index in rows
@@ -41,13 +41,13 @@ def alter(world, *rows, version=2):
 
 
 def other(world, paths, number=0):
-    """A path where the partition is not."""
+    """A path of a directory without the partition."""
     (place,) = places(world, "t")
     return [path for path in paths if not path.endswith(place)][number]
 
 
 def finish(world):
-    """Let the moves come to their end."""
+    """Run the moves to their end."""
     for _ in range(1000):
         if not len(world.broker.moves):
             return
@@ -95,7 +95,7 @@ def test_a_replica_moves_with_all_its_records(world, paths, tmp_path, version):
     assert places(world, "t") == [target[-1]] and numbers(world) == list(range(70))
 
 
-def test_what_is_written_meanwhile_goes_along(world, paths, monkeypatch):
+def test_records_written_during_the_move_move_too(world, paths, monkeypatch):
     monkeypatch.setattr(log_moves, "STEP_BYTES", 3000)
     monkeypatch.setattr(log_moves, "LAST_BYTES", 2000)
     fill(world, 30)
@@ -109,14 +109,14 @@ def test_what_is_written_meanwhile_goes_along(world, paths, monkeypatch):
         world.runtime.offload.close()
         assert number < 500
     assert number > 35 and numbers(world) == list(range(number)) and places(world, "t") == [target[-1]]
-    # The old world is left as a killed broker leaves it.
+    # The old world stays as a killed broker leaves it.
     for directory in world.broker.directories.every():
         directory._lock.close()
     again = world.restart()
     assert numbers(again) == list(range(number)), "recovered after a kill, with every file in its new place"
 
 
-def test_describe_log_dirs_shows_both(world, paths, monkeypatch):
+def test_describe_log_dirs_shows_both_replicas_of_a_move(world, paths, monkeypatch):
     monkeypatch.setattr(log_moves, "STEP_BYTES", 5000)
     fill(world, 30)
     target = other(world, paths)
@@ -132,7 +132,7 @@ def test_describe_log_dirs_shows_both(world, paths, monkeypatch):
         }
 
     rows = described()
-    # The first step may be done already.
+    # The first step may have run already.
     assert rows[True][0] == target and rows[True][1] in (0, 5000) and rows[True][2] == 30
     assert rows[False][1] > 30_000 and rows[False][2] == 0
     for _ in range(4):
@@ -164,7 +164,7 @@ def test_a_move_is_redirected_and_stopped(world, paths, tmp_path):
     ]
 
 
-def test_a_step_that_runs_while_its_move_is_redirected_harms_nobody(world, paths, monkeypatch):
+def test_a_step_that_runs_while_its_move_is_redirected_changes_nothing(world, paths, monkeypatch):
     fill(world, 30)
     first, second = other(world, paths), other(world, paths, 1)
     steps = []
@@ -187,8 +187,8 @@ def one_step(world):
     world.runtime.offload.close()
 
 
-def test_segments_that_are_replaced_or_removed_meanwhile_are_copied_anew(world, paths, monkeypatch):
-    """What a cleaner swaps in has another file, whatever is in it; what retention took is not brought back."""
+def test_segments_that_are_replaced_or_removed_during_the_move_are_copied_anew(world, paths, monkeypatch):
+    """A cleaned segment is a new file, whatever its content. A segment that retention removed does not come back."""
     monkeypatch.setattr(log_moves, "STEP_BYTES", 3000)
     fill(world, 30)
     log = world.broker.partitions.get("t", 0)
@@ -209,11 +209,11 @@ def test_segments_that_are_replaced_or_removed_meanwhile_are_copied_anew(world, 
     assert b"999999" in log.segments[0].file.pread(swapped.size, 0)
 
 
-def test_what_was_synced_stays_synced(world, paths, monkeypatch):
-    """Appends that were synced in the old place while the copy had its sync behind it are synced in the new one."""
+def test_synced_appends_stay_synced(world, paths, monkeypatch):
+    """Appends that are synced in the old directory after the copy's sync are synced in the new directory too."""
     fill(world, 5)
     log = world.broker.partitions.get("t", 0)
-    # The steps are this test's to take.
+    # Only this test runs steps.
     monkeypatch.setattr(type(world.runtime.offload), "submit", lambda *_: None)
     alter(world, (other(world, paths), "t", 0))
     move = world.broker.moves.queue.find("t", 0)
@@ -228,7 +228,7 @@ def test_what_was_synced_stays_synced(world, paths, monkeypatch):
 
 
 def test_nothing_moves_while_a_directory_is_offline(world, paths):
-    """As in Kafka: the failed directory may hold the future replica of the same partition."""
+    """As in Kafka, because the failed directory may hold the future replica of the same partition."""
     (place,) = places(world, "t")
     metadata = world.broker.directories.metadata
     broken = next(
@@ -261,7 +261,7 @@ def test_each_refusal_has_its_own_error(world, paths):
         assert alter(world, (target, "t", 0)) == [errors.KAFKA_STORAGE_ERROR]
 
 
-def test_a_replica_to_come_goes_where_it_was_wanted(world, paths):
+def test_a_later_replica_is_created_in_the_chosen_directory(world, paths):
     for path in paths:
         name = f"to-come-{path[-1]}"
         assert alter(world, (path, name, 0)) == [errors.UNKNOWN_TOPIC_OR_PARTITION]
@@ -305,8 +305,8 @@ def test_a_target_that_fails_ends_the_move(world, paths, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_broker_that_dies_in_a_move_finds_everything_again(world, paths, monkeypatch, seed):
-    """Killed after any number of steps: the partition is whole, in one place, and the move begins anew or is over."""
+def test_a_broker_that_is_killed_during_a_move_keeps_all_records(world, paths, monkeypatch, seed):
+    """After any number of steps the partition is complete and in one place, and the move begins anew or is over."""
     monkeypatch.setattr(log_moves, "STEP_BYTES", 4000)
     fill(world, 25)
     target = other(world, paths)
@@ -322,8 +322,8 @@ def test_a_broker_that_dies_in_a_move_finds_everything_again(world, paths, monke
 
 
 @pytest.mark.parametrize("renamed", [0, 1])
-def test_a_broker_that_dies_while_the_folders_change_their_names(world, paths, monkeypatch, renamed):
-    """The metadata names the new place already: the start finishes what is left to do."""
+def test_a_broker_that_is_killed_while_the_folders_are_renamed_finishes_the_move(world, paths, monkeypatch, renamed):
+    """The metadata names the new directory already, and the start does the rest."""
     fill(world, 25)
     target = other(world, paths)
     alter(world, (target, "t", 0))

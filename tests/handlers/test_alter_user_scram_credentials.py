@@ -1,4 +1,5 @@
-"""AlterUserScramCredentials: form, and who may. What may be: tests/metadata/test_credentials.py."""
+"""AlterUserScramCredentials: rows and permissions. tests/metadata/test_credentials.py tests which credentials are
+valid."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def test_each_user_has_a_result():
     assert not cluster.image.scram_credentials
 
 
-def test_whoever_may_not():
+def test_a_caller_without_permission_is_refused():
     code = errors.CLUSTER_AUTHORIZATION_FAILED
     rows = alter(Cluster(), [removed("b")], [added("a"), added("b")], denied={("Alter", "Cluster", "kafka-cluster")})
     assert rows == [("a", code), ("b", code)]

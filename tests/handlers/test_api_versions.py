@@ -1,4 +1,4 @@
-"""ApiVersions, and what becomes of requests that name an API or version that is not answered."""
+"""ApiVersions, and requests with an API or version that is not answered."""
 
 import struct
 
@@ -35,7 +35,7 @@ def test_features_with_minimum_0_are_listed_from_version_4(peer):
 
 @pytest.mark.parametrize("version", [5, 100, 32767, -1])
 def test_a_version_above_ours_is_answered_in_version_0_with_our_range(world, peer, version):
-    """Clients then ask again in a version that both know; the body of an unknown version can't be read."""
+    """Clients then ask again in a version that both sides have. The body of an unknown version cannot be decoded."""
     peer.expected.append((messages.ApiVersionsResponse, 0, False))
     peer.send_bytes(struct.pack(">ihhih", 14, 18, version, 7, 0) + b"\xff\xff\xff\xff")
     (answer,) = peer.answers
@@ -49,7 +49,7 @@ def test_a_version_above_ours_is_answered_in_version_0_with_our_range(world, pee
     [("", "1"), ("test", ""), ("-test", "1"), ("te st", "1"), ("test", "1."), ("tést", "1")],
 )
 def test_client_software_outside_the_pattern_is_refused(peer, name, software_version):
-    """KIP-511. Kafka lists no APIs then."""
+    """KIP-511. The answer lists no APIs, as in Kafka."""
     answer = peer.ask(
         messages.ApiVersionsRequest(client_software_name=name, client_software_version=software_version), 3
     )
@@ -77,8 +77,8 @@ def test_client_software_outside_the_pattern_is_refused(peer, name, software_ver
         (92, 1),
     ],
 )
-def test_what_is_not_answered_closes_the_connection(world, peer, key, version):
-    """Any made-up error body could not be parsed; clients take the closed connection for what it is."""
+def test_an_unknown_api_or_version_closes_the_connection(world, peer, key, version):
+    """Clients cannot decode an answer to an unknown request. A closed connection is an error that they expect."""
     peer.send_bytes(struct.pack(">ihhih", 10, key, version, 1, -1))
     assert "not answered here" in peer.closed
     assert peer.received == b""
@@ -91,11 +91,11 @@ def test_a_request_that_is_cut_short_closes_the_connection(world, size):
     cut = whole[: size if size < 10 else len(whole) - 14 + size]
     peer.send_bytes(struct.pack(">i", len(cut)) + cut)
     assert peer.closed is not None
-    assert world.connect().ask(messages.ApiVersionsRequest(), 0).error_code == 0, "and disturbs nobody"
+    assert world.connect().ask(messages.ApiVersionsRequest(), 0).error_code == 0, "other connections are served"
 
 
-def test_bytes_behind_a_request_are_ignored(peer):
-    """As Kafka does: only the fields of the schema are read."""
+def test_bytes_after_the_fields_of_a_request_are_ignored(peer):
+    """As in Kafka, only the fields of the schema are decoded."""
     frame = peer.encode(messages.ApiVersionsRequest(), 0)
     peer.send_bytes(struct.pack(">i", len(frame)) + frame[4:] + b"tail")
     assert peer.answers[0].error_code == 0

@@ -1,5 +1,8 @@
-"""Every API does what its rules say: it refuses who may nothing, serves who may exactly what they name, and nobody who
-may less."""
+"""Every API follows its authorization rules.
+
+It refuses a caller without permissions, serves one with exactly the permissions of the rules, and refuses one with
+fewer.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ WALKED = {TOPIC, GROUP, TRANSACTIONAL_ID, NEW_TOPIC, CLUSTER_NAME, "__consumer_o
 
 
 class Authorizer:
-    """Allows what the test says, whoever asks, and remembers the questions."""
+    """Allows the permissions that the test sets, for any principal, and records the questions."""
 
     def __init__(self) -> None:
         self.allowed: set[tuple[str, str]] | None = None
@@ -44,7 +47,7 @@ class Authorizer:
     def authorize(
         self, principal: str, client_address: str, operation: str, resource_type: str, resource_name: str | None
     ) -> bool:
-        """Everything while `allowed` is None."""
+        """Everything is allowed while `allowed` is None."""
         assert (principal, client_address) == ("User:ANONYMOUS", "127.0.0.1")
         self.asked.append((operation, resource_type))
         self.names.add(resource_name)
@@ -65,7 +68,7 @@ class Cluster:
         self.world.create_topic(TOPIC)
         self.topic_id = self.world.broker.image.topics[TOPIC].id
         peer = self.world.connect()
-        # The group's coordinator is made by being looked for.
+        # FindCoordinator creates the topic of the group's coordinator.
         peer.ask(messages.FindCoordinatorRequest(key=GROUP), 0)
         peer.ask(produce(TOPIC, {0: batch(b"x")}), 8)
         commit = messages.OffsetCommitRequest
@@ -77,7 +80,7 @@ class Cluster:
     def ask(
         self, row: table.Api, version: int, values: dict[str, object], allowed: set[tuple[str, str]] | None
     ) -> object:
-        """The answer of a new connection, whose caller may do what is `allowed` (None: everything)."""
+        """The answer on a new connection, whose caller has the permissions `allowed` (None: all)."""
         self.authorizer.allowed = allowed
         self.authorizer.asked.clear()
         self.authorizer.names.clear()
@@ -88,7 +91,7 @@ class Cluster:
         return answer
 
     def state(self) -> object:
-        """What a request could have changed: the ends of all logs, the metadata's included."""
+        """Everything that a request could change: the end offsets of all logs, the metadata log included."""
         node = self.world.broker
         logs = sorted((log.topic, log.partition, log.end_offset, log.log_start_offset) for log in node.partitions)
         return node.image.offset, logs, node.logs.level
@@ -96,7 +99,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
-    """For those who may nothing, or too little: they change nothing."""
+    """A cluster for refused requests, which change nothing."""
     return Cluster(tmp_path_factory.mktemp("walk"))
 
 
@@ -106,18 +109,18 @@ def case_id(value: object) -> str:
     return str(value) if isinstance(value, int) else ""
 
 
-# A feature that is switched off says so before anything is asked.
+# A feature that is switched off is refused before authorization.
 SWITCHED_OFF = {row.name for row in table.ROWS if row.state == table.REFUSED and "Txn" not in row.name}
 ASK_NOTHING = SWITCHED_OFF | {name for name in UNREACHABLE if name not in CASES}
-# APIs that ask more, as their answers tell what else the caller may.
+# APIs that check more permissions, because their answers list the caller's operations.
 TELL_OPERATIONS = {"Metadata", "DescribeCluster", "DescribeTopicPartitions"}
 
 
 @pytest.mark.parametrize(("row", "version", "values", "rules"), WALK, ids=case_id)
-def test_who_may_nothing_is_refused_and_changes_nothing(
+def test_a_caller_without_permissions_is_refused_and_changes_nothing(
     untouched: Cluster, row: table.Api, version: int, values: dict[str, object], rules: tuple[Rule, ...]
 ) -> None:
-    """Each API says of it what its rules say."""
+    """The answer shows each refusal as the rule says."""
     before = untouched.state()
     answer = untouched.ask(row, version, values, set())
     assert untouched.state() == before
@@ -128,7 +131,7 @@ def test_who_may_nothing_is_refused_and_changes_nothing(
 
 
 @pytest.mark.parametrize(("row", "version", "values", "rules"), ENDS, ids=case_id)
-def test_who_may_what_the_rules_name_is_served_and_who_may_less_is_not(
+def test_exactly_the_permissions_of_the_rules_are_needed(
     tmp_path: Path,
     untouched: Cluster,
     row: table.Api,
@@ -136,12 +139,12 @@ def test_who_may_what_the_rules_name_is_served_and_who_may_less_is_not(
     values: dict[str, object],
     rules: tuple[Rule, ...],
 ) -> None:
-    """Nothing else is asked, and no rule is forgotten."""
+    """The handler asks for no other permission, and for each of these."""
     if row.name in ASK_NOTHING:
         return
     for number, rule in enumerate(rules):
         others = pairs(tuple(each for each in rules if each != rule)) - pairs((rule,))
-        # Who is only told less is served all the same.
+        # A caller that only gets fewer details is served.
         cluster = Cluster(tmp_path / f"less-{number}") if rule.answer == OTHERWISE else untouched
         answer = cluster.ask(row, version, values, others)
         assert is_refused(answer, rule), (rule, answer)
@@ -156,8 +159,8 @@ def test_who_may_what_the_rules_name_is_served_and_who_may_less_is_not(
     assert cluster.authorizer.names <= WALKED
 
 
-def test_every_rule_is_in_a_case() -> None:
-    """Or no request reaches it, for the reason that is written there."""
+def test_every_rule_has_a_case() -> None:
+    """A rule without a case has a written reason why no request reaches it."""
     reached = {(row.name, rule) for row, _, _, rules in WALK for rule in rules}
     left = {row.name for row in table.ROWS for rule in row.authorization if (row.name, rule) not in reached}
     assert left - SWITCHED_OFF <= set(UNREACHABLE)

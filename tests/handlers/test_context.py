@@ -1,4 +1,4 @@
-"""What a handler is told about its caller."""
+"""What a context says about its caller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pykafkad.handlers.context import Context
 
 
 class Connection:
-    """A connection from `peer`."""
+    """A connection from the address `peer`."""
 
     def __init__(self, peer: str) -> None:
         self.peer = peer
@@ -25,6 +25,6 @@ class Connection:
     ],
 )
 def test_the_callers_address_is_written_as_java_writes_it(peer: str, shown: str) -> None:
-    """Group members carry it; DescribeGroups and Kafka's tools show it."""
+    """DescribeGroups and Kafka's tools show the address of group members."""
     context = Context(None, Connection(peer), None, 0, 0, "")
     assert context.client_host == shown

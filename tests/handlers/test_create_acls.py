@@ -1,4 +1,4 @@
-"""CreateAcls: form, and where no authorizer is configured. What may be: tests/metadata/test_acls.py."""
+"""CreateAcls: rows, and brokers without an authorizer. tests/metadata/test_acls.py tests which entries are valid."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_each_entry_has_its_result(version):
         {"resource_pattern_type": 2},
     ],
 )
-def test_what_only_a_filter_may_say_fails_the_whole_request(fields):
+def test_a_value_for_filters_fails_the_whole_request(fields):
     cluster = Cluster(authorizer_class_name=STANDARD_AUTHORIZER)
     assert create(cluster, entry("x"), entry("y", **fields)) == [errors.UNKNOWN_SERVER_ERROR] * 2
     assert not cluster.image.acls
 
 
-def test_refusals():
+def test_a_refusal_stands_in_every_row():
     assert create(Cluster(), entry(), entry("")) == [errors.SECURITY_DISABLED] * 2
     assert create(Cluster(), entry(), denied={("Alter", "Cluster", "kafka-cluster")}) == [
         errors.CLUSTER_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""CreateDelegationToken: refused where nobody logs in, and whose token it would have been."""
+"""CreateDelegationToken: every caller is refused, and the answer names the owner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def owner(answer):
 
 
 @pytest.mark.parametrize("version", (1, 2, 3))
-def test_refused(peer, version):
+def test_every_caller_is_refused(peer, version):
     answer = peer.ask(messages.CreateDelegationTokenRequest(max_lifetime_ms=1), version)
     assert answer.error_code == errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     assert (
@@ -27,7 +27,7 @@ def test_refused(peer, version):
     )
 
 
-def test_for_somebody_else(peer):
+def test_the_answer_names_the_requested_owner(peer):
     request = messages.CreateDelegationTokenRequest(
         owner_principal_type="User", owner_principal_name="bob", max_lifetime_ms=1
     )

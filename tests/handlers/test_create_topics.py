@@ -1,5 +1,5 @@
-"""CreateTopics: form, duplicates, permissions, versions. What makes a topic impossible:
-tests/metadata/test_controller.py."""
+"""CreateTopics: rows, duplicates, permissions, versions. tests/metadata/test_controller.py tests which topics are
+valid."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def request(*topics, **fields):
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-def test_every_version_creates(version):
-    """Version 5 answers count, replication factor and all settings, 7 the id."""
+def test_every_version_creates_a_topic(version):
+    """Version 5 answers partition count, replication factor and all settings, version 7 the id."""
     cluster = Cluster()
     (row,) = ask(cluster, create_topics, request(topic("a", 2, 1, retention_ms="5")), version).topics
     assert (row.error_code, row.error_message) == (0, None)
@@ -35,12 +35,12 @@ def test_a_name_given_twice_is_refused_once():
     assert set(cluster.image.topics) == {"b"}
 
 
-def test_the_metadata_log_is_no_topic():
+def test_the_name_of_the_metadata_log_is_refused():
     answer = ask(Cluster(), create_topics, request(topic("__cluster_metadata")), 7)
     assert answer.topics[0].error_code == errors.INVALID_REQUEST
 
 
-def test_permission_on_the_cluster_or_the_topic():
+def test_permission_on_the_cluster_or_the_topic_suffices():
     cluster = Cluster()
     denied = {("Create", "Cluster", "kafka-cluster"), ("Create", "Topic", "a"), ("DescribeConfigs", "Topic", "b")}
     answer = ask(cluster, create_topics, request(topic("a"), topic("b")), 7, denied=denied)
@@ -51,9 +51,8 @@ def test_permission_on_the_cluster_or_the_topic():
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_a_timeout_that_is_over(timeout_ms):
-    """The controller's queue drops the request before it is looked at; with nothing left to do there is nothing to
-    drop."""
+def test_a_timeout_of_zero_creates_nothing(timeout_ms):
+    """Kafka's controller drops the request unread. A request without valid topics never reaches its queue."""
     cluster = Cluster()
     answer = ask(
         cluster, create_topics, request(topic("a"), topic("a/b"), topic("c"), topic("c"), timeout_ms=timeout_ms), 7
@@ -64,7 +63,7 @@ def test_a_timeout_that_is_over(timeout_ms):
     assert [row.error_code for row in answer.topics] == [errors.INVALID_REQUEST]
 
 
-def test_validate_only():
+def test_validate_only_creates_nothing():
     cluster = Cluster()
     assert ask(cluster, create_topics, request(topic("a"), validate_only=True), 7).topics[0].error_code == 0
     assert not cluster.image.topics

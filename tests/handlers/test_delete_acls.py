@@ -1,4 +1,4 @@
-"""DeleteAcls: form, and where no authorizer is configured. Filters: tests/metadata/test_acls.py."""
+"""DeleteAcls: rows, and brokers without an authorizer. tests/metadata/test_acls.py tests filters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_each_filter_has_its_result(version):
     assert delete(cluster, version=version) == []
 
 
-def test_refusals():
+def test_a_refusal_stands_in_every_row():
     assert delete(Cluster(), chosen(), chosen(operation=99)) == [(errors.SECURITY_DISABLED, 0)] * 2
     assert delete(Cluster(), chosen(), denied={("Alter", "Cluster", "kafka-cluster")}) == [
         (errors.CLUSTER_AUTHORIZATION_FAILED, 0)

@@ -1,4 +1,4 @@
-"""DeleteGroups: each group with its own answer."""
+"""DeleteGroups: each group has its own row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.simulation.world import World
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_each_group_has_its_own_answer_and_a_repeated_name_one(version):
+def test_each_group_has_one_row_even_if_named_twice(version):
     ctx = Context()
     ctx.world.stable(group="busy")
     for group in ("empty", "secret"):
@@ -29,7 +29,7 @@ def test_each_group_has_its_own_answer_and_a_repeated_name_one(version):
     assert set(ctx.world.shard.groups) == {"busy", "secret"}
 
 
-def test_groups_elsewhere_and_no_groups():
+def test_groups_of_other_brokers_and_empty_requests():
     ctx = Context()
     assert ctx.call(handle, 2, messages.DeleteGroupsRequest()).results == []
     ctx.groups.error_code = errors.NOT_COORDINATOR

@@ -1,4 +1,4 @@
-"""DeleteRecords: the start of a log moves up."""
+"""DeleteRecords: the log start offset moves up."""
 
 import pytest
 
@@ -26,8 +26,8 @@ def topic(world, peer):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_records_below_the_offset_cannot_be_read_any_more(peer, topic, version):
-    """The start may lie inside a batch; -1 means the high watermark; going back changes nothing."""
+def test_records_below_the_offset_cannot_be_read(peer, topic, version):
+    """The offset may lie inside a batch; -1 means the high watermark; a lower offset changes nothing."""
     assert delete(peer, version, topic, [(0, 3)]) == [(0, 0, 3)]
     rows = rows_of(peer.ask(fetch(topic, {0: 2}), 11))
     assert rows[0].error_code == errors.OFFSET_OUT_OF_RANGE
@@ -45,21 +45,21 @@ def test_errors_stand_on_their_partition(peer, topic):
     ]
 
 
-def test_policies_and_internal_topics(world, peer):
-    """A topic that is only compacted refuses; one that also deletes does not."""
+def test_compacted_and_internal_topics_are_refused(world, peer):
+    """A topic with cleanup.policy compact is refused, one with compact and delete is not."""
     world.create_topic("c", **{"cleanup.policy": "compact"})
     world.create_topic("both", **{"cleanup.policy": "compact,delete"})
     assert delete(peer, 2, "c", [(0, 0)]) == [(0, errors.POLICY_VIOLATION, -1)]
     assert delete(peer, 2, "both", [(0, 0)]) == [(0, 0, 0)]
 
 
-def test_the_start_survives_a_clean_restart(world, peer, topic):
+def test_the_log_start_offset_survives_a_clean_restart(world, peer, topic):
     delete(peer, 2, topic, [(0, 3)])
     world.stop()
     world = world.restart()
     assert delete(world.connect(), 2, topic, [(0, 0)]) == [(0, 0, 3)]
 
 
-def test_a_topic_of_which_nothing_is_asked_is_not_answered(peer, topic):
+def test_a_topic_without_partitions_is_left_out(peer, topic):
     request = messages.DeleteRecordsRequest
     assert peer.ask(request(topics=[request.DeleteRecordsTopic(name=topic)], timeout_ms=1000), 2).topics == []

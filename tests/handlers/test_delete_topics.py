@@ -37,8 +37,8 @@ def codes(rows):
 
 
 @pytest.mark.parametrize("version", range(1, 6))
-def test_by_name(cluster, version):
-    """Version 5 adds texts."""
+def test_topics_are_deleted_by_name(cluster, version):
+    """Version 5 adds texts to errors."""
     rows = delete(cluster, version, topic_names=["a", "nope", "b", "b"])
     assert codes(rows) == {
         ("a", ZERO): 0,
@@ -49,8 +49,8 @@ def test_by_name(cluster, version):
     assert set(cluster.image.topics) == {"b", "c"}
 
 
-def test_by_name_and_id(cluster):
-    """Version 6: names come back with their ids, ids with their names."""
+def test_topics_are_deleted_by_name_or_id(cluster):
+    """Version 6: a row has both the name and the id."""
     ids = {name: found.id for name, found in cluster.image.topics.items()}
     states = [
         State(name="a"), State(topic_id=ids["b"]), State(topic_id=b"?" * 16), State(name="x", topic_id=b"!" * 16),
@@ -84,9 +84,9 @@ def test_deletion_can_be_switched_off():
     assert codes(delete(cluster, 6, topics=[State(name="a")])) == {("a", ZERO): errors.TOPIC_DELETION_DISABLED}
 
 
-def test_permissions(cluster):
-    """A name is deniable without saying whether it exists; an id that may not be described comes back without its
-    name."""
+def test_topics_need_permission(cluster):
+    """The refusal of a name does not say whether the topic exists. The refusal of an id has no name if the caller may
+    not describe the topic."""
     cluster_wide = ("Delete", "Cluster", "kafka-cluster")
     topic_id = cluster.image.topics["a"].id
     denied = {cluster_wide, ("Delete", "Topic", "a"), ("Describe", "Topic", "nope"), ("Delete", "Topic", "nope")}
@@ -98,7 +98,7 @@ def test_permissions(cluster):
     assert codes(delete(cluster, 6, topics=[State(topic_id=topic_id)], denied=denied)) == {(None, topic_id): refused}
 
 
-def test_a_timeout_that_is_over(cluster):
+def test_a_timeout_of_zero_deletes_nothing(cluster):
     rows = delete(cluster, 6, topics=[State(name="a"), State(name="nope")], timeout_ms=0)
     assert codes(rows) == {("a", ZERO): errors.REQUEST_TIMED_OUT, ("nope", ZERO): errors.REQUEST_TIMED_OUT}
     assert "a" in cluster.image.topics

@@ -1,4 +1,4 @@
-"""DescribeAcls: form, grouping, and where no authorizer is configured. Filters: tests/metadata/test_acls.py."""
+"""DescribeAcls: rows, grouping, and brokers without an authorizer. tests/metadata/test_acls.py tests filters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_entries_are_grouped_by_resource(version):
     ]
 
 
-def test_refusals():
+def test_the_answer_has_the_refusal():
     assert describe(Cluster()).error_code == errors.SECURITY_DISABLED
     denied = {("Describe", "Cluster", "kafka-cluster")}
     assert describe(Cluster(), denied=denied).error_code == errors.CLUSTER_AUTHORIZATION_FAILED
@@ -50,6 +50,6 @@ def test_refusals():
             describe(Cluster(), **{field: 0})
 
 
-def test_a_request_that_means_nothing_closes_the_connection(world, peer):
+def test_a_value_of_zero_closes_the_connection(world, peer):
     peer.send(messages.DescribeAclsRequest(**{**ANYTHING, "operation": 0}), 3)
     assert "DescribeAcls version 3" in peer.closed

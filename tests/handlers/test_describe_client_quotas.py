@@ -1,4 +1,4 @@
-"""DescribeClientQuotas: form and errors. Filters: tests/metadata/test_client_quotas.py."""
+"""DescribeClientQuotas: rows and errors. tests/metadata/test_client_quotas.py tests filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Request = messages.DescribeClientQuotasRequest
 
 
 @pytest.mark.parametrize("version", (0, 1))
-def test_entities_and_errors(version):
+def test_matching_entities_and_invalid_filters(version):
     cluster = Cluster()
     alter(cluster, entry({"user": "a", "client-id": None}, (RATE, 5.0)))
     answer = ask(cluster, describe_client_quotas, Request(components=[], strict=False), version)
@@ -30,7 +30,7 @@ def test_entities_and_errors(version):
     ) and "MATCH_TYPE_EXACT" in answer.error_message
 
 
-def test_whoever_may_not():
+def test_a_caller_without_permission_is_refused():
     denied = {("DescribeConfigs", "Cluster", "kafka-cluster")}
     answer = ask(Cluster(), describe_client_quotas, Request(components=[], strict=False), 1, denied=denied)
     assert answer.error_code == errors.CLUSTER_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""DescribeConfigs: resources, sources, keys, errors. The entries themselves: tests/settings."""
+"""DescribeConfigs: resources, sources, keys, errors. tests/settings tests the entries themselves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def entries(result):
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-def test_a_topic_in_every_version(cluster, version):
+def test_every_version_describes_a_topic(cluster, version):
     """Source and synonyms from version 1, type and documentation from 3."""
     (result,) = describe(
         cluster, (2, "a", None), version=version, include_synonyms=True, include_documentation=version >= 3
@@ -57,20 +57,20 @@ def test_a_topic_in_every_version(cluster, version):
     assert bool(retention.documentation) == (version >= 3)
 
 
-def test_synonyms_and_documentation_only_when_asked(cluster):
+def test_synonyms_and_documentation_come_on_request(cluster):
     (result,) = describe(cluster, (2, "a", None))
     assert all(row.synonyms == [] and row.documentation is None for row in result.configs)
 
 
-def test_chosen_keys(cluster):
-    """Null and empty mean all; names that do not exist are passed over."""
+def test_configuration_keys_pick_settings(cluster):
+    """Null and empty mean all; unknown names are ignored."""
     chosen, everything = describe(cluster, (2, "a", ["retention.ms", "nope"]), (2, "a", []))
     assert list(entries(chosen)) == ["retention.ms"]
     assert len(everything.configs) == 33
 
 
-def test_sources_of_a_broker_setting(cluster):
-    """Live for this broker over live for all over the file over the default."""
+def test_the_sources_of_a_broker_setting_have_an_order(cluster):
+    """A value for this broker comes before one for all brokers, then the file, then the default."""
     for name, value in (("", "1"), ("1", "2")):
         cluster.submit(events.AlterConfigs("t", [(4, name, [("log.retention.ms", SET, value)])], incremental=True))
     own, everyone, of_topic = describe(
@@ -117,14 +117,14 @@ def test_errors_stay_with_their_resource(cluster, kind, name, code):
     assert (good.error_code, len(good.configs)) == (0, 33)
 
 
-def test_an_unknown_type_fails_everything(cluster):
+def test_an_unknown_type_fails_the_whole_request(cluster):
     assert [result.error_code for result in describe(cluster, (99, "x", None), (2, "a", None))] == [
         errors.INVALID_REQUEST
     ] * 2
 
 
-def test_other_resources(cluster):
-    """Loggers, subscriptions and groups that nobody configured have their defaults."""
+def test_loggers_subscriptions_and_groups_have_defaults(cluster):
+    """Also if they have no settings."""
     loggers, subscription, group = describe(cluster, (8, "1", None), (16, "s", None), (32, "g", None))
     (root,) = loggers.configs
     assert (root.name, root.value, root.config_source, root.is_sensitive, root.read_only) == (
@@ -138,7 +138,7 @@ def test_other_resources(cluster):
     assert entries(group)["consumer.session.timeout.ms"].value == "45000"
 
 
-def test_permissions(cluster):
+def test_resources_need_permission(cluster):
     denied = {
         ("DescribeConfigs", "Topic", "a"),
         ("DescribeConfigs", "Cluster", "kafka-cluster"),
@@ -153,9 +153,8 @@ def test_permissions(cluster):
     ]  # fmt: skip
 
 
-def test_kept_settings_follow_what_is_set(cluster):
-    """What was answered is answered again without computing it, until the broker's settings or the topic's own
-    change."""
+def test_cached_settings_follow_changes(cluster):
+    """An answer comes from the cache until the broker's settings or the topic's own change."""
     describe(cluster, (2, "a", None))
     (kept,) = cluster.settings.described.values()
     describe(cluster, (2, "a", None))

@@ -16,7 +16,7 @@ def describe(ctx, version, *groups, operations=False):
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_a_stable_group(version):
+def test_every_version_describes_a_stable_group(version):
     ctx = Context()
     _, (leader,) = ctx.world.stable(client="app")
     (row,) = describe(ctx, version, "g")
@@ -31,7 +31,7 @@ def test_a_stable_group(version):
     assert (member.member_metadata, member.member_assignment) == (b"topics", leader.encode())
 
 
-def test_metadata_is_shown_only_while_the_group_is_stable():
+def test_member_metadata_is_shown_only_while_the_group_is_stable():
     ctx = Context()
     ctx.world.stable()
     ctx.world.join(instance="i")
@@ -42,7 +42,7 @@ def test_metadata_is_shown_only_while_the_group_is_stable():
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_a_group_that_does_not_exist_is_dead_and_from_version_6_on_an_error(version):
+def test_an_unknown_group_is_dead_and_from_version_6_an_error(version):
     """KIP-1043."""
     ctx = Context()
     (row,) = describe(ctx, version, "none")
@@ -51,14 +51,14 @@ def test_a_group_that_does_not_exist_is_dead_and_from_version_6_on_an_error(vers
     assert row.error_message == ("Group none not found." if version >= 6 else None)
 
 
-def test_a_simple_consumers_group_is_empty_without_a_protocol():
+def test_the_group_of_a_simple_consumer_is_empty_without_a_protocol():
     ctx = Context()
     ctx.world.commit({("t", 0): 1})
     (row,) = describe(ctx, 5, "g")
     assert (row.group_state, row.protocol_type, row.members) == ("Empty", "", [])
 
 
-def test_operations_on_request():
+def test_authorized_operations_come_on_request():
     ctx = Context()
     ctx.world.commit({("t", 0): 1})
     assert describe(ctx, 5, "g")[0].authorized_operations == -(2**31)
@@ -69,7 +69,7 @@ def test_operations_on_request():
     assert describe(ctx, 5, "g", operations=True)[0].authorized_operations == 1 << 3 | 1 << 8 | 1 << 10 | 1 << 11
 
 
-def test_groups_that_may_not_be_seen_and_groups_elsewhere():
+def test_groups_without_permission_and_groups_of_other_brokers():
     ctx = Context()
     ctx.world.commit({("t", 0): 1})
     ctx.denied.add(("Describe", "Group", "secret"))

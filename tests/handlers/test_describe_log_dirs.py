@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies where."""
+"""DescribeLogDirs: the partitions and sizes of each directory."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def describe(peer, version, topics):
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
-def test_all_partitions_or_those_asked_for(world, peer, version):
-    """Null asks for all; the metadata log is not listed; what is not here is left out."""
+def test_the_request_names_partitions_or_means_all(world, peer, version):
+    """Null means all. The metadata log and partitions without a replica here are left out."""
     world.create_topic("t", 2)
     records = batch(b"x" * 100)
     peer.ask(produce("t", {1: records}), 8)
@@ -33,7 +33,7 @@ def test_all_partitions_or_those_asked_for(world, peer, version):
     assert describe(peer, version, [])[1] == {}
 
 
-def test_asking_opens_no_log_after_a_restart(world, peer):
+def test_the_request_opens_no_log_after_a_restart(world, peer):
     world.create_topic("t", 2)
     peer.ask(produce("t", {1: batch(b"x" * 100)}), 8)
     world.stop()

@@ -1,4 +1,4 @@
-"""DescribeProducers: what a partition remembers of its writers."""
+"""DescribeProducers: the producers that a partition remembers."""
 
 from pykafkad import errors
 from pykafkad.errors import StorageFailure
@@ -13,7 +13,7 @@ def describe(peer, *rows):
     return [row for topic in peer.ask(Request(topics=topics), 0).topics for row in topic.partitions]
 
 
-def test_producers_with_all_fields_and_after_a_restart(world, peer):
+def test_producers_have_all_fields_also_after_a_restart(world, peer):
     world.create_topic("t")
     peer.ask(produce("t", {0: batch(b"plain")}), 8)
     peer.ask(produce("t", {0: batch(b"a", b"b", producer_id=7, producer_epoch=2, base_sequence=0)}), 8)

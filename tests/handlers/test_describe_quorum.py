@@ -1,4 +1,4 @@
-"""DescribeQuorum on the quorum of one."""
+"""DescribeQuorum on a quorum of one voter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def topic(name, *partitions):
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_the_leader_and_how_far_it_is(world, peer, version):
+def test_the_leader_and_its_offsets_are_described(world, peer, version):
     world.create_topic("a")
     answer = peer.ask(Request(topics=[topic("__cluster_metadata", 0)]), version)
     node = world.broker
@@ -49,7 +49,7 @@ def test_the_leader_and_how_far_it_is(world, peer, version):
         [],
     ],
 )
-def test_anything_else_is_unknown_in_each_row(world, peer, asked):
+def test_any_other_partition_is_unknown_in_each_row(world, peer, asked):
     world.create_topic("x")
     answer = peer.ask(Request(topics=asked), 2)
     rows = [

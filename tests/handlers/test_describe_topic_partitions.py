@@ -32,12 +32,12 @@ def describe(cluster, *names, cursor=None, limit=2000, denied=None):
     return rows, None if following is None else (following.topic_name, following.partition_index)
 
 
-def test_all_topics_in_order(cluster):
+def test_topics_are_in_the_order_of_their_names(cluster):
     assert describe(cluster) == ([("a", 0, [0, 1]), ("b", 0, [0, 1, 2]), ("c", 0, [0])], None)
 
 
 def test_pages_follow_one_another(cluster):
-    """A page that ends inside a topic points into it, one that ends with a topic at the start of the next."""
+    """The cursor of a page that ends inside a topic points into the topic, else to the start of the next one."""
     pages, cursor = [], None
     while True:
         rows, cursor = describe(cluster, cursor=cursor, limit=2)
@@ -52,14 +52,14 @@ def test_pages_follow_one_another(cluster):
     assert describe(cluster, "a", "b", limit=0) == ([("a", 0, [0])], ("a", 1))
 
 
-def test_the_broker_has_a_limit_of_its_own():
+def test_the_broker_limits_the_size_of_pages():
     cluster = Cluster(max_request_partition_size_limit="1")
     create(cluster, topic("a", 2))
     assert describe(cluster) == ([("a", 0, [0])], ("a", 1))
 
 
-def test_errors_per_topic(cluster):
-    """Unknown and invalid names have errors when asked for; a denied one hides whether it exists."""
+def test_each_topic_has_its_own_error(cluster):
+    """Unknown and invalid names have errors if they are named. A refused name does not say whether the topic exists."""
     rows, _ = describe(cluster, "nope", "a/b", "a", "c", denied={("Describe", "Topic", "c")})
     assert rows == [
         ("a", 0, [0, 1]), ("a/b", errors.INVALID_TOPIC_EXCEPTION, []), ("nope", errors.UNKNOWN_TOPIC_OR_PARTITION, []),
@@ -69,21 +69,21 @@ def test_errors_per_topic(cluster):
 
 
 @pytest.mark.parametrize("cursor", [("c", 0), ("a", -1)])
-def test_cursors_that_may_not_be(cluster, cursor):
-    """A cursor outside the asked topics or below zero."""
+def test_invalid_cursors_are_refused(cluster, cursor):
+    """A cursor outside the topics of the request or below zero."""
     assert describe(cluster, "a", "b", cursor=cursor) == (
         [("a", errors.INVALID_REQUEST, []), ("b", errors.INVALID_REQUEST, [])],
         None,
     )
 
 
-def test_a_cursor_at_a_topic_that_is_gone(cluster):
-    """The walk over all topics goes on behind it."""
+def test_a_cursor_at_a_deleted_topic_continues_behind_it(cluster):
+    """If the request means all topics."""
     assert describe(cluster, cursor=("bb", 5)) == ([("c", 0, [0])], None)
     assert describe(cluster, cursor=("c", 9)) == ([("c", 0, [])], None)
 
 
-def test_what_a_partition_shows(cluster):
+def test_a_row_has_the_state_of_its_partition(cluster):
     request = Request(topics=[Request.TopicRequest(name="a")])
     (row,) = ask(cluster, describe_topic_partitions, request, 0).topics
     part = row.partitions[0]
@@ -102,9 +102,8 @@ def test_what_a_partition_shows(cluster):
     assert (part.eligible_leader_replicas, part.last_known_elr) == ([], [])
 
 
-def test_kept_pages_follow_the_image(cluster):
-    """The same page is not computed again, a changed partition is seen at once, and asking for ever other pages keeps
-    few of them."""
+def test_cached_pages_follow_the_image(cluster):
+    """A page is computed once, a changed partition is seen at once, and the number of cached pages is limited."""
     describe(cluster, "b")
     pages = cluster.image.topics["b"].pages
     describe(cluster, "b")

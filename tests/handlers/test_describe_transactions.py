@@ -1,11 +1,11 @@
-"""DescribeTransactions: nobody has a transactional id."""
+"""DescribeTransactions: every transactional id is unknown."""
 
 from pykafkad import errors
 from pykafkad.wire import messages
 
 
-def test_every_id_has_its_own_row(peer):
-    """As often as it is named."""
+def test_every_id_has_its_own_rows(peer):
+    """An id that is named twice has two rows."""
     asked = ["one", "", "one", "n" * 300]
     answer = peer.ask(messages.DescribeTransactionsRequest(transactional_ids=asked), 0)
     not_found = errors.TRANSACTIONAL_ID_NOT_FOUND

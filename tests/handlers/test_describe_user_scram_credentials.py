@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: who is described, and who may ask."""
+"""DescribeUserScramCredentials: users and permissions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def describe(cluster, users, denied=None):
     ]
 
 
-def test_users():
+def test_users_and_their_errors():
     cluster = Cluster()
     alter(cluster, (), [added("a", 1), added("b", 2)])
     everybody = (0, [("a", 0, [1]), ("b", 0, [2])])
@@ -28,6 +28,6 @@ def test_users():
     assert describe(cluster, ["b", "c"]) == (0, [("b", 0, [2]), ("c", errors.RESOURCE_NOT_FOUND, [])])
 
 
-def test_whoever_may_not():
+def test_a_caller_without_permission_is_refused():
     code = errors.CLUSTER_AUTHORIZATION_FAILED
     assert describe(Cluster(), ["a"], denied={("Describe", "Cluster", "kafka-cluster")}) == (code, [("", code, [])])

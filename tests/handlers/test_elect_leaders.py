@@ -13,7 +13,7 @@ def asked(*rows):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_what_is_led_needs_no_election(world, peer, version):
+def test_a_led_partition_needs_no_election(world, peer, version):
     world.create_topic("t")
     answer = peer.ask(Request(topic_partitions=asked(("t", [0, 3]), ("u", [0]))), version)
     rows = [row.error_code for topic in answer.replica_election_results for row in topic.partition_result]
@@ -24,21 +24,21 @@ def test_what_is_led_needs_no_election(world, peer, version):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_without_time_nothing_is_done(world, peer, version):
+def test_a_timeout_of_zero_changes_nothing(world, peer, version):
     world.create_topic("t")
     answer = peer.ask(Request(topic_partitions=asked(("t", [0])), timeout_ms=-1), version)
     assert answer.error_code == (errors.REQUEST_TIMED_OUT if version else 0)
     assert answer.replica_election_results[0].partition_result[0].error_code == errors.REQUEST_TIMED_OUT
 
 
-def test_there_are_two_types(world, peer):
+def test_an_unknown_election_type_is_refused(world, peer):
     world.create_topic("t")
     answer = peer.ask(Request(election_type=2, topic_partitions=asked(("t", [0]))), 1)
     assert answer.error_code == errors.INVALID_REQUEST
     assert answer.replica_election_results[0].partition_result[0].error_code == errors.INVALID_REQUEST
 
 
-def test_a_leaderless_partition_is_led_again(world, peer):
+def test_a_partition_without_a_leader_gets_one(world, peer):
     world.create_topic("t")
     world.broker.image.partition("t", 0).leader = -1
     answer = peer.ask(Request(election_type=1, topic_partitions=asked(("t", [0]))), 2)

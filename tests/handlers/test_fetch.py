@@ -1,4 +1,4 @@
-"""Fetch: what is read, how long it waits, and what a session remembers."""
+"""Fetch: the records of an answer, the end of a delayed request, and sessions."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.log.partition_log import VERIFIED_CLIENT
 from pykafkad.wire import messages
-from tests.handlers.requests import NOW_MS, batch, fetch, produce, watch_flat_paths
+from tests.handlers.requests import NOW_MS, batch, fetch, produce, watch_fast_paths
 from tests.handlers.test_produce import values
 from tests.simulation.world import NOTHING
 
@@ -24,7 +24,7 @@ def fill(world, topic, partition=0, count=1, size=100):
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_every_version_reads_what_was_written(world, peer, version):
+def test_every_version_reads_the_written_records(world, peer, version):
     topic_id = world.create_topic("t", 2)
     fill(world, "t", 1, 3)
     answer = peer.ask(fetch("t", {1: 1, 0: 0}, topic_id=topic_id if version >= 13 else bytes(16)), version)
@@ -32,18 +32,19 @@ def test_every_version_reads_what_was_written(world, peer, version):
     assert [value[:6] for value in values(rows[1])] == [b"000001", b"000002"]
     assert (rows[1].high_watermark, rows[1].last_stable_offset, rows[1].error_code) == (3, 3, 0)
     assert bytes(rows[0].records) == b"" and rows[0].high_watermark == 0
-    assert rows[1].aborted_transactions is None, "read_uncommitted is given no list"
+    assert rows[1].aborted_transactions is None, "read_uncommitted gets no list"
 
 
-def test_read_committed_is_given_an_empty_list_of_aborted_transactions(world, peer):
+def test_read_committed_gets_an_empty_list_of_aborted_transactions(world, peer):
     world.create_topic("t")
     fill(world, "t")
     assert rows_of(peer.ask(fetch("t", {0: 0}, isolation_level=1), 11))[0].aborted_transactions == []
 
 
 @pytest.mark.parametrize("version", [4, 5, 11, 12, 17, 18])
-def test_read_committed_is_told_what_was_aborted(world, peer, version):
-    """And ends before the first batch that is not decided; read_uncommitted sees it all. The flat path stands back."""
+def test_read_committed_gets_the_aborted_transactions(world, peer, version):
+    """The answer ends before the first open transaction; read_uncommitted sees all records. The fast path declines the
+    request."""
     topic_id = world.create_topic("t")
     log = world.broker.partitions.get("t", 0)
     for producer_id in (7, 8):
@@ -95,7 +96,7 @@ def test_errors_stand_on_their_partition(world, peer, asked, code):
     assert rows[1].error_code == 0
 
 
-def test_unknown_topics_and_ids(world, peer):
+def test_unknown_topics_and_ids_have_errors(world, peer):
     topic_id = world.create_topic("t")
     assert (
         rows_of(peer.ask(fetch("nowhere", {0: 0}, max_wait_ms=500), 12))[0].error_code
@@ -108,20 +109,20 @@ def test_unknown_topics_and_ids(world, peer):
     assert rows_of(peer.ask(fetch("", {0: 0}, topic_id=topic_id), 13))[0].error_code == 0
 
 
-def test_a_follower_is_told_that_it_is_not_one(world, peer):
-    """Kafka: the leader does not know the replica; ReplicaManager answers NOT_LEADER_OR_FOLLOWER."""
+def test_a_follower_is_refused(world, peer):
+    """In Kafka the leader does not know the replica, and ReplicaManager answers NOT_LEADER_OR_FOLLOWER."""
     world.create_topic("t")
     assert rows_of(peer.ask(fetch("t", {0: 0}, replica_id=2), 11))[0].error_code == errors.NOT_LEADER_OR_FOLLOWER
 
 
-def test_waiting_ends_with_the_append(world, peer):
+def test_an_append_ends_the_wait(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
     fill(world, "t")
     assert len(values(rows_of(peer.answers[-1])[0])) == 1
 
 
-def test_waiting_ends_at_the_deadline_with_nothing(world, peer):
+def test_the_deadline_ends_the_wait_without_records(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
     world.advance(0.499)
@@ -130,7 +131,7 @@ def test_waiting_ends_at_the_deadline_with_nothing(world, peer):
     assert bytes(rows_of(peer.answers[-1])[0].records) == b""
 
 
-def test_waiting_for_min_bytes(world, peer):
+def test_the_wait_goes_on_until_min_bytes_are_there(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=60_000, min_bytes=500), 11) is NOTHING
     fill(world, "t", 0, 2)
@@ -155,8 +156,8 @@ def test_exactly_the_least_bytes_are_enough(world, peer):
 
 
 @pytest.mark.parametrize("partitions", [{0: 0}, {0: 0, 1: 0}])
-def test_no_more_is_waited_for_than_the_answer_may_hold(world, peer, partitions):
-    """`min_bytes` above `max_bytes`."""
+def test_the_wait_never_exceeds_the_limit_of_the_answer(world, peer, partitions):
+    """Also if `min_bytes` is above `max_bytes`."""
     world.create_topic("t", 2)
     fill(world, "t", 0)
     answer = peer.ask(fetch("t", partitions, max_wait_ms=60_000, min_bytes=1 << 20, max_bytes=50), 11)
@@ -167,7 +168,7 @@ def test_no_more_is_waited_for_than_the_answer_may_hold(world, peer, partitions)
     ("asked", "offset", "told"),
     [(0, 3, None), (0, 4, (0, 3)), (3, 3, (0, 3)), (5, 4, None), (5, 6, (5, 5)), (6, 4, errors.OFFSET_OUT_OF_RANGE)],
 )
-def test_who_has_records_of_another_history_is_told_where_it_parts(world, peer, asked, offset, told):
+def test_a_caller_with_diverging_records_gets_the_diverging_epoch(world, peer, asked, offset, told):
     """Epoch 0 ended at offset 3, and 5 is the present one."""
     topic_id = world.create_topic("t")
     fill(world, "t", 0, 3)
@@ -185,8 +186,8 @@ def test_who_has_records_of_another_history_is_told_where_it_parts(world, peer, 
     assert bool(bytes(row.records)) is (told is None)
 
 
-def test_another_request_behind_a_parked_fetch_ends_it(world, peer):
-    """Spark asks ListOffsets on the connection that its prefetch is parked on; Kafka makes it wait, we do not."""
+def test_the_next_request_of_the_connection_ends_a_delayed_fetch(world, peer):
+    """Spark sends ListOffsets on the connection of its delayed prefetch. Kafka lets it wait, this broker does not."""
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
     peer.send(messages.ApiVersionsRequest(), 0)
@@ -194,21 +195,21 @@ def test_another_request_behind_a_parked_fetch_ends_it(world, peer):
 
 
 def test_a_request_that_arrives_together_with_the_fetch_ends_it(world, peer):
-    """A client's two requests often come in one read, and the second is there before the first is parked."""
+    """The second of two requests that come in one read is there before the first is delayed."""
     world.create_topic("t")
     two = [peer.encode(fetch("t", {0: 0}, max_wait_ms=500), 11), peer.encode(messages.ApiVersionsRequest(), 0)]
     peer.send_bytes(b"".join(two))
     assert [type(answer).__name__ for answer in peer.answers] == ["FetchResponse", "ApiVersionsResponse"]
 
 
-def test_each_of_several_waiting_fetches_ends_for_the_next(world, peer):
+def test_each_of_several_delayed_fetches_ends_for_the_next(world, peer):
     world.create_topic("t")
     frame = [peer.encode(fetch("t", {0: 0}, max_wait_ms=500), 11) for _ in range(3)]
     peer.send_bytes(b"".join(frame))
     assert len(peer.answers) == 2
 
 
-def test_a_parked_fetch_is_not_ended_by_half_a_request(world, peer):
+def test_half_a_request_does_not_end_a_delayed_fetch(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
     frame = peer.encode(messages.ApiVersionsRequest(), 0)
@@ -218,7 +219,7 @@ def test_a_parked_fetch_is_not_ended_by_half_a_request(world, peer):
     assert len(peer.answers) == 2
 
 
-def test_the_connection_of_a_parked_fetch_may_end(world, peer):
+def test_the_connection_of_a_delayed_fetch_may_end(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=500), 11) is NOTHING
     world.broker.connection_lost(peer.connection)
@@ -226,7 +227,7 @@ def test_the_connection_of_a_parked_fetch_may_end(world, peer):
     fill(world, "t")
 
 
-def test_deleting_the_topic_wakes_who_waits_for_it(world, peer):
+def test_deleting_the_topic_ends_a_delayed_fetch(world, peer):
     world.create_topic("t")
     assert peer.ask(fetch("t", {0: 0}, max_wait_ms=60_000), 11) is NOTHING
     delete = messages.DeleteTopicsRequest(
@@ -236,8 +237,8 @@ def test_deleting_the_topic_wakes_who_waits_for_it(world, peer):
     assert rows_of(peer.answers[-1])[0].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_deleting_one_of_several_topics_wakes_who_waits_for_all(world, peer):
-    """As by Kafka, which ends what waits at a partition that is not there any more."""
+def test_deleting_one_of_several_topics_ends_a_delayed_fetch(world, peer):
+    """As in Kafka, which ends a wait if one of its partitions is gone."""
     for name in ("t", "u"):
         world.create_topic(name)
     waiting = world.connect()
@@ -255,7 +256,7 @@ def test_deleting_one_of_several_topics_wakes_who_waits_for_all(world, peer):
     assert rows == [("t", 0, None), ("u", errors.UNKNOWN_TOPIC_OR_PARTITION, None)]
 
 
-def test_limits_cut_at_whole_batches_but_give_one_at_least(world, peer):
+def test_limits_cut_at_whole_batches_but_one_batch_is_always_given(world, peer):
     world.create_topic("t", 2)
     fill(world, "t", 0, 20, size=1000)
     fill(world, "t", 1, 20, size=1000)
@@ -268,12 +269,12 @@ def test_limits_cut_at_whole_batches_but_give_one_at_least(world, peer):
 
 @pytest.mark.parametrize("isolation_level", [0, 1])
 @pytest.mark.parametrize("version", range(4, 18))
-def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(world, version, isolation_level, monkeypatch):
+def test_the_fast_path_and_the_handler_answer_the_same_bytes(world, version, isolation_level, monkeypatch):
     topic_id = world.create_topic("topic", 2)
     fill(world, "topic", 1, 30, size=1000)
     sent = []
-    for flat in (True, False):
-        served = watch_flat_paths(world, flat, monkeypatch)
+    for fast in (True, False):
+        served = watch_fast_paths(world, fast, monkeypatch)
         peer = world.connect()
         raw = []
         peer.take = raw.append
@@ -302,15 +303,15 @@ def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(world, ve
             version,
         )
         monkeypatch.undo()
-        assert served == [flat, flat]
-        assert len(b"".join(raw)) > 9_000, "both requests were given records"
+        assert served == [fast, fast]
+        assert len(b"".join(raw)) > 9_000, "both requests got records"
         sent.append(b"".join(raw))
     assert sent[0] == sent[1]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_damaged_frame_is_served_alike_with_and_without_the_flat_path(world, seed, monkeypatch):
-    """A flipped byte gives the same answer, or the same end, whichever path looks at it first."""
+def test_a_damaged_frame_has_the_same_answer_with_and_without_the_fast_path(world, seed, monkeypatch):
+    """A flipped byte gives the same answer, or the same end of the connection."""
     generator = random.Random(seed)
     topic_id = world.create_topic("topic", 2)
     fill(world, "topic", 0, 3)
@@ -324,9 +325,9 @@ def test_a_damaged_frame_is_served_alike_with_and_without_the_flat_path(world, s
                 (0, 1, 2, 3, 127, 128, 255, generator.randrange(256))
             )
         outcomes = []
-        for flat in (True, False):
-            if not flat:
-                watch_flat_paths(world, False, monkeypatch)
+        for fast in (True, False):
+            if not fast:
+                watch_fast_paths(world, False, monkeypatch)
             peer = world.connect()
             raw = []
             peer.take = raw.append
@@ -350,7 +351,7 @@ class TestSessions:
         assert len(rows_of(answer)) == 3, "the first answer names every partition"
         return answer.session_id
 
-    def test_only_news_travel(self, world, peer, opened):
+    def test_an_incremental_answer_has_only_news(self, world, peer, opened):
         quiet = peer.ask(fetch("t", {0: 1}, session_id=opened, session_epoch=1), 11)
         assert quiet.responses == [] and quiet.session_id == opened
         fill(world, "t", 2)
@@ -362,7 +363,7 @@ class TestSessions:
         fill(world, "t", 1)
         assert 1 not in rows_of(peer.ask(fetch("t", {}, session_id=opened, session_epoch=2), 11))
 
-    def test_errors_of_the_session(self, world, peer, opened):
+    def test_a_wrong_session_or_epoch_is_an_error(self, world, peer, opened):
         assert (
             peer.ask(fetch("t", {}, session_id=opened + 1, session_epoch=1), 11).error_code
             == errors.FETCH_SESSION_ID_NOT_FOUND
@@ -381,7 +382,7 @@ class TestSessions:
         fill(world, "t", 1)
         assert list(rows_of(peer.answers[-1])) == [1]
 
-    def test_epoch_minus_one_closes_it(self, world, peer, opened):
+    def test_epoch_minus_one_closes_the_session(self, world, peer, opened):
         answer = peer.ask(fetch("t", {0: 0}, session_id=opened, session_epoch=-1), 11)
         assert answer.session_id == 0
         assert (
@@ -399,7 +400,9 @@ class TestSessions:
         assert ids[0] > 0 and ids[1] > 0 and ids[2] == 0
         assert len(world.broker.fetch_sessions) == 2
         world.advance(121)
-        assert peer.ask(fetch("t", {0: 0}, session_epoch=0), 11).session_id > 0, "two minutes unused: its place is free"
+        assert peer.ask(fetch("t", {0: 0}, session_epoch=0), 11).session_id > 0, (
+            "a session that was unused for two minutes is replaced"
+        )
 
     def test_epochs_wrap_to_one(self, world, opened):
         session = world.broker.fetch_sessions.get(opened)
@@ -409,8 +412,8 @@ class TestSessions:
 
 
 @pytest.mark.parametrize("version", [4, 11, 13, 18])
-def test_an_isolation_level_that_does_not_exist(world, peer, version):
-    """Kafka refuses the whole request; before version 13 it also says so row by row."""
+def test_an_unknown_isolation_level_is_refused(world, peer, version):
+    """Kafka refuses the whole request; before version 13 each row has the error too."""
     topic_id = world.create_topic("t")
     fill(world, "t", 0, 3)
     asked = {"topic_id": topic_id} if version >= 13 else {}
@@ -421,8 +424,8 @@ def test_an_isolation_level_that_does_not_exist(world, peer, version):
 
 
 @pytest.mark.parametrize("limits", [{"max_bytes": -1}, {"partition_max_bytes": -1}, {"partition_max_bytes": -(2**31)}])
-def test_fewer_than_no_bytes_cannot_be_read(world, peer, limits):
-    """Only where there is something to read: at the end of the log nothing is tried."""
+def test_a_negative_limit_is_an_error(world, peer, limits):
+    """Only if there are records to read; at the end of the log nothing is read."""
     world.create_topic("t", 2)
     fill(world, "t", 0, 3)
     rows = rows_of(peer.ask(fetch("t", {0: 0, 1: 0}, **limits), 11))

@@ -1,5 +1,4 @@
-"""Fetch for thousands of partitions: all that is asked of a short one in `test_fetch.py`, and what happens between its
-steps."""
+"""Fetch for thousands of partitions: every test of `test_fetch.py`, and tests of events between the steps."""
 
 import random
 
@@ -11,7 +10,7 @@ from pykafkad.server import dispatch, long_request_limiter
 from pykafkad.server.incremental_tasks import BUDGET_SECONDS
 from pykafkad.wire import messages
 from tests.handlers.requests import fetch
-from tests.handlers.test_fetch import *  # noqa: F403 - every test once more
+from tests.handlers.test_fetch import *  # noqa: F403 - every test again
 from tests.handlers.test_fetch import fill, rows_of
 from tests.server.test_incremental_tasks import STEP_SECONDS, TickingClock
 from tests.server.test_long_request_limiter import turns_until
@@ -23,14 +22,14 @@ COUNT = 300
 
 @pytest.fixture(autouse=True)
 def _all_are_long(monkeypatch):
-    """And of one partition in each step."""
+    """Every request is long, with one partition per step."""
     monkeypatch.setattr(dispatch, "LONG_FRAME_BYTES", 0)
     monkeypatch.setattr(fetch_long, "AT_ONCE", 1)
 
 
 @pytest.fixture
 def slow():
-    """A world in which every step takes its time, with a topic of many partitions."""
+    """A world in which every step takes time, with a topic of many partitions."""
     made = World("/data", disk=MemoryDisk(), clock=TickingClock(), auto_create_topics_enable="false")
     made.create_topic("t", COUNT)
     made.create_topic("u", 2)
@@ -49,7 +48,7 @@ def asking(count=COUNT, **keywords):
     return fetch("t", dict.fromkeys(range(count), 0), **{"max_wait_ms": 60_000, **keywords})
 
 
-def parked(world, **keywords):
+def delayed_fetch(world, **keywords):
     peer = world.connect()
     assert peer.ask(asking(**keywords), 11) is NOTHING
     turns_until(world, lambda: peer.connection.delayed)
@@ -61,7 +60,7 @@ def append(world, topic="t", partition=COUNT - 1):
 
 
 def served(world, request, version, long, monkeypatch):
-    """The bytes of its answer."""
+    """The bytes of the answer to a request."""
     monkeypatch.setattr(dispatch, "LONG_FRAME_BYTES", 0 if long else 1 << 30)
     peer = world.connect()
     raw = []
@@ -72,8 +71,8 @@ def served(world, request, version, long, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_it_answers_byte_for_byte_what_a_short_one_is_answered(world, seed, monkeypatch):
-    """Partitions that exist and do not, offsets in and out of range, epochs that are over, and every limit."""
+def test_a_long_and_a_short_request_have_the_same_answer_bytes(world, seed, monkeypatch):
+    """With present and absent partitions, offsets in and out of range, old epochs, and every limit."""
     drawn = random.Random(seed)
     version = drawn.randrange(4, 19)
     ids = {name: world.create_topic(name, 4) for name in ("a", "b", "c")} | {
@@ -114,7 +113,7 @@ def test_it_answers_byte_for_byte_what_a_short_one_is_answered(world, seed, monk
 
 
 @pytest.mark.parametrize("max_bytes", [1, 2500, 3500, 4700])
-def test_what_some_partitions_took_is_not_there_for_the_others(world, max_bytes, monkeypatch):
+def test_max_bytes_covers_all_partitions_together(world, max_bytes, monkeypatch):
     world.create_topic("t", 3)
     for partition in range(3):
         fill(world, "t", partition, 2, size=1000)
@@ -125,7 +124,7 @@ def test_what_some_partitions_took_is_not_there_for_the_others(world, max_bytes,
     )
 
 
-def test_who_leads_what_several_are_wrong_about_is_told_once(world, monkeypatch):
+def test_a_leader_of_several_partitions_is_named_once(world, monkeypatch):
     topic_id = world.create_topic("t", 4)
     for partition in range(4):
         world.broker.partitions.get("t", partition).assign_epoch(3)
@@ -135,7 +134,7 @@ def test_who_leads_what_several_are_wrong_about_is_told_once(world, monkeypatch)
     assert long == served(world, request, 16, False, monkeypatch) and long.count(b"localhost") == 1
 
 
-def test_what_was_not_there_from_the_start_does_not_end_the_wait(slow):
+def test_partitions_that_are_absent_from_the_start_do_not_end_the_wait(slow):
     peer = slow.connect()
     assert peer.ask(fetch("u", dict.fromkeys(range(20), 0), max_wait_ms=60_000, min_bytes=1000), 11) is NOTHING
     append(slow, "u", 1)
@@ -147,8 +146,8 @@ def test_what_was_not_there_from_the_start_does_not_end_the_wait(slow):
     assert {row.error_code for row in rows_of(peer.answers[0]).values()} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_no_turn_has_all_of_it(slow):
-    """Neither of the first look, nor of those that follow, nor of its end."""
+def test_the_work_is_spread_over_many_turns(slow):
+    """The first read, each later one, and the answer."""
     other = slow.connect()
     peer = slow.connect()
     began = slow.clock._now
@@ -163,7 +162,7 @@ def test_no_turn_has_all_of_it(slow):
             assert other.ask(messages.ApiVersionsRequest(), 0).error_code == 0
             turns += 2
         slow.clock.advance(30.0)
-    # Understood, looked at, its logs learnt, looked at again; and a third time, answered and written.
+    # Decoded, read, its logs collected, read again; after the wait read a third time, answered and encoded.
     assert turns * BUDGET_SECONDS > 6 * COUNT * STEP_SECONDS
     assert len(rows_of(peer.answers[0])) == COUNT
 
@@ -180,7 +179,7 @@ def test_an_append_between_any_two_steps_wakes_it(slow, turns):
 
 
 def test_only_its_own_partitions_wake_it(slow):
-    peer = parked(slow, count=COUNT - 1)
+    peer = delayed_fetch(slow, count=COUNT - 1)
     append(slow, "u", 0)
     append(slow)
     for _ in range(20):
@@ -191,8 +190,8 @@ def test_only_its_own_partitions_wake_it(slow):
     assert len(bytes(rows_of(peer.answers[0])[5].records)) > 100
 
 
-def test_too_little_does_not_end_it_and_the_deadline_does(slow):
-    peer = parked(slow, min_bytes=400)
+def test_too_few_bytes_do_not_end_the_wait_and_the_deadline_does(slow):
+    peer = delayed_fetch(slow, min_bytes=400)
     for number in range(2):
         append(slow)
         assert slow.runtime.tasks
@@ -203,8 +202,8 @@ def test_too_little_does_not_end_it_and_the_deadline_does(slow):
     assert len(bytes(rows_of(peer.answers[0])[COUNT - 1].records)) > 200
 
 
-def test_one_that_is_touched_again_and_again_ends_at_its_deadline(slow):
-    peer = parked(slow, min_bytes=1 << 19, max_wait_ms=1000)
+def test_the_deadline_ends_a_fetch_that_is_touched_all_the_time(slow):
+    peer = delayed_fetch(slow, min_bytes=1 << 19, max_wait_ms=1000)
     began = slow.clock._now
     turns = 0
     while not peer.answers:
@@ -215,9 +214,9 @@ def test_one_that_is_touched_again_and_again_ends_at_its_deadline(slow):
     assert slow.clock._now - began + 0.05 >= 1.0 and len(rows_of(peer.answers[0])) == COUNT
 
 
-def test_a_log_that_another_took_the_place_of_ends_it(slow):
-    """It is touched when it goes, and never again."""
-    peer = parked(slow)
+def test_a_replaced_log_ends_the_wait(slow):
+    """It is touched when it is closed, and never again."""
+    peer = delayed_fetch(slow)
     log = slow.broker.partitions.get("t", 5)
     log.closed = True
     slow.broker.purgatory.touch(log)
@@ -225,14 +224,14 @@ def test_a_log_that_another_took_the_place_of_ends_it(slow):
     assert len(rows_of(peer.answers[0])) == COUNT
 
 
-def test_a_deadline_that_passes_while_it_is_looked_at_ends_it(slow):
+def test_a_deadline_that_passes_while_it_is_read_ends_the_wait(slow):
     peer = slow.connect()
     assert peer.ask(asking(max_wait_ms=1), 11) is NOTHING
     turns_until(slow, lambda: peer.answers)
     assert len(rows_of(peer.answers[0])) == COUNT
 
 
-def test_the_next_request_ends_it_also_while_it_is_looked_at(slow):
+def test_the_next_request_ends_the_wait_also_while_it_is_read(slow):
     for turns in (0, 5, 100):
         peer = slow.connect()
         peer.send(asking(), 11)
@@ -244,7 +243,7 @@ def test_the_next_request_ends_it_also_while_it_is_looked_at(slow):
 
 
 @pytest.mark.parametrize("turns", [0, 5, 10, 100])
-def test_whenever_its_connection_ends_nothing_is_left_of_it(slow, turns):
+def test_the_end_of_its_connection_at_any_step_leaves_nothing(slow, turns):
     peer = slow.connect()
     peer.send(asking(), 11)
     for _ in range(turns):
@@ -254,8 +253,8 @@ def test_whenever_its_connection_ends_nothing_is_left_of_it(slow, turns):
     assert not slow.runtime.tasks and not peer.answers
 
 
-def test_also_when_it_was_just_woken(slow):
-    peer = parked(slow, min_bytes=10_000)
+def test_the_end_of_its_connection_after_a_wake_leaves_nothing(slow):
+    peer = delayed_fetch(slow, min_bytes=10_000)
     append(slow)
     assert slow.runtime.tasks and peer.connection.delayed is None
     peer.end()
@@ -263,15 +262,15 @@ def test_also_when_it_was_just_woken(slow):
     assert not slow.runtime.tasks
 
 
-def test_a_topic_that_is_deleted_ends_it(slow):
-    peer = parked(slow)
+def test_a_deleted_topic_ends_the_wait(slow):
+    peer = delayed_fetch(slow)
     slow.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     turns_until(slow, lambda: peer.answers)
     assert {row.error_code for row in rows_of(peer.answers[0]).values()} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_a_stop_answers_it_wherever_it_is(slow):
-    waiting = parked(slow)
+def test_a_stop_of_the_broker_answers_it_at_any_step(slow):
+    waiting = delayed_fetch(slow)
     reading = slow.connect()
     reading.send(asking(), 11)
     slow.stop()
@@ -280,9 +279,9 @@ def test_a_stop_answers_it_wherever_it_is(slow):
         assert len(rows_of(peer.answers[0])) == COUNT
 
 
-def test_one_that_may_not_wait_for_lack_of_room_is_answered(slow, monkeypatch):
+def test_a_fetch_without_room_to_wait_is_answered_at_once(slow, monkeypatch):
     monkeypatch.setattr(long_request_limiter, "LANE_BYTES", 100)
-    waiting = parked(slow)
+    waiting = delayed_fetch(slow)
     peer = slow.connect()
     peer.send(asking(), 11)
     turns_until(slow, lambda: peer.answers)
@@ -290,8 +289,8 @@ def test_one_that_may_not_wait_for_lack_of_room_is_answered(slow, monkeypatch):
     waiting.end()
 
 
-def test_a_bug_in_one_that_waits_ends_it_alone(slow, monkeypatch):
-    peer, other = parked(slow), parked(slow)
+def test_a_bug_in_a_delayed_fetch_ends_only_its_connection(slow, monkeypatch):
+    peer, other = delayed_fetch(slow), delayed_fetch(slow)
     long = peer.connection.delayed.operation._fetch
     long._ctx = None
     append(slow)
@@ -309,7 +308,7 @@ class TestSessionsBetweenSteps:
         assert len(rows_of(peer.answers[0])) == COUNT
         return peer, peer.answers[0].session_id
 
-    def test_only_news_travel(self, slow):
+    def test_an_incremental_answer_has_only_news(self, slow):
         peer, session_id = self.opened(slow)
         append(slow)
         peer.send(asking(session_id=session_id, session_epoch=1, max_wait_ms=0), 11)
@@ -327,7 +326,7 @@ class TestSessionsBetweenSteps:
             errors.INVALID_FETCH_SESSION_EPOCH,
         ]
 
-    def test_a_session_that_went_on_without_it(self, slow):
+    def test_a_session_that_advances_between_the_steps_is_an_error(self, slow):
         peer, session_id = self.opened(slow)
         second = slow.connect()
         peer.send(asking(session_id=session_id, session_epoch=1, max_wait_ms=0), 11)
@@ -337,7 +336,7 @@ class TestSessionsBetweenSteps:
         turns_until(slow, lambda: second.answers and len(peer.answers) == 2)
         assert (peer.answers[1].error_code, second.answers[0].error_code) == (errors.INVALID_FETCH_SESSION_EPOCH, 0)
 
-    def test_a_session_that_ends_meanwhile(self, slow):
+    def test_a_session_that_ends_between_the_steps_is_an_error(self, slow):
         peer, session_id = self.opened(slow)
         peer.send(asking(session_id=session_id, session_epoch=1, max_wait_ms=0), 11)
         while slow.broker.fetch_sessions.get(session_id).epoch == 1:
@@ -347,7 +346,7 @@ class TestSessionsBetweenSteps:
         assert peer.answers[1].error_code == errors.FETCH_SESSION_ID_NOT_FOUND and len(slow.broker.fetch_sessions) == 0
 
     @pytest.mark.parametrize("turns", range(1, 12))
-    def test_an_answer_is_whole_or_an_error(self, slow, turns):
+    def test_an_answer_is_complete_or_an_error(self, slow, turns):
         peer = slow.connect()
         peer.send(asking(session_epoch=0, max_wait_ms=0), 11)
         for _ in range(turns):

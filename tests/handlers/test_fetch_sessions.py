@@ -1,4 +1,4 @@
-"""The cache of fetch sessions: who has to make room for whom, and what all hold together."""
+"""The cache of fetch sessions: which session replaces which, and the limit of all partitions."""
 
 import random
 
@@ -19,7 +19,7 @@ def create(sessions, size, now, **fields):
     return sessions.create(dict.fromkeys(range(size)), False, now, **fields)
 
 
-def test_who_was_unused_for_two_minutes_goes_first():
+def test_a_session_unused_for_two_minutes_is_evicted_first():
     sessions = cache(2)
     stale, used = create(sessions, 50, 0.0), create(sessions, 1, 0.0)
     sessions.touch(used, 100.0)
@@ -29,7 +29,7 @@ def test_who_was_unused_for_two_minutes_goes_first():
 
 
 @pytest.mark.parametrize("size, taken", [(1, False), (2, False), (3, True)])
-def test_only_a_larger_one_takes_the_place_of_a_settled_one(size, taken):
+def test_only_a_larger_session_replaces_a_settled_one(size, taken):
     sessions = cache(2)
     small, large = create(sessions, 2, 0.0), create(sessions, 9, 0.0)
     for each in (small, large):
@@ -38,7 +38,7 @@ def test_only_a_larger_one_takes_the_place_of_a_settled_one(size, taken):
     assert (sessions.get(small.id) is None) is taken and sessions.get(large.id) is large
 
 
-def test_a_young_one_is_safe_from_consumers_but_not_from_followers():
+def test_a_young_consumer_session_is_replaced_only_by_followers():
     sessions = cache(1)
     young = create(sessions, 1, 0.0)
     assert create(sessions, 100, 1.0) is None
@@ -51,7 +51,7 @@ def test_a_young_one_is_safe_from_consumers_but_not_from_followers():
 
 
 def test_settled_is_decided_at_the_last_use():
-    """As in Kafka: two minutes of age count only once the session was used after them."""
+    """As in Kafka, an age of two minutes counts only if the session was used after them."""
     sessions = cache(2)
     first, second = create(sessions, 1, 0.0), create(sessions, 1, 0.0)
     sessions.touch(first, 119.0)
@@ -61,11 +61,11 @@ def test_settled_is_decided_at_the_last_use():
     assert create(sessions, 5, 126.0) is not None and sessions.get(second.id) is None
 
 
-def test_no_slots_no_sessions():
+def test_a_cache_without_slots_gives_no_sessions():
     assert create(cache(0), 1, 0.0) is None
 
 
-def test_all_sessions_together_hold_no_more_than_the_bound(monkeypatch):
+def test_all_sessions_together_stay_within_the_limit(monkeypatch):
     monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 10)
     sessions = cache(100)
     first = create(sessions, 6, 0.0)
@@ -78,7 +78,7 @@ def test_all_sessions_together_hold_no_more_than_the_bound(monkeypatch):
     assert sessions.partitions == 0
 
 
-def test_a_session_that_grows_beyond_the_bound_is_gone(world, peer, monkeypatch):
+def test_a_session_that_grows_beyond_the_limit_ends(world, peer, monkeypatch):
     world.create_topic("t", 3)
     opened = peer.ask(fetch("t", {0: 0}, session_epoch=0), 11)
     monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 2)
@@ -86,7 +86,7 @@ def test_a_session_that_grows_beyond_the_bound_is_gone(world, peer, monkeypatch)
     assert answer.error_code == errors.FETCH_SESSION_ID_NOT_FOUND and answer.session_id == 0
 
 
-def test_epochs_begin_anew_at_1():
+def test_epochs_wrap_to_1():
     session = create(cache(1), 1, 0.0)
     session.epoch = 2**31 - 2
     session.next_epoch()
@@ -107,7 +107,7 @@ def opened(world, peer):
 
 
 def told(peer, session_id, epoch, offsets=None, **fields):
-    """The partitions that an incremental answer tells of."""
+    """The partitions of an incremental answer."""
     answer = peer.ask(fetch("t", offsets or {}, session_id=session_id, session_epoch=epoch, **fields), 11)
     assert answer.error_code == 0
     return [row.partition_index for topic in answer.responses for row in topic.partitions]
@@ -117,7 +117,7 @@ def test_partitions_take_turns_where_the_limit_is_one_batch(peer, opened):
     assert [told(peer, opened, epoch, max_bytes=1) for epoch in range(1, 6)] == [[0], [1], [2], [0], [1]]
 
 
-def test_a_partition_that_is_forgotten_is_not_told_of_again(peer, opened):
+def test_a_forgotten_partition_is_not_answered_again(peer, opened):
     assert told(peer, opened, 1, forget=[1]) == [0, 2]
     assert told(peer, opened, 2) == [0, 2]
 
@@ -139,7 +139,7 @@ def test_a_request_of_another_epoch_is_refused(peer, opened, epoch):
     assert told(peer, opened, 2) == [0, 1, 2], "the session goes on"
 
 
-def test_an_old_epoch_is_told_the_leader(world, peer):
+def test_a_caller_with_an_old_epoch_learns_the_leader(world, peer):
     world.create_topic("t")
     world.broker.image.partition("t", 0).leader_epoch = 5
     world.broker.partitions.get("t", 0).lead(5, sole_replica=True)

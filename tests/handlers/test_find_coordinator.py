@@ -34,14 +34,14 @@ def test_the_leader_of_the_groups_partition_is_named(version):
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_while_the_topic_does_not_exist_it_is_created_and_clients_ask_again(version):
+def test_a_missing_offsets_topic_is_created_and_clients_ask_again(version):
     ctx = Context()
     row = find(ctx, version)
     assert (error(row), row.node_id, row.host, row.port) == ("COORDINATOR_NOT_AVAILABLE", -1, "", -1)
     assert [event.names for event in ctx.controller.submitted] == [["__consumer_offsets"]]
 
 
-def test_a_partition_whose_leader_is_away():
+def test_a_partition_without_a_live_leader_has_no_coordinator():
     ctx = context()
     ctx.metadata.brokers[NODE_ID].__class__.fenced = True
     try:
@@ -51,15 +51,15 @@ def test_a_partition_whose_leader_is_away():
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_for_transactions_this_broker_names_itself(version):
-    """They are not offered yet: InitProducerId says so, where every client takes it for final."""
+def test_the_coordinator_of_transactions_is_this_broker(version):
+    """Transactions are not offered yet. InitProducerId says so with an error that clients take for final."""
     row = find(context(), version, "transaction", key_type=1)
     assert (error(row), row.node_id, row.host) == ("NONE", NODE_ID, f"broker{NODE_ID}")
 
 
 @pytest.mark.parametrize("software", [("librdkafka", "2.16.0"), ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0")])
-def test_librdkafka_is_told_here_that_there_are_no_transactions(software):
-    """It takes no refusal by InitProducerId for final."""
+def test_librdkafka_learns_here_that_there_are_no_transactions(software):
+    """librdkafka takes no refusal by InitProducerId for final."""
     ctx = context()
     ctx.client_software = software
     answer = find(ctx, 2, "transaction", key_type=1)
@@ -67,16 +67,16 @@ def test_librdkafka_is_told_here_that_there_are_no_transactions(software):
     assert answer.error_message == "Transactions are not offered by this broker yet."
 
 
-def test_share_groups_are_known_to_version_6_alone():
+def test_only_version_6_knows_share_groups():
     assert error(find(context(), 5, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", key_type=2)) == "INVALID_REQUEST"
     assert error(find(context(), 6, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", key_type=2)) == "UNSUPPORTED_VERSION"
 
 
-def test_a_key_type_that_does_not_exist():
+def test_an_unknown_key_type_is_refused():
     assert error(find(context(), 4, key_type=9)) == "INVALID_REQUEST"
 
 
-def test_rights_are_asked_for_each_key():
+def test_each_key_needs_permission():
     ctx = context()
     ctx.denied |= {("Describe", "Group", "secret"), ("Describe", "TransactionalId", "secret")}
     answer = ctx.call(handle, 4, messages.FindCoordinatorRequest(coordinator_keys=["secret", "g"]))

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions: what a client is to push, when it may ask, and how many clients are remembered."""
+"""GetTelemetrySubscriptions: the subscription, the times of requests, and the limit of remembered clients."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pykafkad.wire import messages
 from tests.handlers.telemetry_surroundings import ID, get, push, subscribe
 
 
-def test_ids_are_kafkas():
-    """Subscription ids that Kafka 4.3.1 gave for the same metrics, intervals and instance."""
+def test_subscription_ids_are_those_of_kafka():
+    """The ids are from Kafka 4.3.1, for the same metrics, intervals and instance."""
     metrics = telemetry.java_set_order(["a.b", "c.d", "e.f", "x", "metric.10"])
     assert metrics == ["a.b", "metric.10", "c.d", "x", "e.f"]
     assert telemetry.subscription_id(ID, metrics, 1000) == -1944947146
@@ -19,7 +19,7 @@ def test_ids_are_kafkas():
     assert telemetry.subscription_id(ID, ["*"], 5000) == 1235845962
 
 
-def test_a_subscription(world, peer):
+def test_the_answer_has_the_subscription(world, peer):
     subscribe(peer, "one", metrics="a.b,c", interval_ms="1000")
     subscribe(peer, "two", metrics="c,d", interval_ms="2000")
     subscribe(peer, "not mine", metrics="e", interval_ms="500", match="client_id=other")
@@ -32,7 +32,7 @@ def test_a_subscription(world, peer):
     assert get(peer).requested_metrics == ["*"]
 
 
-def test_without_an_id_one_is_made(peer):
+def test_a_client_without_an_id_gets_one(peer):
     first, second = get(peer, bytes(16)), get(peer, bytes(16))
     assert first.client_instance_id != second.client_instance_id and bytes(16) not in (
         first.client_instance_id,
@@ -41,13 +41,13 @@ def test_without_an_id_one_is_made(peer):
     assert (first.requested_metrics, first.push_interval_ms) == ([], 300_000)
 
 
-def test_a_client_asks_once_in_an_interval(world, peer):
+def test_a_client_may_ask_once_per_interval(world, peer):
     subscribe(peer, "one", metrics="a", interval_ms="1000")
     assert get(peer).error_code == 0
     assert get(peer).error_code == errors.THROTTLING_QUOTA_EXCEEDED
     world.advance(1)
     assert get(peer).error_code == 0
-    # Changed subscriptions are told at once, and so they are after a push of what is no longer known.
+    # A client may ask at once after a change of subscriptions, and after a push with an outdated subscription id.
     subscribe(peer, "two", metrics="b")
     changed = get(peer)
     assert changed.error_code == 0 and sorted(changed.requested_metrics) == ["a", "b"]
@@ -67,14 +67,14 @@ def test_a_client_asks_once_in_an_interval(world, peer):
         ("client_instance_id=AAECAwQFBgcICQoLDA0ODw", True),
     ],
 )  # fmt: skip
-def test_matches(world, match, matches):
+def test_a_subscription_matches_by_attributes(world, match, matches):
     peer = world.connect()
     peer.ask(messages.ApiVersionsRequest(client_software_name="lib", client_software_version="1"), 3)
     subscribe(peer, "one", metrics="a", match=match)
     assert get(peer).requested_metrics == (["a"] if matches else [])
 
 
-def test_what_a_kafka_took_and_cannot_be_matched_here_matches_nobody():
+def test_a_pattern_that_only_kafka_can_match_matches_no_client():
     class Taken:
         def all_configs(self):
             return {(16, "one"): {}, (16, "two"): {}}
@@ -88,13 +88,13 @@ def test_what_a_kafka_took_and_cannot_be_matched_here_matches_nobody():
     assert telemetry.subscribed(Taken(), {"client_id": "test"}) == (["b"], 300_000)
 
 
-def test_of_a_client_that_did_not_tell_its_software(peer):
+def test_a_client_without_a_software_name_is_matched(peer):
     subscribe(peer, "one", metrics="a", match="client_software_name=unknown,client_software_version=unknown")
     assert get(peer).requested_metrics == ["a"]
 
 
 def test_instances_are_forgotten(world, peer, monkeypatch):
-    """With their connection, after a silence, and when there are too many."""
+    """When their connection ends, after a time without requests, and when there are too many."""
     other = world.connect()
     subscribe(peer, "one", metrics="a", interval_ms="3600000")
     assert get(other).error_code == 0
@@ -112,7 +112,7 @@ def test_instances_are_forgotten(world, peer, monkeypatch):
     assert get(peer).error_code == 0
 
 
-def test_advertised_only_where_metrics_are_kept(world, tmp_path):
+def test_the_api_is_advertised_only_where_metrics_are_stored(world, tmp_path):
     def keys(of):
         return {row.api_key for row in of.connect().ask(messages.ApiVersionsRequest(), 0).api_keys}
 

@@ -1,4 +1,4 @@
-"""Heartbeat: versions, and what is refused before the group is asked."""
+"""Heartbeat: versions, and requests that are refused before the group gets them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def request(**fields):
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_a_member_is_heard_in_every_version(version):
+def test_every_version_keeps_a_member_alive(version):
     ctx = Context()
     _generation, (leader,) = ctx.world.stable()
     assert error(ctx.call(handle, version, request(member_id=leader))) == "NONE"
     assert error(ctx.call(handle, version, request(member_id="stranger"))) == "UNKNOWN_MEMBER_ID"
 
 
-def test_while_the_group_is_loaded_the_member_has_done_its_part():
+def test_a_heartbeat_succeeds_while_the_group_is_loaded():
     ctx = Context()
     ctx.groups.error_code = errors.COORDINATOR_LOAD_IN_PROGRESS
     assert error(ctx.call(handle, 4, request())) == "NONE"
@@ -30,7 +30,7 @@ def test_while_the_group_is_loaded_the_member_has_done_its_part():
     assert error(ctx.call(handle, 4, request())) == "NOT_COORDINATOR"
 
 
-def test_what_is_refused_before_the_group_is_asked():
+def test_invalid_requests_are_refused_before_the_group_gets_them():
     ctx = Context()
     assert error(ctx.call(handle, 4, request(group_id=""))) == "INVALID_GROUP_ID"
     ctx.denied.add(("Read", "Group", "g"))

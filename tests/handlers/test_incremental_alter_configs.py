@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: form and broker loggers. What settings may be: tests/metadata/test_configs.py."""
+"""IncrementalAlterConfigs: checks and broker loggers. tests/metadata/test_configs.py tests which settings are valid."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_single_settings_change(cluster, version):
     assert cluster.image.configs(TYPE_TOPIC, "a") == {"segment.ms": "60000", "cleanup.policy": "delete,compact"}
 
 
-def test_form(cluster):
-    """A null value is right for a deletion only."""
+def test_only_a_deletion_may_have_a_null_value(cluster):
+    """Any other operation with null is refused."""
     rows = alter(
         cluster,
         (2, "a", [("retention.ms", SET, None)]), (2, "b", [("retention.ms", DELETE, None)]),
@@ -58,7 +58,7 @@ def test_form(cluster):
 
 
 def test_log_levels_change_at_once(cluster):
-    """KIP-412: Kafka's six levels, the four that there are."""
+    """KIP-412: Kafka's six levels are mapped to four."""
     ctx = FakeContext(cluster, 1, set())
     for level, ours, shown in (
         ("DEBUG", "debug", "DEBUG"),
@@ -93,8 +93,8 @@ def test_log_levels_change_at_once(cluster):
         ("", ("root", SET, "INFO"), errors.INVALID_REQUEST),
     ],
 )
-def test_log_levels_that_may_not_be(cluster, name, operation, code):
-    """One bad operation leaves all levels as they are."""
+def test_invalid_log_levels_change_nothing(cluster, name, operation, code):
+    """One invalid operation leaves all levels unchanged."""
     ctx = FakeContext(cluster, 1, set())
     operations = [operation] if operation[0] == "root" else [("root", SET, "ERROR"), operation]
     assert alter(cluster, (8, name, operations), ctx=ctx) == [(name, code)]

@@ -1,4 +1,4 @@
-"""InitProducerId: ids that are given out once, and no transactions yet."""
+"""InitProducerId: unique ids, and no transactions yet."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ def test_a_producer_that_names_its_old_id_gets_a_new_one():
 
 
 @pytest.mark.parametrize("fields", [{"producer_id": 7}, {"producer_epoch": 2}, {"transactional_id": ""}])
-def test_half_an_identity_is_none(fields):
+def test_an_incomplete_identity_is_refused(fields):
     answer = init(Context(), 3, **fields)
     assert (error(answer), answer.producer_id, answer.producer_epoch) == ("INVALID_REQUEST", -1, -1)
 
 
 @pytest.mark.parametrize("version", range(6))
 def test_transactions_are_not_offered_yet(version):
-    """The gap of the row in the table: pinned here until it is closed."""
+    """The gap in the row of the table."""
     answer = init(Context(), version, transactional_id="t")
     assert (error(answer), answer.producer_id) == ("UNSUPPORTED_VERSION", -1)
 
 
-def test_rights():
+def test_an_id_needs_permission():
     ctx = Context()
     ctx.denied |= {("IdempotentWrite", "Cluster", "kafka-cluster"), ("Write", "TransactionalId", "t")}
-    assert error(init(ctx, 5)) == "NONE", "who may write to any topic may write idempotently"
+    assert error(init(ctx, 5)) == "NONE", "a caller that may write to any topic may write idempotently"
     ctx.denied.add(("Write", "Topic", None))
     assert error(init(ctx, 5)) == "CLUSTER_AUTHORIZATION_FAILED"
     assert error(init(ctx, 5, transactional_id="t")) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 
 
-def test_who_finds_no_ids_waits_for_the_next_block():
-    """The controller's answer may take a while; it is asked once, and asked again when it says nothing."""
+def test_a_request_without_ids_waits_for_the_next_block():
+    """The controller is asked once, and again if it does not answer."""
     ctx = Context()
     given, ctx.controller.submit = ctx.controller.submit, lambda event: events.append(event)
     events: list = []
@@ -67,7 +67,7 @@ def test_who_finds_no_ids_waits_for_the_next_block():
     assert error(first.expire(105.0)) == "COORDINATOR_LOAD_IN_PROGRESS" and first.deadline == 105.0
 
 
-def test_a_controller_that_refuses_is_asked_again_at_once():
+def test_after_a_refusal_the_controller_is_asked_again():
     ctx = Context()
     given, ctx.controller.submit = ctx.controller.submit, lambda event: 1 // 0
     with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""JoinGroup: what depends on the version, and what is refused before the group is asked."""
+"""JoinGroup: differences between versions, and requests that are refused before the group gets them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def test_a_member_joins_in_every_version(version):
     token = ctx.token
     ctx.world.advance(0)
     if version < 7:
-        parked, part = ctx.groups.delayed
-        part.deliver(ctx.world.replies[parked])
+        delayed, part = ctx.groups.delayed
+        part.deliver(ctx.world.replies[delayed])
     answer = ctx.world.replies[token]
     assert (error(answer), answer.protocol_name, answer.generation_id) == ("NONE", "range", 1)
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_errors_name_no_protocol_as_each_version_says_it(version):
-    """Empty before version 7, null from there on."""
+def test_the_absent_protocol_name_is_empty_or_null_by_version(version):
+    """Empty before version 7, null from version 7."""
     ctx = Context()
     answer = ctx.call(handle, version, request(member_id="stranger"))
     assert (error(answer), answer.member_id, answer.generation_id, answer.members) == (
@@ -67,21 +67,21 @@ def test_version_0_has_no_rebalance_timeout_and_uses_the_session_timeout():
         ({"session_timeout_ms": 1_800_001}, "INVALID_SESSION_TIMEOUT"),
     ],
 )
-def test_what_is_refused_before_the_group_is_asked(fields, expected):
+def test_invalid_requests_are_refused_before_the_group_gets_them(fields, expected):
     ctx = Context()
     answer = ctx.call(handle, 9, request(member_id="m", **fields))
     assert (error(answer), answer.member_id, answer.protocol_name) == (expected, "m", None)
     assert ctx.world.shard.groups == {}
 
 
-def test_without_the_right_nobody_is_named():
+def test_an_authorization_error_has_no_member_id():
     ctx = Context()
     ctx.denied.add(("Read", "Group", "g"))
     answer = ctx.call(handle, 5, request(member_id="m"))
     assert (error(answer), answer.member_id, answer.protocol_name) == ("GROUP_AUTHORIZATION_FAILED", "", "")
 
 
-def test_a_group_that_is_coordinated_elsewhere():
+def test_a_group_of_another_coordinator_is_refused():
     ctx = Context()
     ctx.groups.error_code = errors.NOT_COORDINATOR
     assert error(ctx.call(handle, 9, request())) == "NOT_COORDINATOR"
@@ -90,8 +90,8 @@ def test_a_group_that_is_coordinated_elsewhere():
 @pytest.mark.parametrize(
     ("length", "expected"), [(32_767, "UNKNOWN_SERVER_ERROR"), (32_731, "UNKNOWN_SERVER_ERROR"), (32_730, "NONE")]
 )
-def test_an_id_that_no_answer_could_carry_is_not_given_out(world, peer, length, expected):
-    """A static member's id begins with that of its instance."""
+def test_a_member_id_that_is_too_long_is_not_given_out(world, peer, length, expected):
+    """The member id of a static member begins with its instance id."""
     peer.ask(messages.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     answer = peer.ask(request(group_instance_id="x" * length), 9)
     if answer is NOTHING:
@@ -101,8 +101,8 @@ def test_an_id_that_no_answer_could_carry_is_not_given_out(world, peer, length, 
     assert peer.closed is None
 
 
-def test_a_protocol_without_a_name_is_none(world, peer):
-    """What the group settled on is null from version 7 on if its name is empty."""
+def test_an_empty_protocol_name_is_null_from_version_7(world, peer):
+    """The name is that of the group's protocol."""
     peer.ask(messages.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     answer = peer.ask(
         request(

@@ -1,5 +1,7 @@
-"""Partitions that another broker leads, or nobody: what askers are told, and who leads (KIP-951). A directory of
-several brokers that was taken over has such."""
+"""Leader hints (KIP-951): answers about partitions that another broker leads, or that have no leader.
+
+Such partitions are in a directory that was taken over from a cluster of several brokers.
+"""
 
 import pytest
 
@@ -14,7 +16,7 @@ OTHER = 2
 
 @pytest.fixture
 def other(world):
-    """A second broker in the metadata, which leads `theirs` alone, and `both` with this one as its follower."""
+    """A second broker in the metadata. It leads `theirs` alone, and `both` with this broker as the follower."""
     controller = world.controller.metadata_log
     controller.submit(
         events.RegisterBroker(OTHER, b"i" * 16, [Endpoint("PLAINTEXT", "other", 9)], [b"d" * 16], rack="r")
@@ -61,8 +63,8 @@ NOTHING = (NOT_LEADER, -1, -1, [])
 
 
 @pytest.mark.parametrize("topic", ["theirs", "both"])
-def test_producers_are_told_who_leads(world, peer, other, topic):
-    """Nothing is appended; the hint comes from version 10 on."""
+def test_producers_learn_the_leader(world, peer, other, topic):
+    """Nothing is appended. The hint comes from version 10."""
     topic_id = world.broker.image.topics[topic].id
     for version in (3, 8, 9):
         assert produced(peer, topic, version) == NOTHING
@@ -73,8 +75,8 @@ def test_producers_are_told_who_leads(world, peer, other, topic):
     assert log is None or log.end_offset == 0
 
 
-def test_consumers_are_told_who_leads(world, peer, other):
-    """At once, whatever they would wait for, from version 16 on with the leader; in a session too."""
+def test_consumers_learn_the_leader(world, peer, other):
+    """At once, whatever `min_bytes` is; from version 16 with the hint; in a session too."""
     for version in (4, 10, 12, 15):
         assert fetched(peer, world, "theirs", version) == NOTHING
     for version in (16, 18):
@@ -92,8 +94,8 @@ def test_consumers_may_read_from_a_follower(world, peer, other):
         assert fetched(peer, world, "both", version, current_leader_epoch=1)[0] == errors.UNKNOWN_LEADER_EPOCH
 
 
-def test_a_new_leader_is_written(world, peer, other):
-    """The other broker is gone, and this one leads: the fast path has forgotten that it did not."""
+def test_this_broker_takes_appends_when_it_becomes_the_leader(world, peer, other):
+    """The other broker is gone, and the fast path forgets that this broker was a follower."""
     for _ in range(2):
         assert produced(peer, "both", 9)[0] == NOT_LEADER
     fence(world)
@@ -107,9 +109,9 @@ def test_a_new_leader_is_written(world, peer, other):
     )
 
 
-def test_what_lost_its_leader_is_read_only_by_who_knows_of_followers(world, peer):
-    """With records to give, which is when the fast path would; it forgets when the leader changes, and remembers
-    anew."""
+def test_a_partition_without_a_leader_is_read_only_by_newer_consumers(world, peer):
+    """Older ones do not know of followers. The test has records to read, which the fast path would serve. The fast path
+    forgets the leader at each change."""
     controller, this = world.controller.metadata_log, world.broker.node_id
     world.create_topic("t")
     assert produced(peer, "t", 9)[0] == 0
@@ -121,7 +123,7 @@ def test_what_lost_its_leader_is_read_only_by_who_knows_of_followers(world, peer
     assert codes() == codes(current_leader_epoch=0) == [[0] * 7] * 2
     controller.submit(events.FenceBroker(this, world.broker.image.brokers[this].epoch))
     assert codes() == [[NOT_LEADER] * 4 + [0] * 3] * 2
-    # Before version 9 nobody says an epoch.
+    # Before version 9 requests have no leader epoch.
     assert codes(current_leader_epoch=0) == [[NOT_LEADER] * 3 + [errors.FENCED_LEADER_EPOCH] * 4] * 2
     assert produced(peer, "t", 9)[0] == NOT_LEADER
     controller.submit(events.UnfenceBroker(this, world.broker.image.brokers[this].epoch))
@@ -129,8 +131,8 @@ def test_what_lost_its_leader_is_read_only_by_who_knows_of_followers(world, peer
     assert produced(peer, "t", 9)[0] == 0
 
 
-def test_who_waits_for_records_is_told_when_the_leader_is_lost(world, peer):
-    """At once, as by Kafka; who may read from a follower goes on waiting."""
+def test_the_loss_of_the_leader_ends_a_delayed_fetch(world, peer):
+    """At once, as in Kafka. Consumers that may read from a follower go on waiting."""
     world.create_topic("t")
     waiting = {version: world.connect() for version in (8, 11)}
     for version, each in waiting.items():
@@ -144,9 +146,9 @@ def test_who_waits_for_records_is_told_when_the_leader_is_lost(world, peer):
     assert not waiting[11].answers
 
 
-def test_what_else_asks_for_the_leader(world, peer, other):
-    """ListOffsets, OffsetForLeaderEpoch, DeleteRecords; DescribeProducers asks any replica. Debugging consumers ask
-    any, too."""
+def test_other_apis_need_the_leader_too(world, peer, other):
+    """ListOffsets, OffsetForLeaderEpoch, DeleteRecords. DescribeProducers and debugging consumers may ask any
+    replica."""
     for topic, described in (("theirs", NOT_LEADER), ("both", 0)):
         request = messages.ListOffsetsRequest
         for replica_id, epoch, code in (
@@ -177,7 +179,7 @@ def test_what_else_asks_for_the_leader(world, peer, other):
 
 
 def test_brokers_that_are_fenced_keep_their_address(world, peer, other):
-    """DescribeCluster shows them at theirs, not at ours."""
+    """DescribeCluster shows their own address, not that of this broker."""
     fence(world)
     answer = peer.ask(messages.DescribeClusterRequest(include_fenced_brokers=True), 2)
     assert {(row.broker_id, row.host, row.port, row.is_fenced) for row in answer.brokers} == {

@@ -1,4 +1,4 @@
-"""LeaveGroup: one member with one error before version 3, rows after."""
+"""LeaveGroup: one error for one member before version 3, a row for each member from version 3."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Identity = messages.LeaveGroupRequest.MemberIdentity
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_before_version_3_the_members_error_is_the_answers(version):
+def test_before_version_3_the_error_of_the_member_is_that_of_the_answer(version):
     ctx = Context()
     _, (leader,) = ctx.world.stable()
     answer = ctx.call(handle, version, messages.LeaveGroupRequest(group_id="g", member_id="stranger"))
@@ -38,7 +38,7 @@ def test_from_version_3_each_member_has_a_row(version):
 
 
 @pytest.mark.parametrize("version", [0, 5])
-def test_what_is_refused_before_the_group_is_asked(version):
+def test_invalid_requests_are_refused_before_the_group_gets_them(version):
     ctx = Context()
     assert error(ctx.call(handle, version, messages.LeaveGroupRequest())) == "INVALID_GROUP_ID"
     ctx.denied.add(("Read", "Group", "g"))

@@ -37,7 +37,7 @@ def test_version_0_lists_subscriptions(cluster):
     assert listed(cluster, version=0) == (0, [(16, "metrics")])
 
 
-def test_types(cluster):
+def test_the_request_names_types_or_means_all(cluster):
     everything = [(2, "t"), (2, "u"), (4, "1"), (8, "1"), (16, "metrics"), (32, "group")]
     assert listed(cluster) == (0, everything)
     for kind in (2, 4, 8, 16, 32):
@@ -47,12 +47,12 @@ def test_types(cluster):
         assert listed(cluster, [2, kind]) == (errors.UNSUPPORTED_VERSION, [])
 
 
-def test_gone_with_the_last_setting(cluster):
+def test_a_resource_without_settings_is_not_listed(cluster):
     cluster.submit(events.AlterConfigs("t", [(16, "metrics", {}), (32, "group", {})], incremental=False))
     assert listed(cluster, [16, 32]) == (0, [])
 
 
-def test_whoever_may_not(cluster):
+def test_a_caller_without_permission_is_refused(cluster):
     assert listed(cluster, denied={("DescribeConfigs", "Cluster", "kafka-cluster")}) == (
         errors.CLUSTER_AUTHORIZATION_FAILED,
         [],

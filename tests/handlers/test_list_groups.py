@@ -1,4 +1,4 @@
-"""ListGroups: filters and rights."""
+"""ListGroups: filters and permissions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def names(ctx, version, **filters):
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_every_group_with_what_the_version_shows(version):
+def test_every_version_lists_all_groups(version):
     answer = context().call(handle, version, messages.ListGroupsRequest())
     assert [(row.group_id, row.protocol_type, row.group_state, row.group_type) for row in answer.groups] == [
         ("stable", "consumer", "Stable" if version >= 4 else "", "classic" if version >= 5 else ""),
@@ -37,11 +37,11 @@ def test_filters_ignore_case():
 
 
 @pytest.mark.parametrize("group_type", ["consumer", "no-such-type"])
-def test_types_that_no_group_has_match_nothing(group_type):
+def test_types_without_groups_match_nothing(group_type):
     assert names(context(), 5, types_filter=[group_type]) == []
 
 
-def test_without_the_right_to_describe_the_cluster_each_groups_own_counts():
+def test_permission_on_the_group_suffices():
     ctx = context()
     ctx.denied.add(("Describe", "Group", "simple"))
     assert names(ctx, 5) == ["stable", "simple"]

@@ -1,4 +1,4 @@
-"""ListOffsets: where a log begins and ends, and which record a time means."""
+"""ListOffsets: the start and end of a log, and the record of a timestamp."""
 
 import pytest
 
@@ -10,7 +10,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD =
 
 
 def list_offsets(topic, partitions, **keywords):
-    """`partitions`: `(index, timestamp)` or `(index, timestamp, current leader epoch)` each."""
+    """`partitions` are tuples `(index, timestamp)` or `(index, timestamp, current leader epoch)`."""
     request = messages.ListOffsetsRequest
     rows = []
     for index, timestamp, *epoch in partitions:
@@ -36,7 +36,7 @@ def answer_of(peer, version, topic, partitions, **keywords):
 
 @pytest.fixture
 def topic(world, peer):
-    """`t` with five records one second apart, the third the latest of all."""
+    """A topic `t` with five records one second apart, the third with the latest timestamp."""
     world.create_topic("t", 2)
     for seconds in (0, 1, 9, 3, 4):
         peer.ask(produce("t", {0: batch(b"x", timestamp_ms=NOW_MS + 1000 * seconds)}), 8)
@@ -44,8 +44,8 @@ def topic(world, peer):
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-def test_every_version_tells_start_end_and_a_time(peer, topic, version):
-    """Special times carry timestamp -1; the leader epoch is told from version 4 on."""
+def test_every_version_finds_start_end_and_a_timestamp(peer, topic, version):
+    """Special times have timestamp -1. The leader epoch comes from version 4."""
     epoch = 0 if version >= 4 else -1
     assert answer_of(peer, version, topic, [(0, LATEST)]) == [(0, 0, 5, -1, epoch)]
     assert answer_of(peer, version, topic, [(0, EARLIEST)]) == [(0, 0, 0, -1, epoch)]
@@ -64,17 +64,17 @@ def test_every_version_tells_start_end_and_a_time(peer, topic, version):
     ],
 )
 def test_special_times_begin_with_a_version(peer, topic, timestamp, since, found):
-    """An older version that asks for one is told UNSUPPORTED_VERSION for that partition."""
+    """In an older version the partition is UNSUPPORTED_VERSION."""
     assert answer_of(peer, since, topic, [(0, timestamp)]) == [(0, 0, *found)]
     assert answer_of(peer, since - 1, topic, [(0, timestamp)]) == [(0, errors.UNSUPPORTED_VERSION, -1, -1, -1)]
 
 
-def test_a_special_time_that_never_was(peer, topic):
+def test_an_unknown_special_time_is_refused(peer, topic):
     assert answer_of(peer, 11, topic, [(0, -7)]) == [(0, errors.UNSUPPORTED_VERSION, -1, -1, -1)]
 
 
-def test_an_empty_partition(peer, topic):
-    """Its end and start are 0; it has no record of any time."""
+def test_an_empty_partition_has_no_record_of_any_timestamp(peer, topic):
+    """Its start and end are 0."""
     for timestamp, found in (
         (LATEST, (0, -1, 0)),
         (EARLIEST, (0, -1, 0)),
@@ -101,13 +101,13 @@ def test_a_partition_named_twice_is_answered_once_with_an_error(peer, topic):
 
 
 @pytest.mark.parametrize("keywords", [{"isolation_level": 1}, {"replica_id": -2}])
-def test_other_callers_are_told_the_same_end_while_nothing_is_uncommitted(peer, topic, keywords):
+def test_all_callers_get_the_same_end_without_uncommitted_records(peer, topic, keywords):
     assert answer_of(peer, 6, topic, [(0, LATEST)], **keywords) == [(0, 0, 5, -1, 0)]
 
 
 @pytest.mark.parametrize("level", [-1, 2, 127])
-def test_an_isolation_level_that_does_not_exist(peer, topic, level):
-    """Kafka meets an exception of its own, and says so on every partition."""
+def test_an_unknown_isolation_level_is_refused(peer, topic, level):
+    """In Kafka an unexpected exception gives every partition this error."""
     unknown = errors.UNKNOWN_SERVER_ERROR
     assert answer_of(peer, 6, topic, [(0, LATEST), (9, LATEST)], isolation_level=level) == [
         (0, unknown, -1, -1, -1),
@@ -115,5 +115,5 @@ def test_an_isolation_level_that_does_not_exist(peer, topic, level):
     ]
 
 
-def test_a_topic_of_which_nothing_is_asked_is_not_answered(peer, topic):
+def test_a_topic_without_partitions_is_left_out(peer, topic):
     assert peer.ask(list_offsets(topic, []), 6).topics == []

@@ -1,5 +1,4 @@
-"""ListPartitionReassignments over the wire; what is listed while one is under way is in
-tests/metadata/test_reassignments.py."""
+"""ListPartitionReassignments on a broker. tests/metadata/test_reassignments.py tests the list of reassignments."""
 
 import pytest
 
@@ -11,13 +10,13 @@ Request = messages.ListPartitionReassignmentsRequest
 @pytest.mark.parametrize(
     "topics", [None, [], [Request.ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 7])]]
 )
-def test_nothing_is_under_way_on_one_broker(world, peer, topics):
+def test_one_broker_has_no_reassignments(world, peer, topics):
     world.create_topic("t")
     answer = peer.ask(Request(topics=topics), 0)
     assert (answer.error_code, answer.error_message, answer.topics) == (0, None, [])
 
 
-def test_what_is_under_way_is_listed(world, peer):
+def test_a_reassignment_is_listed(world, peer):
     world.create_topic("t")
     state = world.broker.image.partition("t", 0)
     state.adding_replicas = (2,)

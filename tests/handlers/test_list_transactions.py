@@ -1,4 +1,4 @@
-"""ListTransactions: none, whatever the filters are; filters that make no sense."""
+"""ListTransactions: an empty list for any filter, and invalid filters."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from pykafkad.wire import messages
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_there_are_none(peer, version):
-    """States that do not exist are told back once."""
+def test_the_list_is_empty_in_every_version(peer, version):
+    """Unknown states are returned once."""
     asked = {"state_filters": ["Ongoing", "Dead", "ongoing", "", "ongoing"], "producer_id_filters": [1, -1]}
     if version:
         asked["duration_filter"] = 5
@@ -26,8 +26,8 @@ def test_there_are_none(peer, version):
         "(?>a)", "(?#a)", "(?x)a", "(?P=n)", "(?<n", "\\Z", "\\h", "a|(b|c++)", "((a++)*)",
     ],
 )  # fmt: skip
-def test_no_pattern(peer, pattern):
-    """KIP-1152: RE2's rules; nothing else is looked at then."""
+def test_an_invalid_pattern_is_refused(peer, pattern):
+    """KIP-1152: by RE2's rules. No other filter is checked then."""
     answer = peer.ask(messages.ListTransactionsRequest(transactional_id_pattern=pattern, state_filters=["none"]), 2)
     assert (answer.error_code, answer.unknown_state_filters) == (errors.INVALID_REGULAR_EXPRESSION, [])
 
@@ -41,13 +41,13 @@ def test_no_pattern(peer, pattern):
         "a(?-s)", "\\x{41}\\z", "[(?=]", "(a|b)*",
     ],
 )  # fmt: skip
-def test_a_pattern(peer, pattern):
-    """Also one that Python writes otherwise than RE2."""
+def test_a_valid_pattern_is_accepted(peer, pattern):
+    """Also one that Python's `re` does not accept."""
     assert peer.ask(messages.ListTransactionsRequest(transactional_id_pattern=pattern), 2).error_code == errors.NONE
 
 
-def test_a_long_pattern_is_not_read(peer, monkeypatch):
-    """How long reading one takes is bounded: two milliseconds for the longest that is read."""
+def test_a_long_pattern_is_not_compiled(peer, monkeypatch):
+    """The longest pattern that is compiled takes two milliseconds."""
     longest = list_transactions.MAX_PATTERN_CHARACTERS
     read = []
     real = list_transactions._is_pattern

@@ -1,4 +1,4 @@
-"""Produce with batches of so many records that opening them would keep the loop: they are opened on another thread."""
+"""Produce with batches of so many records that checking them would hold the loop: another thread checks them."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.simulation.world import NOTHING
 
 @pytest.fixture(autouse=True)
 def threads(world, monkeypatch):
-    """Where batches are opened: the names of the threads; more than 100 records count as long."""
+    """The names of the threads that check batches. Batches of more than 100 records count as long."""
     monkeypatch.setattr(append_rules, "LONG_RECORDS", 100)
     names = []
     real = produce_handler.check
@@ -45,7 +45,7 @@ def rows(answer):
     [{"cleanup_policy": "compact"}, {"message_timestamp_type": "LogAppendTime"}, {"compression_type": "gzip"}],
 )
 @pytest.mark.parametrize("version", [8, 9])
-def test_opened_off_the_loop_and_appended_on_it(world, peer, threads, configs, version):
+def test_a_long_batch_is_checked_on_another_thread_and_appended_on_the_loop(world, peer, threads, configs, version):
     world.create_topic("t", 2, **configs)
     assert (
         peer.ask(produce("t", {0: long(), 1: batch(b"short") if "cleanup_policy" not in configs else long(3)}), version)
@@ -57,12 +57,12 @@ def test_opened_off_the_loop_and_appended_on_it(world, peer, threads, configs, v
     assert threads == ["offload"] and world.broker.partitions.get("t", 0).written_end_offset == 300
 
 
-def test_a_plain_topic_opens_nothing(world, peer, threads):
+def test_batches_for_a_plain_topic_are_not_checked(world, peer, threads):
     world.create_topic("t")
     assert rows(peer.ask(produce("t", {0: long()}), 8)) == [(0, 0, 0)] and threads == []
 
 
-def test_what_is_refused_is_told_and_the_rest_appended(world, peer):
+def test_a_refused_batch_has_an_error_and_the_others_are_appended(world, peer):
     world.create_topic("t", 3, cleanup_policy="compact")
     assert peer.ask(produce("t", {0: long(key=None), 1: long(), 2: long(3)}), 8) is NOTHING
     finish(world)
@@ -79,13 +79,13 @@ def test_requests_behind_it_keep_their_order(world, peer):
     assert [rows(answer) for answer in peer.answers] == [[(0, 0, 0)], [(0, 0, 300)]]
 
 
-def test_without_acks_nobody_waits(world, peer):
+def test_acks_0_is_checked_on_the_loop(world, peer):
     world.create_topic("t", cleanup_policy="compact")
     peer.send(produce("t", {0: long()}, acks=0), 8)
     assert world.broker.partitions.get("t", 0).written_end_offset == 300 and peer.closed is None
 
 
-def test_a_topic_that_is_deleted_meanwhile(world, peer):
+def test_a_topic_that_is_deleted_during_the_check_is_an_error(world, peer):
     from pykafkad.wire import messages
 
     world.create_topic("t", cleanup_policy="compact")
@@ -95,7 +95,7 @@ def test_a_topic_that_is_deleted_meanwhile(world, peer):
     assert rows(peer.answers[-1]) == [(0, errors.UNKNOWN_TOPIC_OR_PARTITION, -1)]
 
 
-def test_a_connection_that_is_gone_meanwhile_is_not_answered(world, peer):
+def test_a_connection_that_ends_during_the_check_gets_no_answer(world, peer):
     world.create_topic("t", cleanup_policy="compact")
     peer.send(produce("t", {0: long()}), 8)
     peer.end()
@@ -103,8 +103,8 @@ def test_a_connection_that_is_gone_meanwhile_is_not_answered(world, peer):
     assert peer.answers == [] and world.broker.partitions.get("t", 0).written_end_offset == 300
 
 
-def test_the_limit_is_what_keeps_the_loop_for_a_moment_only(monkeypatch):
-    """A lying count in a small batch is no long batch."""
+def test_only_batches_with_many_records_are_long(monkeypatch):
+    """A small batch with a false record count is not long."""
     assert not append_rules.is_long(memoryview(long(100))) and append_rules.is_long(memoryview(long(101)))
     lying = bytearray(long(3))
     lying[57:61] = (1_000_000).to_bytes(4, "big")

@@ -1,5 +1,4 @@
-"""Requests of thousands of rows: what they take grows with their rows and no faster, and no turn of the loop has all of
-it."""
+"""Requests of thousands of rows: their cost is linear in the rows, and is spread over many turns of the loop."""
 
 import pytest
 
@@ -41,8 +40,8 @@ def delete(count):
 
 
 @pytest.mark.parametrize("ask", [commit, commit_in_transaction, delete])
-def test_no_row_is_looked_for_among_the_others(world, peer, monkeypatch, ask):
-    """For ten thousand partitions of which half do not exist that took half a minute."""
+def test_rows_are_not_searched_one_by_one(world, peer, monkeypatch, ask):
+    """Such searches took half a minute for ten thousand partitions of which half do not exist."""
     world.create_topic("t", 2)
     world.create_topic("__consumer_offsets", 1)
     peer.ask(*commit(1))
@@ -54,8 +53,7 @@ def test_no_row_is_looked_for_among_the_others(world, peer, monkeypatch, ask):
     assert codes.count(errors.UNKNOWN_TOPIC_OR_PARTITION) == COUNT - 2 and len(codes) == COUNT
 
 
-# Rows of every kind of request that may have thousands. `(request, version, rows that the handler and its answer go
-# through)`.
+# Every kind of request that may have thousands of rows: `(request, version, rows that are served and encoded)`.
 
 
 def names(count):
@@ -156,8 +154,8 @@ LONG = [
 
 
 @pytest.mark.parametrize("ask", LONG)
-def test_every_row_is_a_step_to_read_to_serve_and_to_answer(ask):
-    """So that no turn has more of them than it has time for: the clock moves by one step at each look."""
+def test_every_row_is_a_step_of_decoding_serving_and_encoding(ask):
+    """The clock advances by one step at each look, so a turn with more rows than time would fail."""
     world = World("/data", disk=MemoryDisk(), clock=TickingClock(), auto_create_topics_enable="false")
     world.create_topic("__consumer_offsets", 1)
     world.create_topic("t", 2)
@@ -177,7 +175,7 @@ def test_every_row_is_a_step_to_read_to_serve_and_to_answer(ask):
 
 
 def by_partition_numbers(kind):
-    """Requests whose partitions are plain numbers, which are read at once."""
+    """Requests whose partitions are plain numbers, which are decoded in one step."""
     numbers = list(range(COUNT))
     if kind == "DescribeProducers":
         request = messages.DescribeProducersRequest
@@ -197,7 +195,7 @@ def by_partition_numbers(kind):
 
 
 @pytest.mark.parametrize("kind", ["DescribeProducers", "AlterReplicaLogDirs", "OffsetFetch"])
-def test_partitions_by_number_are_steps_to_serve_and_to_answer(kind, monkeypatch):
+def test_partition_numbers_are_steps_of_serving_and_encoding(kind, monkeypatch):
     monkeypatch.setattr(offset_fetch, "AT_ONCE", 1)
     world = World("/data", disk=MemoryDisk(), clock=TickingClock(), auto_create_topics_enable="false")
     world.create_topic("__consumer_offsets", 1)
@@ -238,7 +236,7 @@ def test_many_groups_are_listed_and_many_partitions_described_in_steps():
 
 
 @pytest.mark.parametrize("other_exists", [True, False])
-def test_a_topic_that_is_deleted_while_its_offsets_are_looked_at_is_left_with_none(other_exists):
+def test_a_topic_that_is_deleted_during_a_commit_gets_no_offsets(other_exists):
     world = World("/data", disk=MemoryDisk(), clock=TickingClock())
     world.create_topic("t", 400)
     world.create_topic("u", 1)

@@ -51,7 +51,7 @@ def test_every_version_shows_brokers_and_partitions(cluster, version):
     assert answer.error_code == 0
 
 
-def test_null_means_all_and_empty_means_none(cluster):
+def test_null_means_all_topics_and_empty_means_none(cluster):
     """Except in version 0, which has no null and where empty means all."""
     assert {row.name for row in ask(cluster, metadata, Request(topics=[]), 0).topics} == {"a", "b"}
     for version in VERSIONS[1:]:
@@ -60,7 +60,7 @@ def test_null_means_all_and_empty_means_none(cluster):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_unknown_and_invalid_names(cluster, version):
+def test_unknown_and_invalid_names_have_errors(cluster, version):
     answer = ask(cluster, metadata, names("nope", "a/b", "a", "nope"), version)
     assert {row.name: row.error_code for row in answer.topics} == {
         "nope": errors.UNKNOWN_TOPIC_OR_PARTITION, "a/b": errors.INVALID_TOPIC_EXCEPTION, "a": 0,
@@ -68,9 +68,9 @@ def test_unknown_and_invalid_names(cluster, version):
     assert len(answer.topics) == 3
 
 
-def test_missing_topics_are_created_when_both_sides_say_so():
-    """The first answer is UNKNOWN_TOPIC_OR_PARTITION all the same: the caller asks again. Before version 4 callers
-    always say so."""
+def test_missing_topics_are_created_if_both_sides_allow_it():
+    """The first answer is UNKNOWN_TOPIC_OR_PARTITION, and the caller asks again. Before version 4 requests always allow
+    it."""
     cluster = Cluster(num_partitions="3")
     refused = ask(cluster, metadata, names("new", allow_auto_topic_creation=False), 4)
     assert (refused.topics[0].error_code, set(cluster.image.topics)) == (3, set())
@@ -91,8 +91,8 @@ def test_creation_needs_permission():
     assert not cluster.image.topics
 
 
-def test_topics_by_id(cluster):
-    """From version 12; an unknown id is UNKNOWN_TOPIC_ID, and one id in the list makes names not count."""
+def test_topics_are_found_by_id(cluster):
+    """From version 12. An unknown id is UNKNOWN_TOPIC_ID. If the request has an id, names do not count."""
     topic_id = cluster.image.topics["a"].id
     answer = ask(cluster, metadata, by_id(topic_id, b"?" * 16), 12)
     assert [(row.error_code, row.name, row.topic_id) for row in answer.topics] == [
@@ -105,24 +105,24 @@ def test_topics_by_id(cluster):
 @pytest.mark.parametrize(
     ("version", "code"), [(10, errors.INVALID_REQUEST), (11, errors.INVALID_REQUEST), (12, errors.UNKNOWN_SERVER_ERROR)]
 )
-def test_topics_without_a_name(cluster, version, code):
-    """Ids and null names before 12, and null names without an id ever, fail the whole request."""
+def test_topics_without_a_name_or_id_fail_the_request(cluster, version, code):
+    """Before version 12 ids and null names fail it; later a null name without an id."""
     answer = ask(cluster, metadata, by_id(ZERO), version)
     assert (answer.brokers, answer.topics[0].error_code) == ([], code)
     if version < 12:
         assert ask(cluster, metadata, by_id(b"x" * 16), version).topics[0].error_code == code
 
 
-def test_topics_that_may_not_be_described_are_hidden(cluster):
-    """Left out of "all", and an error without an id when asked for by name."""
+def test_topics_without_permission_are_hidden(cluster):
+    """They are left out of all topics, and have an error if they are named."""
     denied = {("Describe", "Topic", "a")}
     assert [row.name for row in ask(cluster, metadata, Request(topics=None), 12, denied=denied).topics] == ["b"]
     (row,) = ask(cluster, metadata, names("a"), 12, denied=denied).topics
     assert (row.error_code, row.topic_id, row.partitions) == (errors.TOPIC_AUTHORIZATION_FAILED, ZERO, [])
 
 
-def test_authorized_operations(cluster):
-    """Bit fields on request; the cluster's only in versions 8 to 10."""
+def test_authorized_operations_come_on_request(cluster):
+    """As bit fields; those of the cluster only in versions 8 to 10."""
     for version in (8, 9, 10):
         request = names("a", include_cluster_authorized_operations=True, include_topic_authorized_operations=True)
         answer = ask(cluster, metadata, request, version)
@@ -150,9 +150,8 @@ def register(cluster, number, listener="PLAINTEXT"):
     cluster.submit(events.UnfenceBroker(number, cluster.image.brokers[number].epoch))
 
 
-def test_brokers_that_are_gone():
-    """Replicas on fenced brokers are offline; version 0 leaves them out, with an error; fenced brokers are not
-    listed."""
+def test_replicas_on_fenced_brokers_are_offline():
+    """Version 0 leaves them out, with an error. Fenced brokers are not listed."""
     cluster = Cluster()
     register(cluster, 2)
     create(cluster, topic("a", -1, -1, [(0, [1, 2])]))
@@ -167,9 +166,9 @@ def test_brokers_that_are_gone():
     assert (part.error_code, part.replica_nodes) == (errors.REPLICA_NOT_AVAILABLE, [1])
 
 
-def test_leaders_that_cannot_be_reached():
-    """No leader is LEADER_NOT_AVAILABLE; a leader without the caller's listener is LISTENER_NOT_FOUND from version
-    6."""
+def test_unreachable_leaders_have_errors():
+    """No leader is LEADER_NOT_AVAILABLE. From version 6 a leader without the caller's listener is
+    LISTENER_NOT_FOUND."""
     cluster = Cluster()
     register(cluster, 2, "OTHER")
     create(cluster, topic("a", -1, -1, [(0, [2])]))
@@ -182,15 +181,16 @@ def test_leaders_that_cannot_be_reached():
     assert (part.error_code, part.leader_id) == (errors.LEADER_NOT_AVAILABLE, -1)
 
 
-def test_no_broker_alive():
+def test_without_a_live_broker_there_is_no_controller():
     cluster = Cluster()
     cluster.image.brokers[1].fenced = True
     answer = ask(cluster, metadata, Request(topics=[]), 12)
     assert (answer.brokers, answer.controller_id) == ([], -1)
 
 
-def test_kept_rows_follow_the_image(cluster):
-    """A topic's row is built once; growth, a new leader and a changed broker make it anew, and versions keep apart."""
+def test_cached_rows_follow_the_image(cluster):
+    """A row is built once. New partitions, a new leader and a changed broker build it anew. Each version has its
+    own."""
 
     def shown(version=12):
         return ask(cluster, metadata, names("a"), version).topics[0]
@@ -212,15 +212,15 @@ def test_kept_rows_follow_the_image(cluster):
     assert shown(1).partitions[0].replica_nodes == [1]
 
 
-def test_a_name_is_a_step_to_look_at_and_one_to_answer():
-    """A hundred thousand of them at once held the loop for a tenth of a second before the first row."""
+def test_every_name_is_a_step_of_serving_and_encoding():
+    """In one step a hundred thousand names would hold the loop for a tenth of a second."""
     asked = [Request.MetadataRequestTopic(name=f"unknown-{number}") for number in range(50)]
     ctx = FakeContext(Cluster(), 12, set())
     assert sum(1 for _ in metadata.handle(ctx, Request(topics=asked, allow_auto_topic_creation=False))) >= 100
 
 
 def test_many_partitions_are_quick_when_asked_again():
-    """Ten thousand partitions: the answer is put together from kept rows, so only encoding is left."""
+    """For ten thousand partitions the answer is made of cached rows, and only encoding is left."""
     cluster = Cluster()
     for number in range(2):
         create(cluster, topic(f"big{number}", 5000), describable=frozenset())
@@ -231,7 +231,7 @@ def test_many_partitions_are_quick_when_asked_again():
 
 
 def test_one_request_creates_hundreds_of_topics_turn_by_turn(tmp_path):
-    """Clients ask again until a topic is there."""
+    """Clients ask again until the topics exist."""
     world = World(tmp_path)
     asked = names(*(f"t{number}" for number in range(100)))
     peer = world.connect()

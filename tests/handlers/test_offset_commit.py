@@ -1,4 +1,4 @@
-"""OffsetCommit: topics by name and by id, and rows that are refused without failing their neighbours."""
+"""OffsetCommit: topics by name and by id, and refused rows beside committed ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_offset_is_committed_with_its_topics_id_in_every_version(version):
 
 
 @pytest.mark.parametrize("version", [9, 10])
-def test_bad_rows_do_not_fail_their_neighbours(version):
+def test_refused_rows_do_not_fail_the_others(version):
     ctx = Context()
     ctx.denied.add(("Read", "Topic", "u"))
     answer = ctx.call(handle, version, request(version, [("missing", [0]), ("t", [0, 7]), ("u", [0])]))
@@ -58,7 +58,7 @@ def test_bad_rows_do_not_fail_their_neighbours(version):
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_when_the_group_refuses_every_row_says_so(version):
+def test_an_error_of_the_group_stands_in_every_row(version):
     ctx = Context()
     answer = ctx.call(
         handle,
@@ -69,7 +69,7 @@ def test_when_the_group_refuses_every_row_says_so(version):
     assert sorted(rows(answer, version)) == [("missing", [(0, "UNKNOWN_TOPIC_OR_PARTITION")]), ("t", [(0, expected)])]
 
 
-def test_with_nothing_left_to_commit_the_group_is_not_asked():
+def test_without_valid_rows_the_group_gets_no_request():
     ctx = Context()
     ctx.groups.error_code = errors.NOT_COORDINATOR
     assert rows(ctx.call(handle, 9, request(9, [("missing", [0])])), 9) == [
@@ -78,7 +78,7 @@ def test_with_nothing_left_to_commit_the_group_is_not_asked():
     assert ctx.call(handle, 9, request(9, [])).topics == []
 
 
-def test_what_is_refused_before_the_group_is_asked():
+def test_invalid_requests_are_refused_before_the_group_gets_them():
     ctx = Context()
     ctx.groups.error_code = errors.NOT_COORDINATOR
     assert rows(ctx.call(handle, 9, request(9, [("t", [0, 9])])), 9) == [
@@ -91,14 +91,14 @@ def test_what_is_refused_before_the_group_is_asked():
     ]
 
 
-def test_the_empty_group_id_is_served_as_kafka_serves_it():
+def test_the_empty_group_id_is_valid_as_in_kafka():
     ctx = Context()
     assert rows(ctx.call(handle, 9, request(9, [("t", [0])], group_id="")), 9) == [("t", [(0, "NONE")])]
     assert ctx.world.committed("t", 0, group="") == 5
 
 
-def test_a_retention_beyond_the_end_of_time_is_for_ever(world, peer):
-    """Versions 2 to 4 let the client ask for any retention; its end must fit into the stored record."""
+def test_a_retention_time_beyond_the_largest_timestamp_is_unlimited(world, peer):
+    """Versions 2 to 4 may name any retention time; its end must fit into the stored record."""
     world.create_topic("t")
     peer.ask(messages.FindCoordinatorRequest(key="g"), 1)
     answer = peer.ask(request(2, [("t", [0])], retention_time_ms=2**63 - 1, generation_id_or_member_epoch=-1), 2)

@@ -28,7 +28,7 @@ def rows(answer):
     return [(row.name, [(p.partition_index, name(p.error_code)) for p in row.partitions]) for row in answer.topics]
 
 
-def test_each_partition_has_its_own_answer():
+def test_each_partition_has_its_own_row():
     ctx = Context()
     ctx.world.commit({("t", 0): 5, ("u", 0): 5})
     ctx.denied.add(("Read", "Topic", "u"))

@@ -1,4 +1,5 @@
-"""OffsetFetch: one group before version 8, several after; names and ids; errors in the place that each version has."""
+"""OffsetFetch: one group before version 8, several from version 8; names and ids; the place of errors in each
+version."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def offsets(answer, version):
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_committed_offsets_and_those_that_are_not(version):
+def test_an_offset_that_was_never_committed_is_minus_one(version):
     ctx = context()
     ctx.world.shard.offsets.get("g", "t", 0).topic_id = IDS["t"]
     answer = ctx.call(handle, version, request(version, [("t", [0, 1])]))
@@ -61,7 +62,7 @@ def test_committed_offsets_and_those_that_are_not(version):
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_null_topics_ask_for_everything(version):
+def test_null_topics_mean_all_committed_offsets(version):
     ctx = context()
     assert offsets(ctx.call(handle, version, request(version, None)), version) == {
         ("t", 0): (5, "note", "NONE"),
@@ -71,7 +72,7 @@ def test_null_topics_ask_for_everything(version):
     assert set(offsets(ctx.call(handle, version, request(version, None)), version)) == {("t", 0)}
 
 
-def test_the_leader_epoch_is_there_from_version_5_on():
+def test_the_leader_epoch_comes_from_version_5():
     ctx = context()
     for version in (4, 5, 8):
         group = ctx.call(handle, version, request(version, [("t", [0])]))
@@ -79,7 +80,7 @@ def test_the_leader_epoch_is_there_from_version_5_on():
         assert group.topics[0].partitions[0].committed_leader_epoch == (7 if version >= 5 else -1)
 
 
-def test_several_groups_in_one_request():
+def test_one_request_may_name_several_groups():
     ctx = context()
     ctx.denied.add(("Describe", "Group", "secret"))
     groups = [Request.OffsetFetchRequestGroup(group_id=each, topics=None) for each in ("g", "unknown", "secret")]
@@ -103,7 +104,7 @@ def test_an_error_of_the_group_stands_where_the_version_has_a_place_for_it(versi
         assert (error(group), group.topics) == ("NOT_COORDINATOR", [])
 
 
-def test_topics_that_may_not_be_seen_and_ids_that_do_not_exist():
+def test_topics_without_permission_and_unknown_ids_have_errors():
     ctx = context()
     ctx.denied.add(("Describe", "Topic", "u"))
     answer = ctx.call(handle, 10, request(10, [("u", [1]), ("missing", [0]), ("t", [0])]))
@@ -111,7 +112,7 @@ def test_topics_that_may_not_be_seen_and_ids_that_do_not_exist():
     assert offsets(answer, 10)["?", 0] == (-1, "", "UNKNOWN_TOPIC_ID")
 
 
-def test_by_id_everything_leaves_out_topics_that_are_gone():
+def test_all_offsets_by_id_leave_out_deleted_topics():
     ctx = context()
     ctx.world.commit({("gone", 0): 1})
     assert ("gone", 0) in offsets(ctx.call(handle, 9, request(9, None)), 9)

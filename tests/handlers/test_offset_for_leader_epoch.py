@@ -8,7 +8,7 @@ from tests.handlers.requests import batch, produce
 
 
 def ask(peer, version, topic, *partitions):
-    """Each of `partitions`: (index, current leader epoch, asked epoch)."""
+    """`partitions` are tuples (index, current leader epoch, requested epoch)."""
     request = messages.OffsetForLeaderEpochRequest
     rows = [
         request.OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
@@ -30,7 +30,7 @@ def test_the_current_epoch_ends_where_the_log_does(peer, topic, version):
     assert ask(peer, version, topic, (0, -1, 0), (1, 0, 0)) == [(0, 0, 0, 3), (1, 0, 0, 0)]
 
 
-def test_an_epoch_that_is_not_known_yet_is_no_error(peer, topic):
+def test_a_later_epoch_is_not_an_error(peer, topic):
     assert ask(peer, 4, topic, (0, -1, 5), (1, -1, -1)) == [(0, 0, -1, -1), (1, 0, -1, -1)]
 
 
@@ -42,6 +42,6 @@ def test_errors_stand_on_their_partition(peer, topic):
 
 
 def test_only_minus_one_means_no_epoch(peer, topic):
-    """Other negative numbers are epochs older than all that there were."""
+    """Other negative numbers are epochs before all others."""
     assert ask(peer, 4, topic, (0, -2, 0), (1, -1, -2)) == [(0, errors.FENCED_LEADER_EPOCH, -1, -1), (1, 0, -2, 0)]
     assert ask(peer, 4, topic, (0, -1, -2)) == [(0, 0, -2, 0)]

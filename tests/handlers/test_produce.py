@@ -1,4 +1,4 @@
-"""Produce: what is appended, what is answered, and that the flat path and the general one cannot be told apart."""
+"""Produce: appends and answers, and that the fast path and the handler behave alike."""
 
 import struct
 
@@ -7,7 +7,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.errors import StorageFailure
 from pykafkad.wire.records import iterate_records
-from tests.handlers.requests import NOW_MS, batch, fetch, produce, watch_flat_paths
+from tests.handlers.requests import NOW_MS, batch, fetch, produce, watch_fast_paths
 from tests.simulation.world import NOTHING
 
 
@@ -40,14 +40,14 @@ def test_every_version_appends_and_answers_the_base_offset(world, peer, version,
 
 
 @pytest.mark.parametrize("version", range(3, 14))
-def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(tmp_path, version, monkeypatch):
+def test_the_fast_path_and_the_handler_answer_the_same_bytes(tmp_path, version, monkeypatch):
     from tests.simulation.world import World
 
     sent = []
-    for flat in (True, False):
-        world = World(tmp_path / str(flat))
+    for fast in (True, False):
+        world = World(tmp_path / str(fast))
         topic_id = world.create_topic("topic", 3)
-        served = watch_flat_paths(world, flat, monkeypatch)
+        served = watch_fast_paths(world, fast, monkeypatch)
         peer = world.connect()
         raw = []
         peer.take = raw.append
@@ -56,14 +56,14 @@ def test_the_flat_path_answers_byte_for_byte_what_the_general_one_does(tmp_path,
                 produce("topic", {index: batch(b"x" * 300)}, topic_id=topic_id if version >= 13 else bytes(16)), version
             )
         monkeypatch.undo()
-        assert served == [flat, flat]
+        assert served == [fast, fast]
         sent.append(b"".join(raw).replace(topic_id, b"*" * 16))
     assert sent[0] == sent[1]
 
 
 @pytest.mark.parametrize("version", (8, 13))
-def test_a_frame_cut_inside_what_the_last_one_said_is_not_taken_for_it(world, peer, version):
-    """The buffer still holds the last frame behind a short one: its bytes must not count."""
+def test_a_frame_that_is_cut_is_not_completed_from_the_previous_frame(world, peer, version):
+    """The buffer still holds the bytes of the previous frame behind the short one."""
     topic_id = world.create_topic("topic")
     request = produce("topic", {0: batch(b"x")}, topic_id=topic_id if version >= 13 else bytes(16))
     whole = peer.encode(request, version)
@@ -77,22 +77,22 @@ def test_a_frame_cut_inside_what_the_last_one_said_is_not_taken_for_it(world, pe
         assert other.closed, f"a frame of {end} of {len(whole)} bytes was served"
 
 
-def test_what_clients_make_long_or_new_each_time_is_not_remembered_without_end(world, peer):
-    """The flat path remembers what clients repeat: short, and so many."""
+def test_the_fast_path_remembers_a_limited_number_of_short_names(world, peer):
+    """Clients may send long names, or a new one each time."""
     from pykafkad.server import produce_fast_path
 
     world.create_topic("topic")
-    (flat,) = {serve.__self__ for word, serve in world.broker.fast_paths.items() if word >> 16 == 0}
+    (fast,) = {serve.__self__ for word, serve in world.broker.fast_paths.items() if word >> 16 == 0}
     peer.send(produce("topic", {0: batch(b"x")}), 8, client_id="c" * 5000)
     assert peer.answers[-1].responses[0].partition_responses[0].error_code == 0
-    assert flat._preambles[8] == {}
+    assert fast._preambles[8] == {}
     for number in range(produce_fast_path._MAX_REMEMBERED + 10):
-        flat._preambles[8][b"%d" % number] = None
+        fast._preambles[8][b"%d" % number] = None
     peer.send(produce("topic", {0: batch(b"x")}), 8, client_id="short")
-    assert len(flat._preambles[8]) == 1
+    assert len(fast._preambles[8]) == 1
 
 
-def test_acks_0_has_no_answer_and_is_written_all_the_same(world, peer):
+def test_acks_0_has_no_answer_and_is_written(world, peer):
     world.create_topic("t")
     assert peer.ask(produce("t", {0: batch(b"quiet")}, acks=0), 8) is NOTHING
     assert values(peer.ask(fetch("t", {0: 0}), 11).responses[0].partitions[0]) == [b"quiet"]
@@ -100,12 +100,12 @@ def test_acks_0_has_no_answer_and_is_written_all_the_same(world, peer):
 
 
 def test_acks_0_with_an_error_closes_the_connection(world, peer):
-    """There is no answer in which to say it; the client then looks up metadata again."""
+    """No answer can carry the error; the client asks for metadata again."""
     assert peer.ask(produce("nowhere", {0: batch(b"lost")}, acks=0), 8) is NOTHING
     assert "acks=0" in peer.closed
 
 
-def test_one_bad_partition_does_not_fail_its_neighbours(world, peer):
+def test_one_bad_partition_does_not_fail_the_others(world, peer):
     world.create_topic("t", 2)
     damaged = bytearray(batch(b"damaged"))
     damaged[-1] ^= 1
@@ -129,15 +129,15 @@ def test_one_bad_partition_does_not_fail_its_neighbours(world, peer):
         ({"topic_id": b"\x07" * 16}, 13, errors.UNKNOWN_TOPIC_ID),
     ],
 )
-def test_refusals(world, peer, request_changes, version, code):
+def test_each_refusal_has_its_code(world, peer, request_changes, version, code):
     world.create_topic("t")
     topic = request_changes.pop("topic", "t")
     row = row_of(peer.ask(produce(topic, {0: batch(b"v")}, **request_changes), version))
     assert (row.error_code, row.base_offset) == (code, -1)
 
 
-def test_a_transactional_id_matters_to_batches_of_a_transaction_alone(world, peer):
-    """Kafka looks at the batches: the id of a request with others in it changes nothing."""
+def test_a_transactional_id_matters_only_to_batches_of_a_transaction(world, peer):
+    """As in Kafka, the id of a request with other batches changes nothing."""
     world.create_topic("t")
     plain = row_of(peer.ask(produce("t", {0: batch(b"v")}, transactional_id="tx"), 9))
     assert (plain.error_code, plain.base_offset) == (0, 0)
@@ -154,7 +154,7 @@ def test_a_transactional_id_matters_to_batches_of_a_transaction_alone(world, pee
     assert (ours.error_code, ours.base_offset) == (errors.INVALID_TXN_STATE, -1)
 
 
-def test_a_sole_replica_is_enough_whatever_the_topic_asks_for(world, peer):
+def test_a_sole_replica_satisfies_any_min_insync_replicas(world, peer):
     """Kafka caps min.insync.replicas at the number of replicas: with one, acks=all is served."""
     world.create_topic("t", 1, min_insync_replicas=2)
     for acks in (-1, 1):
@@ -167,9 +167,10 @@ def test_pipelined_requests_are_answered_in_order(world, peer):
     assert [row_of(answer).base_offset for answer in peer.answers] == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("flat", [True, False])
-def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch, capfd):
-    """The answer is encoded when the batch is gathered; if the turn's write fails it must not leave as a success."""
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_answer_has_the_error_of_a_failed_write(world, peer, fast, monkeypatch, capfd):
+    """The answer is encoded when the batch is gathered. If the write at the end of the turn fails, it must not leave as
+    a success."""
     world.create_topic("t", 2)
     good = world.broker.partitions.get("t", 1)
     log = world.broker.partitions.get("t", 0)
@@ -183,23 +184,23 @@ def test_an_answer_whose_write_failed_says_so(world, peer, flat, monkeypatch, ca
         return pwrite(self, data, position)
 
     monkeypatch.setattr(kind, "pwrite", broken)
-    partitions = {0: batch(b"lost")} if flat else {0: batch(b"lost"), 1: batch(b"kept")}
+    partitions = {0: batch(b"lost")} if fast else {0: batch(b"lost"), 1: batch(b"kept")}
     rows = peer.ask(produce("t", partitions), 9).responses[0].partition_responses
     assert (rows[0].error_code, rows[0].base_offset) == (errors.KAFKA_STORAGE_ERROR, -1)
-    if not flat:
+    if not fast:
         assert (rows[1].error_code, rows[1].base_offset) == (0, 0)
     again = peer.ask(produce("t", {0: batch(b"again")}), 9).responses[0].partition_responses[0]
     assert again.error_code == errors.KAFKA_STORAGE_ERROR, "the log stays offline until a restart has recovered it"
     read = peer.ask(fetch("t", {0: 0}), 11).responses[0].partitions[0]
     assert (read.error_code, read.high_watermark, bytes(read.records)) == (0, 0, b""), (
-        "readers go on with what was written"
+        "the written records can still be read"
     )
     assert world.runtime.metrics.writes_failed == 1
     assert capfd.readouterr().err.count("partition-offline topic=t partition=0") == 1
 
 
-def test_a_topic_made_again_under_its_name_is_not_the_old_one(world, peer):
-    """What the flat path remembered of a name must not outlive the topic."""
+def test_a_new_topic_of_the_same_name_is_not_the_deleted_one(world, peer):
+    """The fast path must not remember the deleted topic."""
     from pykafkad.wire import messages
 
     world.create_topic("t")
@@ -213,8 +214,8 @@ def test_a_topic_made_again_under_its_name_is_not_the_old_one(world, peer):
     assert row_of(peer.ask(produce("t", {0: batch(b"new")}), 9)).base_offset == 0
 
 
-def test_a_large_batch_that_cannot_be_written_is_told_and_logged_once(world, peer, monkeypatch, capfd):
-    """Large batches are written at once, not at the end of the turn."""
+def test_a_failed_write_of_a_large_batch_is_answered_and_logged_once(world, peer, monkeypatch, capfd):
+    """Large batches are not written at the end of the turn."""
     world.create_topic("t")
     log = world.broker.partitions.get("t", 0)
     assert log.end_offset == 0
@@ -236,7 +237,7 @@ def test_the_clock_of_a_broker_that_stamps_records(world, peer):
 
 
 def test_null_records_are_an_error_of_their_partition(world, peer):
-    """Kafka stumbles over the null when it appends, and tells so for the partition."""
+    """In Kafka the append fails unexpectedly, and the partition has the error."""
     world.create_topic("t", partitions=2)
     for version in (3, 9):
         answer = peer.ask(produce("t", {0: None, 1: batch(b"v")}), version)

@@ -1,4 +1,4 @@
-"""PushTelemetry: when a client may push what, and what becomes of it."""
+"""PushTelemetry: the times of pushes, and the stored metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.simulation.world import NOTHING, World
 
 @pytest.fixture
 def world(tmp_path):
-    """A broker that keeps what clients push."""
+    """A broker that stores the metrics of clients."""
     made = World(tmp_path / "data", pykafkad_client_telemetry_enable="true", telemetry_max_bytes="50000")
     yield made
     assert made.runtime.metrics.unexpected_errors == 0
@@ -23,13 +23,13 @@ def world(tmp_path):
 
 @pytest.fixture
 def subscription_id(peer):
-    """A subscription of one second."""
+    """A subscription with an interval of one second."""
     subscribe(peer, "one", metrics="*", interval_ms="1000")
     return get(peer).subscription_id
 
 
 def kept(world):
-    """The lines of the file, once everything is decoded."""
+    """The lines of the file, after all pushes are decoded."""
     world.runtime.offload.close()
     world.turn()
     path = f"{world.path}/{client_metrics.FILE_NAME}"
@@ -41,7 +41,7 @@ def kept(world):
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_what_is_pushed_is_kept(world, peer, subscription_id, codec):
+def test_pushed_metrics_are_stored(world, peer, subscription_id, codec):
     data = otlp([("org.apache.kafka.producer.records", 7)], client_rack="r")
     data = compression.compress(codec, data) if codec else data
     assert peer.ask(push_request(subscription_id, metrics=data, compression_type=codec), 0) is NOTHING
@@ -63,7 +63,7 @@ def test_what_is_pushed_is_kept(world, peer, subscription_id, codec):
     }
 
 
-def test_all_kinds_of_metrics(world, peer, subscription_id):
+def test_all_kinds_of_metrics_are_stored(world, peer, subscription_id):
     from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
     message = MetricsData()
@@ -103,18 +103,18 @@ def test_all_kinds_of_metrics(world, peer, subscription_id):
     "fields",
     [{"metrics": b"\xff\xff"}, {"metrics": b"x", "compression_type": 1}, {"metrics": b"x", "compression_type": 4}],
 )
-def test_what_is_no_metrics(world, peer, subscription_id, fields):
+def test_invalid_metrics_are_refused(world, peer, subscription_id, fields):
     peer.send(push_request(subscription_id, **fields), 0)
     assert kept(world) == [] and peer.answers[-1].error_code == errors.INVALID_RECORD
 
 
-def test_metrics_that_open_to_too_much(world, peer, subscription_id):
+def test_metrics_that_decompress_to_too_much_are_refused(world, peer, subscription_id):
     bomb = compression.compress(1, otlp([("n" * 50_000, 1)]))
     peer.send(push_request(subscription_id, metrics=bomb, compression_type=1), 0)
     assert kept(world) == [] and peer.answers[-1].error_code == errors.INVALID_RECORD
 
 
-def test_times_and_ids(world, peer, subscription_id):
+def test_a_push_needs_its_time_and_a_valid_id(world, peer, subscription_id):
     assert (
         push(peer, subscription_id, bytes(16))
         == push(peer, subscription_id, bytes(15) + b"\1")
@@ -128,22 +128,22 @@ def test_times_and_ids(world, peer, subscription_id):
     assert push(peer, subscription_id, compression_type=5) == errors.UNSUPPORTED_COMPRESSION_TYPE
     world.advance(1)
     assert push(peer, subscription_id, metrics=bytes(50_001)) == errors.TELEMETRY_TOO_LARGE
-    # The last one may come at any time, and nothing comes after it.
+    # The last push may come at any time; no push may follow it.
     assert push(peer, subscription_id, terminating=True) == 0
     assert push(peer, subscription_id, terminating=True) == errors.INVALID_REQUEST
-    # An instance that was silent for a minute is a new one.
+    # An instance is forgotten after a minute without requests.
     world.advance(60)
     assert push(peer, subscription_id) == 0
 
 
-def test_nothing_is_kept_unless_asked_for(tmp_path):
+def test_nothing_is_stored_by_default(tmp_path):
     world = World(tmp_path / "data")
     peer = world.connect()
     assert push(peer, get(peer).subscription_id, metrics=b"whatever") == 0
     assert kept(world) == []
 
 
-def test_no_more_than_so_many_wait(world, peer, subscription_id, monkeypatch):
+def test_the_number_of_waiting_pushes_is_limited(world, peer, subscription_id, monkeypatch):
     monkeypatch.setattr(client_metrics, "MAX_PENDING", 1)
     other = world.connect()
     jobs = []

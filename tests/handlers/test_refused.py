@@ -1,4 +1,4 @@
-"""The APIs that are answered with a refusal: Kafka's error, on every row that was asked about, in every version."""
+"""The APIs that are refused: Kafka's error in every row and in every version."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ REFUSED = [
     for version in range(row.min_version, row.max_version + 1)
 ]
 UNKNOWN_TOPIC_OR_PARTITION = 3
-# What Kafka says of transactional ids that nobody has, and of features that are off.
+# Kafka's codes for unknown transactional ids, and for features that are off.
 TELLING = {errors.UNSUPPORTED_VERSION, errors.INVALID_PRODUCER_ID_MAPPING}
 
 
 class OfHere(Values):
-    """Values for topics that are there, of one element each."""
+    """Values for topics that exist, with one element in each list."""
 
     def __init__(self, topic_id: bytes) -> None:
         super().__init__("refused")
@@ -55,19 +55,19 @@ def error_codes(value, found=None):
 
 @pytest.fixture
 def topic(world, peer):
-    """The id of a topic `t` of one partition."""
+    """The id of a topic `t` with one partition."""
     wanted = messages.CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
     return peer.ask(messages.CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 7).topics[0].topic_id
 
 
 @pytest.mark.parametrize(("row", "version"), REFUSED, ids=lambda value: getattr(value, "name", str(value)))
 def test_every_row_is_refused_in_every_version(topic, peer, row, version):
-    """One row for one row asked, and its error says that there is nobody here to serve it."""
+    """The answer has one row for the one row of the request, with the refusal's error."""
     request = OfHere(topic).message(messages.request_class(row.key), version)
     answer = peer.ask(request, version)
     codes = {code for _, code in error_codes(answer)}
     assert codes - {errors.NONE} <= TELLING and codes & TELLING, error_codes(answer)
-    assert len([code for _, code in error_codes(answer) if code]) == 1, "the one row that was asked about"
+    assert len([code for _, code in error_codes(answer) if code]) == 1, "the one row of the request"
     assert peer.closed is None
 
 
@@ -81,19 +81,19 @@ def test_every_row_is_refused_in_every_version(topic, peer, row, version):
         (messages.FindCoordinatorRequest(key_type=2, coordinator_keys=[" :AAAAAAAAAAAAAAAAAAAAAQ:0"]), 6),
     ],
 )
-def test_what_names_nothing_is_an_invalid_request(peer, request_, version):
+def test_an_empty_id_or_a_malformed_key_is_an_invalid_request(peer, request_, version):
     """An empty transactional id; a share group's key that is not group, topic id and partition."""
     assert {code for _, code in error_codes(peer.ask(request_, version))} - {0} == {errors.INVALID_REQUEST}
 
 
-def test_a_share_coordinator_is_not_here(peer):
-    """Groups may have colons in their names."""
+def test_there_is_no_share_coordinator(peer):
+    """The names of groups may contain colons."""
     answer = peer.ask(messages.FindCoordinatorRequest(key_type=2, coordinator_keys=["a:b:AAAAAAAAAAAAAAAAAAAAAQ:0"]), 6)
     assert [row.error_code for row in answer.coordinators] == [errors.UNSUPPORTED_VERSION]
 
 
-def test_a_partition_that_cannot_be_added_keeps_others_out(topic, peer):
-    """Kafka adds all or none, and says so on each."""
+def test_a_partition_that_cannot_be_added_fails_the_others(topic, peer):
+    """Kafka adds all or none, and each row says so."""
     topics = [messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="t", partitions=[0, 1])]
     answer = peer.ask(
         messages.AddPartitionsToTxnRequest(v3_and_below_transactional_id="id", v3_and_below_topics=topics), 3
@@ -105,8 +105,8 @@ def test_a_partition_that_cannot_be_added_keeps_others_out(topic, peer):
     ]
 
 
-def test_partitions_that_are_not_here(topic, peer):
-    """They are unknown before anything else is."""
+def test_absent_partitions_are_unknown(topic, peer):
+    """This error comes before all others."""
     marker = messages.WriteTxnMarkersRequest.WritableTxnMarker(producer_id=1)
     marker.topics = [messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic(name="t", partition_indexes=[0, 7])]
     answer = peer.ask(messages.WriteTxnMarkersRequest(markers=[marker, marker]), 2)

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter: every refusal of the quorum of one, in Kafka's order."""
+"""RemoveRaftVoter: every refusal of a quorum of one voter, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ GOOD = {"cluster_id": None, "voter_id": 2, "voter_directory_id": b"x" * 16}
         ({"voter_id": NODE_ID, "voter_directory_id": DIRECTORY_ID}, errors.VOTER_NOT_FOUND),
     ],
 )
-def test_refusals(version, fields, code):
+def test_each_refusal_has_its_code(version, fields, code):
     answer = ask(Cluster(), remove_raft_voter, Request(**{**GOOD, **fields}), version)
     assert (answer.error_code, bool(answer.error_message)) == (code, True)
 
 
-def test_a_static_quorum_has_its_voters_in_the_settings():
+def test_a_static_quorum_removes_no_voters():
     cluster = Cluster()
     cluster.image.kraft_version = 0
     assert ask(cluster, remove_raft_voter, Request(**GOOD), 0).error_code == errors.UNSUPPORTED_VERSION
 
 
-def test_not_everybody_may():
+def test_a_caller_without_permission_is_refused():
     answer = ask(Cluster(), remove_raft_voter, Request(**GOOD), 0, denied={("Alter", "Cluster", "kafka-cluster")})
     assert answer.error_code == errors.CLUSTER_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""RenewDelegationToken: refused where nobody logs in."""
+"""RenewDelegationToken: every caller is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykafkad.wire import messages
 
 
 @pytest.mark.parametrize("version", (1, 2))
-def test_refused(peer, version):
+def test_every_caller_is_refused(peer, version):
     answer = peer.ask(messages.RenewDelegationTokenRequest(hmac=b"x", renew_period_ms=1), version)
     assert answer.error_code == errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     assert answer.expiry_timestamp_ms == -1

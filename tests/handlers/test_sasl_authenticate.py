@@ -1,4 +1,4 @@
-"""SaslAuthenticate: refused where nobody logs in."""
+"""SaslAuthenticate: refused on a listener without SASL."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from pykafkad.wire import messages
 
 
 @pytest.mark.parametrize("version", (0, 1, 2))
-def test_refused(peer, version):
+def test_it_is_refused_in_every_version(peer, version):
     answer = peer.ask(messages.SaslAuthenticateRequest(auth_bytes=b"x"), version)
     assert answer.error_code == errors.ILLEGAL_SASL_STATE

@@ -1,4 +1,4 @@
-"""SyncGroup: versions, and what is refused before the group is asked."""
+"""SyncGroup: versions, and requests that are refused before the group gets them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_version_5_must_name_the_protocol(named):
     assert error(ctx.call(handle, 5, request(**named))) == "INCONSISTENT_GROUP_PROTOCOL"
 
 
-def test_what_is_refused_before_the_group_is_asked():
+def test_invalid_requests_are_refused_before_the_group_gets_them():
     ctx = Context()
     assert error(ctx.call(handle, 4, request(group_id=""))) == "INVALID_GROUP_ID"
     ctx.denied.add(("Read", "Group", "g"))

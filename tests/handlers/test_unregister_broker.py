@@ -1,4 +1,4 @@
-"""UnregisterBroker: others, nobody, and the only broker itself."""
+"""UnregisterBroker: other brokers, unknown ids, and the only broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.metadata.test_registrations import OTHER, with_other_broker
 Request = messages.UnregisterBrokerRequest
 
 
-def test_a_broker_that_is_gone_is_forgotten():
+def test_another_broker_is_unregistered():
     cluster = Cluster()
     with_other_broker(cluster)
     answer = ask(cluster, unregister_broker, Request(broker_id=OTHER), 0)
@@ -26,7 +26,7 @@ def test_a_broker_that_is_gone_is_forgotten():
 
 
 @pytest.mark.parametrize("broker_id", [-1, 7])
-def test_nobody_has_the_id(broker_id):
+def test_an_unknown_id_is_refused(broker_id):
     cluster = Cluster()
     count = len(cluster.disk.batches)
     answer = ask(cluster, unregister_broker, Request(broker_id=broker_id), 0)
@@ -34,16 +34,16 @@ def test_nobody_has_the_id(broker_id):
     assert len(cluster.disk.batches) == count
 
 
-def test_not_everybody_may():
+def test_a_caller_without_permission_is_refused():
     cluster = Cluster()
     answer = ask(cluster, unregister_broker, Request(broker_id=1), 0, denied={("Alter", "Cluster", "kafka-cluster")})
     assert answer.error_code == errors.CLUSTER_AUTHORIZATION_FAILED
     assert 1 in cluster.image.brokers
 
 
-def test_the_only_broker_is_shown_to_nobody_until_it_starts_again(world, peer):
-    """As a Kafka that is told to forget itself: no leader, no brokers, and nothing is lost. Who knows it may still
-    read."""
+def test_the_only_broker_is_hidden_until_it_starts_again(world, peer):
+    """As in Kafka there is no leader and no broker in the metadata, and nothing is lost. Clients that know the broker
+    may still read."""
     world.create_topic("a")
     assert peer.ask(produce("a", {0: batch(b"v")}), 9).responses[0].partition_responses[0].error_code == 0
     assert peer.ask(Request(broker_id=world.broker.node_id), 0).error_code == 0

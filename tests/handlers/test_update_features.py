@@ -1,4 +1,4 @@
-"""UpdateFeatures: which levels may be set, all or none, and what a change of them brings with it."""
+"""UpdateFeatures: the valid levels, all or none, and the effects of a change."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_a_success_has_rows_up_to_version_1(version):
         (ELR, 1, -1, INVALID),
     ],
 )
-def test_which_levels_may_be_set(name, level, kind, code):
-    """As a Kafka 4.3.1 answers, but for the levels of what is not offered."""
+def test_only_some_levels_are_valid(name, level, kind, code):
+    """As in Kafka 4.3.1, except the levels of features that are not offered."""
     cluster = Cluster()
     before = len(cluster.disk.batches)
     answer = update(cluster, 2, (name, level, kind), validate_only=True)
@@ -78,7 +78,7 @@ def test_which_levels_may_be_set(name, level, kind, code):
     assert len(cluster.disk.batches) == before
 
 
-def test_one_that_cannot_be_stops_all():
+def test_one_invalid_level_changes_nothing():
     cluster = Cluster()
     answer = update(cluster, 1, (ELR, 0, SAFE_DOWNGRADE), ("nope", 1, UPGRADE))
     assert (answer.error_code, answer.results) == (INVALID, [])
@@ -86,8 +86,8 @@ def test_one_that_cannot_be_stops_all():
     assert cluster.image.features[ELR] == 1
 
 
-def test_a_downgrade_and_back_again():
-    """With eligible leader replicas the minimum of in-sync replicas has one value for the cluster, in the log."""
+def test_a_feature_can_be_downgraded_and_upgraded_again():
+    """With eligible leader replicas min.insync.replicas has one value for the cluster, in the log."""
     cluster = Cluster()
     assert update(cluster, 2, (ELR, 0, SAFE_DOWNGRADE)).error_code == 0
     assert ELR not in cluster.image.features
@@ -106,7 +106,7 @@ def test_a_downgrade_and_back_again():
     assert cluster.restart().image.features[ELR] == 1
 
 
-def test_what_a_kafka_left_can_be_set_to_nothing():
+def test_a_feature_of_a_kafka_directory_can_be_set_to_zero():
     cluster = Cluster()
     append(cluster, messages.FeatureLevelRecord(name="transaction.version", feature_level=2))
     assert update(cluster, 2, ("transaction.version", 0, UPGRADE)).error_code == INVALID
@@ -131,7 +131,7 @@ def test_a_static_quorum_becomes_a_dynamic_one():
     assert names == ["KRaftVersionRecord", "VotersRecord", "NoOpRecord"]
 
 
-def test_nothing_to_do_and_nobody_may():
+def test_an_empty_request_and_a_caller_without_permission():
     cluster = Cluster()
     assert update(cluster, 2).error_code == 0
     refused = update(cluster, 2, (ELR, 0, SAFE_DOWNGRADE), denied={("Alter", "Cluster", "kafka-cluster")})
