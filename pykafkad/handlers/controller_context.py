@@ -169,7 +169,11 @@ class ControllerContext:
         self._services.logs.set_level(level)
 
     def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
-        """Whether the principal may do `operation` on the resource; everybody may where there is no authorizer."""
+        """Whether the principal may do `operation` on the resource; everybody may where there is no authorizer.
+
+        The authorizer is asked each time, while a broker's session remembers its decisions: the request is a value that
+        may have come from another process, so there is no session to keep them in, and requests that the controller
+        decides are rare. So a changed ACL also holds from the next request on."""
         authorizer = self._services.authorizer
         if authorizer is None:
             return True

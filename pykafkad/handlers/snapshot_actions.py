@@ -11,6 +11,8 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.metadata.configs import SET
+from pykafkad.metadata.image import TYPE_BROKER
+from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +62,14 @@ def perform(ctx: Context, operations: list[tuple[str, int, str | None]], validat
             errors.INVALID_REQUEST, f"the snapshot {ctx.snapshots.making} is being made; ask again when it is there"
         )
     return not validate_only and bool(act(ctx, value))
+
+
+def answer(node_id: int, code: int, text: str | None) -> messages.IncrementalAlterConfigsResponse:
+    """The answer to an action that ends after its request was served."""
+    row = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+        error_code=code, error_message=text, resource_type=TYPE_BROKER, resource_name=str(node_id)
+    )
+    return messages.IncrementalAlterConfigsResponse(responses=[row])
 
 
 def _restore(ctx: Context, value: str) -> bool:

@@ -88,8 +88,34 @@ class Api(
         """Whether responses have response header 0 in every version, so that every client can parse them."""
         return self.name in _UNTAGGED_RESPONSES
 
+    @property
+    def answers_unknown_versions(self) -> bool:
+        """Whether a request of a version that is not answered here is told so, in version 0 and with the module's
+        `unsupported`; such a request of any other API closes the connection."""
+        return self.name in _ANSWER_UNKNOWN_VERSIONS
 
+    @property
+    def has_fast_path(self) -> bool:
+        """Whether the server may serve the commonest shape of the request from its bytes, without a message."""
+        return self.name in _HAVE_FAST_PATHS
+
+    @property
+    def login_stages(self) -> tuple[str, ...]:
+        """The stages of a login in which the API is answered, besides the one after it."""
+        return _LOGIN_STAGES.get(self.name, ())
+
+
+HANDSHAKE_STAGE = "handshake"
+AUTHENTICATE_STAGE = "authenticate"
+
+_ANSWER_UNKNOWN_VERSIONS = ("ApiVersions",)
 _CARRY_RECORDS = ("Produce",)
+_HAVE_FAST_PATHS = ("Produce", "Fetch")
+_LOGIN_STAGES = {
+    "ApiVersions": (HANDSHAKE_STAGE,),
+    "SaslHandshake": (HANDSHAKE_STAGE,),
+    "SaslAuthenticate": (AUTHENTICATE_STAGE,),
+}
 _WAIT_FOR_OTHERS = ("JoinGroup", "SyncGroup")
 _UNTAGGED_RESPONSES = ("ApiVersions",)
 
@@ -308,6 +334,11 @@ def handler(row: Api) -> object:
 def long_handler(row: Api) -> object:
     """The handler of the API's long requests, `handle_long`, if the module has its own."""
     return getattr(modules[handler(row).__module__], "handle_long", None)
+
+
+def unsupported_answer(row: Api) -> object:
+    """What an API that `answers_unknown_versions` says to one, in version 0."""
+    return modules[handler(row).__module__].unsupported()
 
 
 def by_key(key: int) -> Api | None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 from pykafkad import uuids
 from pykafkad.coordinator import record_codec, shard
 from pykafkad.errors import StorageFailure
+from pykafkad.handlers import table
 from pykafkad.handlers.fetch_sessions import FetchSessions
 from pykafkad.handlers.services import BrokerServices
 from pykafkad.handlers.table import BROKER_LISTENER
 from pykafkad.metadata import events
+from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.server import listeners
 from pykafkad.server.client_metrics import ClientMetrics
 from pykafkad.server.commits import Commits
@@ -29,6 +31,7 @@ from pykafkad.server.socket_server import SocketServer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pykafkad.config import Settings
@@ -47,7 +50,11 @@ if TYPE_CHECKING:
     from pykafkad.server.session import Authorizer, FastPath
 
 
-_BROKER_CONFIG = 4
+FAST_PATHS: dict[str, Callable[[Broker], ProduceFastPath | FetchFastPath]] = {
+    "Produce": ProduceFastPath,
+    "Fetch": FetchFastPath,
+}
+"""What serves the commonest requests of an API that `has_fast_path`."""
 
 _RETRIES_PER_TURN = 16
 # Delayed operations that are tried or answered in one turn: they take 50 ms at most.
@@ -105,7 +112,7 @@ class Broker(RuntimeNode):
             commits=self.commits,
         )
         self.serve = self.dispatcher.serve
-        self._fast_paths = {0: ProduceFastPath(self), 1: FetchFastPath(self)}
+        self._fast_paths = {row.key: FAST_PATHS[row.name](self) for row in table.ROWS if row.has_fast_path}
         self.fast_paths: dict[int, FastPath] = {
             key << 16 | version: fast_path.serve
             for key, fast_path in self._fast_paths.items()
@@ -116,7 +123,7 @@ class Broker(RuntimeNode):
         self.sessions = Sessions(self.fast_paths if fits else {}, authorizer)
         self.socket_server = SocketServer.of(self, runtime.reactor, settings)
         directories.broker = self
-        controller.broker = self
+        controller.on_committed(self)
 
     def _make_services(self) -> BrokerServices:
         return BrokerServices(
@@ -218,7 +225,7 @@ class Broker(RuntimeNode):
         broker = self.image.brokers[self.node_id]
         self.controller.submit(events.UnfenceBroker(self.node_id, broker.epoch))
         directories.tell_lost(before.log_dirs if before is not None else [])
-        self.metadata_changed(self.image.take_delta(), loading=True)
+        self._follow(self.image.take_delta(), loading=True)
         directories.tell_cordoned()
         if any(directory.futures for directory in directories.online):
             self.moves.resume()
@@ -324,13 +331,21 @@ class Broker(RuntimeNode):
         # One that does not commit alone is not led here, or lacks replicas for acks=all, or waits for followers.
         return log.offline is None and not log.topic.startswith("__") and log.replica.commits_alone
 
-    def metadata_changed(self, delta: MetadataDelta, *, loading: bool = False) -> None:
+    def metadata_changed(self, delta: MetadataDelta) -> bool:
+        """Committed records changed the image. Whether new partitions wait for their logs by that."""
+        added = self.partitions.pending.added
+        self._follow(delta, loading=False)
+        return self.partitions.pending.added > added
+
+    def after_opening(self, answer: Callable[[], object]) -> None:
+        """Call `answer` when no partition waits for its log any more that waits now."""
+        self.partitions.pending.after(answer)
+
+    def _follow(self, delta: MetadataDelta, *, loading: bool) -> None:
         """Bring logs, settings and groups in step with the image."""
         image = self.image
-        if any(kind == _BROKER_CONFIG for kind, _ in delta.configs):
-            self.settings.set_dynamic(
-                image.configs(_BROKER_CONFIG, ""), image.configs(_BROKER_CONFIG, str(self.node_id))
-            )
+        if any(kind == TYPE_BROKER for kind, _ in delta.configs):
+            self.settings.set_dynamic(image.configs(TYPE_BROKER, ""), image.configs(TYPE_BROKER, str(self.node_id)))
             self.partitions.reconfigure_all(image)
             if self.serving:
                 self.directories.settings_changed()

@@ -1,9 +1,11 @@
 """The controller's half of a process: the metadata quorum, the controller that decides, and the metadata log.
 
-Whoever holds the metadata (`Broker`) is added as a subscriber and told of each change below the log's high
-watermark."""
+Who holds the same image (a `Broker`) subscribes with `on_committed`, and is told of each change below the metadata
+log's high watermark. The node knows no more of its subscribers."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from pykafkad import config, uuids
 from pykafkad.errors import ConfigError
@@ -23,14 +25,13 @@ from pykafkad.server.socket_server import SocketServer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
     from pykafkad.config import Settings
     from pykafkad.handlers.context import Context
     from pykafkad.log.directory import LogDirectory
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.metadata.quorum import Quorum
-    from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
     from pykafkad.server.directories import Directories
     from pykafkad.server.housekeeping import Housekeeping
@@ -40,6 +41,15 @@ if TYPE_CHECKING:
     from pykafkad.server.session import Authorizer
 
     Handler = Callable[[Any, Any], object]
+
+    class MetadataFollower(Protocol):
+        """Whoever holds the controller's image and acts on its changes: a broker of the same process."""
+
+        def metadata_changed(self, delta: MetadataDelta) -> bool:
+            """Committed records changed the image. Whether new partitions wait for their logs by that."""
+
+        def after_opening(self, answer: Callable[[], object]) -> None:
+            """Call `answer` when no partition waits for its log any more that waits now."""
 
 
 # The metadata log is thinned by its snapshots alone.
@@ -93,8 +103,7 @@ class ControllerNode(RuntimeNode):
         self.syncs_beside_loop = False
         self._is_stopping = False
         self.socket_server = SocketServer.of(self, runtime.reactor, settings)
-        self.broker: Broker | None = None
-        """The broker that holds the same image; it is told of each change."""
+        self._followers: list[MetadataFollower] = []
 
     @property
     def directory(self) -> LogDirectory:
@@ -152,10 +161,22 @@ class ControllerNode(RuntimeNode):
         finally:
             self.syncs_beside_loop = beside_loop
 
-    def metadata_changed(self, delta: MetadataDelta) -> None:
-        """Committed records changed the image."""
-        if self.broker is not None:
-            self.broker.metadata_changed(delta)
+    def on_committed(self, follower: MetadataFollower) -> None:
+        """Tell `follower` of every change of the image from now on, in the order of the subscriptions."""
+        self._followers.append(follower)
+
+    def metadata_changed(self, delta: MetadataDelta) -> bool:
+        """Committed records changed the image. Whether new partitions wait for their logs by that."""
+        opens = False
+        for follower in self._followers:
+            opens |= follower.metadata_changed(delta)
+        return opens
+
+    def after_opening(self, answer: Callable[[], object]) -> None:
+        """Call `answer` when no partition waits for its log any more that waits now, with any follower."""
+        for follower in self._followers:
+            answer = partial(follower.after_opening, answer)
+        answer()
 
     def plan_deletions(self) -> None:
         """A file of the metadata log's directory is to be removed after its delay."""

@@ -12,12 +12,11 @@ from functools import partial
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.handlers import snapshot_actions
 from pykafkad.handlers.context import Context
 from pykafkad.log import snapshot_store
 from pykafkad.log.snapshot_writer import SnapshotWriter
 from pykafkad.metadata import record_codec
-from pykafkad.metadata.image import TYPE_BROKER
-from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class DataSnapshots:
             self._abandon()
             code, words = errors.UNKNOWN_SERVER_ERROR, None
             self._broker.runtime.unexpected(error, job=job)
-        self._broker.runtime.replies.reply(self._token, self._response(code, words))
+        self._broker.runtime.replies.reply(self._token, snapshot_actions.answer(self._broker.node_id, code, words))
 
     def _go_on(self, began: float) -> bool:
         """Save some logs, in a turn's share that began then; whether the snapshot is whole."""
@@ -179,12 +178,6 @@ class DataSnapshots:
         for writer in self._writers:
             writer.abandon()
         self._writers = []
-
-    def _response(self, code: int, words: str | None) -> object:
-        row = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
-            error_code=code, error_message=words, resource_type=TYPE_BROKER, resource_name=str(self._broker.node_id)
-        )
-        return messages.IncrementalAlterConfigsResponse(responses=[row])
 
     def _synced(self, name: str, mark: object, result: object) -> None:
         if isinstance(result, Exception):
@@ -308,7 +301,7 @@ class DataSnapshots:
             old = asking.context
             context = Context(broker.services, connection, old.route, old.version, old.correlation_id, old.client_id)
             connection.carry_on(asking.outbox, asking.pending)
-            broker.dispatcher.answer(connection, context, self._response(errors.NONE, None))
+            broker.dispatcher.answer(connection, context, snapshot_actions.answer(broker.node_id, errors.NONE, None))
 
     def rewind(self, name: str, topic_name: str) -> None:
         """One topic is as it was, under its present id and settings; partitions that the snapshot lacks are empty.

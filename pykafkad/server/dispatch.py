@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _KEY_AND_VERSION = Struct(">hh")
 _START = Struct(">Ii")  # API key and version as one number, correlation id
-_API_VERSIONS = 18
 _NEVER = 32767
 # From here on a request is read in slices; those of Produce are long for their records, which are not read here.
 LONG_FRAME_BYTES = 32 * 1024
@@ -238,15 +237,13 @@ class Dispatcher:
         route = self._routes.get(key)
         if route is not None and route.min_version <= version <= route.max_version:
             return True
-        if key == _API_VERSIONS:
+        if route is not None and route.row.answers_unknown_versions:
             # The body of a version we don't know can't be read: answer in version 0, which every client can.
             correlation_id = frames.peek_request(frame)[2]
             context = Context(self._services, connection, route, 0, correlation_id, "")
             if route.handler is None:
                 self._flexible_from[key] = route.load()
-            from pykafkad.handlers import api_versions
-
-            self.answer(connection, context, api_versions.unsupported())
+            self.answer(connection, context, table.unsupported_answer(route.row))
         else:
             connection.close(f"API key {key} version {version} is not answered here")
         return False

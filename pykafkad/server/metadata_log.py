@@ -90,11 +90,10 @@ class _LogRunner(MachineRunner):
             done()
 
     def reply(self, effect: effects.Reply) -> None:
-        broker = self._node.broker
         # New partitions are answered when they have their logs.
-        if self._opens and broker is not None:
+        if self._opens:
             reply = self.runtime.replies.reply
-            broker.partitions.pending.after(lambda: reply(effect.token, effect.message))
+            self._node.after_opening(lambda: reply(effect.token, effect.message))
         else:
             self.runtime.replies.reply(effect.token, effect.message)
 
@@ -296,11 +295,8 @@ class MetadataLog:
     def _synced(self, end_offset: int) -> bool:
         """The log is synced up to `end_offset`: apply what is committed by that. Whether new partitions wait for their
         logs."""
-        broker = self._node.broker
-        added = 0 if broker is None else broker.partitions.pending.added
         self._quorum_host.step(quorum_machine.Durable(self.quorum.node_id, end_offset))
-        self._apply_committed()
-        return broker is not None and broker.partitions.pending.added > added
+        return self._apply_committed()
 
     def _write(self, records: list[object]) -> bool:
         """Append and write, unsynced; whether the cluster's metadata.version leaves anything to be written."""
@@ -363,7 +359,9 @@ class MetadataLog:
         """Let the quorum look at its timeouts."""
         self._quorum_host.step(quorum_machine.Tick())
 
-    def _apply_committed(self) -> None:
+    def _apply_committed(self) -> bool:
+        """Whether new partitions wait for their logs by that."""
+        opens = False
         committed = self.quorum.high_watermark
         pending = self._pending
         index = 0
@@ -376,8 +374,9 @@ class MetadataLog:
             self._log.advance_high_watermark(committed)
             delta = self.image.take_delta()
             if delta:
-                self._node.metadata_changed(delta)
+                opens = self._node.metadata_changed(delta)
             self.snapshots.applied()
+        return opens
 
 
 def _level(image: Image, records: list[object]) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from pykafkad.handlers import table
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,13 +36,16 @@ if TYPE_CHECKING:
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of everybody who did not log in, as on every PLAINTEXT listener."""
 
-_API_VERSIONS, _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 18, 17, 36
-
 Stage = namedtuple("Stage", ("name", "api_keys"))
 Stage.__doc__ = """A step of the login: its name, and the keys of the APIs that are answered in it (None: all)."""
 
-HANDSHAKE = Stage("handshake", frozenset((_API_VERSIONS, _SASL_HANDSHAKE)))
-AUTHENTICATE = Stage("authenticate", frozenset((_SASL_AUTHENTICATE,)))
+
+def _login_stage(name: str) -> Stage:
+    return Stage(name, frozenset(row.key for row in table.ROWS if name in row.login_stages))
+
+
+HANDSHAKE = _login_stage(table.HANDSHAKE_STAGE)
+AUTHENTICATE = _login_stage(table.AUTHENTICATE_STAGE)
 READY = Stage("ready", None)
 
 STAGES = {HANDSHAKE: (AUTHENTICATE,), AUTHENTICATE: (AUTHENTICATE, READY), READY: (HANDSHAKE,)}

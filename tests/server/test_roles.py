@@ -10,7 +10,7 @@ from pykafkad import config, errors
 from pykafkad.clock import ManualClock
 from pykafkad.handlers import table
 from pykafkad.handlers.controller_context import ControllerRequest
-from pykafkad.server.broker import Broker
+from pykafkad.server.broker import FAST_PATHS, Broker
 from pykafkad.server.controller_node import ControllerNode
 from pykafkad.server.directories import Directories
 from pykafkad.server.housekeeping import Housekeeping
@@ -18,6 +18,7 @@ from pykafkad.server.listeners import Listener, parse
 from pykafkad.server.logs import Sink
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
+from pykafkad.server.session import AUTHENTICATE, HANDSHAKE
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.network import Host, Network
@@ -181,3 +182,53 @@ def test_the_level_of_one_node_is_not_that_of_another():
     assert [world.broker.logs.level for world in worlds] == ["error", "info"]
     for world in worlds:
         world.stop()
+
+
+class Follower:
+    """Holds the controller's image; its new partitions wait for their logs until `open`."""
+
+    def __init__(self):
+        self.deltas = []
+        self.answers = []
+
+    def metadata_changed(self, delta):
+        self.deltas.append(delta)
+        return bool(delta.topics_created)
+
+    def after_opening(self, answer):
+        self.answers.append(answer)
+
+    def open(self):
+        while self.answers:
+            self.answers.pop(0)()
+
+
+def test_every_follower_is_told_of_a_change_and_the_answer_waits_for_all():
+    """A created topic is answered when each follower, and the broker, has opened its new partitions."""
+    world = World("/data", disk=MemoryDisk())
+    followers = [Follower(), Follower()]
+    for each in followers:
+        world.controller.on_committed(each)
+    peer = world.connect()
+    topic = messages.CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    peer.send(messages.CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7)
+    for each in followers[::-1]:
+        assert [topic.name for delta in each.deltas for topic in delta.topics_created] == ["t"]
+        assert not peer.answers
+        each.open()
+        world.turn()
+    assert peer.answers[0].topics[0].error_code == 0
+    world.stop()
+
+
+def test_the_table_says_which_apis_have_a_fast_path():
+    assert {row.name for row in table.ROWS if row.has_fast_path} == set(FAST_PATHS)
+    for row in table.ROWS:
+        if row.has_fast_path:
+            versions = FAST_PATHS[row.name].versions
+            assert row.min_version <= min(versions) and max(versions) <= row.max_version
+
+
+def test_the_stages_of_a_login_answer_the_apis_that_the_table_says():
+    names = {stage.name: {table.by_key(key).name for key in stage.api_keys} for stage in (HANDSHAKE, AUTHENTICATE)}
+    assert names == {"handshake": {"ApiVersions", "SaslHandshake"}, "authenticate": {"SaslAuthenticate"}}
