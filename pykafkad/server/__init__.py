@@ -1,15 +1,25 @@
-"""The shell: sockets, the loop, dispatch, and the performing of effects.
+"""The shell: sockets, the loop, dispatch, and whatever performs what the cores decide.
 
-What it knows: how bytes arrive and leave, which API row serves a frame, what is parked and until when, in which order
-things become durable and leave. What it must not know: what any API means; that is in `handlers/` and the cores below
-it.
+What it knows: how bytes arrive and leave, which row of the API table serves a frame, which requests are delayed and
+until when, and in which order records become durable, committed and answered. What it must not know: what an API means
+(`handlers/`), or how records, metadata and groups are decided on (`log/`, `metadata/`, `coordinator/`).
 
-Start reading at `reactor.py` (one turn of the loop), then `connection.py`, `dispatch.py`, `node.py`.
+Start reading at `wiring.py`, which puts a process together: one `Runtime` (`runtime.py`), a `ControllerNode`
+(`controller_node.py`), a `Broker` (`broker.py`), or both. A request goes through `reactor.py` (one turn of the loop),
+`connection.py` (bytes to frames) and `dispatch.py` (a frame to a handler, its answer to bytes). `commits.py` says when
+an append counts; `metadata_log.py` feeds the controller and applies what is committed; `coordinator_host.py` runs the
+groups.
 
-What is not where one looks for it. Produce answers are encoded when the append is made and sit in the outbox until the
-turn's gathered write is done, so that frames that are already read are served within the same turn; if that write
-fails, the answers it covered are rewritten before anything is sent (`commits.py`). Delayed operations are retried after
-that write, because only written bytes count as committed. The commonest Produce and Fetch requests are served from
-their bytes, without a message (`handlers/produce_fast_path.py`, `handlers/fetch_fast_path.py`): that is half the cost
-of a small request. Sockets are bound in `binding.py` and belong to the reactor from then on. Which directory holds
-which partition is `directories.py`, how one moves to another `moves.py`."""
+Where the shape differs from the obvious one, and why:
+
+* An answer to Produce is encoded when the append is made, before the turn's write. So frames that are already read are
+  served within the same turn. It waits in the outbox; if the write fails, it is rewritten before anything is sent
+  (`commits.py`).
+* Delayed operations are retried after that write (`purgatory.py`), because only written bytes can be committed.
+* The commonest Produce and Fetch requests are served from their bytes, without a message (`produce_fast_path.py`,
+  `fetch_fast_path.py`). Building messages is half of what a small request costs.
+* The directories and the housekeeping are nodes of the runtime, beside controller and broker: both use them, and a
+  controller alone has them too.
+* A broker calls the controller of its process directly (`ControllerNode.submit`), and hears of committed records by a
+  subscription (`ControllerNode.on_committed`). Requests to it are values, so that they can travel between processes.
+* `housekeeping.py`, `compaction.py` and `moves.py` give time to work that `log/` decides on."""

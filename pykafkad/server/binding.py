@@ -7,6 +7,10 @@ import socket
 from pykafkad.disk import SPARE_DESCRIPTORS
 from pykafkad.platform_calls import descriptor_limit
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _LOOPBACK = ("127.0.0.1", "::1")
 _DRAWS = 16
 _SHARE_OF_FILES = 8
@@ -58,7 +62,7 @@ def refusal(fd: int, connections: int, max_connections: int) -> dict[str, object
     return None
 
 
-def address_text(address: tuple) -> str:
+def address_text(address: tuple[Any, ...]) -> str:
     """A peer's address as people write it; IPv4 as such, also where it came through an IPv6 socket."""
     host = address[0]
     if host.startswith("::ffff:"):
@@ -66,7 +70,7 @@ def address_text(address: tuple) -> str:
     return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
 
 
-def _addresses(host: str, port: int) -> list[tuple[int, tuple]]:
+def _addresses(host: str, port: int) -> list[tuple[int, tuple[Any, ...]]]:
     if not host:
         family = socket.AF_INET6 if socket.has_ipv6 and _ipv6_works() else socket.AF_INET
         return [(family, ("::", port, 0, 0) if family == socket.AF_INET6 else ("0.0.0.0", port))]
@@ -84,7 +88,7 @@ def _addresses(host: str, port: int) -> list[tuple[int, tuple]]:
     return sorted(found.values(), key=lambda entry: entry[0] != socket.AF_INET)
 
 
-def _bind(family: int, address: tuple, send_buffer_bytes: int | None, backlog: int) -> socket.socket:
+def _bind(family: int, address: tuple[Any, ...], send_buffer_bytes: int | None, backlog: int) -> socket.socket:
     server = socket.socket(family, socket.SOCK_STREAM)
     try:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

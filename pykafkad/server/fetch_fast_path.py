@@ -14,6 +14,8 @@ from pykafkad.wire.primitives import append_uvarint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.log.file_slice import FileSlice
+    from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
 
@@ -129,13 +131,14 @@ class FetchFastPath:
         version: int,
         correlation_id: int,
         key: bytes,
-        log: object,
-        records: object,
+        log: PartitionLog,
+        records: FileSlice,
         committed: bool,
     ) -> None:
         size = records.chunk_size
         offsets = (0, log.high_watermark, log.last_stable_offset)
         none_aborted = 0 if committed else -1
+        lengths: bytes | bytearray
         if version >= 12:
             lengths = bytearray(_ROW_12.pack(*offsets, log.log_start_offset, none_aborted + 1, -1))
             append_uvarint(lengths, size + 1)

@@ -44,7 +44,7 @@ class IncrementalTask:
     def __init__(
         self,
         connection: Connection | None,
-        generator: Generator,
+        generator: Generator[object, None, object],
         then: Callable[[object], None],
         failed: Callable[[Exception], None],
     ) -> None:

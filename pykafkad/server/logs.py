@@ -14,6 +14,10 @@ import os
 
 from pykafkad.clock import Clock
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 LEVELS = ("debug", "info", "warning", "error")
 VALUE_CHARACTERS = 300
 TRACEBACK_CHARACTERS = 8000
@@ -23,7 +27,7 @@ LINES_PER_SECOND = 1000
 class Sink:
     """Where lines go."""
 
-    def __init__(self, write: object = None, clock: Clock | None = None) -> None:
+    def __init__(self, write: Callable[[bytes], int] | None = None, clock: Clock | None = None) -> None:
         self._write = write
         self._clock = clock or Clock()
         self._second = 0
@@ -48,6 +52,7 @@ class Sink:
             self.dropped += 1
 
     def _put(self, text: str) -> bool:
+        assert self._write is not None
         data = text.encode("utf-8", "backslashreplace")
         try:
             # A pipe takes a line of up to PIPE_BUF bytes whole or not at all; a longer one may lose its end.
@@ -56,7 +61,7 @@ class Sink:
             return False
 
 
-def standard_error() -> object:
+def standard_error() -> Callable[[bytes], int]:
     """A write function for standard error that does not block where the system allows it.
 
     A pipe is opened anew, because the non-blocking flag belongs to the open file, which our parent and standard output

@@ -11,6 +11,7 @@ from collections import deque
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Semaphore, Thread
 
 
 class Offload:
@@ -19,13 +20,15 @@ class Offload:
 
     __slots__ = ("_failed", "_jobs", "_results", "_semaphore", "_thread", "_wake")
 
+    _semaphore: Semaphore
+    """Made together with the thread."""
+
     def __init__(self, wake: Callable[[], None], failed: Callable[[Exception], None]) -> None:
         self._wake = wake
         self._failed = failed
         self._jobs: deque[tuple[Callable[[], object], Callable[[object], None]] | None] = deque()
         self._results: deque[tuple[Callable[[object], None], object]] = deque()
-        self._semaphore = None
-        self._thread = None
+        self._thread: Thread | None = None
 
     def submit(self, job: Callable[[], object], then: Callable[[object], None]) -> None:
         """Run `job()` off the loop; `then(result)` runs on the loop, with the exception as the result if it raised."""

@@ -1,7 +1,7 @@
 """The bytes from a topic count to a partition index, which Produce and Fetch repeat in their answers.
 
 In a request for one topic and one partition these bytes name the log, and the answer begins with the same bytes. So the
-flat paths (`produce_fast_path.py`, `fetch_fast_path.py`) find the log by them and send them back as they came."""
+fast paths (`produce_fast_path.py`, `fetch_fast_path.py`) find the log by them and send them back as they came."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from struct import Struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.server.partitions import Partitions
 
 # How the topic stands between the counts: a string, a compact string, an id.
 NAME, COMPACT_NAME, ID = range(3)
@@ -23,7 +26,7 @@ class PartitionKeyCache:
 
     __slots__ = ("_accepts", "_partitions", "logs")
 
-    def __init__(self, partitions: object, accepts: object) -> None:
+    def __init__(self, partitions: Callable[[], Partitions], accepts: Callable[[PartitionLog], bool]) -> None:
         """`partitions()` gives the logs of this broker; `accepts(log)` whether a log may be used without further
         checks."""
         self._partitions = partitions

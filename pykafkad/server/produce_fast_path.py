@@ -14,8 +14,14 @@ from pykafkad.server import partition_key_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
+
+    AnswerParts = tuple[Callable[..., bytes], int, bytes, bytes, int]
+    Known = tuple[PartitionLog, Callable[..., bytes], int, bytes, bytes, int]
 
 _CLIENT_LENGTH = Struct(">h")
 _FIXED_BODY = Struct(">hhiih")  # no transactional id (-1), acks, timeout, one topic, the length of its name
@@ -57,7 +63,7 @@ class ProduceFastPath:
         )
         # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its
         # offsets, where its error code stands).
-        self._preambles: list[dict[bytes, tuple]] = [{} for _ in range(max(self.versions) + 1)]
+        self._preambles: list[dict[bytes, Known]] = [{} for _ in range(max(self.versions) + 1)]
 
     def forget(self) -> None:
         """Topics, leaders or settings changed."""
@@ -104,7 +110,7 @@ class ProduceFastPath:
         outbox.append(pack(answer_size, correlation_id, before, base_offset, append_time_ms, log_start_offset, behind))
         return True
 
-    def _look_up(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> tuple | None:
+    def _look_up(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> Known | None:
         """Read the preamble and remember what it means; None if it is not of the common shape or its log may not be
         used.
 
@@ -142,7 +148,7 @@ class ProduceFastPath:
         return found
 
 
-def _answer_parts(version: int, key: bytes) -> tuple:
+def _answer_parts(version: int, key: bytes) -> AnswerParts:
     """(pack function, size without the size field, bytes before and behind the offsets, position of the error code) of
     an answer."""
     before = (b"\0" if version >= 9 else b"") + key + b"\0\0"

@@ -1,20 +1,20 @@
-"""PurgatoryEntry operations as values: what they watch, until when, and how to try again.
+"""Delayed operations as values: what they watch, until when, and how to try again.
 
-A operation is any object with
+An operation is any object with
 
 * `keys`: the hashable things it watches (a log, a topic name);
 * `deadline`: the monotonic second at which it ends anyway;
 * `attempt(now)`: the answer, or None while it must go on waiting;
 * `expire(now)`: the answer at the deadline;
-* `ends_early`: whether a request that arrives behind it on its connection ends it (true for Fetch: its operation is a
+* `ends_early`: whether a request that arrives behind it on its connection ends it (true for Fetch, whose wait is a
   maximum).
 
-An answer may be a generator that gives it in steps, or the operation once more. One that watches too much to be kept by
-each of its keys *listens*: it is told of all that is touched.
+An answer may be a generator that gives it in steps, or the operation once more. An operation that watches too much to
+be kept by each of its keys *listens*: it is told of every key that is touched.
 
-Touching a key only marks; the retry happens once per turn, never inside the call stack of what touched. A turn tries so
-many and no more: when an append wakes ten thousand fetches, the others that the broker serves get their turns in
-between."""
+Touching a key only marks the operations that watch it. They are retried once per turn, and never inside the call stack
+of the code that touched. The number of retries per turn is limited: when an append wakes ten thousand fetches, other
+requests are served in between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,28 @@ from heapq import heapify, heappop, heappush
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable
+    from typing import Any, Protocol
+
+    class DelayedOperation(Protocol):
+        """See the module."""
+
+        ends_early: bool
+
+        @property
+        def keys(self) -> Iterable[Hashable]: ...
+
+        @property
+        def deadline(self) -> float: ...
+
+        def attempt(self, now: float) -> object: ...
+
+        def expire(self, now: float) -> object: ...
+
+    class ListeningOperation(DelayedOperation, Protocol):
+        """A delayed operation that may listen."""
+
+        def is_touched_by(self, key: Hashable) -> bool: ...
 
 
 class PurgatoryEntry:
@@ -31,7 +52,7 @@ class PurgatoryEntry:
 
     __slots__ = ("done", "marked", "operation", "token")
 
-    def __init__(self, token: object, operation: object) -> None:
+    def __init__(self, token: object, operation: DelayedOperation) -> None:
         self.token = token
         self.operation = operation
         self.done = False
@@ -43,7 +64,7 @@ class PurgatoryEntry:
 
 class Purgatory:
     """All delayed operations of a node. `complete(token, message)` is called with each answer, `failed(token, error)`
-    for a operation that raised instead of answering: a bug, which must end that request and no other."""
+    for an operation that raised instead of answering: a bug, which must end that request and no other."""
 
     __slots__ = ("_by_key", "_complete", "_failed", "_heap", "_listening", "_marked", "_sequence", "_touched", "count")
 
@@ -54,11 +75,11 @@ class Purgatory:
         self._heap: list[tuple[float, int, PurgatoryEntry]] = []
         self._touched: list[Hashable] = []
         self._marked: deque[PurgatoryEntry] = deque()
-        self._listening: dict[object, None] = {}
+        self._listening: dict[ListeningOperation, None] = {}
         self._sequence = 0
         self.count = 0
 
-    def park(self, token: object, operation: object) -> PurgatoryEntry:
+    def park(self, token: object, operation: DelayedOperation) -> PurgatoryEntry:
         """Keep `operation` until it can answer; the caller has already tried it once."""
         delayed = PurgatoryEntry(token, operation)
         for key in operation.keys:
@@ -76,11 +97,12 @@ class Purgatory:
         if key in self._by_key:
             self._touched.append(key)
         if self._listening:
+            operation: Any
             for operation in self._listening:
                 if operation.is_touched_by(key) and operation in self._by_key:
                     self._touched.append(operation)
 
-    def listen(self, operation: object) -> None:
+    def listen(self, operation: ListeningOperation) -> None:
         """Tell `operation.is_touched_by(key)` of all that is touched, delayed or not, until it is ignored; the
         operation is its own only key."""
         if operation not in self._listening:
@@ -125,7 +147,7 @@ class Purgatory:
             self._try(delayed, delayed.operation.expire, now)
 
     def discard(self, delayed: PurgatoryEntry) -> None:
-        """Drop a operation whose connection is gone."""
+        """Drop an operation whose connection is gone."""
         self.ignore(delayed.operation)
         if not delayed.done:
             self._forget(delayed)

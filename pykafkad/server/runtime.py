@@ -20,6 +20,7 @@ from pykafkad.server.timers import Timers
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.server.peer import Peers
 
@@ -178,7 +179,8 @@ class Runtime:
                 at = node_at
         return None if at == float("inf") else at
 
-    def _fire(self, key: tuple[object, object]) -> None:
+    def _fire(self, key: Any) -> None:
+        """`key` is what a timer was set with: its owner, whose `fired` is called, and the owner's own key."""
         owner, inner = key
         try:
             owner.fired(inner)

@@ -10,6 +10,7 @@ from pykafkad.server.connection import SCRATCH_BYTES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.log.file_slice import FileSlice
     from pykafkad.server.connection import Chunk
@@ -36,7 +37,7 @@ def send_many(sock: socket.socket, outbox: list[Chunk], send_slice: SendSlice) -
     index = 0
     try:
         while index < len(outbox) and share > 0:
-            chunk = outbox[index]
+            chunk: Any = outbox[index]
             size = getattr(chunk, "chunk_size", None)
             if size is None or size <= _SMALL_SLICE_BYTES:
                 index = _send_joined(sock, outbox, index)
@@ -59,10 +60,10 @@ def send_many(sock: socket.socket, outbox: list[Chunk], send_slice: SendSlice) -
 def _send_joined(sock: socket.socket, outbox: list[Chunk], index: int) -> int:
     """Send a run of buffers and small slices in one call; returns the next index, or -index-1 if it blocked there."""
     last = index
-    pieces = []
+    pieces: list[bytes | bytearray | memoryview] = []
     total = 0
     while last < len(outbox) and total < SCRATCH_BYTES:
-        chunk = outbox[last]
+        chunk: Any = outbox[last]
         size = getattr(chunk, "chunk_size", None)
         if size is None:
             pieces.append(chunk)
