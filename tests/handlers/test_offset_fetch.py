@@ -7,6 +7,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import name
+from pykafkad.handlers import offset_fetch
 from pykafkad.handlers.offset_fetch import handle
 from pykafkad.wire import messages
 from tests.handlers.group_surroundings import IDS, Context, add_topic, error
@@ -59,6 +60,14 @@ def test_an_offset_that_was_never_committed_is_minus_one(version):
     ctx.world.shard.offsets.get("g", "t", 0).topic_id = IDS["t"]
     answer = ctx.call(handle, version, request(version, [("t", [0, 1])]))
     assert offsets(answer, version) == {("t", 0): (5, "note", "NONE"), ("t", 1): (-1, "", "NONE")}
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 6, 7])
+def test_each_of_many_partitions_is_answered_once(monkeypatch, count):
+    monkeypatch.setattr(offset_fetch, "AT_ONCE", 3)
+    answer = context().call(handle, 8, request(8, [("t", list(range(count)))]))
+    (row,) = answer.groups[0].topics
+    assert [each.partition_index for each in row.partitions] == list(range(count))
 
 
 @pytest.mark.parametrize("version", range(2, 11))

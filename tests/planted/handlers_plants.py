@@ -39,13 +39,6 @@ PLANTS = (
         AUTHORIZATION,
     ),
     Plant(
-        "who may describe a topic may read its records",
-        "handlers/authorization_rules.py",
-        'needs("Read", "Topic", "topics.topic", "topics.topic_id"),\nneeds(\n"ClusterAction"',
-        'needs("Describe", "Topic", "topics.topic", "topics.topic_id"),\nneeds(\n"ClusterAction"',
-        AUTHORIZATION,
-    ),
-    Plant(
         "DeleteGroups asks for no right",
         "handlers/delete_groups.py",
         "if not may(ctx, _DELETE_GROUP, group_id):",
@@ -137,11 +130,11 @@ PLANTS = (
         FETCH,
     ),
     Plant(
-        "a fetch waits on for a topic that is deleted",
+        "a fetch waits on at a log whose place another took",
         "handlers/fetch.py",
         "if enough or any(log.closed for log in self.keys) else None",
         "if enough else None",
-        FETCH,
+        ("tests/server/test_data_snapshots.py",),
     ),
     Plant(
         "a deleted topic does not end the wait of a fetch for several",
@@ -312,7 +305,7 @@ PLANTS = (
         "handlers/offset_fetch.py",
         "for start in range(AT_ONCE, len(indexes), AT_ONCE):",
         "for start in range(AT_ONCE - 1, len(indexes), AT_ONCE):",
-        ("tests/handlers/test_offset_fetch.py", "tests/handlers/test_long_requests.py"),
+        OFFSET_FETCH,
     ),
     Plant(
         "refused rows hide the error of a whole group",

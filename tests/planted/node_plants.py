@@ -6,7 +6,6 @@ from tests.planted.plant import Plant
 
 COMMIT_SYNCS = ("tests/server/test_commit_syncs.py",)
 MIN_INSYNC = ("tests/server/test_min_insync_replicas.py",)
-PRODUCE = ("tests/handlers/test_produce.py",)
 FETCH = ("tests/handlers/test_fetch.py",)
 SESSIONS = ("tests/server/test_session.py",)
 PENDING = ("tests/server/test_pending_partitions.py",)
@@ -85,20 +84,6 @@ PLANTS = (
         PENDING,
     ),
     Plant(
-        "a failed sync of the metadata leaves its records to be applied",
-        "server/metadata_log.py",
-        "self._log.fail(failure)\nself._pending.clear()\nthen(failure, False)",
-        "self._log.fail(failure)\nthen(failure, False)",
-        METADATA_LOG,
-    ),
-    Plant(
-        "the controller takes the next event before the last is committed",
-        "server/metadata_log.py",
-        "while self._events and not self._is_busy:",
-        "while self._events:",
-        METADATA_LOG,
-    ),
-    Plant(
         "who waits for a failed write of the metadata is not told",
         "server/metadata_log.py",
         "self.drop(left, failure)\n# Nothing",
@@ -131,7 +116,7 @@ PLANTS = (
         "server/producer_id_blocks.py",
         "self._broker.purgatory.touch(self)",
         "pass",
-        ("tests/handlers/test_init_producer_id.py",),
+        METADATA_SYNCS,
     ),
     # Housekeeping and directories.
     Plant(
@@ -154,13 +139,6 @@ PLANTS = (
         "often = min(\nsettings.replica_high_watermark_checkpoint_interval_ms,\nsettings.log_flush_start_offset_checkpoint_interval_ms)",
         "often = settings.replica_high_watermark_checkpoint_interval_ms",
         HOUSEKEEPING,
-    ),
-    Plant(
-        "a partition that is made again waits for the next checkpoint",
-        "server/housekeeping.py",
-        "if directory.departed_count > self._departed.get(directory, 0):",
-        "if False:",
-        (*DELETED, *HOUSEKEEPING),
     ),
     Plant(
         "a turn renames any number of folders",
@@ -211,27 +189,13 @@ PLANTS = (
         "pass",
         DIRECTORIES,
     ),
-    Plant(
-        "the controller is not told of directories that are gone",
-        "server/directories.py",
-        "if not set(before) <= self._by_id.keys():",
-        "if False:",
-        DIRECTORIES,
-    ),
     # Broker and runtime.
     Plant(
-        "who waits at a log that fails is not told",
-        "server/broker.py",
-        "self.forget_topics()\nself.purgatory.touch(log)\nself.directories.report",
-        "self.forget_topics()\nself.directories.report",
-        DIRECTORIES,
-    ),
-    Plant(
-        "the fast paths know deleted topics",
+        "the fast paths do not hear of changed settings",
         "server/broker.py",
         'self.forget_topics()\nif "acls" in delta.others:',
         'if "acls" in delta.others:',
-        PRODUCE,
+        MIN_INSYNC,
     ),
     Plant(
         "sessions do not hear of new ACLs",

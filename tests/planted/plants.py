@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.planted import (
     coordinator_plants,
+    edge_plants,
     handlers_plants,
     log_plants,
     metadata_plants,
@@ -19,6 +20,7 @@ PLANTS = (
     *replica_plants.PLANTS,
     *metadata_plants.PLANTS,
     *coordinator_plants.PLANTS,
+    *edge_plants.PLANTS,
     *server_plants.PLANTS,
     *node_plants.PLANTS,
     *handlers_plants.PLANTS,

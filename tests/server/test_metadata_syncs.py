@@ -63,6 +63,15 @@ def test_a_topic_is_there_and_its_creation_answered_after_the_sync(world):
     assert log.recovery_point == log.high_watermark == log.end_offset
 
 
+def test_whoever_needs_a_producer_id_gets_it_when_the_block_is_committed(world):
+    """Long before the wait ends by itself."""
+    peer = world.connect()
+    assert peer.ask(messages.InitProducerIdRequest(transactional_id=None), 4) is NOTHING
+    assert sync(world) == 1
+    (answer,) = peer.answers
+    assert answer.error_code == errors.NONE and answer.producer_id >= 0
+
+
 def test_the_controller_takes_the_next_event_when_the_last_one_is_committed(world):
     """Or it would decide by a picture that lacks what it has decided before."""
     peers = [world.connect() for _ in range(3)]

@@ -1,0 +1,74 @@
+"""Bugs to plant in `pykafkad/server`: between a socket and the dispatcher."""
+
+from __future__ import annotations
+
+from tests.planted.plant import Plant
+
+CONNECTION = ("tests/server/test_connection.py",)
+REACTOR = ("tests/server/test_reactor.py",)
+
+PLANTS = (
+    Plant(
+        "a frame of any length is read",
+        "server/connection.py",
+        "if size < 0 or size > self.max_frame_bytes:\n    self._refuse",
+        "if size < 0:\n    self._refuse",
+        CONNECTION,
+    ),
+    Plant(
+        "one connection may serve any number of frames in a turn",
+        "server/connection.py",
+        "or served == FRAMES_PER_TURN",
+        "",
+        REACTOR,
+    ),
+    Plant(
+        "a full outbox does not stop the serving",
+        "server/connection.py",
+        "if self.state or self.outbox_bytes > OUTBOX_LIMIT_BYTES or served == FRAMES_PER_TURN:",
+        "if self.state or served == FRAMES_PER_TURN:",
+        CONNECTION,
+    ),
+    Plant(
+        "a buffer that somebody still looks at is used again",
+        "server/connection.py",
+        "large.append(0)",
+        "pass",
+        CONNECTION,
+    ),
+    Plant(
+        "an answer of a held connection leaves",
+        "server/reactor.py",
+        "if len(outbox) == 1 and not connection.state and not connection.held:",
+        "if len(outbox) == 1 and not connection.state:",
+        ("tests/server/test_commit_syncs.py",),
+    ),
+    Plant(
+        "an answer of which a part was taken is sent from its beginning",
+        "server/reactor.py",
+        "if sent < len(data):\n    outbox[0] = memoryview(data)[sent:]",
+        "if sent < len(data):\n    outbox[0] = data",
+        REACTOR,
+    ),
+    Plant(
+        "the last requests of a long line wait for another event",
+        "server/reactor.py",
+        "if self._unserved:\n    self._resumable += self._unserved\n    self._unserved.clear()",
+        "",
+        REACTOR,
+    ),
+    Plant(
+        "what a peer did not take of several answers is sent twice",
+        "server/sending.py",
+        "outbox[last - 1] = memoryview(joined)[sent:]",
+        "outbox[last - 1] = memoryview(joined)",
+        ("tests/server/test_sending.py",),
+    ),
+    Plant(
+        "a request that waits is cut off as idle",
+        "server/socket_server.py",
+        "if connection.delayed is None and now - connection",
+        "if now - connection",
+        REACTOR,
+    ),
+)
