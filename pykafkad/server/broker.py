@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
     from pykafkad.handlers.context import Context
     from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.server.connection import Connection
     from pykafkad.server.controller_node import ControllerNode
@@ -160,7 +161,9 @@ class Broker(RuntimeNode):
     @property
     def directory(self) -> LogDirectory:
         """The directory of the metadata log."""
-        return self.directories.metadata
+        directory = self.directories.metadata
+        assert directory is not None, "the directories are not open yet"
+        return directory
 
     @property
     def moves(self) -> Moves:
@@ -238,7 +241,7 @@ class Broker(RuntimeNode):
         self.socket_server.stop_listening()
 
     def finish_work(self) -> None:
-        """Open what partitions wait for it, so that who created them is answered."""
+        """Open the logs that new partitions still wait for, so that their creation is answered."""
         self.partitions.pending.finish()
 
     def resign(self) -> None:
@@ -291,12 +294,12 @@ class Broker(RuntimeNode):
 
     # --- what effects and handlers act on ---------------------------------------------------------------------------
 
-    def log_failed(self, log: object, failure: StorageFailure) -> None:
-        """A log went offline: said once, and whoever waits for it is told."""
+    def log_failed(self, log: PartitionLog, failure: StorageFailure) -> None:
+        """A log went offline: log it once, and wake the requests that wait for it."""
         if log in self._offline_logs:
             return
         if failure.is_passing and log.offline is None:
-            # It may go better the next time.
+            # The next attempt may succeed.
             self.directories.report(self.directories.of(log), failure)
             return
         self._offline_logs.add(log)
@@ -307,7 +310,7 @@ class Broker(RuntimeNode):
         self.directories.report(self.directories.of(log), failure)
 
     def directory_failed(self, directory: LogDirectory, logs: list[object]) -> None:
-        """A directory was given up: its logs are out of service, and whoever waits for them is told."""
+        """A directory was given up: its logs are out of service; wake the requests that wait for them."""
         if self._moves is not None:
             self._moves.directory_failed(directory)
         self.forget_topics()
@@ -316,7 +319,7 @@ class Broker(RuntimeNode):
             self.purgatory.touch(log)
 
     def end_early(self, connection: Connection) -> None:
-        """Answer a parked request whose wait is a maximum, if another request waits behind it."""
+        """Answer a delayed request whose wait is a maximum, if another request waits behind it."""
         delayed = connection.delayed
         if delayed is not None and delayed.operation.ends_early and connection.has_whole_frame():
             self.purgatory.end_early(delayed, self.runtime.now)
@@ -326,7 +329,7 @@ class Broker(RuntimeNode):
         self.dispatcher.connection_lost(connection)
         self.client_metrics.disconnected(connection.id)
 
-    def writable_by_clients(self, log: object) -> bool:
+    def writable_by_clients(self, log: PartitionLog) -> bool:
         """Whether a client's batch for `log` needs no check besides those of the log itself."""
         # One that does not commit alone is not led here, or lacks replicas for acks=all, or waits for followers.
         return log.offline is None and not log.topic.startswith("__") and log.replica.commits_alone
@@ -354,7 +357,7 @@ class Broker(RuntimeNode):
                 for state in topic.partitions:
                     self._moves.cancel(topic.name, state.index)
         gone = self.partitions.apply(delta, image, loading=not self.serving)
-        # Who waits at what this broker does not lead (any more) is told.
+        # Requests that wait for a partition which this broker does not lead (any more) are answered.
         for log in [*gone, *(self.partitions.not_led_here if delta.partitions else ())]:
             self.purgatory.touch(log)
         if gone:

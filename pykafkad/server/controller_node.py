@@ -108,7 +108,9 @@ class ControllerNode(RuntimeNode):
     @property
     def directory(self) -> LogDirectory:
         """The directory of the metadata log."""
-        return self.directories.metadata
+        directory = self.directories.metadata
+        assert directory is not None, "the directories are not open yet"
+        return directory
 
     @property
     def image(self) -> Image:
@@ -118,7 +120,9 @@ class ControllerNode(RuntimeNode):
     @property
     def quorum(self) -> Quorum:
         """The quorum's machine."""
-        return self.metadata_log.quorum
+        machine = self.metadata_log.quorum
+        assert machine is not None, "the metadata log is not loaded yet"
+        return machine
 
     def submit(self, request: object) -> object:
         """Decide a request: a client's (`ControllerRequest`), or an event of `metadata/events.py`, as a broker sends

@@ -129,7 +129,7 @@ class Dispatcher:
         purgatory: Purgatory | None = None,
         commits: Commits | None = None,
     ) -> None:
-        """A node without `services` (a controller) forwards everything, parks nothing and covers no writes."""
+        """A node without `services` (a controller) forwards everything, delays nothing and covers no writes."""
         self._runtime = runtime
         self._services = services
         self._purgatory = purgatory
@@ -208,7 +208,7 @@ class Dispatcher:
         if result is DEFERRED and route.row.waits_for_others:
             self.long_request_limiter.leave(context.connection)
         elif hasattr(result, "attempt") and not self.long_request_limiter.park(context.connection):
-            # Its wait is a maximum, and so much waits already that it must do without.
+            # Its wait is a maximum, and too much waits already, so it is answered at once.
             result = yield from result.expire(self._runtime.now)
         return result
 
@@ -221,9 +221,9 @@ class Dispatcher:
             self._out_of_service(context)
         elif hasattr(result, "attempt"):
             if context.is_long:
-                # Many may wait, with requests of any length: a bug that one meets ends its connection.
+                # Many may wait, so the request is dropped; an unexpected error then ends the connection.
                 context.request = None
-                # Its peer may have ended while something was at work for it, and nobody looked.
+                # The peer may have closed meanwhile; its socket was not read while the request was served.
                 connection.transport.resume_soon()
             connection.park(self._purgatory.park(context.token, result))
         else:

@@ -59,6 +59,7 @@ def start(settings: Settings, directories: Sequence[str]) -> Outcome:
 
 def _outcome(process: Process, disk: OverlayDisk) -> Outcome:
     process.start()
+    assert process.broker is not None
     offline, cut = [], []
     for log in list(process.broker.partitions):
         name = f"{log.topic}-{log.partition}"
@@ -70,7 +71,9 @@ def _outcome(process: Process, disk: OverlayDisk) -> Outcome:
         except StorageFailure as failure:
             offline.append((name, failure))
             continue
-        _, _, high_watermark = process.directories.of(log).checkpointed((log.topic, log.partition))
+        directory = process.directories.of(log)
+        assert directory is not None
+        _, _, high_watermark = directory.checkpointed((log.topic, log.partition))
         if log.end_offset < high_watermark:
             cut.append((log.directory, log.end_offset, high_watermark))
     compacted = {

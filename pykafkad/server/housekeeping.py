@@ -14,7 +14,7 @@ from pykafkad.server.runtime import RuntimeNode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Iterable
 
     from pykafkad.config import Settings
     from pykafkad.log.directory import LogDirectory
@@ -64,7 +64,7 @@ class Housekeeping(RuntimeNode):
         self._runtime = runtime
         self._settings = settings
         self._directories = directories
-        self.partitions: Collection[PartitionLog] = ()
+        self.partitions: Iterable[PartitionLog] = ()
         """The logs of the partitions that a broker of this process holds."""
         self._is_removing = False
         self._removals: deque[tuple[object, str, bool]] = deque()

@@ -12,7 +12,7 @@ from pykafkad.server import pending_partitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.metadata.topics import PartitionState, Topic
@@ -66,7 +66,7 @@ class Partitions:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def __iter__(self) -> object:
+    def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._by_name.values())
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
