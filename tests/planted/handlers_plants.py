@@ -39,6 +39,13 @@ PLANTS = (
         AUTHORIZATION,
     ),
     Plant(
+        "who may describe a topic may read its records",
+        "handlers/authorization_rules.py",
+        'needs("Read", "Topic", "topics.topic", "topics.topic_id"),\nneeds(\n"ClusterAction"',
+        'needs("Describe", "Topic", "topics.topic", "topics.topic_id"),\nneeds(\n"ClusterAction"',
+        ("tests/handlers/test_authorization_facts.py",),
+    ),
+    Plant(
         "DeleteGroups asks for no right",
         "handlers/delete_groups.py",
         "if not may(ctx, _DELETE_GROUP, group_id):",
