@@ -22,4 +22,13 @@ Where the shape differs from the obvious one, and why:
   controller alone has them too.
 * A broker calls the controller of its process directly (`ControllerNode.submit`), and hears of committed records by a
   subscription (`ControllerNode.on_committed`). Requests to it are values, so that they can travel between processes.
-* `housekeeping.py`, `compaction.py` and `moves.py` give time to work that `log/` decides on."""
+* `housekeeping.py`, `compaction.py` and `moves.py` give time to work that `log/` decides on.
+
+While a broker serves, its loop waits for no sync (`tests/server/test_no_sync_on_the_loop.py`), because one slow device
+would hold up every client. These exceptions sync on the loop's thread:
+
+* The start, the stop, and the way of a whole broker back to a snapshot: nobody is served then.
+* The end of a move between directories, and the way of one topic back to a snapshot: no record may be appended
+  meanwhile.
+* A new partition whose namesake was deleted after the last checkpoint: after a kill, the namesake's offsets would cut
+  the new log."""
