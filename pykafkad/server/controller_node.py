@@ -221,7 +221,8 @@ class ControllerNode(RuntimeNode):
         if machine.state != quorum_states.LEADER:
             named = ", ".join(f"{voter.id} with directory {uuids.to_text(voter.directory_id)}" for voter in voter_set)
             raise ConfigError(
-                f"{directory.path}: its metadata log names as voters {named}; this is node {self.node_id} with directory "
+                f"{directory.path}: its metadata log names as voters {named}; this is node {self.node_id} with "
+                f"directory "
                 f"{uuids.to_text(directory_id)} ({directory.path}/meta.properties), which cannot lead alone"
             )
 

@@ -252,12 +252,14 @@ class DataSnapshots:
             if not broker.runtime.disk.is_directory(snapshot_store.path_of(path, name)):
                 raise KafkaError(
                     errors.INVALID_CONFIG,
-                    f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made",
+                    f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it "
+                    "was made",
                 )
             if not snapshot_store.belongs_to(broker.runtime.disk, path, name):
                 raise KafkaError(
                     errors.INVALID_CONFIG,
-                    f"{snapshot_store.path_of(path, name)} has no meta.properties of this directory; nothing could be served from it",
+                    f"{snapshot_store.path_of(path, name)} has no meta.properties of this directory; nothing could "
+                    "be served from it",
                 )
             # A broker that stopped for it would not start again: neither the way back nor anything else could be
             # written.
@@ -273,7 +275,8 @@ class DataSnapshots:
         if not snapshot_store.has_partition(broker.runtime.disk, broker.directory.path, name, *record_codec.LOG):
             raise KafkaError(
                 errors.INVALID_CONFIG,
-                f"{snapshot_store.path_of(broker.directory.path, name)} has no metadata log; nothing could be served from it",
+                f"{snapshot_store.path_of(broker.directory.path, name)} has no metadata log; nothing could be served "
+                "from it",
             )
         log = broker.directory.logs[record_codec.LOG]
         if log.offline is not None:
@@ -329,7 +332,8 @@ class DataSnapshots:
         ):
             raise KafkaError(
                 errors.INVALID_CONFIG,
-                f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that is meant",
+                f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that "
+                "is meant",
             )
         broker.commits.finish()
         try:

@@ -98,7 +98,8 @@ class Directories(RuntimeNode):
         known = [directory.meta.get("directory.id") for directory in self.every()]
         if len(set(known)) != len(known):
             raise ConfigError(
-                f"log.dirs: two directories have the same directory.id in their meta.properties: {', '.join(map(str, known))}"
+                "log.dirs: two directories have the same directory.id in their meta.properties: "
+                f"{', '.join(map(str, known))}"
             )
         self._by_id = {directory_id(directory): directory for directory in self.online}
 

@@ -82,7 +82,7 @@ class Cluster:
         return self._digest.hexdigest()
 
     def run(self, until=None, *, holds=lambda: False):
-        """Give turns and let time pass until `holds()`, until the monotonic second `until`, or until nothing happens."""
+        """Give turns and let time pass until `holds()`, until monotonic second `until`, or until nothing happens."""
         while not holds():
             self.network.arrive()
             ready = [name for name in self.runtimes if self._wants_a_turn(name)]
