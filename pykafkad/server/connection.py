@@ -303,10 +303,14 @@ class Connection:
 
     @property
     def owes_answers(self) -> bool:
-        """Whether something is at work for the peer, or is to be soon. What waits for news is not: nearly every peer
-        that ends while it waits is not there any more."""
+        """Whether something is at work for the peer, is to be soon, or is done and held. What waits for news, or for
+        others, is not: nearly every peer that ends while it waits is not there any more."""
+        if self.held:
+            return True
         context = self.in_service
-        return self.has_whole_frame() if context is None else context.is_long and self.delayed is None
+        if context is None:
+            return self.has_whole_frame()
+        return self.delayed is None and not context.route.row.waits_for_others
 
     def has_whole_frame(self) -> bool:
         """Whether a request waits behind the one in service."""
@@ -374,7 +378,10 @@ class Connection:
     # --- bytes out ----------------------------------------------------------------------------------------------
 
     def put(self, chunks: list[Chunk]) -> None:
-        """Add chunks to the outbox; they leave at the end of the turn."""
+        """Add chunks to the outbox; they leave at the end of the turn. Nothing leaves after what a close has left
+        there: an answer before this one may be gone (`abort`)."""
+        if self.state >= DRAINING:
+            return
         self.outbox.extend(chunks)
         if not self.held:
             # A slice of a file holds no memory: only buffers count against the outbox's limit.
@@ -407,6 +414,12 @@ class Connection:
     def block(self) -> None:
         """The peer does not take what is in the outbox."""
         self._mute(BLOCKED)
+
+    def peer_ended(self) -> None:
+        """The peer says nothing more and has answers to come. If they are held, it is read again when they have
+        left."""
+        if self.held:
+            self._mute(BLOCKED)
 
     @property
     def is_blocked(self) -> bool:

@@ -42,6 +42,8 @@ _CORRELATION_ID = Struct(">i")
 _DEADLINE = "deadline"
 _TRY_AGAIN = "try again"
 _CONNECT = "connect"
+_DELIVER = "deliver"
+_REFUSE = "refuse"
 _JITTER = 0.2
 
 Limits = namedtuple(
@@ -275,7 +277,7 @@ class Peer:
     def _end(self, then: Then, outcome: object) -> None:
         """Tell it at the end of the turn, never inside the call of whoever sends."""
         if not self._ended:
-            self._runtime.timers.set((self, "deliver"), self._runtime.now)
+            self._runtime.timers.set((self, _DELIVER), self._runtime.now)
         self._ended.append((then, outcome))
 
     def _deliver(self) -> None:
@@ -291,9 +293,10 @@ class Peer:
 class Peers:
     """The peers of one node, by node id: what performs `effects.Send`."""
 
-    __slots__ = ("_by_id", "_client_id", "_limits", "_runtime")
+    __slots__ = ("_by_id", "_client_id", "_limits", "_refused", "_runtime")
 
     def __init__(self, runtime: Runtime, client_id: str, limits: Limits = Limits()) -> None:  # noqa: B008
+        self._refused: deque[Then] = deque()
         self._runtime = runtime
         self._client_id = client_id
         self._limits = limits
@@ -314,12 +317,22 @@ class Peers:
             known.close()
 
     def send(self, node_id: int, request: Any, then: Then) -> None:
-        """Send a request to a node; `then(REFUSED)` if its address is not known."""
+        """Send a request to a node; `then(REFUSED)` at the end of the turn if its address is not known."""
         known = self._by_id.get(node_id)
-        if known is None:
-            then(REFUSED)
-        else:
+        if known is not None:
             known.send(request, then)
+            return
+        self._refused.append(then)
+        self._runtime.timers.set((self, _REFUSE), self._runtime.now)
+
+    def fired(self, _key: str) -> None:
+        """Tell those whose node is not known."""
+        for _ in range(len(self._refused)):
+            then = self._refused.popleft()
+            try:
+                then(REFUSED)
+            except Exception as error:
+                self._runtime.unexpected(error)
 
     def close(self) -> None:
         """Close all of them."""

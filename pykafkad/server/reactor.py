@@ -2,8 +2,7 @@
 
 One reactor serves every node of a process: whatever a `SocketServer` accepted, and whatever it connected to for a
 `Peer`. It knows nothing of Kafka, but for the functions that a connection lends it for whole small frames
-(its session's `fast_paths`). What is the system's comes from `network.py`: the simulator
-has another one.
+(its session's `fast_paths`). What the operating system gives comes from `network.py`: the simulator has another one.
 
 One turn, in this order: wait for descriptors; read and serve; what the runtime does at the end of a turn (offloaded
 results, timers, waits, writes); flush the outboxes."""
@@ -475,6 +474,7 @@ class Reactor:
     def _ended(self, transport: PlainTransport) -> None:
         """The peer says nothing more: read again, and heeded, when what it said before is answered."""
         if transport.connection.owes_answers:
+            transport.connection.peer_ended()
             self._set_interest(transport, transport.interest & ~READ)
         else:
             self.drop(transport, "closed by the peer")

@@ -42,7 +42,7 @@ class RuntimeNode:
         """The process stops: take no new connections."""
 
     def finish_work(self) -> None:
-        """The process stops: finish what is under way."""
+        """The process stops: finish what is under way. It may be called again."""
 
     def resign(self) -> None:
         """The process stops: answer every request that waits; clients are still connected."""
@@ -117,9 +117,12 @@ class Runtime:
         nodes = self.nodes[::-1]
         for node in nodes:
             node.stop_listening()
-        self.tasks.finish(self.clock.now() + _STOP_SECONDS)
-        for node in nodes:
-            node.finish_work()
+        # Twice: what one node finishes may begin tasks, and may be work for another.
+        for _ in range(2):
+            self.tasks.finish(self.clock.now() + _STOP_SECONDS)
+            # In the order of their turns: partitions that the controller has just committed are opened by the broker.
+            for node in self.nodes:
+                node.finish_work()
         self.cpu_offload.close()
         for node in nodes:
             node.resign()

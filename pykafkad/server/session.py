@@ -73,10 +73,13 @@ class Session:
         """What serves a frame without a message, by the frame's first four bytes (API key and version)."""
 
     def advance(self, stage: Stage) -> None:
-        """Go on to the next stage of the login; raises ValueError for one that may not follow."""
+        """Go on to the next stage of the login; raises ValueError for one that may not follow. Fast paths look at no
+        stage, so only one who is ready has them; and what was decided of another principal counts no more."""
         if stage not in STAGES[self.stage]:
             raise ValueError(f"stage {stage.name} does not follow {self.stage.name}")
         self.stage = stage
+        self.fast_paths = self._sessions.fast_paths if stage is READY else {}
+        self._decisions = None
 
     def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
         """Whether the principal may do `operation` on the resource, or without a name on any resource of the type. The

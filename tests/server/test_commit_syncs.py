@@ -59,6 +59,22 @@ def high_watermark(world, index=0):
     return world.connect().ask(fetch("t", {index: 0}), 11).responses[0].partitions[0].high_watermark
 
 
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_client_that_sends_nothing_more_gets_the_answers_that_are_held(world, fast):
+    """It is let go when they have left."""
+    peer = world.connect()
+    partitions = {0: batch(b"a")} if fast else {0: batch(b"a"), 1: batch(b"b")}
+    peer.put_on_the_wire(peer.encode(produce("t", partitions), 8))
+    peer.socket.shutdown(1)
+    world.turn()
+    assert peer.answers == [] and peer.closed is None
+    world.runtime.offload.work()
+    world.turn()
+    assert codes(peer) == [[0] * len(partitions)]
+    world.turn()
+    assert peer.closed == "closed by the peer"
+
+
 @pytest.mark.parametrize("flat", [True, False])
 def test_an_answer_waits_for_its_sync_and_readers_do_not_see_the_records_before(world, flat):
     peer = world.connect()

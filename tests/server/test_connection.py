@@ -155,3 +155,14 @@ def test_garbage_gives_frames_or_an_end_never_an_exception():
         for byte in data:
             if peer.connection.close_reason is None:
                 peer.feed(bytes([byte]))
+
+
+def test_nothing_is_added_to_the_outbox_of_a_connection_that_ends():
+    """The answer to an earlier request may have been dropped with it: the next one would be taken for it."""
+    connection = Peer().connection
+    connection.hold()
+    connection.put([b"first"])
+    connection.abort("its write failed")
+    connection.put([b"second"])
+    connection.release()
+    assert connection.outbox == []

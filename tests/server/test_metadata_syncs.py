@@ -131,6 +131,30 @@ def test_a_stop_commits_what_is_under_way(world):
     assert code_of(world.restart()) == errors.TOPIC_ALREADY_EXISTS
 
 
+def test_a_stop_answers_a_creation_whose_logs_are_still_to_be_made(world):
+    """Also one that the controller takes only when the one before it is committed."""
+    peers = [world.connect() for _ in range(2)]
+    for number, peer in enumerate(peers):
+        assert peer.ask(creation(f"t{number}", 100), 7) is NOTHING
+    world.stop()
+    for peer in peers:
+        peer.take_what_came()
+        assert [answer.topics[0].error_code for answer in peer.answers] == [0]
+
+
+def test_a_client_that_sends_nothing_more_gets_its_answer(world):
+    """As from Kafka, which does not look for the end while it works on a request."""
+    peer = world.connect()
+    peer.put_on_the_wire(peer.encode(creation("t"), 7))
+    peer.socket.shutdown(1)
+    world.turn()
+    assert peer.answers == [] and peer.closed is None
+    sync(world)
+    assert peer.answers[0].topics[0].error_code == 0
+    world.turn()
+    assert peer.closed == "closed by the peer"
+
+
 def test_a_bug_in_what_follows_a_commit_ends_its_request_and_no_other(world, monkeypatch):
     peers = [world.connect() for _ in range(2)]
     peers[0].send(creation("t"), 7)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from pykafkad.server.peer import DISCONNECTED, REFUSED, TIMED_OUT, Limits, Peer
+from pykafkad.server.peer import DISCONNECTED, REFUSED, TIMED_OUT, Limits, Peer, Peers
 from pykafkad.server.runtime import Runtime
 from pykafkad.wire import frames, messages
 from tests.simulation.cluster import Cluster
@@ -154,6 +154,18 @@ def test_a_closed_peer_refuses(cluster):
     ask(peer, 3, outcomes)
     cluster.run(1.0)
     assert outcomes == [DISCONNECTED, REFUSED, REFUSED]
+
+
+def test_a_node_without_an_address_refuses_at_the_end_of_the_turn(cluster):
+    """Never inside the call of whoever sends, who would be asked again in the middle of what he does."""
+    runtime, outcomes = cluster.runtimes["a"], []
+    peers = Peers(runtime, "test")
+    runtime.begin_turn()
+    for then in (lambda outcome: 1 // 0, outcomes.append):
+        peers.send(5, messages.SaslAuthenticateRequest(), then)
+    assert outcomes == []
+    cluster.run(1.0)
+    assert outcomes == [REFUSED] and runtime.metrics.unexpected_errors == 1
 
 
 @pytest.mark.parametrize("answer", [b"\0\0\0\x63" + b"\0\0", b"\0", b"\0\0\0\1"])

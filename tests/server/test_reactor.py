@@ -146,12 +146,17 @@ def test_idle_connections_are_closed_and_parked_ones_are_not(listening):
     parked.close()
 
 
-@pytest.mark.parametrize(("is_long", "answered"), [(True, b"late"), (False, b"")])
-def test_a_peer_that_says_nothing_more_gets_the_answer_that_is_under_way(listening, is_long, answered):
-    """What waits for news instead is given up: most who end so are not there any more."""
+def in_service(waits_for_others):
+    """A request of an API of that kind."""
+    return SimpleNamespace(route=SimpleNamespace(row=SimpleNamespace(waits_for_others=waits_for_others)))
+
+
+@pytest.mark.parametrize(("waits_for_others", "answered"), [(False, b"late"), (True, b"")])
+def test_a_peer_that_says_nothing_more_gets_the_answer_that_is_under_way(listening, waits_for_others, answered):
+    """What waits for others instead is given up: most who end so are not there any more."""
     client = connect(listening)
     (connection,) = listening.connections
-    connection.begin_service(SimpleNamespace(is_long=is_long))
+    connection.begin_service(in_service(waits_for_others))
     connection.defer()
     client.shutdown(socket.SHUT_WR)
     assert arrived(listening, client, select.POLLRDHUP) is connection

@@ -136,7 +136,7 @@ def test_an_end_that_came_while_something_was_at_work_is_seen_when_that_waits_fo
     """The kernel told of it when nobody wanted to know."""
 
     def work(connection, payload):
-        connection.begin_service(SimpleNamespace(is_long=True))
+        connection.begin_service(SimpleNamespace(route=SimpleNamespace(row=SimpleNamespace(waits_for_others=False))))
         connection.defer()
 
     waiting.answer = work

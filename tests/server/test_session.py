@@ -68,6 +68,24 @@ def test_a_session_remembers_so_many_decisions(monkeypatch: pytest.MonkeyPatch) 
     assert len(authorizer.questions) == 5
 
 
+def test_one_who_logs_in_has_no_fast_paths_and_is_judged_anew() -> None:
+    """Fast paths look at no stage, and a decision is of one principal."""
+    authorizer, fast_paths = Asked(), {1: lambda *_: True}
+    session = Sessions(fast_paths, None).open("listener", "127.0.0.1:1")
+    session.advance(HANDSHAKE)
+    session.advance(AUTHENTICATE)
+    assert session.fast_paths == {}
+    session.advance(READY)
+    assert session.fast_paths is fast_paths
+    session = Sessions({}, authorizer).open("listener", "127.0.0.1:1")
+    for principal in ("User:a", "User:b"):
+        for stage in (HANDSHAKE, AUTHENTICATE, READY):
+            session.advance(stage)
+        session.principal = principal
+        assert session.allowed("Read", "Topic", "t")
+    assert [question[0] for question in authorizer.questions] == ["User:a", "User:b"]
+
+
 def test_the_stages_of_a_login_follow_their_table() -> None:
     """From the handshake to ready and, to log in again, back; not past the authentication."""
     session = Sessions({}, None).open("listener", "127.0.0.1:1")

@@ -1,5 +1,7 @@
 """A node that echoes: it listens on its host, and answers SaslAuthenticate with the bytes of the request."""
 
+from types import SimpleNamespace
+
 from pykafkad.server.listeners import Listener
 from pykafkad.server.metrics import Metrics
 from pykafkad.server.session import Sessions
@@ -58,7 +60,8 @@ class EchoNode:
             connection.put(self._answer(correlation_id, data))
             connection.end_service()
 
-    is_long = False
+    route = SimpleNamespace(row=SimpleNamespace(waits_for_others=True))
+    """It takes the place of a request's context, too: a peer that ends is not answered any more."""
 
     def end_early(self, connection):
         """Nothing waits for a maximum of time."""
