@@ -56,7 +56,6 @@ class Housekeeping(RuntimeNode):
         "_settings",
         "_to_note",
         "_unopened",
-        "_with_new_epochs",
         "partitions",
     )
 
@@ -69,7 +68,6 @@ class Housekeeping(RuntimeNode):
         self._is_removing = False
         self._removals: deque[tuple[object, str, bool]] = deque()
         self._unopened: list[object] = []
-        self._with_new_epochs: list[tuple[object, object]] = []
         # Logs whose offsets are still to be noted for the next checkpoint; None between two of them.
         self._to_note: list[tuple[LogDirectory, PartitionLog]] | None = None
         self._checkpointing: set[LogDirectory] = set()
@@ -164,27 +162,19 @@ class Housekeeping(RuntimeNode):
         """Whether it goes on in the next turn: after an unclean start every log has a new leader epoch, and a file for
         it."""
         directories = self._directories
-        waiting = self._with_new_epochs
-        if not waiting:
-            waiting += [
-                (directory, log)
-                for directory in directories.every()
-                for log in directory.logs.values()
-                if _has_new_epochs(log)
-            ]
-        for directory, log in waiting[-_EPOCH_FILES_PER_TURN:]:
+        if self._to_note is None:
+            self._to_note = [(directory, log) for directory in directories.every() for log in directory.logs.values()]
+        waiting, files = self._to_note, 0
+        for directory, log in waiting[: -_NOTES_PER_TURN - 1 : -1]:
+            waiting.pop()
             # It may be deleted by now, moved or offline.
             if directory.logs.get((log.topic, log.partition)) is log and _has_new_epochs(log):
                 self._each(log, _HIGH_WATERMARK, log.write_epochs)
-        del waiting[-_EPOCH_FILES_PER_TURN:]
-        if waiting:
-            return True
-        if self._to_note is None:
-            self._to_note = [(directory, log) for directory in directories.every() for log in directory.logs.values()]
-        for directory, log in self._to_note[-_NOTES_PER_TURN:]:
+                files += 1
             directory.note_offsets(log)
-        del self._to_note[-_NOTES_PER_TURN:]
-        if self._to_note:
+            if files == _EPOCH_FILES_PER_TURN:
+                break
+        if waiting:
             return True
         self._to_note = None
         for directory in directories.every():

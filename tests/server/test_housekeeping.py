@@ -127,7 +127,7 @@ def test_new_leader_epochs_are_written_a_few_per_turn(world, monkeypatch):
     request = messages.DeleteTopicsRequest
     world.connect().ask(request(topics=[request.DeleteTopicState(name="gone")], timeout_ms=1000), 6)
     turns = 1
-    while world.broker.housekeeping._with_new_epochs:
+    while world.broker.housekeeping._to_note:
         count = len(written)
         world.turn()
         assert len(written) - count <= housekeeping._EPOCH_FILES_PER_TURN
