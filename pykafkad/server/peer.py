@@ -13,7 +13,6 @@ from struct import Struct, error as StructError
 from pykafkad.errors import ProtocolError
 from pykafkad.handlers import table
 from pykafkad.server.connection import Connection
-from pykafkad.server.logs import logger
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from pykafkad.server.runtime import Runtime
 
     Then = Callable[[object], object]
-
-log_lines = logger("server")
 
 Failure = namedtuple("Failure", ("reason",))
 Failure.__doc__ = """What a request comes back as when it has no answer."""
@@ -176,7 +173,7 @@ class Peer:
         self._is_connected = False
         timers, now = self._runtime.timers, self._runtime.now
         timers.cancel((self, _CONNECT))
-        log_lines.debug("peer-disconnected", peer=connection.peer, reason=connection.close_reason)
+        self._runtime.logs.debug("server", "peer-disconnected", peer=connection.peer, reason=connection.close_reason)
         while self._in_flight:
             self._end(self._in_flight.popleft().then, DISCONNECTED)
         self._plan_deadline()

@@ -14,7 +14,6 @@ from struct import Struct
 from pykafkad.errors import StorageFailure
 from pykafkad.server.connection import DRAINING, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
 from pykafkad.server.connector import Connector
-from pykafkad.server.logs import logger
 from pykafkad.server.network import SystemNetwork
 from pykafkad.server.transport import PlainTransport
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import FastPath
     from pykafkad.server.socket_server import SocketServer
-
-log = logger("server")
 
 READ = 0x1
 WRITE = 0x4
@@ -450,7 +447,7 @@ class Reactor:
                 return
             except StorageFailure as failure:
                 # The size of the answer is already promised: it can't become an error any more.
-                log.error("read-failed", peer=connection.peer, reason=failure)
+                self._runtime.logs.error("server", "read-failed", peer=connection.peer, reason=failure)
                 self.drop(transport, "its answer could not be read")
                 return
         if connection.state == DRAINING:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pykafkad.server.binding import address_text
 from pykafkad.server.connection import Connection
-from pykafkad.server.logs import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.logs import Logs
     from pykafkad.server.metrics import Metrics
     from pykafkad.server.reactor import Reactor
     from pykafkad.server.session import Sessions
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     class Served(Protocol):
         """The node whose sockets these are."""
 
+        logs: Logs
         metrics: Metrics
         sessions: Sessions
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
         def connection_lost(self, connection: Connection) -> None:
             """Nobody waits for its answers any more."""
 
-
-log = logger("server")
 
 _ACCEPTS_PER_TURN = 128
 _ACCEPT_PAUSE_SECONDS = 0.2
@@ -112,7 +111,7 @@ class SocketServer:
                 if isinstance(error, ConnectionError):
                     continue
                 # Out of descriptors: without a pause the listener would stay readable and the loop would spin.
-                log.warning("accept-failed", reason=error.strerror)
+                self._node.logs.warning("server", "accept-failed", reason=error.strerror)
                 self._reactor.pause(bound.fileno(), True)
                 self._accept_again_at = now + _ACCEPT_PAUSE_SECONDS
                 self._plan_tick()
@@ -121,7 +120,7 @@ class SocketServer:
                 why := self._reactor.network.refusal(accepted.fileno(), len(self._connections), self._max_connections)
             ) is not None:
                 self._node.metrics.connections_refused += 1
-                log.warning("connection-refused", peer=address_text(address), **why)
+                self._node.logs.warning("server", "connection-refused", peer=address_text(address), **why)
                 accepted.close()
                 continue
             accepted.setblocking(False)
@@ -185,9 +184,9 @@ class SocketServer:
         metrics.connections_closed += 1
         if was_closed_here:
             metrics.frames_refused += 1
-            log.warning("connection-closed", peer=connection.peer, reason=connection.close_reason)
+            self._node.logs.warning("server", "connection-closed", peer=connection.peer, reason=connection.close_reason)
         else:
-            log.debug("connection-closed", peer=connection.peer, reason=connection.close_reason)
+            self._node.logs.debug("server", "connection-closed", peer=connection.peer, reason=connection.close_reason)
         self._node.connection_lost(connection)
 
     def tick(self, now: float) -> None:

@@ -6,6 +6,7 @@ import socket
 import struct
 
 from pykafkad.clock import ManualClock
+from pykafkad.server.logs import process_logs
 from pykafkad.server.metrics import Metrics
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.session import Sessions
@@ -17,6 +18,7 @@ class EchoNode:
 
     def __init__(self):
         self.metrics = Metrics()
+        self.logs = process_logs()
         self.now = 0.0
         self.lost = []
         self.fast_paths = {}

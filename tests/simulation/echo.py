@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from pykafkad.server.listeners import Listener
+from pykafkad.server.logs import process_logs
 from pykafkad.server.metrics import Metrics
 from pykafkad.server.session import Sessions
 from pykafkad.server.socket_server import SocketServer
@@ -23,6 +24,7 @@ class EchoNode:
         self.heard = []
         self._waiting = []
         self.metrics = Metrics()
+        self.logs = process_logs()
         self.sessions = Sessions({}, None)
         self.runtime = cluster.runtimes[host]
         self.socket_server = SocketServer(
