@@ -247,7 +247,7 @@ class Commits:
             replica.opened(log.high_watermark, log.high_watermark)
 
     def perform(self, log: PartitionLog, effects: Iterable[object]) -> None:
-        """Perform what a replica wants done."""
+        """Perform what a replica wants done. `ProposeIsr` and `Truncate` concern followers, which nothing feeds yet."""
         for effect in effects:
             if type(effect) is Committed:
                 log.advance_high_watermark(effect.end_offset)
@@ -274,13 +274,15 @@ class Commits:
             return
         while waits and waits[0][0] <= end_offset:
             self._call(waits.popleft()[1], None)
-        if not waits:
-            self._waits.pop(log, None)
+        if not waits and self._waits.get(log) is waits:
+            del self._waits[log]
 
     def fail(self, log: PartitionLog, failure: Exception) -> None:
         """Nothing more of `log` is going to be committed here."""
-        for _, then in self._waits.pop(log, ()):
-            self._call(then, failure)
+        waits = self._waits.pop(log, None)
+        # Emptied as they are called: `_settle` may be in the middle of the same ones.
+        while waits:
+            self._call(waits.popleft()[1], failure)
 
     def _call(self, then: Then, failure: Exception | None) -> None:
         try:

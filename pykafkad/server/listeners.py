@@ -156,6 +156,17 @@ def parse(
     return result
 
 
+def default_protocols(listeners: list[str], controller_names: list[str]) -> list[str]:
+    """Entries for controller listeners where `listener.security.protocol.map` is not set: plain text, unless a listener
+    is named as a protocol that encrypts or authenticates (KafkaConfig of Kafka 4.3)."""
+    names = {entry.strip().partition("://")[0].upper() for entry in listeners} | {
+        name.upper() for name in controller_names
+    }
+    if names & (set(_PROTOCOLS) - {"PLAINTEXT"}):
+        return []
+    return [f"{name}:PLAINTEXT" for name in controller_names if name.upper() != "PLAINTEXT"]
+
+
 def _security_protocols(entries: list[str]) -> dict[str, str]:
     """`listener.security.protocol.map` (`NAME:PROTOCOL` entries) as listener's name to protocol."""
     protocols = {}

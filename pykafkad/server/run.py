@@ -146,11 +146,15 @@ def _disk(settings: Settings) -> Disk:
 
 
 def _listeners(settings: Settings) -> list[Listener]:
+    controllers = list(settings.controller_listener_names or ())
+    protocols = settings.listener_security_protocol_map.split(",")
+    if "listener.security.protocol.map" not in settings.static:
+        protocols += listeners.default_protocols(list(settings.listeners), controllers)
     return listeners.parse(
         list(settings.listeners),
         list(settings.advertised_listeners or ()),
-        settings.listener_security_protocol_map.split(","),
-        list(settings.controller_listener_names or ()),
+        protocols,
+        controllers,
         of_controller=BROKER not in settings.process_roles,
     )
 

@@ -136,6 +136,26 @@ def test_whoever_waits_for_a_write_that_fails_is_told():
     assert sorted(told, key=str) == [None, failure] and commits.is_idle
 
 
+def test_each_waiting_callback_is_called_once_when_one_of_them_ends_the_log():
+    """The first of three callbacks finds out that nothing more of the log can be committed."""
+    log, told = Log(), []
+    commits = Commits(Node())
+    failure = errors.StorageFailure("sync", "t-1", "no space")
+
+    def first(result):
+        told.append(("first", result))
+        commits.fail(log, failure)
+
+    log.append()
+    commits.mark(log)
+    commits.after(log, 1, first)
+    for name in ("second", "third"):
+        commits.after(log, 1, lambda result, name=name: told.append((name, result)))
+    commits.finish()
+    assert told == [("first", None), ("second", failure), ("third", failure)]
+    assert commits.is_idle
+
+
 def test_a_bug_of_one_who_waits_is_none_of_the_others():
     node, log, told = Node(), Log(), []
     commits = Commits(node)

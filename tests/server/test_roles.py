@@ -14,11 +14,12 @@ from pykafkad.server.broker import FAST_PATHS, Broker
 from pykafkad.server.controller_node import ControllerNode
 from pykafkad.server.directories import Directories
 from pykafkad.server.housekeeping import Housekeeping
-from pykafkad.server.listeners import Listener, parse
-from pykafkad.server.logs import Sink
+from pykafkad.server.listeners import Listener, default_protocols, parse
+from pykafkad.server.logs import Logs, Sink, configure, process_logs
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
 from pykafkad.server.session import AUTHENTICATE, HANDSHAKE
+from pykafkad.server.wiring import Process
 from pykafkad.wire import messages
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.network import Host, Network
@@ -165,6 +166,58 @@ def test_listeners_of_a_controller():
     assert (found.name, found.port) == ("CONTROLLER", 9093)
     with pytest.raises(errors.ConfigError, match=r"process.roles=controller needs a listener"):
         parse(entries, [], security, [], of_controller=True)
+
+
+@pytest.mark.parametrize(
+    ("listeners", "names", "added"),
+    [
+        (["CONTROLLER://:9093"], ["CONTROLLER"], ["CONTROLLER:PLAINTEXT"]),
+        (["PLAINTEXT://:9092"], ["quorum", "PLAINTEXT"], ["quorum:PLAINTEXT"]),
+        (["SSL://:9092"], ["CONTROLLER"], []),
+        (["PLAINTEXT://:9092"], ["SASL_SSL"], []),
+    ],
+)
+def test_controller_listeners_are_plain_text_unless_a_protocol_is_named(listeners, names, added):
+    assert default_protocols(listeners, names) == added
+
+
+def test_a_connection_writes_to_the_log_of_its_node():
+    shared, own = Lines(), Lines()
+    level, sink = process_logs().level, process_logs().sink
+    configure("debug", shared)
+    try:
+        clock = ManualClock()
+        network = Network(clock)
+        process = Process(
+            config.Settings.from_properties({}),
+            [Listener("PLAINTEXT", "localhost", 9092)],
+            ["/data"],
+            clock=clock,
+            disk=MemoryDisk(),
+            reactor=lambda runtime: Reactor(runtime, Host(network)),
+            logs=Logs("debug", own),
+        )
+        process.start()
+        client, accepted = network.pair()
+        process.broker.socket_server.adopt(accepted, process.broker.listeners[0])
+        client.send(b"GET / HTTP/1.1\r\n\r\n")
+        for _ in range(2):
+            process.runtime.reactor.turn(0)
+        assert "connection-closed" in own.events
+        assert "connection-closed" not in shared.events
+        process.runtime.close()
+    finally:
+        configure(level, sink)
+
+
+class Lines:
+    """The events of a log."""
+
+    def __init__(self):
+        self.events = []
+
+    def line(self, level, name, event, fields):
+        self.events.append(event)
 
 
 def test_the_level_of_one_node_is_not_that_of_another():
