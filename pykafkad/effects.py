@@ -7,6 +7,11 @@ write is as durable as the policy asks. Effects are never reordered.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 class _Effect:
     """Equality and a readable form, so that tests compare effects as values."""
@@ -63,7 +68,7 @@ class Send(_Effect):
 
     __slots__ = ("peer", "request", "then")
 
-    def __init__(self, peer: int, request: object, then: object) -> None:
+    def __init__(self, peer: int, request: object, then: Callable[[Any], object]) -> None:
         self.peer = peer
         self.request = request
         self.then = then

@@ -57,9 +57,13 @@ if TYPE_CHECKING:
         sequence: int
         peer: str
         software: tuple[str, str] | None
-        session: Session
-        listener: SessionListener
         local_address: tuple[str, int]
+
+        @property
+        def session(self) -> Session: ...
+
+        @property
+        def listener(self) -> SessionListener: ...
 
         def close(self, reason: str) -> None:
             """End the connection; its outbox is offered to the peer once."""

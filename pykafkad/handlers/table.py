@@ -23,6 +23,13 @@ from sys import modules
 from pykafkad import errors
 from pykafkad.handlers.authorization_rules import CLUSTER_ACTION, RULES
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Handler = Callable[[Any, Any], object]
+
 Refusal = namedtuple("Refusal", ("code", "with_text", "is_watched"))
 Refusal.__doc__ = """What a refused API answers in each row.
 
@@ -323,15 +330,16 @@ def module_name(row: Api) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in row.name).lstrip("_")
 
 
-def handler(row: Api) -> object:
+def handler(row: Api) -> Handler:
     """The `handle` function of an API; the module is imported now."""
     from importlib import import_module
 
     name = module_name(row) if row.refusal is None else "refused"
-    return import_module(f"pykafkad.handlers.{name}").handle
+    handle: Handler = import_module(f"pykafkad.handlers.{name}").handle
+    return handle
 
 
-def long_handler(row: Api) -> object:
+def long_handler(row: Api) -> Handler | None:
     """The handler of the API's long requests, `handle_long`, if the module has its own."""
     return getattr(modules[handler(row).__module__], "handle_long", None)
 

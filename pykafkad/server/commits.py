@@ -25,17 +25,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pykafkad.handlers.context import Context
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.syncing import SyncJob
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
+    from pykafkad.server.dispatch import ServedContext
     from pykafkad.wire import messages
 
     Row = messages.ProduceResponse.PartitionProduceResponse
     Then = Callable[[Exception | None], object]
     FastAnswer = tuple[PartitionLog, Connection, int, int]
-    CoveredAnswer = tuple[list[tuple[PartitionLog, Row]], Connection, int, Context, object]
+    CoveredAnswer = tuple[list[tuple[PartitionLog, Row]], Connection, int, ServedContext, object]
 
 _ERROR_AND_OFFSETS = Struct(">hqq")  # error code, base offset, log append time: the start of every produce answer's row
 
@@ -139,7 +139,7 @@ class Commits:
         rows: list[tuple[PartitionLog, Row]],
         connection: Connection,
         index: int,
-        context: Context,
+        context: ServedContext,
         message: object,
     ) -> None:
         """The answer `message` at `connection.outbox[index]` depends on logs; `rows`: (log, row of the answer) each."""

@@ -15,10 +15,10 @@ from struct import Struct
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
-    from pykafkad.handlers.context import Context
     from pykafkad.log.file_slice import FileSlice
+    from pykafkad.server.dispatch import ServedContext
     from pykafkad.server.listeners import Listener
     from pykafkad.server.purgatory import PurgatoryEntry
     from pykafkad.server.session import FastPath, Session
@@ -43,11 +43,6 @@ if TYPE_CHECKING:
 
         def served_fast(self, count: int) -> None:
             """So many frames were served by fast paths of its connections' sessions."""
-
-    class SessionOfConnection(Protocol):
-        """What the reactor asks of a session."""
-
-        fast_paths: dict[int, FastPath]
 
     class TransportOfConnection(Protocol):
         """What a connection asks of its transport."""
@@ -148,7 +143,9 @@ class _NoSession:
         self.fast_paths: dict[int, FastPath] = {}
 
 
-_NO_SESSION = _NoSession()
+# A connection that no listener accepted has neither a session nor a listener, and nobody reads them there.
+_NO_SESSION: Any = _NoSession()
+_NO_LISTENER: Any = None
 
 
 class Connection:
@@ -185,6 +182,9 @@ class Connection:
         "transport",
     )
 
+    software: tuple[str, str] | None
+    """Name and version of the client's software; not set before the client has told them."""
+
     def __init__(
         self, connection_id: int, peer: str, owner: ConnectionOwner, max_frame_bytes: int, pool: list[bytearray]
     ) -> None:
@@ -193,7 +193,7 @@ class Connection:
         self.peer = peer
         self.owner = owner
         self.serve = owner.serve
-        self.session: SessionOfConnection = _NO_SESSION
+        self.session: Session = _NO_SESSION
         self.max_frame_bytes = max_frame_bytes
         self.pool = pool
         self.transport: TransportOfConnection = _DETACHED
@@ -208,12 +208,12 @@ class Connection:
         self.pending: bytes | bytearray = b""
         self.large: bytearray | None = None
         self.large_filled = 0
-        self.in_service: Context | None = None
+        self.in_service: ServedContext | None = None
         self.delayed: PurgatoryEntry | None = None
         self.preamble_length = 8
         self.sequence = 0
         self.close_reason: str | None = None
-        self.listener: Listener | None = None
+        self.listener: Listener = _NO_LISTENER
         self.local_address: tuple[str, int] = ("", 0)
 
     def accepted(self, listener: Listener, local_address: tuple[str, int], session: Session) -> None:
@@ -351,7 +351,7 @@ class Connection:
 
     # --- the request in service ---------------------------------------------------------------------------------
 
-    def begin_service(self, context: Context) -> None:
+    def begin_service(self, context: ServedContext) -> None:
         """The request of `context` is in service. The connection is muted only if it stays so (`defer`, `park`)."""
         self.sequence += 1
         self.in_service = context

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.handlers.context import Context
+    from pykafkad.handlers.table import Handler
     from pykafkad.log.directory import LogDirectory
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.metadata.quorum import Quorum
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from pykafkad.server.logs import Logs
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import Authorizer
-
-    Handler = Callable[[Any, Any], object]
 
     class MetadataFollower(Protocol):
         """Whoever holds the controller's image and acts on its changes: a broker of the same process."""
@@ -134,7 +133,9 @@ class ControllerNode(RuntimeNode):
             return self.metadata_log.submit(request)
         handler = self._handlers.get(request.key)
         if handler is None:
-            handler = self._handlers[request.key] = table.handler(table.by_key(request.key))
+            row = table.by_key(request.key)
+            assert row is not None
+            handler = self._handlers[request.key] = table.handler(row)
         return handler(ControllerContext(self.services, request), request.message)
 
     def _serve(self, context: Context, message: Any) -> object:

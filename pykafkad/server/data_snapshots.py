@@ -13,14 +13,15 @@ from functools import partial
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.handlers import snapshot_actions
-from pykafkad.handlers.context import Context
 from pykafkad.log import snapshot_store
 from pykafkad.log.snapshot_writer import SnapshotWriter
 from pykafkad.metadata import record_codec
+from pykafkad.server.dispatch import ServedContext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.disk import Disk
+    from pykafkad.handlers.context import Context
     from pykafkad.server.broker import Broker
 
 
@@ -302,7 +303,9 @@ class DataSnapshots:
         connection = broker.socket_server.adopt(asking.socket, asking.listener)
         if connection is not None:
             old = asking.context
-            context = Context(broker.services, connection, old.route, old.version, old.correlation_id, old.client_id)
+            context = ServedContext(
+                broker.services, connection, old.route, old.version, old.correlation_id, old.client_id
+            )
             connection.carry_on(asking.outbox, asking.pending)
             broker.dispatcher.answer(connection, context, snapshot_actions.answer(broker.node_id, errors.NONE, None))
 

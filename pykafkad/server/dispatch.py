@@ -26,12 +26,25 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.handlers.services import BrokerServices
+    from pykafkad.handlers.table import Handler
     from pykafkad.server.commits import Commits
-    from pykafkad.server.connection import Connection
+    from pykafkad.server.connection import Chunk, Connection
     from pykafkad.server.purgatory import Purgatory
     from pykafkad.server.runtime import Runtime
 
-    Handler = Callable[[Any, Any], object]
+    Decode = Callable[..., tuple[Any, int]]
+    Encode = Callable[[Any, list[Any]], None]
+    Steps = Generator[object, None, Any]
+
+    class ServedContext(Context):
+        """A context with the server's own classes where handlers see less of them."""
+
+        connection: Connection
+        route: Route
+        request: messages.Struct | None
+
+else:
+    ServedContext = Context
 
 _KEY_AND_VERSION = Struct(">hh")
 _START = Struct(">Ii")  # API key and version as one number, correlation id
@@ -69,13 +82,14 @@ class Route:
         self._forward = forward
         self.min_version = row.min_version
         self.max_version = row.max_version
-        self.handler = None
-        self.long_handler = None
-        self.request = None
-        self.response = None
+        self.handler: Any = None
+        """A `Handler`; None until `load` is called, as are `request` and `response`."""
+        self.long_handler: Handler | None = None
+        self.request: type[messages.Struct] | None = None
+        self.response: type[messages.Struct] | None = None
         self.tagged_from = _NEVER
-        self.decoders: list[object] = [None] * (row.max_version + 1)
-        self.encoders: list[object] = [None] * (row.max_version + 1)
+        self.decoders: list[Decode | None] = [None] * (row.max_version + 1)
+        self.encoders: list[Encode | None] = [None] * (row.max_version + 1)
 
     def load(self) -> int:
         """Import the handler and its message classes: on the first request, so that start-up does not pay for it.
@@ -95,12 +109,16 @@ class Route:
         self.tagged_from = _NEVER if self.row.has_untagged_response else flexible_from
         return flexible_from
 
-    def decoder(self, version: int) -> object:
-        decode = self.decoders[version] = messages.decoder(self.request, version)
+    def decoder(self, version: int) -> Decode:
+        assert self.request is not None
+        decode: Decode = messages.decoder(self.request, version)
+        self.decoders[version] = decode
         return decode
 
-    def encoder(self, version: int) -> object:
-        encode = self.encoders[version] = messages.encoder(self.response, version)
+    def encoder(self, version: int) -> Encode:
+        assert self.response is not None
+        encode: Encode = messages.encoder(self.response, version)
+        self.encoders[version] = encode
         return encode
 
 
@@ -119,6 +137,10 @@ class Dispatcher:
         "long_request_limiter",
     )
 
+    _services: BrokerServices
+    _purgatory: Purgatory
+    _commits: Commits
+
     def __init__(
         self,
         runtime: Runtime,
@@ -131,9 +153,10 @@ class Dispatcher:
     ) -> None:
         """A node without `services` (a controller) forwards everything, delays nothing and covers no writes."""
         self._runtime = runtime
-        self._services = services
-        self._purgatory = purgatory
-        self._commits = commits
+        # A node without services never uses them.
+        self._services = services  # type: ignore[assignment]
+        self._purgatory = purgatory  # type: ignore[assignment]
+        self._commits = commits  # type: ignore[assignment]
         self._routes = {
             row.key: Route(row, self, forward if row.is_forwarded or services is None else None)
             for row in table.ROWS
@@ -167,7 +190,7 @@ class Dispatcher:
         except (errors.ProtocolError, StructError) as error:
             connection.close(f"{self._name(view, start, end)}: {error}")
             return
-        context = Context(self._services, connection, route, version, correlation_id, client_id)
+        context = ServedContext(self._services, connection, route, version, correlation_id, client_id)
         connection.begin_service(context)
         if not is_long and not route.carries_records:
             context.request = request
@@ -183,7 +206,7 @@ class Dispatcher:
         else:
             self._conclude(context, result)
 
-    def _job(self, context: Context, generator: Generator) -> IncrementalTask:
+    def _job(self, context: ServedContext, generator: Steps) -> IncrementalTask:
         return IncrementalTask(
             context.connection,
             generator,
@@ -191,18 +214,19 @@ class Dispatcher:
             lambda error: self.failed(context, error),
         )
 
-    def _begin_long(self, context: Context, frame: bytes, position: int) -> object:
+    def _begin_long(self, context: ServedContext, frame: bytes, position: int) -> object:
         """What a handler that works in slices gives; DEFERRED if the request must wait for its place."""
         context.is_long = True
         served = self._read_long(context, frame, position)
         begin = lambda: self._runtime.tasks.add(self._job(context, served))  # noqa: E731
         return served if self.long_request_limiter.take(context.connection, len(frame), begin) else DEFERRED
 
-    def _read_long(self, context: Context, frame: bytes, position: int) -> Generator:
+    def _read_long(self, context: ServedContext, frame: bytes, position: int) -> Steps:
         route = context.route
+        assert route.request is not None
         request, _ = yield from messages.incremental(route.request, context.version, "decode")(frame, position)
         context.request = request
-        result = (route.long_handler or route.handler)(context, request)
+        result: Any = (route.long_handler or route.handler)(context, request)
         if type(result) is GeneratorType:
             result = yield from result
         if result is DEFERRED and route.row.waits_for_others:
@@ -212,7 +236,7 @@ class Dispatcher:
             result = yield from result.expire(self._runtime.now)
         return result
 
-    def _conclude(self, context: Context, result: object) -> None:
+    def _conclude(self, context: ServedContext, result: Any) -> None:
         """What a handler gave in the end, at once or after many turns."""
         connection = context.connection
         if result is DEFERRED:
@@ -240,7 +264,7 @@ class Dispatcher:
         if route is not None and route.row.answers_unknown_versions:
             # The body of a version we don't know can't be read: answer in version 0, which every client can.
             correlation_id = frames.peek_request(frame)[2]
-            context = Context(self._services, connection, route, 0, correlation_id, "")
+            context = ServedContext(self._services, connection, route, 0, correlation_id, "")
             if route.handler is None:
                 self._flexible_from[key] = route.load()
             self.answer(connection, context, table.unsupported_answer(route.row))
@@ -248,7 +272,7 @@ class Dispatcher:
             connection.close(f"API key {key} version {version} is not answered here")
         return False
 
-    def failed(self, context: Context, error: Exception, request: object | None = None) -> None:
+    def failed(self, context: ServedContext, error: Exception, request: messages.Struct | None = None) -> None:
         """A handler raised: log it once with everything needed to repeat it, and give the error answer of its API. What
         is wrong with the request itself ends the connection, and so does a bug if the request wants no answer."""
         connection, name = context.connection, context.route.row.name
@@ -269,7 +293,7 @@ class Dispatcher:
             self._out_of_service(context)
             connection.close(reason)
 
-    def _error_answer(self, context: Context, error: Exception, request: object | None) -> object | None:
+    def _error_answer(self, context: ServedContext, error: Exception, request: messages.Struct | None) -> object | None:
         if request is None:
             return None
         code = error.code if isinstance(error, errors.KafkaError) else errors.UNKNOWN_SERVER_ERROR
@@ -290,7 +314,7 @@ class Dispatcher:
 
     # --- out ------------------------------------------------------------------------------------------------------
 
-    def finish(self, context: Context, message: object) -> None:
+    def finish(self, context: ServedContext, message: object) -> None:
         """Answer the request in service; its connection may go on with what it has read. A long one's answer may come
         in steps."""
         connection, runtime = context.connection, self._runtime
@@ -313,21 +337,22 @@ class Dispatcher:
         self.answer(connection, context, message)
         connection.end_service()
 
-    def _write_long(self, context: Context, message: object) -> Generator:
+    def _write_long(self, context: ServedContext, message: object) -> Steps:
         route, version = context.route, context.version
-        chunks: list[object] = [frames.start_response(context.correlation_id, version >= route.tagged_from)]
+        assert route.response is not None
+        chunks: list[Chunk] = [frames.start_response(context.correlation_id, version >= route.tagged_from)]
         try:
             yield from messages.incremental(route.response, version, "encode")(message, chunks)
             frames.finish_frame(chunks)
         except Exception:
-            chunks = self.encode(context, message)
+            return self.encode(context, message)
         return chunks
 
-    def _written(self, context: Context, message: object, chunks: list[object] | None) -> None:
+    def _written(self, context: ServedContext, message: object, chunks: list[Chunk] | None) -> None:
         self._put(context.connection, context, message, chunks)
         self._out_of_service(context)
 
-    def _out_of_service(self, context: Context) -> None:
+    def _out_of_service(self, context: ServedContext) -> None:
         if context.is_long:
             self.long_request_limiter.leave(context.connection)
         context.connection.end_service()
@@ -339,11 +364,11 @@ class Dispatcher:
             connection.unpark()
         self.long_request_limiter.leave(connection)
 
-    def answer(self, connection: Connection, context: Context, message: object) -> None:
+    def answer(self, connection: Connection, context: ServedContext, message: object) -> None:
         """Encode `message` into the outbox."""
         self._put(connection, context, message, self.encode(context, message))
 
-    def _put(self, connection: Connection, context: Context, message: object, chunks: list[object] | None) -> None:
+    def _put(self, connection: Connection, context: ServedContext, message: object, chunks: list[Chunk] | None) -> None:
         index = len(connection.outbox)
         if chunks is None:
             connection.close(f"the answer to {context.route.row.name} could not be encoded")
@@ -352,11 +377,11 @@ class Dispatcher:
         if context.unwritten:
             self._commits.cover(context.unwritten, connection, index, context, message)
 
-    def encode(self, context: Context, message: object) -> list[object] | None:
+    def encode(self, context: ServedContext, message: object) -> list[Chunk] | None:
         """The chunks of a whole answer, size and header included; None, logged, if it can't be encoded."""
         route = context.route
         version = context.version
-        chunks: list[object] = [frames.start_response(context.correlation_id, version >= route.tagged_from)]
+        chunks: list[Chunk] = [frames.start_response(context.correlation_id, version >= route.tagged_from)]
         try:
             (route.encoders[version] or route.encoder(version))(message, chunks)
             frames.finish_frame(chunks)
@@ -381,7 +406,7 @@ def controller_request(context: Context, message: Any) -> ControllerRequest:
     )
 
 
-def _shorten_texts(message: object) -> bool:
+def _shorten_texts(message: Any) -> bool:
     """Cut what an answer says to people where it is longer than the wire carries, as it may quote what was asked.
 
     Returns whether there was such a text.

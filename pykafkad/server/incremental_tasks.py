@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from types import ModuleType
+    from typing import Any
 
     from pykafkad.server.connection import Connection
     from pykafkad.server.runtime import Runtime
@@ -45,7 +46,7 @@ class IncrementalTask:
         self,
         connection: Connection | None,
         generator: Generator[object, None, object],
-        then: Callable[[object], None],
+        then: Callable[[Any], None],
         failed: Callable[[Exception], None],
     ) -> None:
         self.connection = connection

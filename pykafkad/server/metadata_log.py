@@ -29,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pykafkad.effects import StoredRecord
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.syncing import SyncJob
     from pykafkad.metadata.voters import Voter
@@ -161,7 +162,7 @@ class MetadataLog:
         if not self._node.runtime.disk.exists(path):
             self._node.runtime.disk.replace(path, snapshots.bootstrap(now_ms), sync=False)
 
-    def bootstrap_records(self) -> list[object]:
+    def bootstrap_records(self) -> list[StoredRecord]:
         """The records that a new cluster begins with, as formatting left them; empty when the cluster has begun. Raises
         StorageFailure when the file can't be read."""
         if features.METADATA_VERSION in self.image.features:
@@ -385,5 +386,5 @@ def _level(image: Image, records: list[object]) -> int:
     return features.levels(records).get(features.METADATA_VERSION, features.LATEST_LEVEL) if level is None else level
 
 
-def _data_records(content: bytes) -> list[object]:
+def _data_records(content: bytes) -> list[StoredRecord]:
     return [record for record in snapshots.read(content) if not record_codec.is_control(record)]

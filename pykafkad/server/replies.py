@@ -9,6 +9,7 @@ from pykafkad.handlers.context import ReplyToken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.server.connection import Connection
     from pykafkad.server.runtime import Runtime
@@ -22,7 +23,7 @@ class Replies:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    def reply(self, token: object, message: object) -> None:
+    def reply(self, token: Any, message: object) -> None:
         """Answer a delayed request. A token whose connection is gone, or was answered, is dropped.
 
         A token that is not a connection's (one part of several, a start) takes its message itself; None wants no
@@ -37,7 +38,7 @@ class Replies:
         connection.unpark()
         connection.in_service.route.dispatcher.finish(connection.in_service, message)
 
-    def fail(self, token: object, error: Exception) -> None:
+    def fail(self, token: Any, error: Exception) -> None:
         """Something raised on behalf of a delayed request, or of nobody (a token that is None, or whose connection is
         gone)."""
         connection = self.connection_of(token)
@@ -47,13 +48,13 @@ class Replies:
         connection.unpark()
         connection.in_service.route.dispatcher.failed(connection.in_service, error)
 
-    def abandon(self, token: object, reason: str) -> None:
+    def abandon(self, token: Any, reason: str) -> None:
         """A request that can't be answered truthfully: its connection is closed, and the client asks again."""
         connection = self.connection_of(token)
         if connection is not None:
             connection.close(reason)
 
-    def compute(self, token: object, job: Callable[[], object], answer: Callable[[object], object]) -> None:
+    def compute(self, token: Any, job: Callable[[], object], answer: Callable[[object], object]) -> None:
         """Run `job()` beside the loop and reply with `answer(result)`."""
 
         def then(result: object) -> None:
@@ -68,7 +69,7 @@ class Replies:
 
         self._runtime.cpu_offload.submit(job, then)
 
-    def connection_of(self, token: object) -> Connection | None:
+    def connection_of(self, token: Any) -> Connection | None:
         """The living connection whose last request `token` stands for, or is a part of."""
         token = getattr(token, "request_token", token)
         if not hasattr(token, "connection_id"):

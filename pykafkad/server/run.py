@@ -16,8 +16,10 @@ from pykafkad.server.wiring import BROKER, Process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from pykafkad.config import Settings
+    from pykafkad.server.data_snapshots import Asking
     from pykafkad.server.listeners import Listener
 
 log_lines = logger("server")
@@ -68,7 +70,7 @@ def run(
     _tell_ready(process, ready_file)
     while True:
         asking = _serve(process)
-        snapshots = process.broker and process.broker.used_snapshots
+        snapshots = None if process.broker is None else process.broker.used_snapshots
         snapshot = snapshots and snapshots.restore_to
         if not snapshot or signals:
             _forget_ready(ready_file)
@@ -125,11 +127,11 @@ def _remove_leftovers(process: Process) -> None:
             process.broker.data_snapshots.remove(found)
 
 
-def _serve(process: Process) -> object | None:
+def _serve(process: Process) -> Asking | None:
     """Serve until a stop; who asked for it by a request that the next node answers, if anybody did."""
     process.runtime.run()
-    snapshots = process.broker and process.broker.used_snapshots
-    asking = snapshots and snapshots.hand_over()
+    snapshots = None if process.broker is None else process.broker.used_snapshots
+    asking = None if snapshots is None else snapshots.hand_over()
     log_lines.info("stopping", reason=process.runtime.stopping)
     process.runtime.close()
     log_lines.info("stopped", **process.runtime.metrics.as_dict())
@@ -183,7 +185,7 @@ class _StartToken:
 
     __slots__ = ("message",)
 
-    def deliver(self, message: object) -> None:
+    def deliver(self, message: Any) -> None:
         self.message = message
 
 
