@@ -1,4 +1,4 @@
-"""The rules of authorization beside the table of Kafka 4.3's documentation, `docs/security/authorization-and-acls.md`."""
+"""The rules of authorization beside the table of Kafka 4.3's documentation, docs/security/authorization-and-acls.md."""
 
 from __future__ import annotations
 

@@ -384,7 +384,7 @@ def test_a_bug_while_a_long_change_is_applied_is_told_too(world, monkeypatch):
     """By then nobody is on the stack who could."""
     peer = world.connect()
     applied = type(world.broker).metadata_changed
-    monkeypatch.setattr(type(world.broker), "metadata_changed", lambda node, changes: applied(node, changes) or 1 // 0)
+    monkeypatch.setattr(type(world.broker), "metadata_changed", lambda node, delta: (applied(node, delta), 1 // 0))
     assert peer.ask(creating("t", 400), 7) is NOTHING
     turn_until(world, peer)
     monkeypatch.undo()
