@@ -143,7 +143,7 @@ class _NoSession:
         self.fast_paths: dict[int, FastPath] = {}
 
 
-# A connection that no listener accepted has neither a session nor a listener, and nobody reads them there.
+# A connection that no listener accepted has a session without fast paths, which the reactor reads, and no listener.
 _NO_SESSION: Any = _NoSession()
 _NO_LISTENER: Any = None
 
