@@ -11,7 +11,7 @@ from pykafkad.log.compaction import Io
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Iterable
 
     from pykafkad.disk import Disk
     from pykafkad.log.cleaner import Candidate, Cleaned
@@ -77,7 +77,7 @@ class CleanerRuns:
         """The logs that are being cleaned."""
         return [run.log for run in self._runs]
 
-    def begin(self, logs: Collection[PartitionLog], now_ms: int, settings: CleanerConfig) -> CleanerRun | None:
+    def begin(self, logs: Iterable[PartitionLog], now_ms: int, settings: CleanerConfig) -> CleanerRun | None:
         """Begin to clean the dirtiest log; None when no log is dirty enough or as many runs go on as may.
 
         Raises `StorageFailure`."""

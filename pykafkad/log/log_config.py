@@ -27,6 +27,7 @@ class LogConfig(Protocol):
     message_timestamp_type: str
     min_cleanable_dirty_ratio: float
     min_compaction_lag_ms: int
+    min_insync_replicas: int
     retention_bytes: int
     retention_ms: int
     segment_bytes: int

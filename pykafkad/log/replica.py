@@ -21,7 +21,7 @@ from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Protocol
 
     class State(Protocol):
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         leader: int
         leader_epoch: int
         partition_epoch: int
-        replicas: Sequence[int]
-        isr: Sequence[int]
+        replicas: tuple[int, ...]
+        isr: tuple[int, ...]
 
     Effects = tuple[object, ...]
 

@@ -309,7 +309,7 @@ class Broker(RuntimeNode):
         self.purgatory.touch(log)
         self.directories.report(self.directories.of(log), failure)
 
-    def directory_failed(self, directory: LogDirectory, logs: list[object]) -> None:
+    def directory_failed(self, directory: LogDirectory, logs: list[PartitionLog]) -> None:
         """A directory was given up: its logs are out of service; wake the requests that wait for them."""
         if self._moves is not None:
             self._moves.directory_failed(directory)

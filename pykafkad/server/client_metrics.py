@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.disk import Disk
     from pykafkad.handlers.telemetry import ClientInstance, Telemetry
     from pykafkad.server.broker import Broker
+    from pykafkad.wire import messages
 
 
 FILE_NAME = "client-metrics.jsonl"
@@ -74,7 +75,7 @@ class ClientMetrics:
         if self._telemetry is not None:
             self._telemetry.disconnected(connection_id)
 
-    def keep(self, token: object, instance: ClientInstance, request: object) -> object:
+    def keep(self, token: object, instance: ClientInstance, request: messages.PushTelemetryRequest) -> object:
         """Decode and keep a push; the answer follows. DEFERRED. Raises `KafkaError` when too many wait already."""
         broker = self._broker
         if self._pending >= MAX_PENDING:
@@ -109,7 +110,9 @@ class _Push:
 
     __slots__ = ("_codec", "_data", "_description", "_max_bytes")
 
-    def __init__(self, instance: ClientInstance, request: object, now_ms: int, max_bytes: int) -> None:
+    def __init__(
+        self, instance: ClientInstance, request: messages.PushTelemetryRequest, now_ms: int, max_bytes: int
+    ) -> None:
         self._codec = request.compression_type
         self._data = bytes(request.metrics)
         self._max_bytes = max_bytes

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pykafkad.config import Settings
+    from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.broker import Broker
     from pykafkad.server.runtime import Runtime
 
@@ -50,18 +51,21 @@ class Directories(RuntimeNode):
         "paths",
     )
 
+    broker: Broker
+    """Who is told of a directory that failed, and whose controller learns where replicas are; set by the broker."""
+
+    metadata: LogDirectory
+    """Set by `open`."""
+
     def __init__(self, runtime: Runtime, settings: Settings, paths: Sequence[str]) -> None:
         self._runtime = runtime
         self.logs = runtime.logs
         self._settings = settings
-        self.broker: Broker | None = None
-        """Who is told of a directory that failed, and whose controller learns where replicas are."""
         self.epoch_at_close = -1
         """The broker epoch that `close` writes into every directory."""
         self.paths = list(paths)
         self.online: list[LogDirectory] = []
         self.failed: dict[str, StorageFailure] = {}
-        self.metadata: LogDirectory | None = None
         self._preferred: dict[tuple[str, int], str] = {}
         self._pending: dict[tuple[bytes, int], bytes] = {}
         self._unused: list[LogDirectory] = []
@@ -146,7 +150,7 @@ class Directories(RuntimeNode):
                 return directory
         return None
 
-    def of(self, log: object) -> LogDirectory | None:
+    def of(self, log: PartitionLog) -> LogDirectory | None:
         """Where a log lies."""
         for directory in self.every():
             if directory.logs.get((log.topic, log.partition)) is log:

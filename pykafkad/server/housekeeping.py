@@ -14,12 +14,13 @@ from pykafkad.server.runtime import RuntimeNode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pykafkad.config import Settings
     from pykafkad.log.directory import LogDirectory
     from pykafkad.log.offset_checkpoints import CheckpointJob
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.syncing import SyncJob
     from pykafkad.server.directories import Directories
     from pykafkad.server.runtime import Runtime
 
@@ -66,8 +67,8 @@ class Housekeeping(RuntimeNode):
         self.partitions: Iterable[PartitionLog] = ()
         """The logs of the partitions that a broker of this process holds."""
         self._is_removing = False
-        self._removals: deque[tuple[object, str, bool]] = deque()
-        self._unopened: list[object] = []
+        self._removals: deque[tuple[LogDirectory, str, bool]] = deque()
+        self._unopened: list[PartitionLog] = []
         # Logs whose offsets are still to be noted for the next checkpoint; None between two of them.
         self._to_note: list[tuple[LogDirectory, PartitionLog]] | None = None
         self._checkpointing: set[LogDirectory] = set()
@@ -104,8 +105,8 @@ class Housekeeping(RuntimeNode):
             if directory.departed_count > self._departed.get(directory, 0):
                 self._departed[directory] = directory.departed_count
                 self._runtime.timers.set((self, _HIGH_WATERMARK), self._runtime.now)
-        due_ms = [directory.next_deletion_ms for directory in self._directories.every()]
-        due_ms = min((each for each in due_ms if each is not None), default=None)
+        next_ms = [directory.next_deletion_ms for directory in self._directories.every()]
+        due_ms = min((each for each in next_ms if each is not None), default=None)
         if due_ms is not None:
             self._runtime.timers.set(
                 (self, _DELETIONS), self._runtime.now + max(0, due_ms - self._runtime.now_ms) / 1000
@@ -136,18 +137,14 @@ class Housekeeping(RuntimeNode):
             opened, unopened = retention.logs_of_check(self.partitions, self._settings.log_cleaner_enable)
             waiting += unopened
             for log in opened:
-                self._each(log, _RETENTION, lambda log=log: log.run_retention(self._runtime.now_ms))
+                self._each(log, _RETENTION, partial(log.run_retention, self._runtime.now_ms))
         until = self._runtime.clock.now() + _STEP_SECONDS
         for log in waiting[: -_UNOPENED_PER_TURN - 1 : -1]:
             waiting.pop()
             directory = self._directories.of(log)
             # It may be deleted by now, moved, opened or offline.
             if directory is not None and not log.closed and not log.is_loaded and log.offline is None:
-                self._each(
-                    log,
-                    _RETENTION,
-                    lambda log=log, directory=directory: directory.run_retention_at_rest(log, self._runtime.now_ms),
-                )
+                self._each(log, _RETENTION, partial(directory.run_retention_at_rest, log, self._runtime.now_ms))
             if self._runtime.clock.now() >= until:
                 break
         return bool(waiting)
@@ -256,10 +253,10 @@ class Housekeeping(RuntimeNode):
             for job in directory.sync_jobs():
                 self._submit(job, directory)
 
-    def _submit(self, job: object, directory: object) -> None:
+    def _submit(self, job: SyncJob, directory: LogDirectory | None) -> None:
         self._runtime.offload.submit(job.run, lambda result: self._synced(job, directory, result))
 
-    def _synced(self, job: object, directory: object, result: object) -> None:
+    def _synced(self, job: SyncJob, directory: LogDirectory | None, result: object) -> None:
         if not isinstance(result, Exception):
             job.finish()
             return
@@ -267,11 +264,12 @@ class Housekeeping(RuntimeNode):
         self._runtime.logs.error("storage", "sync-failed", reason=result)
         if not isinstance(result, StorageFailure):
             self._runtime.unexpected(result)
+            assert directory is not None
             result = StorageFailure("sync", directory.path, result)
         job.failed(result)
         self._directories.report(directory, result)
 
-    def _each(self, log: object, job: str, work: object) -> None:
+    def _each(self, log: PartitionLog, job: str, work: Callable[[], object]) -> None:
         """One log's failure must not keep the others from their turn."""
         try:
             work()
@@ -282,7 +280,7 @@ class Housekeeping(RuntimeNode):
             self._directories.report(self._directories.of(log), failure)
 
 
-def _remove(removals: list[tuple[object, str, bool]]) -> list[StorageFailure]:
+def _remove(removals: list[tuple[LogDirectory, str, bool]]) -> list[StorageFailure]:
     """Remove files and folders, on any thread; what could not be is told, and goes at the next start."""
     failures = []
     for directory, path, is_directory in removals:
@@ -293,7 +291,7 @@ def _remove(removals: list[tuple[object, str, bool]]) -> list[StorageFailure]:
     return failures
 
 
-def _has_new_epochs(log: object) -> bool:
+def _has_new_epochs(log: PartitionLog) -> bool:
     return log.is_loaded and log.offline is None and log.epochs.changed
 
 

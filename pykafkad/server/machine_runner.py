@@ -2,7 +2,7 @@
 
 A `MachineRunner` holds one machine with what its effects act on: the log it appends to, the files it persists, its
 timers. What follows an `Append` or `Persist` in a list of effects happens only when that write was made; if it fails,
-the rest of the list is dropped, the machine's host decides what becomes of it, and requests that were to be answered
+the rest of the list is dropped, the runner decides what becomes of the machine, and requests that were to be answered
 lose their connection."""
 
 from __future__ import annotations
@@ -143,10 +143,10 @@ class MachineRunner:
 
 
 PERFORM: dict[type, Callable[[Any, Any], None]] = {
-    effects.Append: lambda host, effect: host.append(effect),
-    effects.Persist: lambda host, effect: host.persist(effect),
-    effects.Send: lambda host, effect: host.send(effect),
-    effects.Reply: lambda host, effect: host.reply(effect),
+    effects.Append: lambda runner, effect: runner.append(effect),
+    effects.Persist: lambda runner, effect: runner.persist(effect),
+    effects.Send: lambda runner, effect: runner.send(effect),
+    effects.Reply: lambda runner, effect: runner.reply(effect),
     effects.SetTimer: MachineRunner._set_timer,
     effects.CancelTimer: MachineRunner._cancel_timer,
 }

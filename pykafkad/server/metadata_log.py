@@ -8,7 +8,6 @@ run at once."""
 from __future__ import annotations
 
 from collections import deque
-from types import GeneratorType
 
 from pykafkad import effects
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
@@ -104,14 +103,14 @@ class MetadataLog:
 
     __slots__ = (
         "_auto_creation",
-        "_controller_host",
+        "_controller_runner",
         "_events",
         "_is_beginning",
         "_is_busy",
         "_log",
         "_node",
         "_pending",
-        "_quorum_host",
+        "_quorum_runner",
         "controller",
         "image",
         "quorum",
@@ -121,13 +120,13 @@ class MetadataLog:
     def __init__(self, node: ControllerNode, log: PartitionLog) -> None:
         self._node = node
         self._log = log
-        self._pending: list[tuple[int, object]] = []
+        self._pending: list[tuple[int, StoredRecord]] = []
         self.image = Image()
         self.snapshots = MetadataSnapshots(node, log, self.image)
         self.quorum: quorum_machine.Quorum | None = None
         self.controller: Controller | None = None
-        self._quorum_host: _LogRunner | None = None
-        self._controller_host: _LogRunner | None = None
+        self._quorum_runner: _LogRunner | None = None
+        self._controller_runner: _LogRunner | None = None
         # The first of them is with the controller while that is busy.
         self._events: deque[object] = deque()
         self._is_busy = False
@@ -143,6 +142,7 @@ class MetadataLog:
         for header, records in batches(self._log, start_offset):
             self.snapshots.wrote(header.size_bytes, header.max_timestamp_ms)
             for record in records:
+                assert record.value is not None
                 typed = record_codec.decode(record.key if header.is_control else None, record.value)
                 try:
                     image.apply(typed, record.offset, header.leader_epoch)
@@ -186,14 +186,15 @@ class MetadataLog:
         """Elect a leader and let the controller do what a new epoch begins with."""
         self.quorum = quorum
         self.controller = controller
-        self._quorum_host = _LogRunner(self._node, quorum, self)
-        self._controller_host = _LogRunner(self._node, controller, self)
-        self._quorum_host.step(quorum_machine.Start(self._log.end_offset, self.image.epoch))
+        self._quorum_runner = _LogRunner(self._node, quorum, self)
+        self._controller_runner = _LogRunner(self._node, controller, self)
+        self._quorum_runner.step(quorum_machine.Start(self._log.end_offset, self.image.epoch))
 
     def submit(self, event: object) -> object:
         """Hand an event to the controller; its reply comes when what it changed is committed and applied here."""
         if type(event) is AutoCreateTopics:
-            return self._auto_creation.ask(event.names)
+            self._auto_creation.ask(event.names)
+            return None
         return self._take(event)
 
     def _take(self, event: object) -> object:
@@ -229,15 +230,17 @@ class MetadataLog:
             self._is_beginning = False
 
     def _hand_over(self, event: object) -> None:
+        assert self.controller is not None and self._controller_runner is not None
         result = self.controller.begin(event)
-        if type(result) is GeneratorType:
-            self._node.runtime.tasks.begin(IncrementalTask(None, result, self._stepped, self.stumbled))
+        if isinstance(result, list):
+            self._controller_runner.perform(result, self._done)
         else:
-            self._controller_host.perform(result, self._done)
+            self._node.runtime.tasks.begin(IncrementalTask(None, result, self._stepped, self.stumbled))
 
     def _stepped(self, wanted: list[object]) -> None:
+        assert self._controller_runner is not None
         try:
-            self._controller_host.perform(wanted, self._done)
+            self._controller_runner.perform(wanted, self._done)
         except Exception as error:
             self.stumbled(error)
 
@@ -259,7 +262,7 @@ class MetadataLog:
         self._is_busy = False
         self._begin()
 
-    def append(self, records: list[object], then: Callable[[StorageFailure | None, bool], None]) -> bool | None:
+    def append(self, records: list[StoredRecord], then: Callable[[StorageFailure | None, bool], None]) -> bool | None:
         """Write, sync, count, apply. Whether new partitions wait for their logs by that; or None, and `then(failure,
         whether they wait)` is called after the sync. Raises StorageFailure."""
         try:
@@ -296,16 +299,18 @@ class MetadataLog:
     def _synced(self, end_offset: int) -> bool:
         """The log is synced up to `end_offset`: apply what is committed by that. Whether new partitions wait for their
         logs."""
-        self._quorum_host.step(quorum_machine.Durable(self.quorum.node_id, end_offset))
+        assert self.quorum is not None and self._quorum_runner is not None
+        self._quorum_runner.step(quorum_machine.Durable(self.quorum.node_id, end_offset))
         return self._apply_committed()
 
-    def _write(self, records: list[object]) -> bool:
+    def _write(self, records: list[StoredRecord]) -> bool:
         """Append and write, unsynced; whether the cluster's metadata.version leaves anything to be written."""
         level = _level(self.image, records)
         records = record_codec.at_level(records, level)
         if not records:
             return False
         log = self._log
+        assert self.quorum is not None
         epoch = self.quorum.epoch
         now_ms = self._node.runtime.now_ms
         # Control records and data records never stand in one batch, nor in one effect of the machines.
@@ -350,18 +355,20 @@ class MetadataLog:
         self.snapshots.close()
         if self._node.serving:
             self.snapshots.make_at_stop()
-        if self._quorum_host is not None:
-            self._quorum_host.step(quorum_machine.Resign())
+        if self._quorum_runner is not None:
+            self._quorum_runner.step(quorum_machine.Resign())
 
     def next_deadline(self) -> float | None:
         return None if self.quorum is None else self.quorum.next_deadline()
 
     def tick(self) -> None:
         """Let the quorum look at its timeouts."""
-        self._quorum_host.step(quorum_machine.Tick())
+        assert self._quorum_runner is not None
+        self._quorum_runner.step(quorum_machine.Tick())
 
     def _apply_committed(self) -> bool:
         """Whether new partitions wait for their logs by that."""
+        assert self.quorum is not None
         opens = False
         committed = self.quorum.high_watermark
         pending = self._pending
@@ -380,7 +387,7 @@ class MetadataLog:
         return opens
 
 
-def _level(image: Image, records: list[object]) -> int:
+def _level(image: Image, records: list[StoredRecord]) -> int:
     """The metadata.version that records are written at: the cluster's, or of a new one that which they begin with."""
     level = image.features.get(features.METADATA_VERSION)
     return features.levels(records).get(features.METADATA_VERSION, features.LATEST_LEVEL) if level is None else level

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pykafkad.disk import Buffer, File
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.image import Image
     from pykafkad.server.controller_node import ControllerNode
@@ -61,8 +62,8 @@ class MetadataSnapshots:
         self._bytes = self._newest_bytes = 0
         self._made_at = 0.0
         self._writing: snapshots.Writing | None = None
-        self._pieces: Iterator[bytes] = iter(())
-        self._file = None
+        self._pieces: Iterator[Buffer] = iter(())
+        self._file: File | None = None
         self._path = ""
         self._position = 0
 
@@ -195,6 +196,7 @@ class MetadataSnapshots:
     def _publish(self) -> None:
         """Sync the file and give it its name; off the loop."""
         disk = self._node.runtime.disk
+        assert self._file is not None and self._writing is not None
         self._file.sync()
         disk.rename(self._path, self._path_of((self._writing.end_offset, self._writing.epoch)))
         disk.sync_directory(self._log.directory)
@@ -203,6 +205,7 @@ class MetadataSnapshots:
         if isinstance(result, Exception):
             self._failed(result)
             return
+        assert self._writing is not None
         made = self._writing.end_offset, self._writing.epoch
         self._kept.append(made)
         self._newest_bytes = self._position
@@ -229,6 +232,7 @@ class MetadataSnapshots:
         if self._file is not None:
             self._file.close()
             self._file = None
+        assert self._writing is not None
         self._writing.close()
         self._writing = None
         self._pieces = iter(())

@@ -71,7 +71,7 @@ class Moves:
                     directory.discard_future(name)
                     log = self._broker.partitions.get(topic, partition)
                     source = None if log is None else directories.of(log)
-                    if source not in (None, directory):
+                    if log is not None and source is not None and source is not directory:
                         self.start(log, source, directory)
                 except StorageFailure as failure:
                     self._broker.logs.error("storage", "move-failed", topic=topic, partition=partition, reason=failure)

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Semaphore, Thread
+    from typing import Any
 
 
 class Offload:
@@ -30,7 +31,7 @@ class Offload:
         self._results: deque[tuple[Callable[[object], None], object]] = deque()
         self._thread: Thread | None = None
 
-    def submit(self, job: Callable[[], object], then: Callable[[object], None]) -> None:
+    def submit(self, job: Callable[[], object], then: Callable[[Any], None]) -> None:
         """Run `job()` off the loop; `then(result)` runs on the loop, with the exception as the result if it raised."""
         if self._thread is None:
             try:

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pykafkad.config import Settings, TopicSettings
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.metadata.topics import PartitionState, Topic
     from pykafkad.server.commits import Commits
@@ -45,7 +46,7 @@ class Partitions:
         self,
         directories: Directories,
         node_id: int,
-        settings: object,
+        settings: Settings,
         plan: Callable[[object], None],
         now: Callable[[], float],
         commits: Commits,
@@ -78,6 +79,7 @@ class Partitions:
     def get_by_id(self, topic_id: bytes, partition: int) -> PartitionLog | None:
         log = self._by_id.get((topic_id, partition))
         if log is None and self.pending:
+            assert self._image is not None
             topic = self._image.topic_by_id(topic_id)
             log = None if topic is None else self.get(topic.name, partition)
         return log
@@ -87,13 +89,13 @@ class Partitions:
 
         `loading`: the broker starts, every log is opened now, and a StorageFailure is raised. Later, those beyond the
         first few are made when somebody asks for them, or in a later turn; what cannot be made is offline."""
-        gone = []
+        gone: list[PartitionLog] = []
         if loading and self._image is None:
             self._put_strays_aside(image)
         self._image, self._loading = image, loading
         at_once = len(delta.partitions) if loading else pending_partitions.AT_ONCE
-        for topic in delta.topics_deleted:
-            gone += self._delete_topic(topic, pending_partitions.AT_ONCE - len(gone))
+        for deleted in delta.topics_deleted:
+            gone += self._delete_topic(deleted, pending_partitions.AT_ONCE - len(gone))
         waiting = self.pending
         for (topic, index), state in delta.partitions.items():
             if self._node_id not in state.replicas or topic not in image.topics:
@@ -187,10 +189,12 @@ class Partitions:
         return [log for _, log, _, _ in prepared]
 
     def _open_waiting(self, topic: str, index: int) -> PartitionLog:
-        self._take(self._image, topic, index, self._image.topics[topic].partitions[index])
+        image = self._image
+        assert image is not None
+        self._take(image, topic, index, image.topics[topic].partitions[index])
         return self._by_name[topic, index]
 
-    def _take(self, image: Image, topic: str, index: int, state: object) -> None:
+    def _take(self, image: Image, topic: str, index: int, state: PartitionState) -> None:
         log = self._by_name.get((topic, index))
         topic_id = image.topics[topic].id
         if log is None:
@@ -209,6 +213,7 @@ class Partitions:
         return Replica(self._node_id, self._alive_epoch, min_insync_replicas=log.settings.min_insync_replicas)
 
     def _alive_epoch(self, broker_id: int) -> int | None:
+        assert self._image is not None
         broker = self._image.brokers.get(broker_id)
         return broker.epoch if broker is not None and broker.active else None
 
@@ -240,7 +245,9 @@ class Partitions:
                 "storage", "partition-offline", topic=log.topic, partition=log.partition, reason=failure
             )
 
-    def _open(self, topic: str, index: int, topic_id: bytes, settings: object, state: object) -> PartitionLog:
+    def _open(
+        self, topic: str, index: int, topic_id: bytes, settings: TopicSettings, state: PartitionState
+    ) -> PartitionLog:
         directories = self.directories
         named = dict(zip(state.replicas, state.directories, strict=False)).get(self._node_id, b"")
         directory = directories.place(topic, index, topic_id, named)
