@@ -10,7 +10,7 @@ from collections import namedtuple
 
 from .client_loads import ConfluentLoad, JavaPerfLoad, SparkLoad
 from .describe_loads import DescribeConfigsLoad, DescribePartitionsLoad, ValidateTopicsLoad
-from .life_loads import IdleConnectionsLoad, IdleMemoryLoad, PartitionsLoad, StartLoad
+from .life_loads import EmbeddedStartLoad, IdleConnectionsLoad, IdleMemoryLoad, PartitionsLoad, StartLoad
 from .request_loads import FetchLoad, ProduceLoad, SyncedProduceLoad
 from .storage_loads import CompactionLoad, RecoveryLoad
 
@@ -116,6 +116,12 @@ CASES = (
         (at_least("mb_per_s", 1.0), at_most("cpu_ms_per_mb", 0.6)),
     ),
     Case("start", "Start of a formatted broker to its first answer", StartLoad(), (no_more_than("start_ms", 100),)),
+    Case(
+        "start-embedded",
+        "Constructor to serving in a process that has imported it, data in memory",
+        EmbeddedStartLoad(),
+        (no_more_than("start_ms", 5),),
+    ),
     Case("idle-memory", "Resident memory 2 s after the start", IdleMemoryLoad(), (no_more_than("rss_mb", 30),)),
     Case(
         "idle-10000",

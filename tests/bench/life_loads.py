@@ -5,7 +5,9 @@ All but the load of idle connections start their own brokers on fresh folders.
 
 from __future__ import annotations
 
+import subprocess
 import time
+from pathlib import Path
 
 from . import loadgen, process, wire_bytes
 from .histogram import median
@@ -15,6 +17,8 @@ from .request_loads import PARTITIONS, encoded_batch, produce_templates
 from .session import Session
 
 SETTLE_SECONDS = 2.0
+EMBEDDED_STARTS = 20
+ROOT = Path(__file__).parents[2]
 STARTS_PER_ROUND = {"pykafkad": 5, "kafka": 1}
 
 
@@ -32,6 +36,18 @@ class StartLoad(Load):
         finally:
             own.discard()
         return {"start_ms": 1e3 * median(seconds)}
+
+
+class EmbeddedStartLoad(Load):
+    """From the constructor to serving, in a process that has imported the broker; Kafka has nothing like it."""
+
+    def round(self, broker, bench):
+        """`start_ms`, the median of a few starts."""
+        if broker.name != "pykafkad":
+            return {}
+        command = [bench.options.python, "-m", "tests.bench.embedded_start", str(EMBEDDED_STARTS)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+        return {"start_ms": float(done.stdout)}
 
 
 class IdleMemoryLoad(Load):
