@@ -6,8 +6,6 @@ bounded, and the whole map stays below `log.cleaner.dedupe.buffer.size`."""
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +24,9 @@ _MAX_BLOCK_BITS = 20
 
 def long_key(key: bytes) -> bytes:
     """The digest that replaces a key of more than `MAX_KEY_BYTES`."""
+    # Imported with the first long key: hashlib loads OpenSSL, which takes 5 ms and a megabyte of every start.
+    from hashlib import blake2b
+
     return blake2b(key, digest_size=_DIGEST_BYTES).digest() + len(key).to_bytes(8, "big")
 
 

@@ -123,7 +123,7 @@ CALL_OWNERS = {
 HEAVY = (
     "logging", "typing", "dataclasses", "argparse", "json", "re", "threading", "ssl", "asyncio", "inspect", "pathlib",
     "uuid",
-    "datetime", "importlib.resources", "importlib.metadata", "decimal", "kafka", "rich", "cramjam", "email",
+    "datetime", "importlib.resources", "importlib.metadata", "decimal", "kafka", "rich", "cramjam", "email", "hashlib",
 )  # fmt: skip
 
 # Modules that a starting broker never loads, and that may import heavy things at their top.
