@@ -29,6 +29,8 @@ TOPICS, PARTITIONS_EACH = 10, 1000
 START_SECONDS = 1.0
 # A busy machine makes processor seconds longer and never shorter, so one start within the bound is enough.
 STARTS = 8
+# On a machine that is busy all the time the bound is this many starts of an empty broker: half as many on a quiet one.
+EMPTY_STARTS = 15
 IDLE_BYTES = 3 * 1024
 PRODUCE_VERSION = 7
 BATCH_BYTES = 500_000
@@ -141,6 +143,7 @@ def test_ten_thousand_partitions_are_cheap(folder: Path, brokers: Brokers) -> No
     brokers(folder / "empty").stop()
     empty = brokers(folder / "empty")
     empty_bytes, empty_descriptors = empty.own_memory_bytes, empty.descriptors
+    start_seconds = max(START_SECONDS, EMPTY_STARTS * empty.start_cpu_seconds)
     empty.stop()
     many = TOPICS * PARTITIONS_EACH
     brokers(
@@ -149,10 +152,10 @@ def test_ten_thousand_partitions_are_cheap(folder: Path, brokers: Brokers) -> No
 
     broker = brokers(folder / "many")
     for _ in range(STARTS - 1):
-        if broker.start_cpu_seconds > START_SECONDS:
+        if broker.start_cpu_seconds > start_seconds:
             broker.stop()
             broker = brokers(folder / "many")
-    assert broker.start_cpu_seconds <= START_SECONDS
+    assert broker.start_cpu_seconds <= start_seconds
     assert (broker.own_memory_bytes - empty_bytes) / many <= IDLE_BYTES
     assert broker.descriptors == empty_descriptors
     assert descriptors_for(broker, 100) == 100
