@@ -164,6 +164,6 @@ def test_a_missing_broker_is_reported_in_a_sentence() -> None:
     assert done.returncode == 1
     assert (
         done.stderr.decode()
-        == "pykafkad: no broker answers at localhost:1; start one with `pykafkad serve`, or name another with "
+        == "pykafkad: no broker answers at localhost:1; start one with `pykafkad serve` or name another with "
         "--bootstrap\n"
     )
