@@ -57,8 +57,8 @@ class PipeWaker:
         """Safe from other threads and from signal handlers."""
         try:
             os.write(self._writer, b"w")
-        except BlockingIOError:
-            # So many have asked already that the pipe is full.
+        except OSError:
+            # So many have asked already that the pipe is full; or nobody waits any more.
             pass
 
     def clear(self) -> None:
@@ -69,8 +69,10 @@ class PipeWaker:
             pass
 
     def close(self) -> None:
-        os.close(self._reader)
-        os.close(self._writer)
+        # A thread that wakes later writes to no descriptor, not to one that was given out anew.
+        reader, writer, self._reader, self._writer = self._reader, self._writer, -1, -1
+        os.close(reader)
+        os.close(writer)
 
 
 def new_poller() -> Poller:

@@ -83,8 +83,8 @@ class SocketWaker:
         """Safe from other threads and from signal handlers."""
         try:
             self._writer.send(b"w")
-        except BlockingIOError:
-            # So many have asked already that the buffer is full.
+        except OSError:
+            # So many have asked already that the buffer is full; or nobody waits any more.
             pass
 
     def clear(self) -> None:

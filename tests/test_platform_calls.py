@@ -115,3 +115,10 @@ def test_a_locked_file_is_seen_as_locked(tmp_path: Path) -> None:
     platform_calls.forget_lock(fd)
     os.close(fd)
     platform_calls.check_unlocked(path)
+
+
+def test_a_wake_after_the_close_does_nothing():
+    """A job beside the loop may end when the loop is gone."""
+    waker = platform_calls.PipeWaker()
+    waker.close()
+    waker.wake()

@@ -64,8 +64,8 @@ class Offload:
                 self._failed(error)
 
     def close(self) -> None:
-        """Finish the queued jobs and end the thread."""
-        if self._thread is not None:
+        """Finish the queued jobs, and those that their results lead to, and end the thread."""
+        while self._thread is not None:
             self._jobs.append(None)
             self._semaphore.release()
             self._thread.join()
