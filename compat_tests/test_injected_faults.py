@@ -72,10 +72,16 @@ FAULTS = (
     Fault("broken device at the fifth sync", "fdatasync:error=EIO:when=5", LOG, GROUP_COMMIT),
     Fault("no space for a write before a sync", "pwrite64,pwritev:error=ENOSPC:when=6+", LOG, GROUP_COMMIT),
     Fault(
-        "checkpoints cannot be renamed", "rename:error=EIO:when=1+", "replication-offset-checkpoint.tmp", fails=False
+        "checkpoints cannot be renamed",
+        "rename:error=EIO:when=1+",
+        "replication-offset-checkpoint.next.tmp",
+        fails=False,
     ),
     Fault(
-        "checkpoints cannot be written", "write:error=ENOSPC:when=1+", "replication-offset-checkpoint.tmp", fails=False
+        "checkpoints cannot be written",
+        "write:error=ENOSPC:when=1+",
+        "replication-offset-checkpoint.next.tmp",
+        fails=False,
     ),
     Fault("slow writes", "pwrite64,pwritev:delay_enter=30000", fails=False),
     Fault("slow syncs", "fdatasync:delay_enter=40000", settings=GROUP_COMMIT, fails=False),
