@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Protocol
 
     from pykafkad.config import Settings
+    from pykafkad.handlers.controller_context import ControllerServices
     from pykafkad.handlers.fetch_sessions import FetchSessions
     from pykafkad.handlers.init_producer_id import ProducerIds
     from pykafkad.handlers.services import (
@@ -93,12 +94,48 @@ class _Deferred:
 DEFERRED = _Deferred()
 
 
-class Context:
+class NodeContext:
+    """What the surroundings of a request have on every node, broker or controller."""
+
+    __slots__ = ("_services",)
+
+    _services: BrokerServices | ControllerServices
+
+    @property
+    def now(self) -> float:
+        """Monotonic seconds at the start of this turn."""
+        return self._services.clock.now
+
+    @property
+    def now_ms(self) -> int:
+        """Wall-clock milliseconds at the start of this turn."""
+        return self._services.clock.now_ms
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return self._services.cluster_id
+
+    @property
+    def metadata(self) -> Image:
+        """The current image of the cluster's metadata: read only."""
+        return self._services.image
+
+    @property
+    def log_level(self) -> str:
+        """The lowest level of log lines that are written: debug, info, warning or error."""
+        return self._services.logs.level
+
+    def set_log_level(self, level: str) -> None:
+        """Change the level until the node ends."""
+        self._services.logs.set_level(level)
+
+
+class Context(NodeContext):
     """One request's surroundings on a broker. Everything is read through properties, so that making one costs next to
     nothing."""
 
     __slots__ = (
-        "_services",
         "acks_all",
         "client_id",
         "connection",
@@ -110,6 +147,8 @@ class Context:
         "unwritten",
         "version",
     )
+
+    _services: BrokerServices
 
     on_controller: Literal[False] = False
     """Whether the node that answers is a controller."""
@@ -152,16 +191,6 @@ class Context:
         return self.route.row
 
     @property
-    def now(self) -> float:
-        """Monotonic seconds at the start of this turn."""
-        return self._services.clock.now
-
-    @property
-    def now_ms(self) -> int:
-        """Wall-clock milliseconds at the start of this turn."""
-        return self._services.clock.now_ms
-
-    @property
     def client_host(self) -> str:
         """The peer's address as Kafka's group APIs show it: a slash and the address, without the port."""
         host = self.connection.peer.rsplit(":", 1)[0].strip("[]")
@@ -183,18 +212,9 @@ class Context:
         return self._services.node_id
 
     @property
-    def cluster_id(self) -> str:
-        return self._services.cluster_id
-
-    @property
     def settings(self) -> Settings:
         """The broker's settings, dynamic changes included."""
         return self._services.settings
-
-    @property
-    def metadata(self) -> Image:
-        """The current image of the cluster's metadata: read only."""
-        return self._services.image
 
     @property
     def partitions(self) -> Partitions:
@@ -278,15 +298,6 @@ class Context:
     def set_client_software(self, name: str, version: str) -> None:
         """Remember name and version for the connection's life. Connections with equal values share one."""
         self.connection.software = self._services.client_metrics.shared_software(name, version)
-
-    @property
-    def log_level(self) -> str:
-        """The lowest level of log lines that are written: debug, info, warning or error."""
-        return self._services.logs.level
-
-    def set_log_level(self, level: str) -> None:
-        """Change the level until the node ends."""
-        self._services.logs.set_level(level)
 
     def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
         """Whether the principal may do `operation` on the resource; always true where the node has no authorizer."""

@@ -7,6 +7,7 @@ says for which APIs. The same handlers answer requests on a controller's own lis
 from __future__ import annotations
 
 from pykafkad.handlers import table
+from pykafkad.handlers.context import NodeContext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,10 +86,12 @@ class ControllerServices:
             setattr(self, name, service)
 
 
-class ControllerContext:
+class ControllerContext(NodeContext):
     """The surroundings of one request in the controller, with the names of `Context`."""
 
-    __slots__ = ("_request", "_services")
+    __slots__ = ("_request",)
+
+    _services: ControllerServices
 
     on_controller: Literal[True] = True
     """Whether the node that answers is a controller."""
@@ -125,24 +128,9 @@ class ControllerContext:
         return self._request.listener
 
     @property
-    def now(self) -> float:
-        """Monotonic seconds at the start of this turn."""
-        return self._services.clock.now
-
-    @property
-    def now_ms(self) -> int:
-        """Wall-clock milliseconds at the start of this turn."""
-        return self._services.clock.now_ms
-
-    @property
     def node_id(self) -> int:
         """The controller's id."""
         return self._services.node_id
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id."""
-        return self._services.cluster_id
 
     @property
     def settings(self) -> Settings:
@@ -150,23 +138,9 @@ class ControllerContext:
         return self._services.settings
 
     @property
-    def metadata(self) -> Image:
-        """The current image of the cluster's metadata: read only."""
-        return self._services.image
-
-    @property
     def controller(self) -> Submits:
         """The controller's machine, and its quorum."""
         return self._services.controller
-
-    @property
-    def log_level(self) -> str:
-        """The lowest level of log lines that are written: debug, info, warning or error."""
-        return self._services.logs.level
-
-    def set_log_level(self, level: str) -> None:
-        """Change the level until the node ends."""
-        self._services.logs.set_level(level)
 
     def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
         """Whether the principal may do `operation` on the resource; everybody may where there is no authorizer.
