@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Moves,
         Partitions,
         Purgatory,
+        Transactions,
     )
     from pykafkad.handlers.table import Api
     from pykafkad.handlers.telemetry import Telemetry
@@ -257,6 +258,11 @@ class Context(NodeContext):
     def groups(self) -> Groups:
         """The group coordinator's shards."""
         return self._services.groups
+
+    @property
+    def transactions(self) -> Transactions:
+        """The transaction coordinator's shards."""
+        return self._services.transactions
 
     @property
     def controller(self) -> Controller:

@@ -156,6 +156,45 @@ if TYPE_CHECKING:
         def read(self, group_id: str, token: object) -> None:
             """Hold the answer until everything that it shows of the group is committed."""
 
+    class Transactions(Protocol):
+        """The transaction coordinator's shards."""
+
+        def error_for(self, transactional_id: str) -> int:
+            """NONE if this broker coordinates the id, or the error that its clients are told."""
+
+        def shard_for(self, transactional_id: str) -> tuple[Any, int]:
+            """The shard of a transactional id and NONE, or None and an error code."""
+
+        @property
+        def is_loading(self) -> bool:
+            """Whether a shard is being loaded."""
+
+        def shards(self) -> Iterable[Any]:
+            """All shards that are loaded."""
+
+        def submit(self, transactional_id: str, event: Any) -> object:
+            """Hand an event to the shard of a transactional id; `error_for` has said NONE."""
+
+        def submit_many(
+            self, entries: list[tuple[str, Any]], combine: Callable[[list[Any]], object], token: object
+        ) -> object:
+            """Hand several events of one request to their shards; `combine` makes the answer of their answers."""
+
+        def read(self, transactional_id: str, token: object) -> None:
+            """Hold the answer until everything that it shows of the transactional id is committed."""
+
+        def add_partitions(
+            self,
+            transactional_id: str,
+            producer_id: int,
+            producer_epoch: int,
+            partitions: list[tuple[str, int]],
+            verify_only: bool,
+            then: Callable[[dict[tuple[str, int], int]], object],
+        ) -> None:
+            """Add partitions to the producer's transaction, or ask whether they belong to it. `then` gets an error code
+            for each partition, once: at once, or when the transaction's record is committed."""
+
     class Controller(Protocol):
         """The way to the controller."""
 
@@ -208,6 +247,7 @@ class BrokerServices:
         "producer_ids",
         "purgatory",
         "settings",
+        "transactions",
     )
 
     clock: TurnClock
@@ -221,6 +261,7 @@ class BrokerServices:
     open_moves: Callable[[], Moves]
     open_data_snapshots: Callable[[], DataSnapshots]
     groups: Groups
+    transactions: Transactions
     controller: Controller
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions

@@ -28,6 +28,7 @@ from pykafkad.server.purgatory import Purgatory
 from pykafkad.server.runtime import RuntimeNode
 from pykafkad.server.session import Sessions
 from pykafkad.server.socket_server import SocketServer
+from pykafkad.server.transactions import Transactions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Broker(RuntimeNode):
         self.metrics = runtime.metrics
         self.producer_ids = ProducerIdBlocks(self)
         self.groups = CoordinatorHost(self, shard.TOPIC, shard.GroupShard, record_codec.encode)
+        self.transactions = Transactions(self)
         self.client_metrics = ClientMetrics(self)
         self.housekeeping = housekeeping
         self.compaction = Compaction(self)
@@ -145,6 +147,7 @@ class Broker(RuntimeNode):
             producer_ids=self.producer_ids,
             purgatory=self.purgatory,
             settings=self.settings,
+            transactions=self.transactions,
         )
 
     def _forward(self, context: Context, message: Any) -> object:
