@@ -61,8 +61,8 @@ class GroupShard:
 
     # Hard state.
 
-    def apply(self, record: StoredRecord) -> None:
-        """Apply one record of the log to the hard state."""
+    def apply(self, record: StoredRecord, offset: int = -1) -> None:
+        """Apply one record of the log, which stands there at `offset`, to the hard state."""
         key: Any = record.key
         value: Any = record.value
         if type(key) is messages.OffsetCommitKey:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Moves,
         Partitions,
         Purgatory,
+        TransactionMarkers,
         Transactions,
     )
     from pykafkad.handlers.table import Api
@@ -253,6 +254,11 @@ class Context(NodeContext):
     def snapshots(self) -> DataSnapshots:
         """The snapshots of the data."""
         return self._services.open_data_snapshots()
+
+    @property
+    def transaction_markers(self) -> TransactionMarkers:
+        """What writes the ends of transactions into the partitions of this broker."""
+        return self._services.open_transaction_markers()
 
     @property
     def groups(self) -> Groups:

@@ -210,6 +210,12 @@ if TYPE_CHECKING:
         def ignore(self, operation: Any) -> None:
             """Stop reporting keys to the operation."""
 
+    class TransactionMarkers(Protocol):
+        """What writes the ends of transactions into the partitions of this broker."""
+
+        def write(self, marker: Any, then: Callable[[dict[tuple[str, int], int]], object]) -> None:
+            """Write the `TransactionMarker`; `then` gets the error code of each partition when all is committed."""
+
     class ClientMetrics(Protocol):
         """The client instances that push their own metrics (KIP-714)."""
 
@@ -225,7 +231,7 @@ if TYPE_CHECKING:
 
 
 class BrokerServices:
-    """The services of one broker; `open_moves` and `open_data_snapshots` make theirs on first use."""
+    """The services of one broker; those named `open_...` are made on first use."""
 
     __slots__ = (
         "client_metrics",
@@ -243,6 +249,7 @@ class BrokerServices:
         "node_id",
         "open_data_snapshots",
         "open_moves",
+        "open_transaction_markers",
         "partitions",
         "producer_ids",
         "purgatory",
@@ -260,6 +267,7 @@ class BrokerServices:
     directories: Directories
     open_moves: Callable[[], Moves]
     open_data_snapshots: Callable[[], DataSnapshots]
+    open_transaction_markers: Callable[[], TransactionMarkers]
     groups: Groups
     transactions: Transactions
     controller: Controller

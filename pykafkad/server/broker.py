@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from pykafkad.server.moves import Moves
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import Authorizer, FastPath
+    from pykafkad.server.transaction_markers import TransactionMarkers
 
 
 FAST_PATHS: dict[str, Callable[[Broker], ProduceFastPath | FetchFastPath]] = {
@@ -102,6 +103,7 @@ class Broker(RuntimeNode):
         self.compaction = Compaction(self)
         self._moves: Moves | None = None
         self._data_snapshots: DataSnapshots | None = None
+        self._transaction_markers: TransactionMarkers | None = None
         plan = lambda key: runtime.timers.set(key, runtime.now)  # noqa: E731
         self.partitions = Partitions(directories, self.node_id, settings, plan, runtime.clock.now, self.commits)
         housekeeping.partitions = self.partitions
@@ -143,6 +145,7 @@ class Broker(RuntimeNode):
             node_id=self.node_id,
             open_data_snapshots=lambda: self.data_snapshots,
             open_moves=lambda: self.moves,
+            open_transaction_markers=lambda: self.transaction_markers,
             partitions=self.partitions,
             producer_ids=self.producer_ids,
             purgatory=self.purgatory,
@@ -185,6 +188,15 @@ class Broker(RuntimeNode):
 
             self._data_snapshots = DataSnapshots(self)
         return self._data_snapshots
+
+    @property
+    def transaction_markers(self) -> TransactionMarkers:
+        """What writes the ends of transactions into the partitions here."""
+        if self._transaction_markers is None:
+            from pykafkad.server.transaction_markers import TransactionMarkers
+
+            self._transaction_markers = TransactionMarkers(self)
+        return self._transaction_markers
 
     @property
     def used_snapshots(self) -> DataSnapshots | None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
         def step(self, event: object, now: float, now_ms: int) -> list[object]: ...
 
-        def apply(self, record: effects.StoredRecord) -> None: ...
+        def apply(self, record: effects.StoredRecord, offset: int) -> None: ...
 
         def load_in_steps(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Generator[None, None, None]: ...
 
@@ -105,11 +105,11 @@ class ShardRunner(MachineRunner):
     def append(self, effect: effects.Append) -> None:
         log = self.log
         encode = self._host.encode
-        log.append_records([encode(record) for record in effect.records], self.runtime.now_ms)
+        appended = log.append_records([encode(record) for record in effect.records], self.runtime.now_ms)
         self._broker.commits.mark(log)
         self._broker.commits.after(log, log.end_offset, self._committed)
-        for record in effect.records:
-            self.machine.apply(record)
+        for offset, record in enumerate(effect.records, appended.base_offset):
+            self.machine.apply(record, offset)
 
     def _committed(self, failure: Exception | None) -> None:
         if failure is not None:

@@ -1,0 +1,114 @@
+"""The end of transactions in the partitions that this broker leads.
+
+A transaction coordinator ends a transaction by a control batch, the *marker*, in every partition of it. The request
+WriteTxnMarkers brings markers of other nodes; the coordinator of the same process calls `TransactionMarkers.write`
+directly."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError, StorageFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.server.broker import Broker
+
+    Place = tuple[str, int]
+
+
+class TransactionMarker(
+    namedtuple(
+        "TransactionMarker",
+        ("producer_id", "producer_epoch", "coordinator_epoch", "is_commit", "partitions", "transaction_version"),
+    )
+):
+    """The end of one producer's transaction in `partitions`, pairs of topic and partition.
+
+    `coordinator_epoch` is the leader epoch of the coordinator's log. `transaction_version` is that of the transaction:
+    from 2 on a marker's epoch is above that of the transaction's batches (KIP-890)."""
+
+    __slots__ = ()
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    partitions: list[Place]
+    transaction_version: int
+
+
+class TransactionMarkers:
+    """Writes markers. The broker has one."""
+
+    __slots__ = ("_broker",)
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def write(self, marker: TransactionMarker, then: Callable[[dict[Place, int]], object]) -> None:
+        """Write the marker into its partitions. `then` gets an error code for each partition, once, when every marker
+        that was written is committed.
+
+        The codes are Kafka's: UNKNOWN_TOPIC_OR_PARTITION for a partition that is not here, NOT_LEADER_OR_FOLLOWER for
+        one that another broker leads or whose offsets are still being loaded, NOT_ENOUGH_REPLICAS,
+        KAFKA_STORAGE_ERROR, INVALID_PRODUCER_EPOCH for a marker that comes too late, and
+        TRANSACTION_COORDINATOR_FENCED for one of an older coordinator."""
+        places = dict.fromkeys(marker.partitions)
+        outcome: dict[Place, int] = {}
+
+        def settle(place: Place, code: int) -> None:
+            outcome[place] = code
+            if len(outcome) == len(places):
+                then(outcome)
+
+        if not places:
+            then(outcome)
+        for place in places:
+            try:
+                self._append(marker, place, settle)
+            except KafkaError as error:
+                settle(place, error.code)
+            except StorageFailure as failure:
+                log = self._broker.partitions.get(*place)
+                assert log is not None
+                self._broker.log_failed(log, failure)
+                settle(place, errors.KAFKA_STORAGE_ERROR)
+
+    def _append(self, marker: TransactionMarker, place: Place, settle: Callable[[Place, int], None]) -> None:
+        log = self._log(*place)
+        result = log.append_end_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            self._broker.runtime.now_ms,
+            is_abort=not marker.is_commit,
+            transaction_version=marker.transaction_version,
+        )
+
+        def committed(failure: Exception | None) -> None:
+            if isinstance(failure, KafkaError):
+                settle(place, failure.code)
+            else:
+                settle(place, errors.NONE if failure is None else errors.KAFKA_STORAGE_ERROR)
+
+        self._broker.commits.mark(log)
+        self._broker.commits.after(log, result.last_offset + 1, committed)
+
+    def _log(self, topic: str, partition: int) -> PartitionLog:
+        """The log to write to. Raises `KafkaError` or `StorageFailure`."""
+        partitions = self._broker.partitions
+        log = partitions.get(topic, partition)
+        if log is None:
+            raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+        if log in partitions.not_led_here:
+            raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+        if log.offline is not None:
+            raise log.offline.copy()
+        if not log.replica.has_min_isr:
+            raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
+        return log
