@@ -5,7 +5,8 @@ in `__consumer_offsets`. Must not know: sockets, logs, topic metadata, the clock
 `random.Random` comes in by constructor).
 
 Start reading at `shard.py`: there is one `GroupShard` per partition of `__consumer_offsets`. `events.py` lists its
-events. `classic_group.py` and `member.py` hold the state of a group. `membership.py` (joining, heartbeats, leaving),
+events. `group_types.py` says what a shard knows of a group of any type, and where the rules of each type are.
+`classic_group.py` and `member.py` hold the state of a group. `membership.py` (joining, heartbeats, leaving),
 `rebalance.py` (the phases of a rebalance) and `assignment.py` (SyncGroup) hold the rules. `offsets.py` holds the
 committed offsets. `record_codec.py` translates records to bytes and back. `loading.py` picks the records of a log that
 take effect."""

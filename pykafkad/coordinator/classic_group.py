@@ -8,18 +8,23 @@ join again, as in Kafka.
 
 from __future__ import annotations
 
-from pykafkad.coordinator import consumer_protocol
+from pykafkad import errors
+from pykafkad.coordinator import consumer_protocol, record_codec
 from pykafkad.coordinator.group_states import (
+    COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
     TRANSITIONS,
 )
+from pykafkad.coordinator.group_types import CLASSIC
 from pykafkad.coordinator.member import NEVER, Member
-from pykafkad.errors import FENCED_INSTANCE_ID, ILLEGAL_GENERATION, NONE, UNKNOWN_MEMBER_ID
+from pykafkad.errors import FENCED_INSTANCE_ID, ILLEGAL_GENERATION, NON_EMPTY_GROUP, NONE, UNKNOWN_MEMBER_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.coordinator.step import Step
+    from pykafkad.effects import StoredRecord
     from pykafkad.wire import messages
 
 
@@ -51,6 +56,8 @@ class ClassicGroup:
         "subscribed_topics",
         "sync_deadline",
     )
+
+    type = CLASSIC
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
@@ -196,6 +203,59 @@ class ClassicGroup:
         if error_code:
             return error_code
         return NONE if generation == self.generation else ILLEGAL_GENERATION
+
+    def check_commit(self, request: messages.OffsetCommitRequest) -> int:
+        """The error code that refuses a commit of offsets as a whole, or NONE.
+
+        Administrators, and consumers that choose their partitions themselves, commit with generation -1. They may do
+        so while the group has no members.
+        """
+        generation = request.generation_id_or_member_epoch
+        if generation < 0 and self.state is EMPTY:
+            return NONE
+        if generation >= 0 or request.member_id or request.group_instance_id is not None:
+            error_code = self.check_member_of_generation(request.member_id, request.group_instance_id, generation)
+            if error_code:
+                return error_code
+        elif self.state is not EMPTY:
+            return UNKNOWN_MEMBER_ID
+        return errors.REBALANCE_IN_PROGRESS if self.state is COMPLETING_REBALANCE else NONE
+
+    # What a shard asks of a group of any type.
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members, and none that join."""
+        return self.state is EMPTY
+
+    def check_delete(self) -> int:
+        """The error code that refuses a DeleteGroups, or NONE."""
+        return NONE if self.state is EMPTY else NON_EMPTY_GROUP
+
+    def check_offset_delete(self) -> int:
+        """The error code that refuses an OffsetDelete as a whole, or NONE."""
+        return NONE if self.state is EMPTY or self.uses_consumer_protocol() else NON_EMPTY_GROUP
+
+    def offsets_expire_since(self) -> tuple[bool, int | None]:
+        """Whether offsets of the group can expire now, and the time in ms from which their retention counts; None: from
+        the commit of each.
+
+        The retention time begins when the group becomes empty. For offsets of a simple consumer, and for topics that a
+        stable consumer group no longer subscribes to, it begins with the commit (KIP-211, KIP-496).
+        """
+        if self.protocol_type is None:
+            return True, None
+        if self.state is EMPTY:
+            return True, self.state_timestamp_ms if self.state_timestamp_ms != record_codec.NO_TIMESTAMP else None
+        return self.subscribed_topics is not None and self.state is STABLE, None
+
+    def tombstones(self) -> list[StoredRecord]:
+        """The record that deletes the group, without its offsets."""
+        return [record_codec.group_tombstone(self.group_id)]
+
+    def cancel_timers(self, step: Step) -> None:
+        """Cancel all timers of the group, which is deleted."""
+        step.cancel_timers(self)
 
     def has_all_joined(self) -> bool:
         return not self.pending_joins and all(member.join_token is not None for member in self.members.values())

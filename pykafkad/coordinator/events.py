@@ -10,6 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.coordinator.group_types import ClusterView
     from pykafkad.wire import messages
 
 
@@ -118,10 +119,29 @@ class TopicsDeleted(_Event):
         self.topics = topics
 
 
-class Loaded(_Event):
-    """The whole partition has been read. From now on the shard serves requests and sets timers."""
+class MetadataChanged(_Event):
+    """The shard's view of the cluster's metadata has changed.
 
-    __slots__ = ()
+    `topics` are the names of topics that were created or deleted, or whose partitions have changed. `groups` are the
+    ids of groups whose own settings have changed."""
+
+    __slots__ = ("groups", "topics")
+
+    def __init__(self, topics: list[str], groups: list[str]) -> None:
+        self.topics = topics
+        self.groups = groups
+
+
+class Loaded(_Event):
+    """The whole partition has been read. From now on the shard serves requests and sets timers.
+
+    `metadata` is a view of the cluster's metadata, which the shard may read in every later step (`group_types.py`).
+    """
+
+    __slots__ = ("metadata",)
+
+    def __init__(self, metadata: ClusterView | None = None) -> None:
+        self.metadata = metadata
 
 
 class Resigned(_Event):

@@ -17,8 +17,6 @@ TRANSITIONS = {
 }
 """State: the states that may follow it. A group in any state ends when its tombstone is applied."""
 
-TYPE_CLASSIC = "classic"
-
 
 def can_rebalance(state: str) -> bool:
     """Whether a rebalance may begin. It may in every state but PREPARING_REBALANCE."""

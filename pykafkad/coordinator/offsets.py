@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator import record_codec
-from pykafkad.coordinator.classic_group import ClassicGroup
-from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, EMPTY, STABLE
 from pykafkad.effects import StoredRecord
 from pykafkad.wire import messages
 
@@ -13,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Protocol
+
+    from pykafkad.coordinator.group_types import Group
 
     TopicRow = messages.OffsetFetchResponse.OffsetFetchResponseTopics
     PartitionRow = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
@@ -138,21 +138,14 @@ class Offsets:
             if committed.topic_id in (NO_TOPIC_ID, topic_id)
         ]
 
-    def expired(self, group: ClassicGroup, now_ms: int, retention_ms: int) -> tuple[list[StoredRecord], bool]:
-        """Tombstones for the offsets whose retention time is over, and whether no other offsets are left.
-
-        The retention time begins when the group becomes empty. For offsets of a simple consumer, and for topics that a
-        stable consumer group no longer subscribes to, it begins with the commit (KIP-211, KIP-496).
-        """
+    def expired(self, group: Group, now_ms: int, retention_ms: int) -> tuple[list[StoredRecord], bool]:
+        """Tombstones for the offsets whose retention time is over, and whether no other offsets are left."""
         topics = self.by_group.get(group.group_id)
         if topics is None:
             return [], True
-        since_ms = None
-        if group.protocol_type is not None:
-            if group.state is EMPTY:
-                since_ms = group.state_timestamp_ms if group.state_timestamp_ms != NO_EXPIRY else None
-            elif group.subscribed_topics is None or group.state is not STABLE:
-                return [], False
+        can_expire, since_ms = group.offsets_expire_since()
+        if not can_expire:
+            return [], False
         records: list[StoredRecord] = []
         nothing_left = True
         for topic, partitions in topics.items():
@@ -184,26 +177,14 @@ def _partition_row(index: int, committed: CommittedOffset | None) -> PartitionRo
     )
 
 
-def check_commit(group: ClassicGroup | None, request: messages.OffsetCommitRequest, group_id_not_found: bool) -> int:
-    """The error code that refuses a whole commit, or NONE.
-
-    Administrators, and consumers that choose their partitions themselves, commit with generation -1. They may do so
-    while the group has no members.
-    """
-    generation = request.generation_id_or_member_epoch
-    if group is None:
-        if generation < 0:
-            return errors.NONE
-        return errors.GROUP_ID_NOT_FOUND if group_id_not_found else errors.ILLEGAL_GENERATION
-    if generation < 0 and group.state is EMPTY:
+def check_commit(group: Group | None, request: messages.OffsetCommitRequest, group_id_not_found: bool) -> int:
+    """The error code that refuses a whole commit, or NONE. Offsets of an unknown group can be committed with generation
+    -1, as administrators and consumers that choose their partitions themselves do."""
+    if group is not None:
+        return group.check_commit(request)
+    if request.generation_id_or_member_epoch < 0:
         return errors.NONE
-    if generation >= 0 or request.member_id or request.group_instance_id is not None:
-        error_code = group.check_member_of_generation(request.member_id, request.group_instance_id, generation)
-        if error_code:
-            return error_code
-    elif group.state is not EMPTY:
-        return errors.UNKNOWN_MEMBER_ID
-    return errors.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else errors.NONE
+    return errors.GROUP_ID_NOT_FOUND if group_id_not_found else errors.ILLEGAL_GENERATION
 
 
 def commit(

@@ -2,14 +2,16 @@
 the log of each other.
 
 A key is the record type (int16) and a body. A value is a version (int16) and a body. A tombstone has no value. Decoded
-are the records of committed offsets (type 1, and type 0 of very old clusters) and of classic groups (type 2), in every
-version. Other types belong to group protocols that are not served yet: they are ignored, and stay in the log."""
+are the records of committed offsets (type 1, and type 0 of very old clusters), of classic groups (type 2), and of the
+group types of `group_types.MODULES`, in every version. Other types belong to group protocols that are not served yet:
+they are ignored, and stay in the log."""
 
 from __future__ import annotations
 
 from functools import cache
 from struct import Struct
 
+from pykafkad.coordinator.group_types import CLASSIC, CONSUMER, MODULES, SHARE, STREAMS
 from pykafkad.effects import StoredRecord
 from pykafkad.errors import ProtocolError
 from pykafkad.wire import messages
@@ -17,6 +19,34 @@ from pykafkad.wire import messages
 TYPE_OFFSET_COMMIT_OLD = 0
 TYPE_OFFSET_COMMIT = 1
 TYPE_GROUP_METADATA = 2
+
+TYPES = {
+    TYPE_OFFSET_COMMIT_OLD: ("OffsetCommit", CLASSIC),
+    TYPE_OFFSET_COMMIT: ("OffsetCommit", CLASSIC),
+    TYPE_GROUP_METADATA: ("GroupMetadata", CLASSIC),
+    3: ("ConsumerGroupMetadata", CONSUMER),
+    4: ("ConsumerGroupPartitionMetadata", CONSUMER),
+    5: ("ConsumerGroupMemberMetadata", CONSUMER),
+    6: ("ConsumerGroupTargetAssignmentMetadata", CONSUMER),
+    7: ("ConsumerGroupTargetAssignmentMember", CONSUMER),
+    8: ("ConsumerGroupCurrentMemberAssignment", CONSUMER),
+    10: ("ShareGroupMemberMetadata", SHARE),
+    11: ("ShareGroupMetadata", SHARE),
+    12: ("ShareGroupTargetAssignmentMetadata", SHARE),
+    13: ("ShareGroupTargetAssignmentMember", SHARE),
+    14: ("ShareGroupCurrentMemberAssignment", SHARE),
+    15: ("ShareGroupStatePartitionMetadata", SHARE),
+    16: ("ConsumerGroupRegularExpression", CONSUMER),
+    17: ("StreamsGroupMetadata", STREAMS),
+    19: ("StreamsGroupMemberMetadata", STREAMS),
+    20: ("StreamsGroupTargetAssignmentMetadata", STREAMS),
+    21: ("StreamsGroupTargetAssignmentMember", STREAMS),
+    22: ("StreamsGroupCurrentMemberAssignment", STREAMS),
+    23: ("StreamsGroupTopology", STREAMS),
+}
+"""Record type to the name of its messages (without `Key` and `Value`) and the type of group that it belongs to."""
+
+_NUMBERS = {f"{name}Key": number for number, (name, _) in TYPES.items()}
 
 OFFSET_COMMIT_VERSION = 4
 OFFSET_COMMIT_EXPIRING_VERSION = 1
@@ -38,18 +68,20 @@ if TYPE_CHECKING:
     from pykafkad.coordinator.member import Member
     from pykafkad.coordinator.offsets import CommittedOffset
 
-    Key = messages.OffsetCommitKey | messages.GroupMetadataKey
-    Value = messages.OffsetCommitValue | messages.GroupMetadataValue
-
 
 @cache
-def _classes() -> dict[int, tuple[type[Key], type[Value]]]:
-    """Record type to the classes of key and value. Made on first use, so that no schema is parsed at start."""
-    return {
-        TYPE_OFFSET_COMMIT_OLD: (messages.OffsetCommitKey, messages.OffsetCommitValue),
-        TYPE_OFFSET_COMMIT: (messages.OffsetCommitKey, messages.OffsetCommitValue),
-        TYPE_GROUP_METADATA: (messages.GroupMetadataKey, messages.GroupMetadataValue),
-    }
+def _classes(number: int) -> tuple[type[Any], type[Any]] | None:
+    """The classes of key and value of a record type; None for one that is ignored. Found on first use, so that no
+    schema is parsed at start."""
+    name, group_type = TYPES.get(number, ("", ""))
+    if group_type != CLASSIC and group_type not in MODULES:
+        return None
+    return getattr(messages, f"{name}Key"), getattr(messages, f"{name}Value")
+
+
+def group_type(key: object) -> str:
+    """The type of group that a record's key belongs to."""
+    return TYPES[_NUMBERS[type(key).__name__]][1]
 
 
 # Records.
@@ -122,13 +154,13 @@ def group_tombstone(group_id: str) -> StoredRecord:
 
 def encode(record: StoredRecord) -> tuple[bytes, bytes | None]:
     """The key and the value as bytes of the log."""
-    is_offset = type(record.key) is messages.OffsetCommitKey
-    key = _encode(record.key, TYPE_OFFSET_COMMIT if is_offset else TYPE_GROUP_METADATA, 0)
+    number = _NUMBERS[type(record.key).__name__]
+    key = _encode(record.key, number, 0)
     value: Any = record.value
     if value is None:
         return key, None
-    if not is_offset:
-        version = GROUP_METADATA_VERSION
+    if number != TYPE_OFFSET_COMMIT:
+        version = GROUP_METADATA_VERSION if number == TYPE_GROUP_METADATA else 0
     elif value.expire_timestamp != NO_TIMESTAMP:
         version = OFFSET_COMMIT_EXPIRING_VERSION
     else:
@@ -144,7 +176,7 @@ def _encode(message: Any, prefix: int, version: int) -> bytes:
 
 def decode(key: bytes | None, value: bytes | None) -> StoredRecord | None:
     """The record, or None for a record type that is ignored. Raises `ProtocolError` for bytes that are no record."""
-    classes = _classes().get(_prefix(key))
+    classes = _classes(_prefix(key))
     if classes is None or key is None:
         return None
     key_class, value_class = classes

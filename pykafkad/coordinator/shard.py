@@ -12,9 +12,10 @@ Reads (`describe`, `listed`, `fetch_offsets`) answer at once from the applied st
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator import assignment, events, loading, membership, offsets, rebalance, record_codec
+from pykafkad.coordinator import assignment, events, group_types, loading, membership, offsets, rebalance, record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
-from pykafkad.coordinator.group_states import EMPTY, STABLE, TYPE_CLASSIC
+from pykafkad.coordinator.group_states import STABLE
+from pykafkad.coordinator.group_types import CLASSIC
 from pykafkad.coordinator.record_codec import NO_TIMESTAMP
 from pykafkad.coordinator.step import TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
 from pykafkad.effects import SetTimer, StoredRecord, TimerFired
@@ -41,22 +42,25 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.config import Settings
+    from pykafkad.coordinator.group_types import ClusterView, Group
     from pykafkad.coordinator.offsets import AskedTopic, TopicRow
     from pykafkad.wire.batch import BatchHeader
     from pykafkad.wire.records import Record
 
 
 class GroupShard:
-    """The groups and committed offsets of one partition. `settings` are the broker's; `random` makes member ids."""
+    """The groups and committed offsets of one partition. `settings` are the broker's; `random` makes member ids.
+    `metadata` is None until the shard is loaded."""
 
-    __slots__ = ("groups", "log", "offsets", "partition", "random", "settings")
+    __slots__ = ("groups", "log", "metadata", "offsets", "partition", "random", "settings")
 
     def __init__(self, partition: int, settings: Settings, random: Random) -> None:
         self.partition = partition
         self.log = (TOPIC, partition)
         self.settings = settings
         self.random = random
-        self.groups: dict[str, ClassicGroup] = {}
+        self.groups: dict[str, Group] = {}
+        self.metadata: ClusterView | None = None
         self.offsets = offsets.Offsets()
 
     # Hard state.
@@ -74,12 +78,15 @@ class GroupShard:
                 self.groups[key.group] = ClassicGroup(
                     key.group, NO_TIMESTAMP if value is None else value.commit_timestamp
                 )
+        elif type(key) is not messages.GroupMetadataKey:
+            group_types.rules(record_codec.group_type(key)).RECORDS[type(key)](self, key, value)
         elif value is None:
             self.groups.pop(key.group, None)
         else:
             group = self.groups.get(key.group)
-            if group is None:
+            if group is None or group.type is not CLASSIC:
                 group = self.groups[key.group] = ClassicGroup(key.group, value.current_state_timestamp)
+            assert isinstance(group, ClassicGroup)
             group.adopt(value)
 
     def load(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> None:
@@ -108,16 +115,36 @@ class GroupShard:
     # Events.
 
     def step(self, event: object, now: float, now_ms: int) -> list[object]:
-        """The effects of one event of `events`, or of `TimerFired`."""
+        """The effects of one event of `events`, of an event of a group type's own, or of `TimerFired`."""
         step = Step(self.log, self.settings, self.random, now, now_ms)
-        _STEPS[type(event)](self, step, event)
+        serve: Any = _STEPS.get(type(event))
+        if serve is None:
+            own: Any = event
+            serve = group_types.rules(own.group_type).STEPS[type(event)]
+        serve(self, step, event)
         return step.effects
+
+    def _classic(self, step: Step, event: Any) -> tuple[ClassicGroup | None, bool]:
+        """The classic group that a request names, and whether it is left to do here. If the group is of another type,
+        the rules of that type have served the request, or it is treated as one of no group."""
+        group = self.groups.get(event.request.group_id)
+        if group is None or isinstance(group, ClassicGroup):
+            return group, True
+        serve = group_types.rules(group.type).STEPS.get(type(event))
+        if serve is None:
+            return None, True
+        serve(self, step, event)
+        return None, False
 
     def _join(self, step: Step, event: events.JoinGroup) -> None:
         group_id = event.request.group_id
-        group = self.groups.get(group_id)
+        group, is_ours = self._classic(step, event)
+        if not is_ours:
+            return
         if group is not None:
             membership.join(step, group, event)
+        elif group_id in self.groups:
+            step.reply(event.token, rebalance.join_error(errors.INCONSISTENT_GROUP_PROTOCOL, event.request.member_id))
         elif event.request.member_id:
             step.reply(event.token, rebalance.join_error(errors.UNKNOWN_MEMBER_ID, event.request.member_id))
         else:
@@ -126,15 +153,20 @@ class GroupShard:
             step.append([record_codec.new_group(group)])
 
     def _sync(self, step: Step, event: events.SyncGroup) -> None:
-        assignment.sync(step, self.groups.get(event.request.group_id), event.token, event.request)
+        group, is_ours = self._classic(step, event)
+        if is_ours:
+            assignment.sync(step, group, event.token, event.request)
 
     def _heartbeat(self, step: Step, event: events.Heartbeat) -> None:
-        error_code = membership.heartbeat(step, self.groups.get(event.request.group_id), event.request)
-        step.reply(event.token, messages.HeartbeatResponse(error_code=error_code))
+        group, is_ours = self._classic(step, event)
+        if is_ours:
+            error_code = membership.heartbeat(step, group, event.request)
+            step.reply(event.token, messages.HeartbeatResponse(error_code=error_code))
 
     def _leave(self, step: Step, event: events.LeaveGroup) -> None:
-        response = membership.leave(step, self.groups.get(event.request.group_id), event.request)
-        step.reply(event.token, response)
+        group, is_ours = self._classic(step, event)
+        if is_ours:
+            step.reply(event.token, membership.leave(step, group, event.request))
 
     def _commit(self, step: Step, event: events.OffsetCommit) -> None:
         request = event.request
@@ -143,7 +175,7 @@ class GroupShard:
         if error_code:
             step.reply(event.token, offsets.refused(request, error_code))
             return
-        if group is not None and request.member_id in group.members:
+        if isinstance(group, ClassicGroup) and request.member_id in group.members:
             # Like a heartbeat, a commit keeps the member's session alive.
             step.expect_heartbeat(group, group.members[request.member_id])
         records, response = offsets.commit(request, self.settings.offset_metadata_max_bytes, step.now_ms)
@@ -165,8 +197,8 @@ class GroupShard:
         group = self.groups.get(event.request.group_id)
         if group is None:
             step.reply(event.token, messages.OffsetDeleteResponse(error_code=errors.GROUP_ID_NOT_FOUND))
-        elif group.state is not EMPTY and not group.uses_consumer_protocol():
-            step.reply(event.token, messages.OffsetDeleteResponse(error_code=errors.NON_EMPTY_GROUP))
+        elif error_code := group.check_offset_delete():
+            step.reply(event.token, messages.OffsetDeleteResponse(error_code=error_code))
         else:
             records, response = self._offset_deletion(group, event.request)
             if records:
@@ -174,7 +206,7 @@ class GroupShard:
             step.reply(event.token, response)
 
     def _offset_deletion(
-        self, group: ClassicGroup, request: messages.OffsetDeleteRequest
+        self, group: Group, request: messages.OffsetDeleteRequest
     ) -> tuple[list[StoredRecord], messages.OffsetDeleteResponse]:
         records, rows = [], []
         for topic in request.topics:
@@ -198,13 +230,11 @@ class GroupShard:
         error_code = errors.NONE
         if group is None:
             error_code = errors.GROUP_ID_NOT_FOUND
-        elif group.state is not EMPTY:
-            error_code = errors.NON_EMPTY_GROUP
         else:
-            self._append_in_batches(
-                step, [*self.offsets.tombstones(group.group_id), record_codec.group_tombstone(group.group_id)]
-            )
-            step.cancel_timers(group)
+            error_code = group.check_delete()
+            if not error_code:
+                self._append_in_batches(step, [*self.offsets.tombstones(group.group_id), *group.tombstones()])
+                group.cancel_timers(step)
         step.reply(
             event.token,
             messages.DeleteGroupsResponse.DeletableGroupResult(group_id=event.group_id, error_code=error_code),
@@ -213,6 +243,11 @@ class GroupShard:
     def _topics_deleted(self, step: Step, event: events.TopicsDeleted) -> None:
         self._append_in_batches(step, self.offsets.tombstones_of_topics(event.topics))
 
+    def _metadata_changed(self, step: Step, event: events.MetadataChanged) -> None:
+        for group in list(self.groups.values()):
+            if group.type is not CLASSIC:
+                group_types.rules(group.type).metadata_changed(self, step, group, event)
+
     def _append_in_batches(self, step: Step, records: list[StoredRecord]) -> None:
         for start in range(0, len(records), RECORDS_PER_APPEND):
             step.append(records[start : start + RECORDS_PER_APPEND])
@@ -220,7 +255,11 @@ class GroupShard:
     # Start, end and timers.
 
     def _loaded(self, step: Step, event: events.Loaded) -> None:
-        for group in self.groups.values():
+        self.metadata = event.metadata
+        for group in list(self.groups.values()):
+            if not isinstance(group, ClassicGroup):
+                group_types.rules(group.type).loaded(self, step, group)
+                continue
             for member in group.members.values():
                 step.expect_heartbeat(group, member)
             if len(group.members) > self.settings.group_max_size:
@@ -230,6 +269,9 @@ class GroupShard:
 
     def _resigned(self, step: Step, event: events.Resigned) -> None:
         for group in self.groups.values():
+            if not isinstance(group, ClassicGroup):
+                group_types.rules(group.type).resigned(step, group)
+                continue
             for member in group.members.values():
                 rebalance.answer_join(step, member, rebalance.join_error(errors.NOT_COORDINATOR, member.member_id))
                 if member.sync_token is not None:
@@ -241,10 +283,12 @@ class GroupShard:
             self._expire(step)
             return
         key: Any = event.key
-        kind, group_id = key
-        group = self.groups.get(group_id)
-        if group is not None:
-            _GROUP_TIMERS[kind](step, group)
+        group = self.groups.get(key[1])
+        if isinstance(group, ClassicGroup):
+            if key[0] in _GROUP_TIMERS:
+                _GROUP_TIMERS[key[0]](step, group)
+        elif group is not None and (fired := group_types.rules(group.type).TIMERS.get(key[0])) is not None:
+            fired(self, step, group, key)
 
     def _set_expiry_timer(self, step: Step) -> None:
         interval_ms = self.settings.offsets_retention_check_interval_ms
@@ -257,19 +301,19 @@ class GroupShard:
         for group in self.groups.values():
             tombstones, nothing_left = self.offsets.expired(group, step.now_ms, retention_ms)
             records.extend(tombstones)
-            if nothing_left and group.state is EMPTY:
-                records.append(record_codec.group_tombstone(group.group_id))
-                step.cancel_timers(group)
+            if nothing_left and group.is_empty:
+                records.extend(group.tombstones())
+                group.cancel_timers(step)
         self._append_in_batches(step, records)
         self._set_expiry_timer(step)
 
     # Reads.
 
     def describe(self, group_id: str) -> messages.DescribeGroupsResponse.DescribedGroup | None:
-        """The description of a group, or None when there is no such group. The members' metadata is left out unless the
-        group is stable."""
+        """The description of a classic group, or None when there is no such group. The members' metadata is left out
+        unless the group is stable."""
         group = self.groups.get(group_id)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             return None
         stable = group.state is STABLE
         return messages.DescribeGroupsResponse.DescribedGroup(
@@ -297,7 +341,7 @@ class GroupShard:
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
                 group_state=group.state,
-                group_type=TYPE_CLASSIC,
+                group_type=group.type,
             )
             for group in self.groups.values()
         ]
@@ -318,6 +362,7 @@ _STEPS: dict[type, Callable[[GroupShard, Step, Any], None]] = {
     events.OffsetDelete: GroupShard._delete_offsets,
     events.DeleteGroup: GroupShard._delete_group,
     events.TopicsDeleted: GroupShard._topics_deleted,
+    events.MetadataChanged: GroupShard._metadata_changed,
     events.Loaded: GroupShard._loaded,
     events.Resigned: GroupShard._resigned,
     TimerFired: GroupShard._timer_fired,

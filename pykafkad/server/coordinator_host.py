@@ -79,7 +79,7 @@ class ShardRunner(MachineRunner):
         if self.has_resigned:
             return
         self.is_loading = False
-        for event in (events.Loaded(), *self._missed):
+        for event in (events.Loaded(self._broker.image), *self._missed):
             self.step(event)
 
     def _load_failed(self, error: Exception) -> None:
