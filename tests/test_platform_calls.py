@@ -119,6 +119,6 @@ def test_a_locked_file_is_seen_as_locked(tmp_path: Path) -> None:
 
 def test_a_wake_after_the_close_does_nothing():
     """A job beside the loop may end when the loop is gone."""
-    waker = platform_calls.PipeWaker()
+    waker = platform_calls.new_waker()
     waker.close()
     waker.wake()
