@@ -156,9 +156,9 @@ PLANTS = (
     ),
     Plant(
         "a commit during a rebalance is accepted",
-        "coordinator/offsets.py",
-        "return errors.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else errors.NONE",
-        "return errors.NONE",
+        "coordinator/classic_group.py",
+        "return errors.REBALANCE_IN_PROGRESS if self.state is COMPLETING_REBALANCE else NONE",
+        "return NONE",
         OFFSETS,
     ),
     Plant(
@@ -171,7 +171,7 @@ PLANTS = (
     Plant(
         "a commit does not keep the session alive",
         "coordinator/shard.py",
-        "if group is not None and request.member_id in group.members:",
+        "if isinstance(group, ClassicGroup) and request.member_id in group.members:",
         "if False:",
         OFFSETS,
     ),
