@@ -321,6 +321,14 @@ class Context(NodeContext):
         self._services.compute(self.token, job, answer)
         return DEFERRED
 
+    def resume(self, serve: Callable[[], object]) -> None:
+        """Go on with this request, to which the handler has said DEFERRED: `serve()` gives what a handler gives."""
+        self._services.resume(self.token, serve)
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> None:
+        """Call `call` in a later turn."""
+        self._services.call_later(seconds, call)
+
     def storage_failed(self, log: PartitionLog, failure: Exception) -> None:
         """Report that `log` cannot be written any more. The broker logs it once and wakes the requests that wait for
         it."""

@@ -13,9 +13,13 @@ a directory whose metadata has replicas on other brokers.
 NOT_LEADER_OR_FOLLOWER, with the leader, happens only in a directory whose metadata has several brokers, and after this
 broker was unregistered.
 
-Gaps: batches of a transaction are refused with INVALID_TXN_STATE, because transactions are not offered. Records inside
-a batch are checked only when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits).
-Elsewhere a batch with a valid checksum and invalid records is accepted.
+Requests with a transactional id are in `produce_transactional.py`. A request without one that has a batch of a
+transaction is refused as a whole, with TRANSACTIONAL_ID_AUTHORIZATION_FAILED. Kafka then appends nothing; here its
+other batches are appended.
+
+Gaps: transactions are not offered yet, so their batches find no coordinator. Records inside a batch are checked only
+when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits). Elsewhere a batch with a
+valid checksum and invalid records is accepted.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from pykafkad import errors
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.log.append_rules import NotOneBatch, OpenElsewhere, check
+from pykafkad.log.partition_log import CLIENT
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from pykafkad.log.append_rules import Checked, Writable
     from pykafkad.log.log_config import LogConfig
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.producers import Verification
 
 _WRITE_TOPIC, _ = RULES["Produce"]
 _Topic = messages.ProduceResponse.TopicProduceResponse
@@ -44,9 +50,16 @@ _ADMIN_CLIENT_ID = "__admin_client"
 _LEADERS_SINCE = 10
 
 
-def handle(ctx: Context, request: messages.ProduceRequest) -> object | None:
-    """Append every partition's batch. Returns None for acks=0, and DEFERRED while another thread checks a batch."""
-    appending = _Appending(ctx, request)
+def handle(ctx: Context, request: messages.ProduceRequest, appending: Appending | None = None) -> object | None:
+    """Append every partition's batch. Returns None for acks=0, and DEFERRED while another thread checks a batch.
+
+    A request with a transactional id comes twice: first without `appending`, which `produce_transactional.py` makes."""
+    if appending is None:
+        if request.transactional_id is not None:
+            from pykafkad.handlers import produce_transactional
+
+            return produce_transactional.handle(ctx, request)
+        appending = Appending(ctx, request)
     by_id = ctx.version >= 13
     responses = []
     for topic in request.topic_data:
@@ -65,10 +78,17 @@ def handle(ctx: Context, request: messages.ProduceRequest) -> object | None:
     return ctx.answer_later(appending.check_long, lambda results: appending.finish_long(results, response))
 
 
-class _Appending:
+class ErrorWithText(errors.KafkaError):
+    """An error of a row that has its text."""
+
+
+class Appending:
     """The appends of one request. `long` has the batches for another thread: (row, log, a copy of the batch)."""
 
     __slots__ = ("_ctx", "_failed", "_request", "_unwritten", "long")
+
+    origin: str | Verification = CLIENT
+    """The origin of the batch that is being appended; only requests with a transactional id have another one."""
 
     def __init__(self, ctx: Context, request: messages.ProduceRequest) -> None:
         self._ctx = ctx
@@ -88,7 +108,7 @@ class _Appending:
         log = None
         records: Any = data.records
         try:
-            log = _log(self._ctx, self._request, topic, data.index, by_id)
+            log = log_of(self._ctx, self._request, topic, data.index, by_id)
             if records is None:
                 # The schema allows null records; in Kafka the append fails unexpectedly.
                 raise errors.KafkaError(errors.UNKNOWN_SERVER_ERROR, "null instead of records")
@@ -102,7 +122,7 @@ class _Appending:
             else:
                 self.long.append((row, log, copy))
         except errors.KafkaError as error:
-            self._refused(row, error, log)
+            self.refused(row, error, log)
         except errors.StorageFailure as failure:
             self._broken(row, log, failure)
 
@@ -123,7 +143,7 @@ class _Appending:
     def _append_checked(self, row: _Row, log: PartitionLog, checked: Checked | errors.KafkaError) -> None:
         if log.closed:
             code = errors.UNKNOWN_TOPIC_OR_PARTITION if log.offline is None else errors.KAFKA_STORAGE_ERROR
-            self._refused(row, errors.KafkaError(code), None)
+            self.refused(row, errors.KafkaError(code), None)
             return
         try:
             if isinstance(checked, errors.KafkaError):
@@ -134,18 +154,18 @@ class _Appending:
             # The records are written even if the connection has ended meanwhile.
             self._ctx.written_without_answer(log)
         except errors.KafkaError as error:
-            self._refused(row, error, log)
+            self.refused(row, error, log)
         except errors.StorageFailure as failure:
             self._broken(row, log, failure)
 
     def _append(self, row: _Row, log: PartitionLog, records: Writable, checked: Checked | None) -> None:
         if self._request.acks == -1 and not log.replica.has_min_isr:
             raise errors.KafkaError(errors.NOT_ENOUGH_REPLICAS)
-        result = log.append(records, self._ctx.now_ms, produce_version=self._ctx.version, checked=checked)
+        result = log.append(records, self._ctx.now_ms, self._ctx.version, self.origin, checked)
         row.base_offset, _, row.log_append_time_ms, row.log_start_offset = result
         self._unwritten.append((log, row))
 
-    def _refused(self, row: _Row, error: errors.KafkaError, log: PartitionLog | None) -> None:
+    def refused(self, row: _Row, error: errors.KafkaError, log: PartitionLog | None) -> None:
         self._failed = True
         _fail(row, error, log)
 
@@ -158,8 +178,10 @@ class _Appending:
     def finish(self, response: messages.ProduceResponse) -> object | None:
         """The answer, which promises that the appended records are written."""
         ctx = self._ctx
-        if self._failed and ctx.version >= _LEADERS_SINCE:
-            _add_leaders(ctx, response)
+        if self._failed:
+            self._refuse_all_if_one_names_no_transaction(response)
+            if ctx.version >= _LEADERS_SINCE:
+                _add_leaders(ctx, response)
         if self._request.acks == 0:
             for log, _ in self._unwritten:
                 ctx.written_without_answer(log)
@@ -172,6 +194,16 @@ class _Appending:
         ctx.acks_all = self._request.acks == -1
         return response
 
+    def _refuse_all_if_one_names_no_transaction(self, response: messages.ProduceResponse) -> None:
+        rows = [row for topic in response.responses for row in topic.partition_responses]
+        if any(row.error_code == errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for row in rows):
+            for row in rows:
+                row.error_code = errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+                row.base_offset = row.log_append_time_ms = row.log_start_offset = -1
+            for log, _ in self._unwritten:
+                self._ctx.written_without_answer(log)
+            self._unwritten.clear()
+
 
 def _checked(
     log: PartitionLog, settings: LogConfig, records: memoryview, now_ms: int, version: int
@@ -183,7 +215,7 @@ def _checked(
         return error
 
 
-def _log(
+def log_of(
     ctx: Context,
     request: messages.ProduceRequest,
     topic: messages.ProduceRequest.TopicProduceData,
@@ -230,8 +262,13 @@ def _fail(row: _Row, error: errors.KafkaError, log: PartitionLog | None) -> None
     row.error_code = error.code
     if log is not None and error.code not in _WITHOUT_LOG_START and not isinstance(error, NotOneBatch):
         row.log_start_offset = log.log_start_offset
-    if error.record_errors or (isinstance(error, NotOneBatch) and error.code == errors.CORRUPT_MESSAGE):
-        # Kafka has a message only for errors that name single records, and for batches that it cannot parse at all.
+    if (
+        error.record_errors
+        or (isinstance(error, NotOneBatch) and error.code == errors.CORRUPT_MESSAGE)
+        or isinstance(error, ErrorWithText)
+    ):
+        # Kafka has a message only for errors that name single records, for batches that it cannot parse at all, and
+        # for those that the transaction coordinator refused.
         row.error_message = error.text
         row.record_errors = [
             messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)

@@ -234,6 +234,7 @@ class BrokerServices:
     """The services of one broker; those named `open_...` are made on first use."""
 
     __slots__ = (
+        "call_later",
         "client_metrics",
         "clock",
         "cluster_id",
@@ -253,6 +254,7 @@ class BrokerServices:
         "partitions",
         "producer_ids",
         "purgatory",
+        "resume",
         "settings",
         "transactions",
     )
@@ -275,6 +277,8 @@ class BrokerServices:
     fetch_sessions: FetchSessions
     purgatory: Purgatory
     client_metrics: ClientMetrics
+    call_later: Callable[[float, Callable[[], object]], None]
+    resume: Callable[[object, Callable[[], object]], None]
     compute: Callable[[object, Callable[[], object], Callable[[Any], object]], None]
     log_failed: Callable[[Any, Any], None]
     mark_written: Callable[[Any], None]

@@ -17,9 +17,10 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.log.file_slice import FileSlice
 from pykafkad.log.log_files import GATHER_SIZE_BYTES, LOADED_SLOTS, LogFiles
-from pykafkad.log.producers import ProducerEntry, check_sequence
+from pykafkad.log.producers import ProducerEntry, check_sequence, check_waiting
 from pykafkad.log.segment import Segment
 from pykafkad.wire.batch import (
+    ATTRIBUTES_POSITION,
     CONTROL_BIT,
     HEADER,
     HEADER_SIZE_BYTES,
@@ -31,9 +32,11 @@ from pykafkad.wire.batch import (
 )
 from pykafkad.wire.compression import FRAME_STARTS
 
-# The origin of a batch, which decides what is checked. A verified client's batch may begin a transaction here, because
-# the transaction coordinator has confirmed that the partition belongs to the producer's ongoing transaction.
+# The origin of a batch, which decides what is checked. A client's batch of a transaction comes in a request with a
+# transactional id. It may begin a transaction here if its origin is the producer's `Verification`, or a verified
+# client, where the transaction coordinator is not asked.
 CLIENT = "client"
+TRANSACTION = "client with a transactional id"
 VERIFIED_CLIENT = "verified client"
 COORDINATOR = "coordinator"
 
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.log.append_rules import Checked, Writable
+    from pykafkad.log.producers import Verification
     from pykafkad.log.replica import Replica
     from pykafkad.log.txn_index import AbortedTransaction
 
@@ -82,7 +86,7 @@ class PartitionLog(LogFiles):
         records: Writable,
         now_ms: int,
         produce_version: int = 13,
-        origin: str = CLIENT,
+        origin: str | Verification = CLIENT,
         checked: Checked | None = None,
     ) -> AppendResult:
         """Check one batch, which fills the writable view `records`, assign its offsets in place and gather it.
@@ -99,7 +103,7 @@ class PartitionLog(LogFiles):
         records: Writable,
         now_ms: int,
         produce_version: int = 13,
-        origin: str = CLIENT,
+        origin: str | Verification = CLIENT,
         checked: Checked | None = None,
     ) -> tuple[int, int, int, int]:
         """`append` with a plain tuple as its result, in the order of `AppendResult`, which saves a call."""
@@ -174,7 +178,7 @@ class PartitionLog(LogFiles):
         if entry is not None:
             self.producers[producer_id] = entry
             entry.add(producer_epoch, base_sequence, last_offset, last_delta, max_timestamp_ms)
-            if attributes & TRANSACTIONAL_BIT and entry.transaction_offset < 0:
+            if attributes & TRANSACTIONAL_BIT and (entry.transaction_offset < 0 or self.producers.verifying):
                 self.producers.begin(producer_id, base_offset)
         return base_offset, last_offset, log_append_time_ms, self.log_start_offset
 
@@ -224,9 +228,14 @@ class PartitionLog(LogFiles):
             transaction_version=transaction_version,
         )
 
-    def _check(self, records: Writable, now_ms: int, produce_version: int, origin: str) -> Checked:
+    def _check(self, records: Writable, now_ms: int, produce_version: int, origin: str | Verification) -> Checked:
         if self.offline is not None:
             raise self.offline.copy()
+        if origin == CLIENT and len(records) > ATTRIBUTES_POSITION + 1:
+            if records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT:
+                raise KafkaError(
+                    errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request of the batch has no transactional id"
+                )
         from pykafkad.log import append_rules
 
         if origin != COORDINATOR and append_rules.is_long(records):
@@ -243,7 +252,7 @@ class PartitionLog(LogFiles):
         base_sequence: int,
         last_delta: int,
         attributes: int,
-        origin: str,
+        origin: str | Verification,
     ) -> AppendResult | None:
         where = f"{self.topic}-{self.partition}"
         if entry is not None and origin != COORDINATOR:
@@ -252,17 +261,16 @@ class PartitionLog(LogFiles):
                 # As in Kafka, the append time of a duplicate is the first batch's timestamp, for either timestamp type.
                 base_offset, last_offset, timestamp_ms = duplicate
                 return AppendResult(base_offset, last_offset, timestamp_ms, self.log_start_offset)
+        waiting = self.producers.verifying.get(producer_id)
         if attributes & TRANSACTIONAL_BIT or (entry is not None and entry.transaction_offset >= 0):
             from pykafkad.log import transactions
 
+            is_verified = origin in (VERIFIED_CLIENT, COORDINATOR) or (waiting is not None and origin is waiting)
             transactions.check_batch(
-                entry,
-                producer_id,
-                epoch,
-                bool(attributes & TRANSACTIONAL_BIT),
-                origin in (VERIFIED_CLIENT, COORDINATOR),
-                where,
+                entry, producer_id, epoch, bool(attributes & TRANSACTIONAL_BIT), is_verified, where
             )
+        if waiting is not None and origin != COORDINATOR:
+            check_waiting(entry, waiting, producer_id, base_sequence, where)
         check_sequence(entry, producer_id, epoch, base_sequence if origin != COORDINATOR else None, where)
         return None
 

@@ -131,18 +131,60 @@ def check_sequence(
         )
 
 
+def check_waiting(
+    entry: ProducerEntry | None, waiting: Verification, producer_id: int, base_sequence: int, where: str
+) -> None:
+    """Check the sequence of a producer that has a `Verification`. Raises `KafkaError` OUT_OF_ORDER_SEQUENCE_NUMBER for
+    a batch that overtakes one which waited before it, and for the first of a version 2 producer if it is not 0."""
+    if waiting.is_version_2 and base_sequence and (entry is None or not entry.batches):
+        raise KafkaError(
+            errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {producer_id} begins a transaction with sequence {base_sequence}, not 0, in {where}",
+        )
+    if base_sequence > waiting.lowest_sequence:
+        raise KafkaError(
+            errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {producer_id} sends sequence {base_sequence} before {waiting.lowest_sequence} in {where}",
+        )
+
+
+class Verification:
+    """A producer waits for the transaction coordinator's word that this partition belongs to its transaction (KIP-890).
+
+    The object itself is the guard: the word counts only if the producer still has this very object when the batch is
+    appended. A marker that was written meanwhile has taken it away. `lowest_sequence` is the lowest first sequence that
+    was seen: a batch behind it must not come before it. With `is_version_2` the coordinator adds the partition."""
+
+    __slots__ = ("epoch", "is_version_2", "lowest_sequence", "started_ms")
+
+    def __init__(self, epoch: int, sequence: int, is_version_2: bool, started_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.is_version_2 = is_version_2
+        self.started_ms = started_ms
+
+    def note(self, epoch: int, sequence: int) -> None:
+        """Another batch waits for the same word."""
+        if epoch > self.epoch:
+            self.epoch, self.lowest_sequence = epoch, sequence
+        elif epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+
+
 class ProducerStates(dict[int, ProducerEntry]):
     """The `ProducerEntry` of each producer id of one partition. The append path reads the dict directly.
 
     `ongoing` maps the first offset of each ongoing transaction to its producer id, in ascending order. `ended` lists
     (first offset, offset of the marker) of ended transactions whose marker the high watermark has not passed yet.
+    `verifying` has the `Verification` of each producer whose transaction may begin here; it is not in snapshots.
     """
 
-    __slots__ = ("ended", "ongoing")
+    __slots__ = ("ended", "ongoing", "verifying")
 
     def __init__(self) -> None:
         self.ongoing: dict[int, int] = {}
         self.ended: list[tuple[int, int]] = []
+        self.verifying: dict[int, Verification] = {}
 
     def track(self, header: BatchHeader, read: Callable[[], bytes]) -> AbortedTransaction | None:
         """Replay a stored batch. `read()` returns its bytes and is called only for a control batch.
@@ -186,9 +228,13 @@ class ProducerStates(dict[int, ProducerEntry]):
     # -- transactions --------------------------------------------------------------------------------------------------
 
     def begin(self, producer_id: int, first_offset: int) -> None:
-        """Begin a producer's transaction with the batch at `first_offset`, the last batch of the log."""
-        self[producer_id].transaction_offset = first_offset
-        self.ongoing[first_offset] = producer_id
+        """The last batch of the log, at `first_offset`, is transactional. Begin its producer's transaction with it,
+        unless one is ongoing."""
+        self.verifying.pop(producer_id, None)
+        entry = self[producer_id]
+        if entry.transaction_offset < 0:
+            entry.transaction_offset = first_offset
+            self.ongoing[first_offset] = producer_id
 
     def end(
         self,
@@ -201,6 +247,10 @@ class ProducerStates(dict[int, ProducerEntry]):
         is_abort: bool,
     ) -> AbortedTransaction | None:
         """End a producer's transaction with a marker; returns the index entry of an aborted one that has records."""
+        waiting = self.verifying.get(producer_id)
+        # Transaction version 2 raises the epoch with each transaction: with this epoch the next one waits already.
+        if waiting is not None and not (waiting.is_version_2 and waiting.epoch == epoch):
+            del self.verifying[producer_id]
         entry = self.get(producer_id)
         if entry is None:
             entry = self[producer_id] = ProducerEntry()
@@ -244,6 +294,9 @@ class ProducerStates(dict[int, ProducerEntry]):
         ]
         for producer_id in expired:
             del self[producer_id]
+        for producer_id, waiting in list(self.verifying.items()):
+            if now_ms - waiting.started_ms >= expiration_ms:
+                del self.verifying[producer_id]
         return len(expired)
 
     def forget_before(self, offset: int) -> None:

@@ -10,7 +10,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.log import txn_index
 from pykafkad.log.partition_log import COORDINATOR
-from pykafkad.log.producers import END_MARKER_VALUE, ProducerEntry
+from pykafkad.log.producers import END_MARKER_VALUE, ProducerEntry, Verification
 from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, build_batch, control_key
 
 TYPE_CHECKING = False
@@ -19,6 +19,33 @@ if TYPE_CHECKING:
     from pykafkad.log.partition_log import AppendResult, PartitionLog
 
 _MAX_EPOCH = 0x7FFF
+
+
+def begin_verification(
+    log: PartitionLog, producer_id: int, epoch: int, base_sequence: int, is_version_2: bool, now_ms: int
+) -> Verification | None:
+    """What a batch that may begin a producer's transaction must be appended with, once the transaction coordinator has
+    confirmed the partition. None if the transaction is ongoing here, so that nobody need be asked.
+
+    Batches that wait at the same time have one `Verification`. Raises `KafkaError` INVALID_PRODUCER_EPOCH for an older
+    epoch."""
+    entry = log.producers.get(producer_id)
+    if entry is not None:
+        if epoch < entry.epoch:
+            raise KafkaError(
+                errors.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} of epoch {epoch} is fenced by epoch {entry.epoch}"
+                f" in {log.topic}-{log.partition}",
+            )
+        if entry.transaction_offset >= 0 and entry.epoch == epoch:
+            return None
+    verifying = log.producers.verifying
+    waiting = verifying.get(producer_id)
+    if waiting is None:
+        waiting = verifying[producer_id] = Verification(epoch, base_sequence, is_version_2, now_ms)
+    else:
+        waiting.note(epoch, base_sequence)
+    return waiting
 
 
 def check_batch(

@@ -132,6 +132,7 @@ class Broker(RuntimeNode):
 
     def _make_services(self) -> BrokerServices:
         return BrokerServices(
+            call_later=self.runtime.call_later,
             client_metrics=self.client_metrics,
             clock=self.runtime,
             compute=self.runtime.replies.compute,
@@ -149,6 +150,7 @@ class Broker(RuntimeNode):
             partitions=self.partitions,
             producer_ids=self.producer_ids,
             purgatory=self.purgatory,
+            resume=self.runtime.replies.resume,
             settings=self.settings,
             transactions=self.transactions,
         )

@@ -204,13 +204,13 @@ class Dispatcher:
                 context.is_long = True
                 connection.defer()
         else:
-            self._conclude(context, result)
+            self.conclude(context, result)
 
     def _job(self, context: ServedContext, generator: Steps) -> IncrementalTask:
         return IncrementalTask(
             context.connection,
             generator,
-            lambda result: self._conclude(context, result),
+            lambda result: self.conclude(context, result),
             lambda error: self.failed(context, error),
         )
 
@@ -236,7 +236,7 @@ class Dispatcher:
             result = yield from result.expire(self._runtime.now)
         return result
 
-    def _conclude(self, context: ServedContext, result: Any) -> None:
+    def conclude(self, context: ServedContext, result: Any) -> None:
         """What a handler gave in the end, at once or after many turns."""
         connection = context.connection
         if result is DEFERRED:

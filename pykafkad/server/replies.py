@@ -38,6 +38,18 @@ class Replies:
         connection.unpark()
         connection.in_service.route.dispatcher.finish(connection.in_service, message)
 
+    def resume(self, token: Any, serve: Callable[[], object]) -> None:
+        """Go on with a delayed request: `serve()` gives what a handler gives, also DEFERRED once more."""
+        try:
+            result = serve()
+        except Exception as problem:
+            self.fail(token, problem)
+            return
+        connection = self.connection_of(token)
+        if connection is not None and connection.in_service is not None:
+            connection.unpark()
+            connection.in_service.route.dispatcher.conclude(connection.in_service, result)
+
     def fail(self, token: Any, error: Exception) -> None:
         """Something raised on behalf of a delayed request, or of nobody (a token that is None, or whose connection is
         gone)."""

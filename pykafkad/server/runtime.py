@@ -159,6 +159,10 @@ class Runtime:
         for node in self.nodes:
             node.end_turn(now)
 
+    def call_later(self, seconds: float, call: Callable[[], object]) -> None:
+        """Call `call` in the turn in which that time is over."""
+        self.timers.set((_CALLS, call), self.now + seconds)
+
     def _timeout(self) -> float | None:
         """How long the next wait for sockets may be, in seconds."""
         at = self.next_turn_at()
@@ -194,6 +198,16 @@ class Runtime:
         """A bug of ours: counted, and logged once with its traceback."""
         self.metrics.unexpected_errors += 1
         self.logs.error("server", "unexpected-error", error=error, traceback=_traceback(error), **where)
+
+
+class _Calls:
+    """The owner of the timers of `call_later`."""
+
+    def fired(self, call: Callable[[], object]) -> None:
+        call()
+
+
+_CALLS = _Calls()
 
 
 def _traceback(error: BaseException) -> str:

@@ -32,6 +32,7 @@ SHARED = {
     "otlp": "those metrics as plain values",
     "broker_loggers": "the loggers' names and levels, for the three config APIs",
     "snapshot_actions": "snapshots of the data, by way of the config APIs",
+    "produce_transactional": "Produce with a transactional id",
     "fetch_long": "Fetch for thousands of partitions",
     "fetch_sessions": "sessions of Fetch (KIP-227)",
 }

@@ -141,17 +141,6 @@ def test_a_transactional_id_matters_only_to_batches_of_a_transaction(world, peer
     world.create_topic("t")
     plain = row_of(peer.ask(produce("t", {0: batch(b"v")}, transactional_id="tx"), 9))
     assert (plain.error_code, plain.base_offset) == (0, 0)
-    ours = row_of(
-        peer.ask(
-            produce(
-                "t",
-                {0: batch(b"v", is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)},
-                transactional_id="tx",
-            ),
-            9,
-        )
-    )
-    assert (ours.error_code, ours.base_offset) == (errors.INVALID_TXN_STATE, -1)
 
 
 def test_a_sole_replica_satisfies_any_min_insync_replicas(world, peer):

@@ -10,7 +10,8 @@ import pytest
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.log import txn_index
-from pykafkad.log.partition_log import COORDINATOR, VERIFIED_CLIENT
+from pykafkad.log.partition_log import COORDINATOR, TRANSACTION, VERIFIED_CLIENT
+from pykafkad.log.transactions import begin_verification
 from pykafkad.log.txn_index import AbortedTransaction
 from tests.log.settings import NOW_MS, batch, open_directory, open_log
 
@@ -96,21 +97,21 @@ def test_ended_transactions_are_forgotten_without_a_read_committed_reader(log):
 
 def test_an_unverified_batch_cannot_begin_a_transaction_or_interrupt_one(log):
     """The coordinator must verify the first batch of a transaction, not the later ones."""
-    assert send(log, 1, 0, origin="client") == errors.INVALID_TXN_STATE
+    assert send(log, 1, 0, origin=TRANSACTION) == errors.INVALID_TXN_STATE
     assert log.end_offset == 0
     assert send(log, 1, 0) == 0
-    assert send(log, 1, 1, origin="client") == 1
-    assert send(log, 1, 1, origin="client") == 1, "a repetition"
+    assert send(log, 1, 1, origin=TRANSACTION) == 1
+    assert send(log, 1, 1, origin=TRANSACTION) == 1, "a repetition"
     assert send(log, 1, 2, transactional=False) == errors.INVALID_TXN_STATE
-    assert send(log, 1, 2, epoch=1, origin="client") == errors.INVALID_TXN_STATE
+    assert send(log, 1, 2, epoch=1, origin=TRANSACTION) == errors.INVALID_TXN_STATE
     end(log, 1)
     assert send(log, 1, 2, transactional=False) == 3
-    assert send(log, 1, 3, origin="client") == errors.INVALID_TXN_STATE
+    assert send(log, 1, 3, origin=TRANSACTION) == errors.INVALID_TXN_STATE
 
 
 def test_an_older_epoch_is_refused_before_other_checks(log):
     send(log, 1, 0, epoch=3)
-    assert send(log, 1, 1, epoch=2, origin="client") == errors.INVALID_PRODUCER_EPOCH
+    assert send(log, 1, 1, epoch=2, origin=TRANSACTION) == errors.INVALID_PRODUCER_EPOCH
     assert end(log, 1, epoch=2) == errors.INVALID_PRODUCER_EPOCH
     assert log.end_offset == 1
 
@@ -255,7 +256,7 @@ def test_a_lost_marker_makes_the_transaction_ongoing_again(disk):
     _, log = reopen(disk, clean=False)
     assert (log.end_offset, log.last_stable_offset, aborted(log), log.has_aborted) == (1, 0, [], False)
     assert not any(path.endswith(".txnindex") for path in disk.files)
-    assert send(log, 1, 1, origin="client") == 1
+    assert send(log, 1, 1, origin=TRANSACTION) == 1
 
 
 def test_a_damaged_index_is_rebuilt(disk):
@@ -294,3 +295,77 @@ def test_retention_removes_the_index_with_its_segment(disk):
     log.run_retention(NOW_MS + 5000)
     assert (aborted(log), log.has_aborted) == ([], False)
     assert f"/data/t-0/{0:020d}.txnindex.deleted" in disk.files
+
+
+def verify(log, producer_id=1, *, epoch=0, sequence=0, version_2=False, now_ms=NOW_MS):
+    return begin_verification(log, producer_id, epoch, sequence, version_2, now_ms)
+
+
+def test_a_verification_lets_one_transaction_begin(log):
+    """KIP-890: it is used up by the first batch. While the transaction is ongoing nobody need be asked."""
+    waiting = verify(log)
+    assert send(log, 1, 0, origin=TRANSACTION) == errors.INVALID_TXN_STATE
+    assert send(log, 2, 0, origin=waiting) == errors.INVALID_TXN_STATE, "it is of another producer"
+    assert send(log, 1, 0, origin=waiting) == 0
+    assert log.producers.verifying == {}
+    assert verify(log) is None
+    assert send(log, 1, 1, origin=TRANSACTION) == 1
+    end(log, 1)
+    assert send(log, 1, 2, origin=waiting) == errors.INVALID_TXN_STATE
+    assert send(log, 1, 2, origin=verify(log, sequence=2)) == 3
+
+
+def test_a_marker_takes_a_verification_away(log):
+    """The word of the coordinator may be about the transaction that the marker has ended."""
+    waiting = verify(log)
+    end(log, 1, abort=True)
+    assert send(log, 1, 0, origin=waiting) == errors.INVALID_TXN_STATE
+    assert verify(log) is not waiting
+
+
+def test_a_marker_of_version_2_leaves_the_verification_of_its_epoch(log):
+    """The marker has the epoch that the next transaction begins with, so that one may wait already."""
+    send(log, 1, 0)
+    waiting = verify(log, epoch=1, version_2=True)
+    end(log, 1, epoch=1, version=2)
+    assert send(log, 1, 0, epoch=1, origin=waiting) == 2
+    waiting = verify(log, 5, epoch=1, version_2=True)
+    end(log, 5, epoch=2, version=2)
+    assert send(log, 5, 0, epoch=1, origin=waiting) == errors.INVALID_PRODUCER_EPOCH
+    assert send(log, 5, 0, epoch=2, origin=waiting) == errors.INVALID_TXN_STATE
+
+
+def test_batches_that_wait_together_are_appended_in_order(log):
+    """They have one verification. One that overtakes the first is refused, and tried again by its client."""
+    first = verify(log, sequence=3)
+    assert verify(log, sequence=4) is first
+    assert send(log, 1, 4, origin=first) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verify(log, sequence=2) is first
+    assert send(log, 1, 3, origin=first) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verify(log, sequence=9, epoch=1) is first
+    assert send(log, 1, 9, epoch=1, origin=first) == 0
+
+
+def test_a_producer_of_version_2_begins_with_sequence_0(log):
+    waiting = verify(log, sequence=1, version_2=True)
+    assert send(log, 1, 1, origin=waiting) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(log, 1, 0, origin=waiting) == 0
+
+
+def test_an_older_epoch_is_not_verified(log):
+    send(log, 1, 0, epoch=3)
+    assert verify(log, epoch=3) is None
+    waiting = verify(log, epoch=4)
+    assert send(log, 1, 0, epoch=4, origin=waiting) == 1
+    assert log.producers.verifying == {}
+    with pytest.raises(KafkaError) as caught:
+        verify(log, epoch=3)
+    assert caught.value.code == errors.INVALID_PRODUCER_EPOCH
+
+
+def test_verifications_expire_with_producers(log):
+    verify(log)
+    log.producers.expire(NOW_MS + 999, 1000)
+    assert log.producers.verifying
+    log.producers.expire(NOW_MS + 1000, 1000)
+    assert log.producers.verifying == {}
