@@ -16,7 +16,9 @@ NEEDED_BYTES = 1 << 30
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of ours."""
     parser.addoption(
-        "--quick", action="store_true", help="random tests draw a part of what they draw otherwise; files are in memory"
+        "--quick",
+        action="store_true",
+        help="no tests that are marked `long`; random tests draw a part of their examples; files are in memory",
     )
 
 
@@ -29,3 +31,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # --quick.
     if config.getoption("--quick") and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= NEEDED_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --quick, leave out the tests that are marked `long`."""
+    if config.getoption("--quick"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]

@@ -8,8 +8,11 @@ told otherwise.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 _PACKAGE = Path(__file__).parent.parent / "pykafkad"
@@ -22,6 +25,11 @@ QUICK_EXAMPLES = 20
 def examples(count: int) -> int:
     """The number of examples for Hypothesis where `make test` draws `count`: all of them, or a fifth with --quick."""
     return max(1, count * settings.default.max_examples // 100)
+
+
+def sampled(values: Iterable[object], share: int) -> list[Any]:
+    """The parameters of a test, of which --quick runs one in `share`; the others are marked `long`."""
+    return [pytest.param(value, marks=() if at % share == 0 else pytest.mark.long) for at, value in enumerate(values)]
 
 
 def seed_of_the_code() -> int:

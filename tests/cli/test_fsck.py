@@ -11,6 +11,7 @@ import pytest
 from pykafkad.__main__ import main
 from pykafkad.clock import ManualClock
 from pykafkad.errors import ConfigError, StorageFailure
+from tests import seeds
 from tests.handlers.requests import batch, produce
 from tests.simulation import damage
 from tests.simulation.world import World
@@ -180,7 +181,7 @@ def put(disk: damage.MemoryDisk, root: Path) -> Path:
     return root / "data"
 
 
-@pytest.mark.parametrize("kind", damage.KINDS)
+@pytest.mark.parametrize("kind", seeds.sampled(damage.KINDS, 5))
 def test_the_findings_are_what_a_start_does(
     brokers: dict[str, damage.MemoryDisk], tmp_path: Path, capsys: pytest.CaptureFixture, kind: str
 ) -> None:

@@ -135,6 +135,7 @@ def descriptors_for(broker: Broker, partitions: int) -> int:
         return broker.descriptors - before
 
 
+@pytest.mark.long
 def test_ten_thousand_partitions_are_cheap(folder: Path, brokers: Brokers) -> None:
     """A start takes a second, an idle partition three kilobytes, a partition in use one descriptor.
 

@@ -68,6 +68,7 @@ def test_valid_bytes_with_an_insertion_are_values_or_documented_errors(target, d
     target.check(example[:start] + data.draw(st.binary(max_size=20)) + example[end:])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_inputs_guided_by_coverage_are_values_or_documented_errors(capfd, pytestconfig):
     """atheris draws the inputs, where it can be installed."""

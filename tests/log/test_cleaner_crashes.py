@@ -9,6 +9,7 @@ import pytest
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log.cleaner import LogCleaner
+from tests import seeds
 from tests.log.cleaning import clean, compacted, drive, keyed, left, roll, start
 from tests.log.settings import NOW_MS, append, open_directory
 from tests.simulation.disk import MemoryDisk
@@ -81,7 +82,7 @@ def test_a_cleaning_makes_many_changing_calls():
 
 
 @pytest.mark.parametrize("how", ["kill", "power"])
-@pytest.mark.parametrize("at", range(1, CHANGES + 1))
+@pytest.mark.parametrize("at", seeds.sampled(range(1, CHANGES + 1), 5))
 def test_a_kill_at_any_call_loses_no_record(at, how):
     disk, log = prepared()
     expected, offsets = newest(left(log)), {offset for offset, _, _ in left(log)}
@@ -112,7 +113,7 @@ def test_a_kill_at_any_call_loses_no_record(at, how):
             assert newest(left(compacted(open_directory(disk=twin), **SETTINGS))) == expected
 
 
-@pytest.mark.parametrize("at", range(1, CHANGES + 1, 3))
+@pytest.mark.parametrize("at", seeds.sampled(range(1, CHANGES + 1, 3), 3))
 @pytest.mark.parametrize("operation", ["write", "rename", "sync", "create"])
 def test_a_disk_failure_leaves_the_log_readable(operation, at):
     """The log goes offline only if segments were being exchanged. After a restart it is whole."""

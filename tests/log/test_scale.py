@@ -138,7 +138,7 @@ def taken_bytes(start):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("loaded", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_an_idle_partition_takes_little_memory(loaded):
     disk = MemoryDisk()
     directory, logs = idle_partitions(disk)
@@ -278,6 +278,7 @@ def test_an_unclean_start_holds_no_descriptor_of_unused_logs(tmp_path):
     assert open_directory(tmp_path).clean
 
 
+@pytest.mark.long
 def test_an_idle_partition_takes_little_memory_after_a_kill():
     """Once it is synced, it takes no more than after a clean stop."""
     disk = MemoryDisk()

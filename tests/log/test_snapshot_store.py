@@ -108,6 +108,7 @@ for _name in ("write", "replace", "rename", "unlink", "link", "make_directories"
     setattr(CutDisk, _name, _cut(_name))
 
 
+@pytest.mark.long
 def test_an_interrupted_restore_is_finished_by_the_next_start(world, tmp_path):
     """Without the note all directories are unchanged. With the note all of them are restored."""
     save(world, "one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,18 @@ def test_there_are_enough_bugs_and_no_two_are_the_same():
     assert len({plant.name for plant in PLANTS}) == len(PLANTS)
 
 
+@cache
+def parsed(file: str) -> tuple[str, str]:
+    """A module's source, and the dump of its syntax tree."""
+    source = (PROJECT / "pykafkad" / file).read_text(encoding="utf-8")
+    return source, ast.dump(ast.parse(source))
+
+
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name.replace(" ", "-"))
 def test_the_bug_can_be_planted(plant):
     """Its code stands in the file exactly once, the bug changes what the code does, and its tests are there."""
-    source = (PROJECT / "pykafkad" / plant.file).read_text(encoding="utf-8")
-    planted = plant.planted_in(source)
-    assert ast.dump(ast.parse(planted)) != ast.dump(ast.parse(source))
+    source, dump = parsed(plant.file)
+    assert ast.dump(ast.parse(plant.planted_in(source))) != dump
     assert all((PROJECT / path).is_file() for path in plant.tests)
 
 
