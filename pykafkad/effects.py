@@ -87,6 +87,37 @@ class Persist(_Effect):
         self.value = value
 
 
+class WriteMarkers(_Effect):
+    """Writes the end of a transaction into `partitions`, a list of `(topic, partition)`, wherever they are led.
+
+    The machine then gets `transaction_events.MarkersWritten` with an error code for each partition."""
+
+    __slots__ = (
+        "is_commit",
+        "partitions",
+        "producer_epoch",
+        "producer_id",
+        "transaction_version",
+        "transactional_id",
+    )
+
+    def __init__(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        is_commit: bool,
+        partitions: list[tuple[str, int]],
+        transaction_version: int,
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.is_commit = is_commit
+        self.partitions = partitions
+        self.transaction_version = transaction_version
+
+
 class SetTimer(_Effect):
     """Delivers `TimerFired(key)` to the machine at monotonic second `at`.
 

@@ -1,4 +1,4 @@
-"""Consumer groups, committed offsets and producer ids, as pure state machines.
+"""Consumer groups, committed offsets, transactions and producer ids, as pure state machines.
 
 Knows: the rules of consumer groups (classic protocol) and of offset commits, and the records in which Kafka keeps both
 in `__consumer_offsets`. Must not know: sockets, logs, topic metadata, the clock, random numbers (an instance of
@@ -9,4 +9,8 @@ events. `group_types.py` says what a shard knows of a group of any type, and whe
 `classic_group.py` and `member.py` hold the state of a group. `membership.py` (joining, heartbeats, leaving),
 `rebalance.py` (the phases of a rebalance) and `assignment.py` (SyncGroup) hold the rules. `offsets.py` holds the
 committed offsets. `record_codec.py` translates records to bytes and back. `loading.py` picks the records of a log that
-take effect."""
+take effect.
+
+`transaction_shard.py` is the same for transactions: one `TransactionShard` per partition of `__transaction_state`, with
+the events of `transaction_events.py`. `transaction.py` holds one transactional id, `transaction_states.py` its states
+as tables, `transaction_rules.py` the checks of a producer, `transaction_records.py` the bytes."""
