@@ -4,6 +4,8 @@ The arithmetic is Kafka's, so that this broker and Kafka find the same state in 
 
 from __future__ import annotations
 
+TRANSACTION_TOPIC = "__transaction_state"
+
 
 def java_hash(text: str) -> int:
     """Java's `String.hashCode`: a polynomial with base 31 over UTF-16 units, wrapped to a signed 32-bit integer."""

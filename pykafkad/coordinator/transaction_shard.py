@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator import events, loading, transaction_events as asked, transaction_records
+from pykafkad.coordinator.partitioning import TRANSACTION_TOPIC
 from pykafkad.coordinator.transaction import (
     EPOCH_BUMP_SINCE,
     MAX_EPOCH,
     NO_EPOCH,
-    NO_TIMEOUT_MS,
     Transaction,
     is_exhausted,
 )
@@ -30,7 +30,6 @@ from pykafkad.coordinator.transaction_states import EXPIRING, ONGOING, PREPARE_A
 from pykafkad.effects import Append, Reply, SetTimer, StoredRecord, TimerFired, WriteMarkers
 from pykafkad.wire import messages
 
-TOPIC = "__transaction_state"
 TIMER_TIMEOUTS = ("timeouts",)
 TIMER_EXPIRY = ("expiry",)
 TIMER_MARKERS = "markers"
@@ -87,7 +86,7 @@ class TransactionShard:
         transaction_version: Callable[[], int],
     ) -> None:
         self.partition = partition
-        self.log = (TOPIC, partition)
+        self.log = (TRANSACTION_TOPIC, partition)
         self.settings = settings
         self.take_producer_id = take_producer_id
         self.transaction_version = transaction_version
@@ -167,7 +166,7 @@ class TransactionShard:
             return [_producer_error(event, errors.COORDINATOR_LOAD_IN_PROGRESS)]
         transaction = Transaction(request.transactional_id or "")
         transaction.producer_id = producer_id
-        record = transaction.begin_anew(producer_id, 0, _timeout_ms(request), now_ms)
+        record = transaction.begin_anew(producer_id, 0, request.transaction_timeout_ms, now_ms)
         response = messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
         return [self._append(record), Reply(event.token, response), *self._check_expiry(now)]
 
@@ -193,7 +192,7 @@ class TransactionShard:
         elif expected is not None:
             return [_producer_error(event, errors.PRODUCER_FENCED)]
         transaction.last_epoch = last
-        record = transaction.begin_anew(producer_id, epoch, _timeout_ms(request), now_ms)
+        record = transaction.begin_anew(producer_id, epoch, request.transaction_timeout_ms, now_ms)
         response = messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
         return [self._append(record), Reply(event.token, response)]
 
@@ -404,10 +403,6 @@ class TransactionShard:
 
 
 # Answers.
-
-
-def _timeout_ms(request: messages.InitProducerIdRequest) -> int:
-    return NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
 
 
 def _producer_error(event: asked.InitProducerId, code: int) -> Reply:

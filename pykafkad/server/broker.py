@@ -250,6 +250,7 @@ class Broker(RuntimeNode):
         if any(directory.futures for directory in directories.online):
             self.moves.resume()
         self.groups.follow()
+        self.transactions.follow()
         self.compaction.start()
         self.serving = True
 
@@ -271,6 +272,7 @@ class Broker(RuntimeNode):
         if self.serving:
             self.controller.submit(events.StopBroker(self.node_id))
             self.groups.resign()
+            self.transactions.resign()
 
     def close(self) -> None:
         """Leave the directories as the next start expects them."""
@@ -388,3 +390,4 @@ class Broker(RuntimeNode):
         if delta.topics_deleted:
             self.housekeeping.plan_deletions()
         self.groups.metadata_changed(delta)
+        self.transactions.metadata_changed(delta)

@@ -130,6 +130,15 @@ class ShardRunner(MachineRunner):
 
         self._broker.commits.after_all(self.log, then)
 
+    def write_markers(self, effect: effects.WriteMarkers) -> None:
+        """The markers follow the record of the decision, when that is committed."""
+
+        def committed(failure: Exception | None) -> None:
+            if not self.has_resigned and failure is None:
+                self._host.write_markers(self, effect)
+
+        self._broker.commits.after_all(self.log, committed)
+
     def hold_until_committed(self, token: object) -> None:
         """The answer to `token` follows from records that may not be committed yet."""
         connection = self.runtime.replies.connection_of(token)
@@ -252,6 +261,10 @@ class CoordinatorHost:
         runner.resign()
         if may_go_better and not runner.log.closed:
             self.follow()
+
+    def write_markers(self, runner: ShardRunner, effect: effects.WriteMarkers) -> None:
+        """Write the markers of a transaction for the shard of `runner`."""
+        raise NotImplementedError(f"the shards of {self._topic} have no transactions")
 
     def resign(self) -> None:
         """The broker stops: everybody who waits is sent to look for the next coordinator."""

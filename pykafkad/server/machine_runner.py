@@ -120,6 +120,9 @@ class MachineRunner:
     def persist(self, effect: effects.Persist) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no files")
 
+    def write_markers(self, effect: effects.WriteMarkers) -> None:
+        raise NotImplementedError(f"{type(self).__name__} has no transactions")
+
     def failed(self, failure: StorageFailure) -> None:
         raise failure
 
@@ -146,6 +149,7 @@ PERFORM: dict[type, Callable[[Any, Any], None]] = {
     effects.Append: lambda runner, effect: runner.append(effect),
     effects.Persist: lambda runner, effect: runner.persist(effect),
     effects.Send: lambda runner, effect: runner.send(effect),
+    effects.WriteMarkers: lambda runner, effect: runner.write_markers(effect),
     effects.Reply: lambda runner, effect: runner.reply(effect),
     effects.SetTimer: MachineRunner._set_timer,
     effects.CancelTimer: MachineRunner._cancel_timer,

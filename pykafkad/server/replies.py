@@ -61,7 +61,11 @@ class Replies:
         connection.in_service.route.dispatcher.failed(connection.in_service, error)
 
     def abandon(self, token: Any, reason: str) -> None:
-        """A request that can't be answered truthfully: its connection is closed, and the client asks again."""
+        """A request that can't be answered truthfully: its connection is closed, and the client asks again. A token of
+        this process that has `abandon` is told."""
+        if hasattr(token, "abandon"):
+            token.abandon(reason)
+            return
         connection = self.connection_of(token)
         if connection is not None:
             connection.close(reason)

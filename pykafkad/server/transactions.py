@@ -1,67 +1,136 @@
 """The transaction coordinator's place in the shell.
 
-A transactional id lives in the shard of the partition of `__transaction_state` that the Java hash of it names."""
+A transactional id lives in the shard of the partition of `__transaction_state` that the Java hash of it names. The
+machine is imported when the first partition of that topic is led here."""
 
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.coordinator.partitioning import TRANSACTION_TOPIC
+from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.server.coordinator_host import CoordinatorHost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
+    from random import Random
     from typing import Any
 
+    from pykafkad.config import Settings
+    from pykafkad.coordinator.transaction_shard import TransactionShard
+    from pykafkad.effects import StoredRecord, WriteMarkers
     from pykafkad.server.broker import Broker
+    from pykafkad.server.coordinator_host import ShardRunner
+
+    Place = tuple[str, int]
+
+FEATURE = "transaction.version"
+IMPLICIT_ADD = 2
+"""The transaction version of the clients for which a broker adds partitions (KIP-890)."""
 
 
-class Transactions:
+class Transactions(CoordinatorHost):
     """The shards of `__transaction_state` that this broker leads."""
 
-    __slots__ = ("_broker",)
+    __slots__ = ()
 
     def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+        super().__init__(broker, TRANSACTION_TOPIC, self._shard, self._encode)
+
+    def _shard(self, partition: int, settings: Settings, random: Random) -> TransactionShard:
+        from pykafkad.coordinator.transaction_shard import TransactionShard
+
+        return TransactionShard(partition, settings, self._take_producer_id, self._version)
+
+    def _encode(self, record: StoredRecord) -> tuple[bytes, bytes | None]:
+        from pykafkad.coordinator import transaction_records
+
+        return transaction_records.encode(record, self._version())
+
+    def _version(self) -> int:
+        """The finalized transaction version."""
+        return self._broker.image.features.get(FEATURE, 0)
+
+    def _take_producer_id(self) -> int | None:
+        """An unused producer id, or None while the controller has given none."""
+        broker = self._broker
+        producer_id = broker.producer_ids.take()
+        if producer_id is None and broker.node_id in broker.image.brokers:
+            try:
+                broker.producer_ids.ask()
+            except (KafkaError, StorageFailure):
+                return None
+            producer_id = broker.producer_ids.take()
+        return producer_id
+
+    # --- what handlers use -------------------------------------------------------------------------------------------
 
     def error_for(self, transactional_id: str) -> int:
         """NONE if this broker coordinates the id, or the error that its clients are told."""
         return self.shard_for(transactional_id)[1]
-
-    def shard_for(self, transactional_id: str) -> tuple[Any, int]:
-        """The shard of a transactional id and NONE, or None and an error code."""
-        return None, errors.NOT_COORDINATOR
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether a shard is being loaded."""
-        return False
-
-    def shards(self) -> Iterable[Any]:
-        """All shards that are loaded."""
-        return ()
-
-    def submit(self, transactional_id: str, event: Any) -> object:
-        """Hand an event to the shard of a transactional id; `error_for` has said NONE."""
-        raise AssertionError(f"no shard for {transactional_id}: {event}")
-
-    def submit_many(
-        self, entries: list[tuple[str, Any]], combine: Callable[[list[Any]], object], token: object
-    ) -> object:
-        """Several events of one request; `combine` makes the answer of their answers."""
-        raise AssertionError(f"no shard for {entries}")
-
-    def read(self, transactional_id: str, token: object) -> None:
-        """Hold the answer until everything that it shows of the transactional id is committed."""
 
     def add_partitions(
         self,
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        partitions: list[tuple[str, int]],
+        partitions: list[Place],
         verify_only: bool,
-        then: Callable[[dict[tuple[str, int], int]], object],
+        then: Callable[[dict[Place, int]], object],
     ) -> None:
         """Add partitions to the producer's transaction, or ask whether they belong to it. `then` gets an error code for
         each partition, once: at once, or when the transaction's record is committed."""
-        error = self.error_for(transactional_id)
-        then(dict.fromkeys(partitions, error))
+        from pykafkad.coordinator.transaction_events import AddPartitions, VerifyPartitions
+
+        error = self.error_for(transactional_id) if transactional_id else errors.INVALID_REQUEST
+        if error:
+            then(dict.fromkeys(partitions, error))
+            return
+        token = _Waiting(partitions, then)
+        producer = (transactional_id, producer_id, producer_epoch)
+        if verify_only:
+            self.submit(transactional_id, VerifyPartitions(token, *producer, partitions))
+        else:
+            self.submit(transactional_id, AddPartitions(token, *producer, partitions, IMPLICIT_ADD))
+
+    # --- what a runner uses ------------------------------------------------------------------------------------------
+
+    def write_markers(self, runner: ShardRunner, effect: WriteMarkers) -> None:
+        """Write the markers of a transaction. A partition that does not exist (any more) needs none."""
+        from pykafkad.coordinator.transaction_events import MarkersWritten
+        from pykafkad.server.transaction_markers import TransactionMarker
+
+        image = self._broker.image
+        gone = {place: errors.NONE for place in effect.partitions if image.partition(*place) is None}
+        marker = TransactionMarker(
+            effect.producer_id,
+            effect.producer_epoch,
+            runner.leader_epoch,
+            effect.is_commit,
+            [place for place in effect.partitions if place not in gone],
+            effect.transaction_version,
+        )
+
+        def then(outcome: dict[Place, int]) -> None:
+            outcome = outcome | gone
+            runner.step(MarkersWritten(effect.transactional_id, effect.producer_id, effect.producer_epoch, outcome))
+
+        self._broker.transaction_markers.write(marker, then)
+
+
+class _Waiting:
+    """The reply token of one who asked inside this process: the answer goes to `then`."""
+
+    __slots__ = ("_partitions", "_then")
+
+    def __init__(self, partitions: list[Place], then: Callable[[dict[Place, int]], object]) -> None:
+        self._partitions = partitions
+        self._then = then
+
+    def deliver(self, message: Any) -> None:
+        """The answer of the machine: an error code for all partitions, or one for each."""
+        self._then(message if isinstance(message, dict) else dict.fromkeys(self._partitions, message))
+
+    def abandon(self, reason: str) -> None:
+        """The answer depends on a write that failed: the client must look for its coordinator."""
+        self._then(dict.fromkeys(self._partitions, errors.NOT_COORDINATOR))
